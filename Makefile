@@ -75,7 +75,7 @@ bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.j
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
 		$(MAKE) --no-print-directory bench-$$part $(if $(JSON),JSON=$(basename $(JSON))-$$part.json) || status=1; done; exit $$status
 
-bench-decide: setup ## commits folded per core, event to decision, Redis bytes per cell; four minutes; JSON=file
+bench-decide: setup ## commits folded per core, event to decision, Redis bytes per partition; four minutes; JSON=file
 	@$(BIN)/python -m tests.bench.decide $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-rewrite: setup ## one rewrite against Delta's OPTIMIZE on the same files, and where the time goes; JSON=file
@@ -87,12 +87,12 @@ bench-policy: setup ## rules side by side on four streams, with the optimum; no 
 bench-delta: setup ## one trace under Lakewright, OPTIMIZE, auto-compaction and deltalake; real Spark; JSON=file, ARGS="--commits 60"
 	@$(BIN)/python -m tests.bench.delta $(if $(JSON),--json $(JSON)) $(ARGS)
 
-fmt: setup ## format, and mend what ruff can mend
+fmt: setup ## format, and apply the fixes of ruff
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix-only --quiet .
 
 # The one lock: all extras and groups, Python 3.11 to 3.13, Linux and macOS, hashes, and no index in it.
-lock: setup ## write requirements.lock anew, keeping versions where possible (UPGRADE=1: the newest allowed)
+lock: setup ## write requirements.lock again, keeping versions where possible (UPGRADE=1: the newest allowed)
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 		--all-extras --group dev --group build --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
 		--output-file requirements.lock

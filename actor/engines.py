@@ -6,8 +6,8 @@ from actor.ports import EngineDeath, TableEngine
 from shared.errors import InvalidInput, RetryableError
 from shared.job_payload import COMPACT
 
-ACTIONS = (COMPACT,)
-"""The kinds of job that a worker of this release runs, on every format."""
+RUNNABLE_KINDS = (COMPACT,)
+"""Kinds of jobs that an actor of this release runs, on every format: those of the decider's action registry."""
 
 
 class EngineSet:
@@ -23,7 +23,7 @@ class EngineSet:
     @property
     def abilities(self) -> tuple[str, ...]:
         """What the actor can do, each as `format/action`."""
-        return tuple(f"{name}/{action}" for name in sorted(self._engines) for action in ACTIONS)
+        return tuple(f"{name}/{action}" for name in sorted(self._engines) for action in RUNNABLE_KINDS)
 
     def of(self, name: str) -> TableEngine:
         """Return the engine of a format (empty: the only one); raises RetryableError for a format without one."""
@@ -34,13 +34,13 @@ class EngineSet:
         return self._engines[name]
 
     def is_alive(self) -> bool:
-        """Say whether every engine can work."""
+        """Return whether every engine can work."""
         return all(engine.is_alive() for engine in self._engines.values())
 
     def bury(self) -> EngineDeath | None:
         """End what is left of the engines that are not alive; None if one of them cannot be ended."""
         deaths = [engine.terminate() for engine in self._engines.values() if not engine.is_alive()]
-        # One that came back between two questions: ended all the same, because the caller has given it up.
+        # One that is alive again after the first check is ended all the same, because the caller has given it up.
         deaths = deaths or [engine.terminate() for engine in self._engines.values()]
         return None if None in deaths else deaths[0]
 

@@ -24,9 +24,9 @@ log = structlog.get_logger()
 class LeaseTimes:
     """Times in seconds.
 
-    A lease survives eleven missed beats; the margin covers a pause between check and commit. A job that was told to
+    A lease survives eleven missed beats; the margin covers a pause between check and commit. A job that was asked to
     stop is given the grace to end at a group boundary; then its rewrite is cancelled. With the patience of an urgent
-    job, the look for it and two beats that is 45 s, within which it has a slot.
+    job, the search for it and two beats that is 45 s, within which it has a slot.
     """
 
     lease_s: float = 60.0
@@ -94,7 +94,7 @@ class Heartbeat:
     def release(self, lease: Lease) -> None:
         """Stop keeping a lease alive."""
         with self._lock:
-            # Another slot of this actor may hold the job anew by now.
+            # Another slot of this actor may hold the job again by now.
             if self._leases.get(lease.job) is lease:
                 del self._leases[lease.job]
 
@@ -129,7 +129,7 @@ class Heartbeat:
             self._cancel_overdue(leases)
 
     def _announce_presence(self, leases: Sequence[Lease]) -> None:
-        """Say that the actor is there; nothing depends on it, so that a failure is only noted."""
+        """Report that the actor is alive; nothing depends on it, so a failure is only logged."""
         if self._announce is None:
             return
         try:

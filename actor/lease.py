@@ -31,7 +31,7 @@ class Lease:
             self._valid_until_s = max(self._valid_until_s, valid_until_s)
 
     def mark_lost(self, reason: str) -> None:
-        """Note that the job belongs to somebody else."""
+        """Note that the job belongs to another caller."""
         with self._lock:
             self._lost_reason = self._lost_reason or reason
 
@@ -50,7 +50,7 @@ class Lease:
             return self._stop_reason
 
     def is_overdue(self, stop_grace_s: float) -> bool:
-        """Say whether the job was told to end longer ago than it was given for that."""
+        """Return whether the job was asked to end longer ago than it was given for that."""
         with self._lock:
             return self._stop_requested_at_s is not None and self._clock() - self._stop_requested_at_s >= stop_grace_s
 

@@ -11,7 +11,7 @@ from shared.table import DataFile, PartitionKey, TableMetadata, TableProtocol
 
 @dataclass(frozen=True, slots=True)
 class LivePartition:
-    """The live files of one cell at the newest version of its table."""
+    """The live files of one partition at the newest version of its table."""
 
     version: int
     metadata: TableMetadata
@@ -62,12 +62,12 @@ class RewriteOutcome:
 
 
 class EngineDied(PermanentError):  # noqa: N818
-    """The engine is beyond repair: every further job would fail, too, so the actor must end and be started anew."""
+    """The engine is beyond repair: every further job would fail, too, so the actor must end and be started again."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineDeath:
-    """Why an engine ended, as a sentence for people; `was_requested`: somebody told it to, so no job is to blame."""
+    """Why an engine ended, as a sentence for people; `was_requested`: it was asked to, so no job is to blame."""
 
     cause: str
     was_requested: bool = False
@@ -80,7 +80,7 @@ class Control(Protocol):
         """Raise LeaseLost unless a commit is still allowed; called immediately before every commit."""
 
     def should_stop(self) -> bool:
-        """Say whether no further group shall be started; what is written by then is still committed."""
+        """Return whether no further group shall be started; what is written by then is still committed."""
 
     def reached(self, point: str) -> None:
         """Note a labelled point (`files_written`, `committed`): progress for people, a barrier for tests."""
@@ -90,26 +90,26 @@ class TableEngine(Protocol):
     """Reading and rewriting tables of one format.
 
     Versions grow by one with every commit, or by more: what follows a commit of version n + 1 right after version n is
-    taken to be known, anything else is read anew.
+    taken to be known, anything else is read again.
     """
 
     format: str
 
-    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
-        """Return the live files of a cell at the newest version; raises Unsupported for tables we must not touch.
+    def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
+        """Return the live files of a partition at the newest version; raises Unsupported for tables we must not touch.
 
         Raises OtherTable, before anything else is read, where the table's `metaData.id` is not `table_uuid`; an empty
         one means whichever table is there.
         """
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
-        """Replace the groups' files without changing data; groups whose inputs are gone come back STALE."""
+        """Replace the groups' files without changing data; groups whose inputs are not live return STALE."""
 
     def is_alive(self) -> bool:
-        """Say whether the engine can work at all; asked before a job is claimed, and after a failure."""
+        """Return whether the engine can work at all; asked before a job is claimed, and after a failure."""
 
     def terminate(self) -> EngineDeath | None:
-        """End what is left of an engine that is not alive, so that it commits nothing more, and say why it died.
+        """End what is left of an engine that is not alive, so that it commits nothing more, and return the cause.
 
         None if it cannot be ended. May be called again, from any thread.
         """

@@ -1,7 +1,7 @@
-"""An actor says that it is there, what it runs and what with; if it stops saying so, it is forgotten by itself.
+"""Registration of an actor: that it is alive, what it runs and with which versions; it expires by itself.
 
-Nothing depends on it: jobs are kept by leases alone. It is told with the heartbeat, and the answer is the one wish that
-an actor hears: to be drained. A new process under an old name begins without the old wish.
+Nothing depends on it: jobs are kept by leases alone. It is sent with the heartbeat, and the reply is the one request
+that an actor receives: to be drained. A new process under an old name begins without the old request.
 """
 
 import json
@@ -36,7 +36,7 @@ class ActorInfo:
 
 
 class Presence:
-    """Tells of one actor; it counts as gone `ttl_ms` after its last word."""
+    """Reports about one actor; it counts as stopped `ttl_ms` after its last report."""
 
     def __init__(self, queue: SyncQueueExecutor, name: str, about: ActorInfo, *, ttl_ms: int) -> None:
         self._redis = queue.redis
@@ -57,7 +57,7 @@ class Presence:
         self._is_drained = False
 
     def announce(self, jobs: Sequence[JobId]) -> bool:
-        """Tell which jobs run; returns whether the actor shall take no more. Raises RetryableError without Redis."""
+        """Report which jobs run; returns whether the actor is to take no more. Raises RetryableError without Redis."""
         try:
             forgets = self._is_new and not self._was_announced()
             with self._redis.pipeline(transaction=True) as pipe:
@@ -70,28 +70,29 @@ class Presence:
                 pipe.get(self._drain)
                 *_, asked = pipe.execute()
         except RedisError as problem:
-            raise RetryableError(f"the actor {self._name} cannot say that it is there: {problem}") from problem
+            raise RetryableError(f"the actor {self._name} cannot report that it is alive: {problem}") from problem
         self._is_new = False
-        # Said with the next word only: a claim that was under way when the wish was heard is among its jobs by then.
+        # Confirmed with the next report only: a claim under way when the request was received is among its jobs by
+        # then.
         self._is_drained = self._is_drained or asked is not None
         return self._is_drained
 
     def _was_announced(self) -> bool:
-        """Say whether Redis knows this very process: the answer to its first word was lost; a wish since is for it."""
+        """Return whether Redis knows this process: the first reply was lost, so the request is meant for it."""
         return self._redis.hget(self._key, "started_ms") == str(self._fixed["started_ms"]).encode()
 
     def report_death(self, cause: str) -> None:
-        """Tell why this actor ended, for people who look for it. Raises RetryableError without Redis."""
+        """Report why this actor ended, for people who search for it. Raises RetryableError without Redis."""
         try:
             with self._redis.pipeline(transaction=True) as pipe:
-                said = {**self._fixed, "jobs": "[]", "drain": "0", "died": cause[:MAX_ERROR_CHARS]}
-                pipe.hset(self._key, mapping={**said, "kept_ms": DEATH_TTL_MS})
+                fields = {**self._fixed, "jobs": "[]", "drain": "0", "died": cause[:MAX_ERROR_CHARS]}
+                pipe.hset(self._key, mapping={**fields, "kept_ms": DEATH_TTL_MS})
                 pipe.pexpire(self._key, DEATH_TTL_MS)
                 pipe.delete(self._drain)
                 pipe.sadd(self._names, self._name)
                 pipe.execute()
         except RedisError as problem:
-            raise RetryableError(f"the actor {self._name} cannot say why it ends: {problem}") from problem
+            raise RetryableError(f"the actor {self._name} cannot report why it ends: {problem}") from problem
 
     def deregister(self) -> None:
         """Be forgotten at once. Raises RetryableError without Redis."""
@@ -101,4 +102,4 @@ class Presence:
                 pipe.srem(self._names, self._name)
                 pipe.execute()
         except RedisError as problem:
-            raise RetryableError(f"the actor {self._name} cannot say that it leaves: {problem}") from problem
+            raise RetryableError(f"the actor {self._name} cannot report that it leaves: {problem}") from problem

@@ -15,7 +15,7 @@ from shared.layout.planner import RewriteMode
 class RunReport:
     """Filled while a job runs; sizes in bytes, times in milliseconds.
 
-    Not `is_predicted`: the job does more than its newest wish asked for, which is all that was predicted.
+    Not `is_predicted`: the job does more than its newest request requested, which is all that was predicted.
     """
 
     payload: JobPayload
@@ -86,9 +86,9 @@ class RunReport:
 
     @property
     def satisfied_version(self) -> int:
-        """The newest version whose wishes this run has satisfied: none if the table's properties are others by now.
+        """The newest version whose requests this run has satisfied: none if the table's properties are others by now.
 
-        The wish that follows from the change was made under a policy that this run did not plan with.
+        The request that follows from the change was made under a policy that this run did not plan with.
         """
         return -1 if self.policy_changed else self.seen_version
 
@@ -118,7 +118,7 @@ class RunReport:
         return {name: count for name, count in counts.items() if count}
 
     def measures(self) -> dict[str, int]:
-        """What the decider learns from this run: nothing, unless it rewrote what was predicted and came to its end."""
+        """Measures of this run for the decider: none, unless it rewrote what was predicted and ended regularly."""
         if not self.groups_committed or not self.is_predicted:
             return {}
         predicted = self.payload.predicted

@@ -1,7 +1,8 @@
-"""Jobs run side by side in an actor's slots, but one that is under suspicion of killing the engine runs alone.
+"""Jobs run side by side in an actor's slots, but one that is suspected of crashing the engine runs alone.
 
-What runs beside it would be blamed for the same death, and an engine that dies while one job runs alone has died of
-that job. A slot enters before it claims and leaves when its job has ended; while one wants to be alone nobody enters.
+A job beside it would be blamed for the same crash, and an engine that crashes while one job runs alone was crashed by
+that job. A slot enters before it claims and leaves when its job has ended; while one waits to be alone, no other
+enters.
 """
 
 import threading
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 POLL_S = 0.5
-"""Seconds between two looks at whether a job that waits to be alone shall give up; a lease lasts much longer."""
+"""Seconds between two checks whether a job that waits to be alone shall give up; a lease lasts much longer."""
 
 
 class SlotGate:
@@ -22,7 +23,7 @@ class SlotGate:
         self._is_exclusive = False
 
     def enter(self) -> bool:
-        """Begin to work beside others; False if somebody is alone or wants to be."""
+        """Begin to work beside others; False if another slot is alone or waits to be."""
         with self._changed:
             if self._waiting_for_exclusive:
                 return False
@@ -37,9 +38,9 @@ class SlotGate:
 
     @contextmanager
     def exclusive(self, give_up: Callable[[], bool]) -> Iterator[bool]:
-        """Wait until nobody else works, and be alone inside the block; for a slot that has entered.
+        """Wait until no other works, and be alone inside the block; for a slot that has entered.
 
-        Yields False, and is not alone, if `give_up` says so while it waits; what `give_up` raises passes.
+        Yields False, and is not alone, if `give_up` returns True while it waits; what `give_up` raises passes.
         """
         with self._changed:
             self._active -= 1

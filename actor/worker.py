@@ -1,8 +1,8 @@
 """One slot of an actor: claim, plan on the live snapshot, rewrite, commit, finish. Control flow only.
 
-A job names a cell; its files are chosen here, on the newest snapshot, again and again until the plan is empty. So a
-plan is never stale, a job that ran twice finds nothing the second time, and what arrived while it ran is either seen
-(and said so with `seen_version`) or brings the job back.
+A job names a partition; its files are chosen here, on the newest snapshot, again and again until the plan is empty. So
+a plan is never stale, a job that ran twice finds nothing the second time, and a request that arrived while it ran is
+either satisfied (reported with `seen_version`) or brings the job back.
 """
 
 import json
@@ -15,7 +15,7 @@ from enum import StrEnum
 
 import structlog
 
-from actor.engines import ACTIONS, EngineSet
+from actor.engines import RUNNABLE_KINDS, EngineSet
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
 from actor.outage_log import OutageLog
@@ -35,7 +35,7 @@ from shared.table import CommitOrigin, DataFile, PartitionKey
 
 log = structlog.get_logger()
 
-Reached = Callable[[Claim, str], None]
+ProgressHook = Callable[[Claim, str], None]
 """Called at each labelled point of a run; progress for people, and the barrier that tests hold a run at."""
 
 
@@ -44,8 +44,8 @@ class WorkerSettings:
     """Limits of one slot.
 
     groups_per_commit: groups that share a transaction; more save commits, fewer lose less to a conflict.
-    max_rounds: plans of one job before it goes back to the queue, so that a busy cell does not hold a slot for ever.
-    max_conflicts: rounds lost to others in a row before the job backs off.
+    max_rounds: plans of one job before it goes back to the queue, so that a busy partition does not hold a slot for
+    ever. max_conflicts: rounds lost to others in a row before the job backs off.
     idle_s: pause between claims when nothing is ready; the latency that an idle queue adds.
     """
 
@@ -57,7 +57,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ActorContext:
-    """What the slots of one actor share: its name among the workers, its heartbeat, and the wishes it hears.
+    """What the slots of one actor share: its name among the workers, its heartbeat, and the requests it hears.
 
     stopping: end at the next group boundary. draining: take no more jobs, finish those at hand, and stay.
     gate: lets a job that is suspected of killing the engine run alone.
@@ -93,7 +93,7 @@ class Worker:
         queue: SyncQueueExecutor,
         actor: ActorContext,
         settings: WorkerSettings,
-        reached: Reached = lambda _claim, _point: None,
+        reached: ProgressHook = lambda _claim, _point: None,
     ) -> None:
         self._engines = engines
         self._queue = queue
@@ -107,7 +107,7 @@ class Worker:
         self._reached = reached
 
     def run(self) -> None:
-        """Work until told to stop; a queue that does not answer or refuses us is waited for. Raises EngineDied."""
+        """Work until asked to stop; while the queue does not answer or refuses, it waits. Raises EngineDied."""
         while not self._stopping.is_set():
             try:
                 ran = not self._draining.is_set() and self.run_next()
@@ -155,8 +155,8 @@ class Worker:
         try:
             _require_known_kind(claim)
             newest = JobPayload.decode(claim.payload)
-            facts = newest.with_extent(claim.extent)
-            report = RunReport(facts, is_predicted=facts.rewrite_kind is newest.rewrite_kind)
+            payload = newest.with_extent(claim.extent)
+            report = RunReport(payload, is_predicted=payload.rewrite_kind is newest.rewrite_kind)
             verdict = _run_result(self._work_shared_or_exclusive(claim, lease, report), lease)
         except LeaseLost as lost:
             logger.warning("lease_lost", error=str(lost))
@@ -166,7 +166,7 @@ class Worker:
                 raise self._engine_died(claim, report, failure) from failure
             error = f"{type(failure).__name__}: {failure}"
             if lease.stop_reason is not None:
-                # Cancelled inside a group, because it did not end when it was told to: that is no failure of the job.
+                # Cancelled inside a group, because it did not end when it was asked to: that is no failure of the job.
                 verdict = _run_result(_JobEnd.STOPPED, lease)
             elif _is_fault_of_table(failure):
                 verdict, error = RunResult.CANCELLED, str(failure)
@@ -218,19 +218,19 @@ class Worker:
 
     def _work(self, claim: Claim, lease: Lease, report: RunReport) -> _JobEnd:
         """Plan and rewrite until nothing is left to do."""
-        facts = report.payload
-        cell = PartitionKey(claim.key.cell)
-        engine = self._engines.of(facts.format)
-        live = engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
-        report.recovered_version = self._previous_commit(claim, facts)
+        payload = report.payload
+        partition = PartitionKey(claim.key.partition)
+        engine = self._engines.of(payload.format)
+        live = engine.read_partition(payload.location, partition, table_uuid=payload.table_uuid)
+        report.recovered_version = self._previous_commit(claim, payload)
         lost = 0
         for _ in range(self._settings.max_rounds):
-            if is_switched_off(live.metadata.configuration) and not facts.even_if_disabled:
+            if is_switched_off(live.metadata.configuration) and not payload.even_if_disabled:
                 # Its owner was faster than the decider, which takes back what waits once it has seen the commit.
                 return _JobEnd.SWITCHED_OFF
-            planned = _plan(cell, live.files, facts)
+            planned = _plan(partition, live.files, payload)
             report.record_snapshot(live.version, planned.before)
-            report.policy_changed = policy_digest(live.metadata.configuration) != facts.policy_digest
+            report.policy_changed = policy_digest(live.metadata.configuration) != payload.policy_digest
             if not planned.groups:
                 return _JobEnd.NOTHING_LEFT
             if self._should_stop(lease):
@@ -242,12 +242,14 @@ class Worker:
             if outcome.version is not None and planned.is_truncated and report.bytes_replaced >= planned.bytes:
                 return _JobEnd.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
             if lost > self._settings.max_conflicts:
-                raise Conflict(f"table {facts.name}: others changed the planned files {lost} times", kind="Stale")
-            live = _after(live, outcome) or engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
-        report.record_snapshot(live.version, stats_of_files(live.files, facts.policy.size_levels))
+                raise Conflict(f"table {payload.name}: others changed the planned files {lost} times", kind="Stale")
+            live = _after(live, outcome) or engine.read_partition(
+                payload.location, partition, table_uuid=payload.table_uuid
+            )
+        report.record_snapshot(live.version, stats_of_files(live.files, payload.policy.size_levels))
         return _JobEnd.ROUNDS_USED_UP
 
-    def _previous_commit(self, claim: Claim, facts: JobPayload) -> int | None:
+    def _previous_commit(self, claim: Claim, payload: JobPayload) -> int | None:
         """Return the version that an earlier run of the job committed before it ended without a word.
 
         It is for the report alone, and nothing depends on it: a commit that landed is in the snapshot that this run
@@ -256,8 +258,8 @@ class Worker:
         if claim.previous_token is None:
             return None
         try:
-            return self._engines.of(facts.format).find_commit(
-                facts.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
+            return self._engines.of(payload.format).find_commit(
+                payload.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
             )
         except PermanentError as too_far_back:
             log.info("previous_commit_lookup_skipped", job=claim.id, reason=str(too_far_back))
@@ -285,8 +287,8 @@ class Worker:
         """
         share = report.groups_committed / (report.groups_committed + planned)
         landed = report.groups_committed
-        said = {"point": point, "round": report.rounds, "groups_committed": landed, "share": round(share, 3)}
-        lease.set_progress(json.dumps(said))
+        progress = {"point": point, "round": report.rounds, "groups_committed": landed, "share": round(share, 3)}
+        lease.set_progress(json.dumps(progress))
         self._reached(claim, point)
 
     def _finish(self, claim: Claim, verdict: RunResult, report: RunReport | None, error: str) -> Finished:
@@ -329,31 +331,31 @@ class RunControl:
         self.revalidate()
 
 
-def _plan(cell: PartitionKey, files: Sequence[DataFile], facts: JobPayload) -> Plan:
-    """Plan what the job asks for; a cell is settled only when nothing in it is worth a promotion any more."""
-    if facts.rewrite_kind is RewriteKind.FULL:
-        return plan_full(cell, files, facts.policy)
-    planned = plan(cell, files, facts.policy)
-    if planned.groups or facts.rewrite_kind is RewriteKind.LEVELS:
+def _plan(partition: PartitionKey, files: Sequence[DataFile], payload: JobPayload) -> Plan:
+    """Plan what the job requests; a partition is idle-compacted only when no promotion in it is eligible any more."""
+    if payload.rewrite_kind is RewriteKind.FULL:
+        return plan_full(partition, files, payload.policy)
+    planned = plan(partition, files, payload.policy)
+    if planned.groups or payload.rewrite_kind is RewriteKind.LEVELS:
         return planned
-    return plan_idle_compaction(cell, files, facts.policy, planned.before, ended_by_ms=facts.ended_by_ms)
+    return plan_idle_compaction(partition, files, payload.policy, planned.before, ended_by_ms=payload.ended_by_ms)
 
 
 def _require_known_kind(claim: Claim) -> None:
-    """Raise RetryableError for a job of another kind: only a newer release knows what its cell and facts mean.
+    """Raise RetryableError for a job of another kind: only a newer release knows what its partition and payload mean.
 
     Such a job is claimed only where nothing is known of its table: the queue sets aside what this actor cannot do. It
     backs off like any failure, so that a newer actor comes to it, and ends in quarantine with this reason otherwise.
     """
-    if claim.key.kind not in ACTIONS:
+    if claim.key.kind not in RUNNABLE_KINDS:
         raise RetryableError(
-            f"job {claim.id} is of the kind {claim.key.kind!r}, and this release runs {'/'.join(ACTIONS)!r} only: "
-            "nothing was done; upgrade the actors, then `lakewright jobs requeue` it"
+            f"job {claim.id} is of the kind {claim.key.kind!r}, and this release runs only "
+            f"{'/'.join(RUNNABLE_KINDS)!r}: nothing was done; upgrade the actors, then `lakewright jobs requeue` it"
         )
 
 
 def _is_fault_of_table(failure: Exception) -> bool:
-    """Whether no actor will ever be able to do the job; a place that this one cannot reach is another matter."""
+    """Whether no actor can ever run the job; a location that this one cannot access is another matter."""
     return isinstance(failure, OtherTable) or (isinstance(failure, Unsupported) and failure.field != "location")
 
 
@@ -366,7 +368,7 @@ def _run_result(end: _JobEnd, lease: Lease) -> RunResult:
 
 
 def _after(live: LivePartition, outcome: RewriteOutcome) -> LivePartition | None:
-    """Derive the live files after our own commit if nobody committed in between; None: they must be read anew."""
+    """Derive the live files after our own commit if no other commit lies between; None: they must be read again."""
     if outcome.version != live.version + 1:
         return None
     landed = [group for group in outcome.groups if group.status is GroupStatus.COMMITTED]
@@ -379,14 +381,14 @@ def _after(live: LivePartition, outcome: RewriteOutcome) -> LivePartition | None
 def _commit_metadata(
     claim: Claim, planned: Plan, groups: tuple[FileGroup, ...], policy: Policy, *, round_number: int
 ) -> CommitMetadata:
-    """Name job and token in the commit, with what its actions do not tell: the table's own log is our history."""
+    """Name job and token in the commit, with what its actions do not contain: the table's own log is the history."""
     return CommitMetadata(
         origin=CommitOrigin(claim.id, claim.token),
-        cell=planned.cell,
+        partition=planned.partition,
         round=round_number,
         mode=max(group.mode for group in groups),
         started_ms=time.time_ns() // 1_000_000,
         size_levels=policy.size_levels,
-        cell_files=planned.before.files,
-        cell_small_files=planned.before.small_files,
+        partition_files=planned.before.files,
+        partition_small_files=planned.before.small_files,
     )

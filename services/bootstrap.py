@@ -15,34 +15,34 @@ from services.paths import ivy_dir, java_search
 from shared.errors import LakewrightError
 
 
-def prepare(environ: Mapping[str, str], say: Callable[[str], None] | None = None) -> None:
-    """Find or prepare Java, fetch the jars that are missing; `say` hears each step, standard output without one.
+def prepare(environ: Mapping[str, str], report: Callable[[str], None] | None = None) -> None:
+    """Find or prepare Java, fetch the jars that are missing; `report` gets each step, standard output without one.
 
     Raises:
         InvalidInput: no Java can be used.
         PermanentError: the jars cannot be fetched.
     """
-    tell = say or _say
+    report = report or _print
     java = find_java(java_search(environ))
-    tell(f"Java {java.version} from {java.source}: {java.path}")
+    report(f"Java {java.version} from {java.source}: {java.path}")
     for wanted in (jars.DELTA, jars.S3) if allows_s3(environ) else (jars.DELTA,):
-        _fetch_missing(wanted, java, environ, tell)
+        _fetch_missing(wanted, java, environ, report)
 
 
 def _fetch_missing(
-    wanted: jars.JarSet, java: JavaHome, environ: Mapping[str, str], tell: Callable[[str], None]
+    wanted: jars.JarSet, java: JavaHome, environ: Mapping[str, str], report: Callable[[str], None]
 ) -> None:
     directory = ivy_dir(environ)
     found = jars.look_up(directory, wanted)
     about = f"Spark's jars for {wanted.purpose}"
     if found.complete:
-        tell(f"{about}: all {len(found.files)} in {found.directory}")
+        report(f"{about}: all {len(found.files)} in {found.directory}")
         return
-    tell(f"{about}: fetching {len(found.missing) + len(found.damaged)} ({wanted.size_mb} MB) into {found.directory}")
-    jars.fetch(directory, java, environment=environ, progress=lambda line: tell(f"  {line}"), wanted=wanted)
+    report(f"{about}: fetching {len(found.missing) + len(found.damaged)} ({wanted.size_mb} MB) into {found.directory}")
+    jars.fetch(directory, java, environment=environ, progress=lambda line: report(f"  {line}"), wanted=wanted)
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     print(f"[setup] {line}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Logs say one event with key-values: lines for people on a terminal, JSON for machines everywhere else.
+"""Logs have one event with key-values: lines for people on a terminal, JSON for machines everywhere else.
 
 A setting overrides the guess: a terminal multiplexer may want JSON, and a file that people read may want lines.
 """

@@ -33,7 +33,7 @@ def ready_file(environ: Mapping[str, str]) -> Path:
 
 
 def java_search(environ: Mapping[str, str]) -> JavaSearch:
-    """Where to look for Java; SSL_CERT_FILE is what the rest of the toolchain trusts, so the bundled Java does too."""
+    """Where to search for Java; the bundled Java trusts SSL_CERT_FILE, as the rest of the toolchain does."""
     bundle = environ.get("SSL_CERT_FILE")
     return JavaSearch(
         work_dir=cache_dir(environ),

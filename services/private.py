@@ -9,9 +9,9 @@ from shared.errors import PermanentError
 
 
 def private_dir(folder: Path) -> Path:
-    """Make a folder that nobody else can enter, and return it; one that is there has to be such a folder.
+    """Make a folder that no other can enter, and return it; one that is there has to be such a folder.
 
-    Its name can be guessed and whoever makes it first owns it: classes are loaded from below. Raises PermanentError for
+    Its name can be guessed and any user may create it first: classes are loaded from below. Raises PermanentError for
     a link, another user's folder, or one that others can enter.
     """
     with suppress(FileExistsError):
@@ -26,7 +26,7 @@ def private_dir(folder: Path) -> Path:
 
 
 def closed_dir(folder: Path) -> Path:
-    """Make a folder of this user's that nobody else can enter, and return it; one that is there is closed to others.
+    """Make a folder of this user's that no other can enter, and return it; one that is there is closed to others.
 
     Raises PermanentError for a link or another user's folder.
     """

@@ -6,11 +6,11 @@ import sys
 
 
 class ProcessExit:
-    """The last thing that a process does; `code` is what it ends with, 1 until somebody says otherwise.
+    """Last action of a process; `code` is its exit code, 1 until it is set.
 
     A thread of obstore (tokio) hands the result of a read to the event loop and takes the interpreter's lock for it,
-    even when nobody waits any more. If the interpreter is being torn down by then, CPython before 3.14 ends that thread
-    from outside, which its Rust frames answer with SIGABRT: exit code 134 after the right words.
+    even when no caller waits any more. If the interpreter is being torn down by then, CPython before 3.14 ends that
+    thread from outside, which its Rust frames answer with SIGABRT: exit code 134 after the right words.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class ProcessExit:
         atexit.register(self.leave)
 
     def leave(self) -> None:
-        """Write out what was printed and end with the exit code; 1 where nobody takes what was printed."""
+        """Write out what was printed and end with the exit code; 1 where the output cannot be written."""
         try:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -1,7 +1,7 @@
 """Where the standalone's Redis listens: on a Unix socket in a folder that no other user of the machine can enter.
 
-A port of the loopback address would be open to every local user, and free for anybody to take while Redis is down. The
-place follows from the data directory alone, so that programs that are told the same directory find it.
+A port of the loopback address would be open to every local user, and free for any user to take while Redis is down. The
+location follows from the data directory alone, so that programs with the same directory find it.
 """
 
 import hashlib

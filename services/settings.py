@@ -1,6 +1,6 @@
 """Every environment variable that Lakewright reads, in one place: name, unit, default, and why that default.
 
-Nothing else looks into the environment, so what is not here has no effect, and a value that cannot be used stops the
+No other module reads the environment, so what is not here has no effect, and a value that cannot be used stops the
 start with a message instead of surfacing later.
 """
 
@@ -49,21 +49,22 @@ HMAC_SECRETS = "LAKEWRIGHT_HMAC_SECRETS"
 """Secrets, comma-separated, that webhooks may be signed with; two allow rotation. Default: none."""
 
 HMAC_WINDOW_S = "LAKEWRIGHT_HMAC_WINDOW_S"
-"""Maximum difference in seconds between a signature's time and ours. Default 300: allows for retries and clock skew."""
+"""Maximum difference in seconds between a signature's time and the decider's clock. Default 300: allows for retries and
+clock skew."""
 
 EVENTS_PER_S = "LAKEWRIGHT_EVENTS_PER_S"
-"""Maximum requests per second and client to /v1/events, each with up to 10,000 events. Default 1,000: above what a
-bucket's notifications need, below what delays other clients."""
+"""Maximum requests per second and client to /v1/events, each with up to 10,000 events. Default 1,000: more than a
+bucket's notifications need, and too few to delay other clients."""
 
 CALLS_PER_S = "LAKEWRIGHT_CALLS_PER_S"
 """Maximum other requests per second and client. Default 200: people and dashboards need fewer."""
 
 BODY_TIMEOUT_S = "LAKEWRIGHT_BODY_TIMEOUT_S"
-"""Seconds within which a request body must have arrived. Default 10: a megabyte takes less over any line."""
+"""Seconds within which a request body must have arrived. Default 10: enough for a megabyte over a slow connection."""
 
 SNS_TOPICS = "LAKEWRIGHT_SNS_TOPICS"
-"""ARNs of SNS topics, comma-separated, whose subscriptions are confirmed automatically. Default: none; people confirm
-them."""
+"""ARNs of SNS topics, comma-separated, whose subscriptions are confirmed automatically. Default: none; confirm
+them manually."""
 
 WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 """Origins, comma-separated, that pass the CloudEvents webhook validation. Default: eventgrid.azure.net."""
@@ -73,9 +74,9 @@ ROOTS = "LAKEWRIGHT_ROOTS"
 tables outside of them cannot be registered. Default: none; tables are registered explicitly, at any location."""
 
 ALLOW_EXTERNAL_FILES = "LAKEWRIGHT_ALLOW_EXTERNAL_FILES"
-"""`true` to rewrite tables whose log names files outside of the table, as shallow clones do, where these lie below
-`LAKEWRIGHT_ROOTS`; set both for deciders and for actors. Default `false`: a writer of a table could otherwise have
-files copied into it that only Lakewright may read."""
+"""`true` to rewrite tables whose log names files outside of the table, as shallow clones do, if these files are below
+`LAKEWRIGHT_ROOTS`; set both for deciders and for actors. Default `false`: otherwise a writer could make Lakewright copy
+files into its table that only Lakewright may read."""
 
 DRIFT_S = "LAKEWRIGHT_DRIFT_S"
 """Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
@@ -83,7 +84,7 @@ read per hour and table that moves."""
 
 TENANT = "LAKEWRIGHT_TENANT"
 """Tenant of tables without an explicit one. Default `path`: the first folder below the table's root, as in
-`<root>/<tenant>/<table>`; a table right below its root belongs to `default`."""
+`<root>/<tenant>/<table>`; a table directly below its root belongs to `default`."""
 
 DISCOVERY_S = "LAKEWRIGHT_DISCOVERY_S"
 """Seconds between two discovery scans of the allowed roots; 0 disables them. Default 3600: events register new tables
@@ -99,8 +100,8 @@ BUCKETS = "LAKEWRIGHT_BUCKETS"
 """`bucket=uri` pairs, comma-separated: location of a bucket that events name. Default: the sender's scheme."""
 
 SWEEP_S = "LAKEWRIGHT_SWEEP_S"
-"""Sweep interval: seconds between two refreshes of a table without events. Default 300: how late a lost event is
-noticed, at two small requests per table and interval."""
+"""Sweep interval: seconds between two refreshes of a table without events. Default 300: a lost event is noticed
+at most this late; an interval costs two small requests per table."""
 
 STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
 """JSON object with options of the object stores, such as {"region": "eu-west-1"}; options for one location (`s3://`,
@@ -112,7 +113,7 @@ POLICY = "LAKEWRIGHT_POLICY"
 properties themselves."""
 
 TENANTS = "LAKEWRIGHT_TENANTS"
-"""JSON object with defaults per tenant, laid over those of the service, such as
+"""JSON object with defaults per tenant, which override those of the service, such as
 {"sales": {"target-file-size": "256mb"}}. Default: none."""
 
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
@@ -164,7 +165,7 @@ _SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, RE
 
 
 def redis_url(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the URL of the Redis that holds queue, cells and cursors, as it was given."""
+    """Return the URL of the Redis that holds queue, partitions and cursors, as it was given."""
     return environment.get(REDIS_URL) or default_redis_url(environment)
 
 

@@ -1,4 +1,4 @@
-"""Which release of a package is installed; a bare checkout has none of ours, and says so."""
+"""Installed release of a package; a bare checkout has none of Lakewright, and reports that."""
 
 from importlib.metadata import PackageNotFoundError, version
 

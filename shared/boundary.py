@@ -1,8 +1,9 @@
 """Where tables and their files may lie: tables below the allowed roots, a table's files below it, links resolved.
 
-Whoever writes to a table chooses the paths in its log. A path that leads out of the table, or a link, would have our
-credentials read somebody else's file and copy it into that table. Decider and actor ask the same rule, each on its own
-machine; `real_path` is how that machine resolves links (`os.path.realpath`), which only local files have.
+The writers of a table choose the paths in its log. A path that leads out of the table, or a link, would make Lakewright
+read another user's file with its own credentials and copy it into that table. Decider and actor apply the same rule,
+each on its own machine; `real_path` is how that machine resolves links (`os.path.realpath`), which only local files
+have.
 """
 
 import re
@@ -111,7 +112,7 @@ class Boundary:
         return self.allows_external_files and is_under(place, self.roots)
 
     def _may_be_read(self, table: str, real: str) -> bool:
-        """Say whether a place, its links resolved, lies in the table, or where files outside of it are allowed."""
+        """Return whether a place, its links resolved, lies in the table, or where files outside of it are allowed."""
         return is_under(real, [table]) or (self.allows_external_files and self._is_under_real_root(real))
 
     def _is_under_real_root(self, real: str) -> bool:
@@ -122,6 +123,6 @@ class Boundary:
 
 
 def vector_leads_out(path_or_inline: str) -> bool:
-    """Say whether the prefix of a deletion vector in a file of its own (storage type `u`) leads out of its table."""
+    """Return whether the prefix of a deletion vector in a file of its own (storage type `u`) leads out of its table."""
     prefix = path_or_inline[:-_UUID_CHARS]
     return prefix.startswith("/") or ".." in prefix.split("/") or "\\" in prefix

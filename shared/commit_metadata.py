@@ -1,8 +1,8 @@
-"""What a commit of ours says of itself in its userMetadata, so that a table's own log suffices to tell our history.
+"""Metadata that Lakewright stores in a commit's userMetadata, so that a table's own log suffices for its history.
 
-Files, sizes and rows stand in the commit's own actions; the mark adds what they do not tell: who, when it began, and
-the ladder by which the files' levels are told. It is read back years later by other releases, so a field that is
-missing is None, and a mark needs no more than job and token to be one.
+Files, sizes and rows are in the commit's own actions; the metadata adds who wrote it, when the rewrite began, and the
+size levels that it was planned with. Other releases read it years later, so a missing field is None, and only job and
+token are required.
 """
 
 import json
@@ -23,21 +23,21 @@ FORM = 1
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """Who wrote a commit, and what its actions do not tell.
+    """Who wrote a commit, and what its actions do not contain.
 
-    cell: key of the partition; round: which of the job's rewrites; mode: a `RewriteMode`; started_ms: when the rewrite
-    began, in milliseconds since 1970; size_levels: the ladder that it was planned with; cell_files and
-    cell_small_files: the cell's files before it.
+    partition: key of the partition; round: which of the job's rewrites; mode: a `RewriteMode`; started_ms: when the
+    rewrite began, in milliseconds since 1970; size_levels: the size levels that it was planned with; partition_files
+    and partition_small_files: the partition's files before it.
     """
 
     origin: CommitOrigin
-    cell: str | None = None
+    partition: str | None = None
     round: int | None = None
     mode: str | None = None
     started_ms: int | None = None
     size_levels: SizeLevels | None = None
-    cell_files: int | None = None
-    cell_small_files: int | None = None
+    partition_files: int | None = None
+    partition_small_files: int | None = None
 
     @property
     def write_id(self) -> str:
@@ -50,18 +50,18 @@ class CommitMetadata:
         for name in _PLAIN:
             body[name] = getattr(self, name)
         if self.size_levels is not None:
-            body["ladder"] = [self.size_levels.target_bytes, self.size_levels.fan_in, self.size_levels.full_bytes]
+            body["size_levels"] = [self.size_levels.target_bytes, self.size_levels.fan_in, self.size_levels.full_bytes]
         kept = {name: value for name, value in body.items() if value is not None}
         return json.dumps({KEY: kept}, separators=(",", ":"))
 
 
 _PLAIN: Mapping[str, type] = {
-    "cell": str,
+    "partition": str,
     "round": int,
     "mode": str,
     "started_ms": int,
-    "cell_files": int,
-    "cell_small_files": int,
+    "partition_files": int,
+    "partition_small_files": int,
 }
 
 
@@ -85,7 +85,7 @@ def decode(user_metadata: object) -> CommitMetadata | None:
     plain: dict[str, Any] = {
         name: value if type(value := ours.get(name)) is kind else None for name, kind in _PLAIN.items()
     }
-    return CommitMetadata(origin, size_levels=_size_levels(ours.get("ladder")), **plain)
+    return CommitMetadata(origin, size_levels=_size_levels(ours.get("size_levels")), **plain)
 
 
 def _size_levels(raw: object) -> SizeLevels | None:

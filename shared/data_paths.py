@@ -1,8 +1,8 @@
-"""Which spellings of a data file's path every engine agrees on: the log compares paths as text, never as files.
+"""Spellings of a data file's path that every engine agrees on: the log compares paths as text, never as files.
 
 The Delta protocol calls `path` a URI, and engines escape different characters in it. A remove that delta-rs writes
-spells the path anew: it decodes what the add says, then escapes by its own table. Where that text differs from the
-add's, log replay sees no removal, and the file stays live: its rows are there twice. Spark and Delta Kernel repeat
+spells the path again: it decodes the path of the add, then escapes by its own rules. Where that text differs from the
+add's, log replay sees no removal, and the file stays live: its rows are duplicated. Spark and Delta Kernel repeat
 the add's own text. Measured with deltalake 1.5.1 for every ASCII character and several alphabets; see
 `tests/unit/shared/test_data_paths.py`.
 """
@@ -26,7 +26,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*")
 
 
 def is_portable(path: str) -> bool:
-    """Say whether every engine spells this `path` of a file action as it stands; absolute ones never are."""
+    """Return whether every engine spells this `path` of a file action without change; absolute ones never are."""
     decoded = unquote(path, errors="replace")
     segments = path.split("/")
     return (
@@ -37,12 +37,12 @@ def is_portable(path: str) -> bool:
 
 
 def is_plain(path: str) -> bool:
-    """Say whether nothing in this path was, or could be, escaped by anybody: what our own outputs keep to."""
+    """Return whether no engine escapes or has escaped anything in this path; Lakewright's outputs have such paths."""
     return _PLAIN.fullmatch(path) is not None and is_portable(path)
 
 
 def is_harmful(path: str) -> bool:
-    """Say whether a remove by some engine can miss this file of the table's own folder.
+    """Return whether a remove by some engine can miss this file of the table's own folder.
 
     Absolute paths name files of other tables, which are not rewritten for how they are spelled.
     """
@@ -50,7 +50,7 @@ def is_harmful(path: str) -> bool:
 
 
 def is_absolute(path: str) -> bool:
-    """Say whether this `path` names its place by itself rather than below the table's folder."""
+    """Return whether this `path` names its place by itself rather than below the table's folder."""
     return _ABSOLUTE.match(path) is not None
 
 

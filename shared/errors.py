@@ -1,14 +1,14 @@
 """The error tree: a caller chooses by class what to do next, and reads in the message what, where and what to do.
 
 LakewrightError
-├── InvalidInput        somebody gave us something we cannot use: say so, change nothing
+├── InvalidInput        a caller passed an invalid value: report it, change nothing
 │   ├── NoTable         there is no table at a place: it vanished, or it never was
 │   ├── OtherTable      another table lies at the place than the one that was decided on
 │   └── Unsupported     a table or a feature that we refuse, with the reason
 ├── RetryableError      the same call may succeed later: back off, then try again
 │   ├── LeaseLost       another actor may own the job: stop, write nothing more
-│   └── Conflict        somebody committed first: plan again on the newer snapshot
-└── PermanentError      trying again cannot help: quarantine and tell a person
+│   └── Conflict        another writer committed first: plan again on the newer snapshot
+└── PermanentError      a retry cannot help: quarantine and report
     └── Corrupt         data that contradicts itself (rows lost in a rewrite, a damaged log)
 """
 
@@ -17,7 +17,7 @@ class LakewrightError(Exception):
     """Root of every error raised on purpose; `str()` is a sentence for people."""
 
 
-class InvalidInput(LakewrightError):  # noqa: N818 - the name says what happened
+class InvalidInput(LakewrightError):  # noqa: N818 - the name describes the event
     """Input that cannot be used; `field` names the culprit and `allowed` what would have been accepted."""
 
     def __init__(self, message: str, *, field: str = "", allowed: str = "") -> None:
@@ -31,11 +31,11 @@ class NoTable(InvalidInput):
 
 
 class OtherTable(InvalidInput):
-    """The table at a location is not the one that was meant: it was dropped and made anew, or the place is wrong."""
+    """The table at a location is not the one that was meant: it was dropped and made again, or the place is wrong."""
 
 
 class Unsupported(InvalidInput):
-    """A table, protocol feature or layout that Lakewright refuses to touch; the message says which and why."""
+    """A table, protocol feature or layout that Lakewright refuses to change; the message names it and the reason."""
 
 
 class RetryableError(LakewrightError):
@@ -43,7 +43,7 @@ class RetryableError(LakewrightError):
 
 
 class LeaseLost(RetryableError):  # noqa: N818
-    """The lease of a job is gone or can no longer be proven: nothing more may be committed for it."""
+    """The lease of a job is lost or can no longer be proven: nothing more may be committed for it."""
 
 
 class Conflict(RetryableError):  # noqa: N818

@@ -1,7 +1,7 @@
-"""What a job says about its table: written by the decider, read by the actor, opaque to the queue.
+"""Payload of a job: written by the decider, read by the actor, opaque to the queue.
 
-A job names a cell and never a file: the actor plans on the live snapshot, so a plan is never stale. The decision's
-numbers travel along to be compared with what is found.
+A job names a partition and never a file: the actor plans on the live snapshot, so a plan is never stale. The decision's
+prediction is part of it, to be compared with the measured values.
 """
 
 import json
@@ -11,11 +11,11 @@ from enum import StrEnum
 from shared.policy import Policy
 
 COMPACT = "compact"
-"""The kind of job that merges small files of one cell: the one kind that this release knows."""
+"""The kind of job that merges small files of one partition: the one kind that this release knows."""
 
 
 class RewriteKind(StrEnum):
-    """What a job asks for: what the levels permit, that and the last merge of a quiet cell, or a full rewrite."""
+    """What a job requests: what the levels permit, that and the last merge of an idle partition, or a full rewrite."""
 
     LEVELS = "levels"
     IDLE = "idle"
@@ -23,9 +23,10 @@ class RewriteKind(StrEnum):
 
     @property
     def extent(self) -> int:
-        """How much is asked for, as the queue merges it: a full rewrite includes whatever a newer commit asks for.
+        """How much is requested, as the queue merges it: a full rewrite includes whatever a newer commit requests.
 
-        Settling does not reach further than levels: what a commit changed is not quiet, and its timer rings again.
+        Idle compaction has no greater extent than levels: a partition that a commit changed is not idle, and its timer
+        fires again.
         """
         return int(self is RewriteKind.FULL)
 
@@ -34,8 +35,8 @@ class RewriteKind(StrEnum):
 class PredictedCost:
     """Predicted cost and effect of a rewrite, calibrated by earlier runs on the table.
 
-    `uncalibrated_files_removed` and `uncalibrated_bytes` are what the cell's state said without the correction, which
-    is learned from them.
+    `uncalibrated_files_removed` and `uncalibrated_bytes` are computed from the partition's state without the
+    correction, which is learned from them.
     """
 
     files_replaced: int
@@ -46,10 +47,10 @@ class PredictedCost:
 
 
 class RunMeasure(StrEnum):
-    """What a run adds to its table's sums, from which the decider learns: runs, and their bytes and files.
+    """Measures that a run adds to its table's sums, from which the decider learns: runs, and their bytes and files.
 
-    Predicted ones are what the state said; merged ones are of groups without deleted rows, whose outputs are smaller
-    than their inputs by nothing but compression.
+    Predicted ones were computed from the state; merged ones cover groups without deleted rows, whose outputs are
+    smaller than their inputs only by compression.
     """
 
     RUNS = "runs"
@@ -63,16 +64,16 @@ class RunMeasure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobPayload:
-    """Where the table is, what its owner calls it, the policy to plan with, and why the job exists.
+    """Location and name of the table, the policy to plan with, and the reason for the job.
 
     `policy_digest` is the digest of the properties that the policy was read from (`policy.policy_digest`); an actor
-    that finds others on the table has not satisfied what may be asked for under them. `is_contended`: other commands
-    change the cell's rows so often that each file group is committed by itself, and what a conflict costs is one group.
-    `even_if_disabled`: the job was asked for although the table is switched off; any other is given up where the table
-    says so when it runs. `ended_by_ms`: with time windows, those that ended by then are settled, None: all.
-    `table_uuid` is the `id` of the table's `metaData` that was decided on: another one at the same place is another
-    table. Empty: a release wrote the job that did not say it. `format` names the table's format, whose engine runs the
-    job; empty: the actor's only one.
+    that finds another digest on the table has not satisfied requests under the new properties. `is_contended`: other
+    commands change the partition's rows so often that each file group is committed by itself, so that a conflict costs
+    one group. `even_if_disabled`: the job was requested although the table is disabled; any other job is abandoned if
+    the table is disabled when it runs. `ended_by_ms`: with time windows, those that ended by then are idle-compacted;
+    None: all. `table_uuid` is the `id` of the table's `metaData` at the decision: another id at the same location is
+    another table. Empty: written by a release without this field. `format` names the table's format, whose engine runs
+    the job; empty: the actor's only one.
     """
 
     location: str
@@ -89,11 +90,11 @@ class JobPayload:
     format: str = ""
 
     def with_extent(self, extent: int) -> "JobPayload":
-        """Return the facts of a job that was asked for this much, although its newest wish may have asked for less."""
+        """Return the payload of a job of this extent, although its newest request may have a smaller one."""
         return replace(self, rewrite_kind=RewriteKind.FULL) if extent >= RewriteKind.FULL.extent else self
 
     def encode(self) -> str:
-        """Write the facts as JSON text."""
+        """Write the payload as JSON text."""
         return json.dumps(
             {
                 "location": self.location,

@@ -1,7 +1,7 @@
-"""One place has one spelling: every table location is a canonical URI, encoded and decoded here and nowhere else.
+"""One location has one spelling: every table location is a canonical URI, encoded and decoded here and nowhere else.
 
 Two spellings of one table would be two tables with two states and two compactions of the same files. And a root
-that is compared as a string prefix allows `file:///data-private` to whoever may use `file:///data`. Who takes what:
+that is compared as a string prefix allows `file:///data-private` to a user of `file:///data`. Who takes which form:
 obstore the decoded path (`decoded_path`), Hadoop and Spark the decoded URI (`hadoop_path`), deltalake the canonical
 URI (`deltalake_location`). A URI that is taken for a decoded path leads to another folder, `a%20b` instead of `a b`.
 """
@@ -41,7 +41,7 @@ _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _PLAIN = "!$&'()*+,;=:@~"
-"""Characters of a path segment that RFC 3986 lets stand unescaped beside letters, digits and `-._`."""
+"""Characters of a path segment that RFC 3986 leaves unescaped beside letters, digits and `-._`."""
 
 _ALLOWED = "an absolute path, or a URI with one of the schemes " + ", ".join(sorted(_ALIASES))
 
@@ -49,7 +49,7 @@ MAX_LOCATION_CHARS = 2_048
 """Longer locations are refused: an object key ends at 1,024 bytes, and every event carries one."""
 
 MAX_ENCODINGS = 8
-"""Encodings of a path upon each other that are looked through for a `..`; engines write one, and read two at most."""
+"""Maximum nested encodings of a path that are searched for a `..`; engines write one, and read two at most."""
 
 _SLUG_CHARS = 40
 """Enough of a location to recognise the table in a list; the hash makes it unique."""
@@ -58,7 +58,7 @@ _SLUG_CHARS = 40
 def canonical_location(text: str) -> str:
     """Return the one URI for a location, without a final slash: `/x/y/`, `file:/x/y` become `file:///x/y`.
 
-    A path without a scheme is taken literally, whatever its folders are called; in a URI `%20` stands for a blank, as
+    A path without a scheme is taken literally, whatever its folders are called; in a URI `%20` is a blank, as
     in Delta's logs. Raises InvalidInput for relative paths, `.` and `..` segments, backslashes, and in a URI for
     queries, fragments and hosts where none can be.
     """
@@ -110,7 +110,8 @@ def file_location(table: str, path: str) -> str | None:
     """Return the canonical location of the file that a path in the log of the table at `table` means.
 
     Paths in a log are URIs, encoded by some engines and left raw by others, relative to the table or absolute. None
-    where the place cannot be told for all engines: a `..` in any number of encodings, an unknown scheme, another host.
+    where the location is not the same for all engines: a `..` in any number of encodings, an unknown scheme, another
+    host.
     """
     decoded = unquote(path)
     is_rooted = path.startswith("/")
@@ -137,7 +138,7 @@ def _fully_decoded(path: str) -> str:
         if further == path:
             return path
         path = further
-    return ".."  # Nobody encodes a path so often but to hide something.
+    return ".."  # Only an attempt to hide something encodes a path so often.
 
 
 def hadoop_path(location: str) -> str:
@@ -171,7 +172,7 @@ def table_id(location: str) -> TableId:
 
 
 def is_under(location: str, roots: Iterable[str]) -> bool:
-    """Say whether a location is one of the roots or lies below one, segment by segment; links are not followed."""
+    """Return whether a location is one of the roots or lies below one, segment by segment; links are not followed."""
     canonical = canonical_location(location)
     return any(_is_below(canonical, canonical_location(root)) for root in roots)
 

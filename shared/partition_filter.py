@@ -41,7 +41,7 @@ class Condition:
     values: tuple[str, ...] = ()
 
     def holds(self, value: str | None) -> bool:
-        """Say whether a partition value satisfies the comparison."""
+        """Return whether a partition value satisfies the comparison."""
         if self.operator in ("null", "not null"):
             return (value is None) == (self.operator == "null")
         if value is None:
@@ -52,7 +52,7 @@ class Condition:
 
 @lru_cache(maxsize=1_024)
 def parse_filter(text: str) -> tuple[Condition, ...]:
-    """Read a filter; raises ValueError saying what is expected."""
+    """Read a filter; raises ValueError with what is expected."""
     if len(text) > MAX_CHARS:
         raise ValueError(f"expected at most {MAX_CHARS} characters")
     conditions: list[Condition] = []
@@ -69,11 +69,11 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
-def permits(text: str | None, cell: PartitionKey, columns: Sequence[PartitionColumn]) -> bool:
-    """Say whether a filter lets a cell be touched; a column that the table is not partitioned by lets none."""
+def permits(text: str | None, partition: PartitionKey, columns: Sequence[PartitionColumn]) -> bool:
+    """Return whether a filter lets a partition be touched; a column that the table is not partitioned by lets none."""
     if text is None:
         return True
-    values = partition_values(cell)
+    values = partition_values(partition)
     by_name: Mapping[str, str | None] = {column.name.lower(): values.get(column.physical) for column in columns} or {
         name.lower(): value for name, value in values.items()
     }

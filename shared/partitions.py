@@ -1,4 +1,4 @@
-"""Partition values become a cell's key here, and only here: two spellings of one value must name one cell.
+"""Partition values become a partition's key here, and only here: two spellings of one value must name one partition.
 
 The Delta protocol ("Partition Value Serialization") lets writers spell null as `""` or as null and a timestamp in
 two layouts with any number of fractional digits. Keys use the physical column names, because those are what every
@@ -14,16 +14,16 @@ from shared.errors import InvalidInput
 from shared.table import PartitionColumn, PartitionKey
 
 WHOLE_TABLE = PartitionKey("{}")
-"""The cell of an unpartitioned table."""
+"""The partition of an unpartitioned table."""
 
 _TIMESTAMP = re.compile(r"(\d{4,})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
 
 
 def partition_key(columns: Sequence[PartitionColumn], values: Mapping[str, str | None]) -> PartitionKey:
-    """Return the key of the cell that a file with these partition values lies in.
+    """Return the key of the partition that a file with these partition values lies in.
 
     `values` maps physical (or, on tables without column mapping, plain) names to serialized values.
-    Raises InvalidInput if a partition column has no entry: guessing null would put the file in a wrong cell.
+    Raises InvalidInput if a partition column has no entry: guessing null would put the file in a wrong partition.
     """
     if not columns:
         return WHOLE_TABLE
@@ -39,15 +39,15 @@ def partition_key(columns: Sequence[PartitionColumn], values: Mapping[str, str |
     return PartitionKey(json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
-def partition_values(cell: PartitionKey) -> dict[str, str | None]:
+def partition_values(partition: PartitionKey) -> dict[str, str | None]:
     """Return the physical column names and canonical values that a key was made of."""
-    values: dict[str, str | None] = json.loads(cell)
+    values: dict[str, str | None] = json.loads(partition)
     return values
 
 
-def partition_label(cell: PartitionKey) -> str:
+def partition_label(partition: PartitionKey) -> str:
     """Return the key as people write partitions, `dt=2026-01-01/country=null`; `(whole table)` if unpartitioned."""
-    values = partition_values(cell)
+    values = partition_values(partition)
     return "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items()) or "(whole table)"
 
 

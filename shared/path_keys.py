@@ -1,6 +1,6 @@
-"""Which spellings of a path in a log are one file: Delta compares normalised URIs, and files are told apart by these.
+"""Key of a file in a log: Delta compares normalized URIs, so several spellings of a path are one file.
 
-Whoever counts files of a log, as a snapshot, a fold or a replay, keys them by this and never by the text of the path.
+All code that counts files of a log (snapshots, commits, replays) uses this key and never the text of the path.
 """
 
 import posixpath

@@ -1,7 +1,7 @@
-"""A table's policy: what its owner asked for, as values with a unit, a default and a reason.
+"""A table's policy: values with a unit, a default and a reason.
 
-`Policy` is the whole that decisions are made from; a `PolicyLayer` is what one source says about some fields. How table
-properties are read into layers is told in `properties`.
+`Policy` is the whole that decisions use; a `PolicyLayer` holds the values that one source sets. `properties` reads
+table properties into layers.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class Priority(StrEnum):
 
 
 class DmlPolicy(StrEnum):
-    """What is done to cells that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
+    """What is done to partitions that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
 
     NEVER = "never"
     DEFER = "defer"
@@ -45,7 +45,7 @@ class DmlPolicy(StrEnum):
 class PortablePaths(StrEnum):
     """When files on paths that engines spell in different ways (`shared.data_paths`) are rewritten even alone.
 
-    With auto only where a person asks for a forced or a full rewrite; whatever is merged gets a plain path anyway.
+    With auto only where a person requests a forced or a full rewrite; merged files get a plain path anyway.
     """
 
     AUTO = "auto"
@@ -79,9 +79,9 @@ class Policy:
     dml_policy: DmlPolicy = DmlPolicy.DEFER
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO
-    # Learned from the table's own rewrites rather than set by anybody; never above 1, which is the safe side.
+    # Learned from the table's own rewrites, not configured; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
-    # Said by the table's log and by nobody else: key of the refusal (see `shared.refusals`), empty if there is none.
+    # Set only by the table's log: code of the refusal (see `shared.refusals`), empty if there is none.
     refused: str = ""
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class Policy:
 
     @property
     def for_manual_rewrite(self) -> "Policy":
-        """The policy of a full or forced rewrite that a person asks for: files leave harmful paths, unless never."""
+        """The policy of a full or forced rewrite that a person requests: files leave harmful paths, unless never."""
         if self.portable_paths is PortablePaths.AUTO:
             return replace(self, portable_paths=PortablePaths.ALWAYS)
         return self
@@ -124,7 +124,7 @@ class Policy:
         """Short digest of all values: decisions name the policy they were made under.
 
         A field that a later release adds counts only where it differs from its default: deciders of two releases see
-        equal values as the same policy, and do not recount each other's tables.
+        equal values as the same policy, and do not rebuild each other's tables.
         """
         return _digest(self)
 
@@ -156,7 +156,7 @@ def _encoded(policy: Policy) -> str:
 
 @lru_cache(maxsize=1_024)
 def _digest(policy: Policy) -> str:
-    """Digest a policy, once: every look at a table compares it."""
+    """Digest a policy, once: every read a table compares it."""
     later = {one.name: one.default for one in fields(policy) if one.name not in _ALWAYS_DIGESTED}
     counted = {name: value for name, value in asdict(policy).items() if name not in later or value != later[name]}
     return hashlib.blake2b(f"{_STATE_FORM}{_text(counted)}".encode(), digest_size=4).hexdigest()
@@ -168,8 +168,8 @@ def _text(values: Mapping[str, Any]) -> str:
 
 
 _STATE_FORM = 3
-"""Form of the rolling states that belong to a policy; another one has every table recounted. 2: settled files count,
-and windows. 3: Z-cube files count, and the protocol is kept."""
+"""Form of the rolling states that belong to a policy; another one has every table rebuilt. 2: idle-compacted files
+count, and windows. 3: Z-cube files count, and the protocol is kept."""
 
 
 _ALWAYS_DIGESTED = frozenset(
@@ -188,7 +188,7 @@ _ALWAYS_DIGESTED = frozenset(
         *("dml_policy", "max_write_contention", "shrink"),
     )
 )
-"""The fields of the first release, which always count: if one gets another default, all tables are recounted. Later
+"""The fields of the first release, which always count: if one gets another default, all tables are rebuilt. Later
 fields stay out of this."""
 
 
@@ -211,10 +211,9 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
 
 @dataclass(frozen=True, slots=True)
 class PropertyIssue:
-    """A property that could not be used: where it stands, what it says, and why that is not usable.
+    """A property that could not be used: its name, its value, and the reason.
 
-    `is_blocking` tells whether it keeps the last good policy in force; a property that means nothing to us is only
-    shown.
+    `is_blocking`: it keeps the last good policy in effect; a property without an equivalent is only shown.
     """
 
     property: str
@@ -225,7 +224,7 @@ class PropertyIssue:
 
 @dataclass(frozen=True, slots=True)
 class PolicyLayer:
-    """What one source (a request, a table, a tenant, the service) says: field name to value and property name."""
+    """Values that one source (a request, a table, a tenant, the service) sets, by field, with the property names."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     property_names: Mapping[str, str] = field(default_factory=dict)
@@ -237,7 +236,7 @@ def apply(base: Policy, *layers: PolicyLayer) -> Policy:
 
     Raises InvalidInput when values that are fine alone contradict each other.
     """
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for layer in layers:
-        said.update(layer.values)
-    return replace(base, **said) if said else base
+        values.update(layer.values)
+    return replace(base, **values) if values else base

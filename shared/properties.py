@@ -1,4 +1,4 @@
-"""One literal table says which table properties there are: name, aliases, default, unit and meaning of each.
+"""The literal table of all table properties: name, aliases, default, unit and meaning of each.
 
 The documentation and the status page are made from it. A property that cannot be used is a `PropertyIssue`, never
 dropped silently and never guessed.
@@ -71,7 +71,7 @@ PROPERTIES: tuple[Property, ...] = (
             "write.target-file-size-bytes": spelled.size,
         },
     ),
-    # A fan-in of 1 would be no ladder; above 64 six levels span more than any file.
+    # A fan-in of 1 would be no size levels; above 64 six levels span more than any file.
     Property(
         "fan-in",
         "fan_in",
@@ -236,7 +236,7 @@ PROPERTIES: tuple[Property, ...] = (
 )
 
 NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.name, *prop.aliases)}))
-"""Every property that can be said, aliases included."""
+"""Every property name that can be set, aliases included."""
 
 _NO_INDEX = "is ignored: it names a revision of a Qbeast index, and tables with such an index are refused"
 _NO_UNINDEXED = "is ignored: files inside and outside of a Qbeast index are treated alike"
@@ -271,7 +271,7 @@ REFUSED: Mapping[str, str] = {
 """Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""
 
 _HARMLESS_VALUES = {PREFIX + "clustering-order": "none"}
-"""Values of refused properties that say what is done anyway: nobody need be told."""
+"""Values of refused properties that equal the actual behavior: not reported."""
 
 _UNKNOWN = "is ignored: unknown property"
 
@@ -326,11 +326,11 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
 
 
 _NO_PROPERTIES = PolicyLayer()
-"""What is said by a table without any property of ours, as most are."""
+"""Layer of a table without any Lakewright property, as most are."""
 
 
 def unknown_property(name: str) -> str:
-    """Say that nothing reads a property, and which one was probably meant."""
+    """Return the error for an unknown property, with the one that was probably meant."""
     by_short_name = {known.removeprefix(PREFIX): known for known in NAMES}
     close = get_close_matches(name.removeprefix(PREFIX), by_short_name, n=1, cutoff=0.7)
     return (
@@ -340,12 +340,12 @@ def unknown_property(name: str) -> str:
     )
 
 
-def read_settings(said: Mapping[str, str]) -> PolicyLayer:
+def read_settings(settings: Mapping[str, str]) -> PolicyLayer:
     """Read settings that a person gave for one call, by their full names or without the prefix, as `fan-in`.
 
     Raises InvalidInput for a name that nothing reads and for a value that cannot be used.
     """
-    properties = as_properties(said)
+    properties = as_properties(settings)
     for name, value in properties.items():
         layer = read_properties({name: value})
         for issue in layer.issues:
@@ -356,7 +356,7 @@ def read_settings(said: Mapping[str, str]) -> PolicyLayer:
 
 
 def as_properties(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings such as `fan-in` as the properties that they stand for; full names may be given, too."""
+    """Return settings such as `fan-in` as full property names; full names are accepted, too."""
     return {name if "." in name else PREFIX + name: value for name, value in settings.items()}
 
 
@@ -367,17 +367,19 @@ def is_stopped_by_qbeast(before: Mapping[str, str], after: Mapping[str, str], *,
     """
     if any(name in after for name in _SWITCHES):
         return False
-    said = read_properties(before)
-    return was_stopped or (said.property_names.get("enabled") == QBEAST_SWITCH and said.values["enabled"] is True)
+    layer = read_properties(before)
+    return was_stopped or (layer.property_names.get("enabled") == QBEAST_SWITCH and layer.values["enabled"] is True)
 
 
 def is_switched_off(configuration: Mapping[str, str]) -> bool:
-    """Whether the table itself says that it is not to be optimized automatically, in a way that can be read."""
+    """Return whether the table's own properties validly disable automatic optimization."""
     return read_properties(configuration).values.get("enabled") is False
 
 
 def policy_digest(configuration: Mapping[str, str]) -> str:
-    """Return a digest of all properties that can bear on the policy: while it stays, so does what they ask for."""
+    """Return a digest of all properties that can bear on the policy: while it stays, so does what they request."""
     known = {name for prop in PROPERTIES for name in prop.aliases} | REFUSED.keys()
-    said = sorted((name, value) for name, value in configuration.items() if name in known or name.startswith(PREFIX))
-    return hashlib.blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()
+    properties = sorted(
+        (name, value) for name, value in configuration.items() if name in known or name.startswith(PREFIX)
+    )
+    return hashlib.blake2b(json.dumps(properties).encode(), digest_size=8).hexdigest()

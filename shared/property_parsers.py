@@ -1,6 +1,6 @@
 """How values are spelled in table properties: one parser per kind of value, each with its bounds and their reason.
 
-A parser raises ValueError with what it expects; the caller knows which property it was and says so.
+A parser raises ValueError with what it expects; the caller adds the name of the property.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A refusal: why a table must not be rewritten as it stands; each format decides it by a rule of its own.
+"""A refusal: why a table must not be rewritten; each format decides it by a rule of its own.
 
 The decider asks the rule first, shows the answer on the table and queues nothing; the actor asks the same rule again.
 """
@@ -26,7 +26,7 @@ class Refusal:
 
     @property
     def key(self) -> str:
-        """Short text that tells this refusal from any other, such as `unsafe_feature:clustering`."""
+        """Short text that identifies this refusal, such as `unsafe_feature:clustering`."""
         return f"{self.code}:{self.subject}"
 
     @property

@@ -35,7 +35,7 @@ class StoreOptions:
         return {name: value for name, value in found.items() if not name.startswith(HADOOP)}
 
     def buckets(self, scheme: str) -> Mapping[str, Mapping[str, str]]:
-        """Return what is said of single buckets of a scheme, by the bucket's name."""
+        """Return the options of single buckets of a scheme, by the bucket's name."""
         prefix = f"{scheme}://"
         return {
             place.removeprefix(prefix): options

@@ -1,7 +1,7 @@
-"""The nouns of a table: what a log says, decoded once into values that the rest of the house can trust.
+"""The types of a table: its log, decoded once into values that the rest of the code can trust.
 
 Sizes are bytes, times are milliseconds since 1970-01-01 UTC (`*_ms`), versions count from 0.
-A path is kept exactly as the log spells it: it is an identity, never a place to open.
+A path is kept exactly as the log spells it: it is an identity, never a location to open.
 """
 
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ TableId = NewType("TableId", str)
 """Stable name of a table inside Lakewright: a readable slug and a hash of the location."""
 
 PartitionKey = NewType("PartitionKey", str)
-"""Canonical text of the partition values that bound a cell (see `partitions.cell_key`); `{}` if unpartitioned."""
+"""Canonical text of the values of a partition (see `partitions.partition_key`); `{}` if unpartitioned."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRef:
-    """Which table is meant: `location` is a canonical URI (`file:///…`, `s3://bucket/key`) without a final slash.
+    """A registered table: `location` is a canonical URI (`file:///…`, `s3://bucket/key`) without a final slash.
 
-    `properties` were said at its registration and win over the table's own. `is_discovered`: nobody registered it by
-    hand, so name and tenant are those of its place.
+    `properties` were set at its registration and take precedence over the table's own. `is_discovered`: it was not
+    registered by a call, so name and tenant are derived from its location.
     """
 
     id: TableId
@@ -51,7 +51,7 @@ class DataFile:
 
     path: str
     size_bytes: int
-    cell: PartitionKey
+    partition: PartitionKey
     dv_id: str | None = None
     rows: int | None = None
     deleted_rows: int = 0
@@ -66,18 +66,18 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class RemovedFile:
-    """A removal as the log tells it; size, cell and tags are None where the writer left them out."""
+    """A removal in the log; size, partition and tags are None where the writer omitted them."""
 
     path: str
     dv_id: str | None = None
     size_bytes: int | None = None
-    cell: PartitionKey | None = None
+    partition: PartitionKey | None = None
     deleted_rows: int = 0
     tags: Mapping[str, str] | None = field(default=None, hash=False)
 
     @property
     def key(self) -> FileKey:
-        """Identity of the file that is gone."""
+        """Identity of the removed file."""
         return FileKey(self.path, self.dv_id)
 
 
@@ -123,8 +123,8 @@ class Position:
     """Place in the history of one table: right after one commit of it.
 
     Positions of one table are totally ordered by `version`, which grows with every commit; how much it grows is the
-    format's business, so nobody but the format computes with it. `digest` names the commit by its content (empty: not
-    known): a table made anew at the same place has the same versions and other digests.
+    format's business, so only the format computes with it. `digest` names the commit by its content (empty: not
+    known): a table made again at the same place has the same versions and other digests.
     Delta: version and digest of the commit. Iceberg: sequence number and snapshot id.
     """
 
@@ -132,7 +132,7 @@ class Position:
     digest: str = ""
 
     def __lt__(self, other: "Position") -> bool:
-        """Say whether this position comes before another one of the same table."""
+        """Return whether this position comes before another one of the same table."""
         return self.version < other.version
 
 
@@ -148,9 +148,9 @@ class Commit:
     """One version of a table, decoded.
 
     `data_change` is true if any file action carries dataChange=true; `origin` is set on our own commits. `digest` names
-    the commit by its content: a table that was dropped and made anew has the same versions and other commits.
+    the commit by its content: a table that was dropped and made again has the same versions and other commits.
     `metadata` and `protocol` are set only where this commit changes them. `execution_ms` is how long its command ran,
-    0 where the log does not tell. `external` is the path of a file added outside of the table that may not be read
+    0 where the log does not record it. `external` is the path of a file added outside of the table that may not be read
     there, empty if there is none.
     """
 
@@ -177,7 +177,7 @@ class Commit:
 class Snapshot:
     """All live files of one version, each key once; `digest` is that of its commit, empty if it was cleaned up.
 
-    `refusal` is why the table must not be rewritten as it stands there, by the rule of its format.
+    `refusal` is why the table must not be rewritten at this version, by the rule of its format.
     """
 
     version: int

@@ -21,7 +21,7 @@ pytest_plugins = [
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say what a failing property test needs to be run again: pass the seed with --hypothesis-seed."""
+    """Return what a failing property test needs to be run again: pass the seed with --hypothesis-seed."""
     return [f"hypothesis seed: {config.option.hypothesis_seed}"]
 
 
@@ -77,7 +77,7 @@ def new_server(appendfsync: str) -> RedisServer:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several processes (`-n 3 --dist loadgroup`) one owns Spark's session, the other the services under test."""
     if not config.pluginmanager.hasplugin("xdist"):
-        return  # `-p no:xdist`: nobody has registered the marker, and there is nothing to distribute.
+        return  # `-p no:xdist`: no one has registered the marker, and there is nothing to distribute.
     for item in items:
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.xdist_group("services"))

@@ -23,7 +23,7 @@ import org.apache.hadoop.fs.s3a.RemoteFileChangedException;
  * <p>Delta's own store for S3 looks whether the commit exists and then puts it: two processes replace each other's
  * commits without a trace. S3 itself refuses a PUT with If-None-Match where an object exists. A refusal may be the echo
  * of our own PUT whose answer was lost and which the client repeated, so each commit carries an id of its writing, and
- * only a commit with another id is somebody else's.
+ * only a commit with another id belongs to another writer.
  */
 public final class ConditionalPutLogStore extends S3SingleDriverLogStore {
   private static final String CONDITION = "fs.option.create.conditional.overwrite";
@@ -77,7 +77,7 @@ public final class ConditionalPutLogStore extends S3SingleDriverLogStore {
     return (FSDataOutputStream) builder.build();
   }
 
-  /** Return if the commit is ours in spite of the failure; otherwise throw who won, or that nobody knows. */
+  /** Return if the commit is ours in spite of the failure; otherwise throw the winner, or that it is unknown. */
   private static void judge(FileSystem files, Path path, byte[] mark, IOException failure) throws IOException {
     boolean exists = true;
     try {

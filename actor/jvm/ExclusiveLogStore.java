@@ -34,7 +34,7 @@ public final class ExclusiveLogStore extends HadoopFileSystemLogStore {
       if (overwrite.booleanValue()) {
         Files.move(temporary, target, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
       } else {
-        // Throws FileAlreadyExistsException, which is how a log store says that somebody else was first.
+        // Throws FileAlreadyExistsException, by which a log store reports that another writer was first.
         Files.createLink(target, temporary);
       }
       deleteChecksum(target);
@@ -45,7 +45,7 @@ public final class ExclusiveLogStore extends HadoopFileSystemLogStore {
 
   // Hadoop keeps a checksum beside each file it writes, and refuses to read a file that another one's checksum is left
   // for: _last_checkpoint of another writer, or a commit that was undone. A file without one is read as it is. Deleted
-  // before, so that nobody reads ours by it, and after, for a writer who came in between.
+  // before, so that no reader gets ours by it, and after, for a writer that committed in between.
   private static void deleteChecksum(java.nio.file.Path file) throws IOException {
     Files.deleteIfExists(file.resolveSibling("." + file.getFileName() + ".crc"));
   }

@@ -78,7 +78,7 @@ def tail(file: Path, secrets: Iterable[str] = ()) -> str:
 
 
 def explain(code: int | None, printed: str) -> EngineDeath:
-    """Say why a process ended so, having printed that; `code` None: it had to be killed by us."""
+    """Return why a process ended so, having printed that; `code` None: it had to be killed by us."""
     number = -code if code is not None and code < 0 else (code or 0) - _SIGNALLED
     received = next((one for one in signal.Signals if one.value == number), None)
     out_of_memory = _OUT_OF_MEMORY.search(printed)
@@ -120,7 +120,7 @@ class JvmProcess:
 
 
 class Autopsy:
-    """Ends a JVM and says why it died, once, to whoever asks."""
+    """Ends a JVM and determines its cause of death, once, for all callers."""
 
     def __init__(self, jvm: JvmProcess) -> None:
         self._jvm = jvm
@@ -131,10 +131,10 @@ class Autopsy:
         """Return why the JVM died, having ended it if it had not; None if it cannot be ended."""
         with self._lock:
             if self._found is None:
-                self._found = self._look()
+                self._found = self._examine()
             return self._found
 
-    def _look(self) -> EngineDeath | None:
+    def _examine(self) -> EngineDeath | None:
         process = self._jvm.process
         code: int | None = None
         try:

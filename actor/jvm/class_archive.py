@@ -2,7 +2,7 @@
 
 The JVM writes the archive when it exits (JDK 13+, "AppCDS", -XX:ArchiveClassesAtExit), each process to a file of its
 own; the next start adopts a finished one by an atomic rename. The name carries a hash of the Java and of every jar, so
-another Java or another Spark looks for another file. A JVM that dislikes an archive runs without it: -Xshare:auto.
+another Java or another Spark searches for another file. A JVM that dislikes an archive runs without it: -Xshare:auto.
 """
 
 import hashlib
@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-_SETTLED_S = 30  # A file that nobody has written to for so long is finished, or was left by a process that died.
-_QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")  # A refused archive is no news for anybody.
+_SETTLED_S = 30  # A file that no process has written to for so long is complete, or was left by a process that died.
+_QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")  # A refused archive is not worth a message.
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def options_now(archive: ClassArchive) -> tuple[str, ...]:
 
 
 def _is_finished(file: Path) -> bool:
-    """Say whether the JVM has written the header, which it does last."""
+    """Return whether the JVM has written the header, which it does last."""
     with file.open("rb") as content:
         return any(content.read(4))
 

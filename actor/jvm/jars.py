@@ -29,7 +29,7 @@ AWS_SDK = "2.29.52"
 
 @dataclass(frozen=True, slots=True)
 class JarSet:
-    """Jars that belong together: what Ivy is asked for, what it leaves out, and what has to arrive.
+    """Jars that belong together: what Ivy is requested, what it leaves out, and what has to arrive.
 
     `listing` names a file beside this module in the format of `sha256sum`; it changes together with `packages`.
     """
@@ -94,7 +94,7 @@ S3 = JarSet(
 """35 jars. Without the excludes the whole SDK would come in one bundle, with a second netty and HTTP client."""
 
 _FETCH_TIMEOUT_S = 900  # 25 MB; a quarter of an hour is a line of 15 kB/s or a mirror that never answers.
-_FETCH_ATTEMPTS = 3  # What arrived stays in Ivy's cache: another attempt only asks for what a mirror dropped.
+_FETCH_ATTEMPTS = 3  # What arrived stays in Ivy's cache: another attempt only requests what a mirror dropped.
 FETCH_LOCK = ".fetch.lock"  # In the ivy directory; Ivy does not lock its own cache, and two that share it both fail.
 _TAIL_LINES = 20  # Of Ivy's output in an error: the report of what failed is at the end.
 
@@ -156,7 +156,7 @@ def fetch(
 
     Raises:
         PermanentError: Spark could not fetch them (no network, no mirror); carries the end of its output.
-        Corrupt: they arrived with another content than the list says.
+        Corrupt: they arrived with content other than the list requires.
     """
     (ivy_dir / "jars").mkdir(parents=True, exist_ok=True)
     output: list[str] = []
@@ -182,14 +182,14 @@ def fetch(
         raise PermanentError(
             f"{len(found.missing)} of {len(found.names)} jars did not arrive in {found.directory}: is Maven's central "
             "repository or your mirror reachable? Or set LAKEWRIGHT_IVY_DIR to a directory that has them. "
-            f"Spark said:\n{tail}"
+            f"Output of Spark:\n{tail}"
         )
     return found
 
 
 @contextmanager
 def _fetch_lock(ivy_dir: Path, progress: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of an ivy directory; its holder's end releases it, however that came."""
+    """Hold the lock of an ivy directory; the end of its holder releases it in any case."""
     with (ivy_dir / FETCH_LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

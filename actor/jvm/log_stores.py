@@ -33,7 +33,7 @@ class LogStore:
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """What makes Delta use the store; it is looked up when the first log is opened."""
+        """Setting that makes Delta use the store; Delta resolves it when the first log is opened."""
         return {f"spark.delta.logStore.{scheme}.impl": self.class_name for scheme in self.schemes}
 
 

@@ -1,7 +1,7 @@
-"""The options that a decider's store understands, said to Hadoop: one setting serves both kinds of processes.
+"""The options of a decider's store, translated for Hadoop: one setting serves both kinds of processes.
 
-Hadoop names one bucket's options `fs.s3a.bucket.NAME.…`; they win over those of all buckets, as ours do. What Hadoop
-knows and this list does not is passed through as it stands (`fs.s3a.…`).
+Hadoop names one bucket's options `fs.s3a.bucket.NAME.…`; they override those of all buckets, as Lakewright's do.
+Options of Hadoop that are not listed here are passed unchanged (`fs.s3a.…`).
 """
 
 from collections.abc import Mapping
@@ -43,48 +43,48 @@ BASE: Mapping[str, str] = {
     # Uploads are small and many; the disk is faster to come by than heap, and nothing is lost with it.
     "fs.s3a.fast.upload.buffer": "disk",
 }
-"""What holds for all buckets unless an option says otherwise."""
+"""Defaults for all buckets unless an option overrides them."""
 
 
 def hadoop_settings(options: StoreOptions) -> dict[str, str]:
-    """Return Hadoop's configuration for what the options say of S3.
+    """Return Hadoop's configuration for the options of S3.
 
-    Raises InvalidInput for an option that cannot be said to Hadoop: ignoring it would read another place than meant.
+    Raises InvalidInput for an option without a Hadoop equivalent: ignoring it would read another location than meant.
     """
     settings = dict(BASE) | _translated("fs.s3a.", options.of("s3"))
-    for bucket, said in options.buckets("s3").items():
-        settings |= _translated(f"fs.s3a.bucket.{bucket}.", said)
+    for bucket, hadoop in options.buckets("s3").items():
+        settings |= _translated(f"fs.s3a.bucket.{bucket}.", hadoop)
     return settings
 
 
 def _translated(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
-    said: dict[str, str] = {}
+    hadoop: dict[str, str] = {}
     for option, value in options.items():
         name = option.lower().removeprefix("aws_")
         if option.startswith("fs.s3a."):
-            said[prefix + option.removeprefix("fs.s3a.")] = value
+            hadoop[prefix + option.removeprefix("fs.s3a.")] = value
         elif name in _PLAIN:
-            said[prefix + _PLAIN[name]] = value
+            hadoop[prefix + _PLAIN[name]] = value
         elif name == "virtual_hosted_style_request":
-            said[prefix + "path.style.access"] = "false" if _is_true(value) else "true"
+            hadoop[prefix + "path.style.access"] = "false" if _is_true(value) else "true"
         elif name == "skip_signature":
             if _is_true(value):
-                said[prefix + "aws.credentials.provider"] = _ANONYMOUS
+                hadoop[prefix + "aws.credentials.provider"] = _ANONYMOUS
         elif name not in _IGNORED:
             raise InvalidInput(
-                f"LAKEWRIGHT_STORE_OPTIONS: the actor cannot say {option!r} to Hadoop; give the actor Hadoop's own "
+                f"LAKEWRIGHT_STORE_OPTIONS: {option!r} has no equivalent in Hadoop; give the actor Hadoop's own "
                 "setting (fs.s3a.…) instead",
                 field=option,
                 allowed=", ".join(sorted((*_PLAIN, "virtual_hosted_style_request", "skip_signature", *_IGNORED))),
             )
-    if f"{prefix}access.key" in said:
-        provider = _TEMPORARY if f"{prefix}session.token" in said else _GIVEN
-        said.setdefault(f"{prefix}aws.credentials.provider", provider)
-    # The decider's client speaks to an own endpoint by path unless told otherwise, and so must Hadoop.
-    if f"{prefix}endpoint" in said:
-        said.setdefault(f"{prefix}path.style.access", "true")
-        said.setdefault(f"{prefix}endpoint.region", "us-east-1")
-    return said
+    if f"{prefix}access.key" in hadoop:
+        provider = _TEMPORARY if f"{prefix}session.token" in hadoop else _GIVEN
+        hadoop.setdefault(f"{prefix}aws.credentials.provider", provider)
+    # By default the decider's client addresses a custom endpoint by path, and so must Hadoop.
+    if f"{prefix}endpoint" in hadoop:
+        hadoop.setdefault(f"{prefix}path.style.access", "true")
+        hadoop.setdefault(f"{prefix}endpoint.region", "us-east-1")
+    return hadoop
 
 
 def _is_true(value: str) -> bool:

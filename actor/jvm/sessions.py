@@ -37,7 +37,7 @@ SESSION_CONF: Mapping[str, str] = MappingProxyType(
         # Delta's timestamps are microseconds. INT96 has no statistics, and readers take it for nanoseconds.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.parquet.writeLegacyFormat": "false",
-        # Days and instants before 1582 and 1900 are what the Gregorian calendar says, for each reader the same.
+        # Days and instants before 1582 and 1900 follow the Gregorian calendar, for each reader alike.
         "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
@@ -49,7 +49,7 @@ SESSION_CONF: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.maxCommitAttempts": str(COMMIT_RETRIES),
     }
 )
-"""What every session of ours is set to, whatever the application's own configuration says."""
+"""Settings of every Lakewright session, whatever the application's own configuration is."""
 
 
 @dataclass(frozen=True, slots=True)

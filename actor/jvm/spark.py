@@ -74,7 +74,7 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     }
     if settings.local:
         conf |= {
-            "spark.driver.bindAddress": "127.0.0.1",  # Nobody else has to reach a local driver.
+            "spark.driver.bindAddress": "127.0.0.1",  # No other has to reach a local driver.
             "spark.driver.host": "127.0.0.1",
             "spark.databricks.delta.snapshotPartitions": "2",  # Fifty tasks to replay a small log take a second.
         }
@@ -132,7 +132,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
     printed = _printed(settings)
     variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
     if settings.local:
-        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # Otherwise Spark asks for the host's address and warns of it.
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # Otherwise Spark requests the host's address and warns of it.
     with printed.open("wb") as output, _environment(variables), _interrupt_kept():
         try:
             gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
@@ -149,12 +149,12 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
 
 def jvm_process(spark: SparkSession, *, secrets: tuple[str, ...] = ()) -> JvmProcess:
     """Return the process in which an application started by `build_session` runs."""
-    process = spark.sparkContext._gateway.proc  # noqa: SLF001 - PySpark started it and tells nobody how it ended
+    process = spark.sparkContext._gateway.proc  # noqa: SLF001 - PySpark started it and does not report how it ended
     return JvmProcess(process, Path(str(spark.conf.get(_JVM_LOG))), secrets)
 
 
 def stop_session(spark: SparkSession) -> None:
-    """Stop the application and let its JVM go, without waiting until it has gone."""
+    """Stop the application and its JVM, without waiting until it has ended."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark stops the application, never the JVM
     spark.stop()
     gateway.shutdown()

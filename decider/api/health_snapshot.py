@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from decider.api.services import QueueServices, TableServices
-from decider.store.redis_health import RedisSafety, ServerFacts
+from decider.store.redis_health import RedisSafety, ServerStatus
 from shared.errors import LakewrightError
 from shared.queue import queries
 from shared.queue.model import JobState
@@ -20,9 +20,9 @@ NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
 
 @dataclass(frozen=True, slots=True)
 class HealthSnapshot:
-    """Health as read from Redis; `server` is None and `error` says why if Redis does not respond."""
+    """Health as read from Redis; `server` is None if Redis does not respond, and `error` is the reason."""
 
-    server: ServerFacts | None
+    server: ServerStatus | None
     tables: int | None
     refused: int | None
     depth: QueueDepth
@@ -56,7 +56,7 @@ class HealthReader:
         """Read everything that a status shows from Redis."""
         registry, queue = self._tables.registry, self._queue
         try:
-            server = await self._safety.facts()
+            server = await self._safety.read()
             tables, refused = await registry.count(), await registry.count_refused()
             depth = await queue.executor.run(queries.depth(queue.executor.name))
             funnel = dict(await queue.counters.read())

@@ -87,13 +87,13 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._hints = Counter("lakewright_events", "Events by result.", ["result"], registry=self._registry)
-        self._looks = Counter(
+        self._refreshes = Counter(
             "lakewright_table_refreshes",
             "Table refreshes by result.",
             ["result"],
             registry=self._registry,
         )
-        self._look_s = Histogram(
+        self._refresh_s = Histogram(
             "lakewright_table_refresh_seconds",
             "Duration of a table refresh.",
             buckets=LATENCY_BUCKETS_S,
@@ -129,7 +129,7 @@ class Metrics:
     ) -> Callable[[TableRef, int | None], Awaitable[None]]:
         """Return the refresh handler with its count and duration recorded."""
 
-        async def look(table: TableRef, version: int | None) -> None:
+        async def refresh(table: TableRef, version: int | None) -> None:
             started = time.perf_counter()
             result = "crashed"
             try:
@@ -139,10 +139,10 @@ class Metrics:
                 result = "failed"
                 raise
             finally:
-                self._looks.labels(result).inc()
-                self._look_s.observe(time.perf_counter() - started)
+                self._refreshes.labels(result).inc()
+                self._refresh_s.observe(time.perf_counter() - started)
 
-        return look
+        return refresh
 
     def render(self, snapshot: MetricsSnapshot) -> bytes:
         """Return everything in Prometheus' text format."""

@@ -1,6 +1,6 @@
 """Services of the decider in groups by subject, built by `services/decider/build.py`; a route depends on few of them.
 
-A group holds what changes together and is used together, so that a signature says what a function can touch.
+A group holds what changes together and is used together, so that a signature shows what a function can touch.
 """
 
 from collections.abc import Callable, Mapping

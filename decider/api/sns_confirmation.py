@@ -63,7 +63,7 @@ class SubscriptionConfirmer:
 
 
 def is_page_of(topic: str, url: str) -> bool:
-    """Say whether a URL is the page that confirms a subscription to a topic, and nothing else."""
+    """Return whether a URL is the page that confirms a subscription to a topic, and nothing else."""
     parts = topic.split(":")
     if len(parts) != _ARN_PARTS or parts[:1] != ["arn"] or parts[2] != "sns" or parts[1] not in _DOMAINS:
         return False

@@ -12,7 +12,7 @@ from decider.api.dependencies import Queue, Requests, Tables
 from decider.api.schemas.tables import RegisteredTable, TableReading, TableRegistration
 from decider.api.views.tables import refusal_view, table_view
 from decider.events.resolver import Registration
-from decider.state.effective_policy import LogFacts, PolicyDefaults
+from decider.state.effective_policy import LogStatus, PolicyDefaults
 from decider.store.cleanup import delete_table
 from decider.web.errors import ApiError
 from shared.errors import LakewrightError
@@ -24,7 +24,7 @@ from shared.table import TableId, TableRef
 READ_POLL_S = 0.1
 """Pause between two checks whether a table was read: two small reads of Redis each."""
 
-_NOBODY = TableRef(TableId(""), "", "")
+_ANY_TABLE = TableRef(TableId(""), "", "")
 
 
 class TableRegistrar:
@@ -56,7 +56,7 @@ class TableRegistrar:
         await delete_table(self._queue.executor, table.id, kinds=self._tables.actions.kinds)
 
     async def _register(self, asked: TableRegistration) -> TableRef:
-        """Register a table, paused before its first read where that is asked for, so that no job runs in between."""
+        """Register a table, paused before its first read where that is requested, so that no job runs in between."""
         identity = table_id(canonical_location(asked.location))
         registration = Registration(asked.name, asked.tenant, asked.properties)
         if asked.paused:
@@ -103,7 +103,7 @@ Registrar = Annotated[TableRegistrar, Depends(TableRegistrar)]
 
 def check_properties(properties: Mapping[str, str], defaults: PolicyDefaults) -> None:
     """Reject properties that cannot be applied: the caller gets the error, so none is stored."""
-    issues = defaults.resolve(replace(_NOBODY, properties=properties), {}, {}, LogFacts()).issues
+    issues = defaults.resolve(replace(_ANY_TABLE, properties=properties), {}, {}, LogStatus()).issues
     for issue in issues:
         raise ApiError(
             422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value

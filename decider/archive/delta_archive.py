@@ -103,7 +103,7 @@ class DeltaArchive:
                 ),
             )
         except CommitFailedError as refused:
-            # The log refused it: somebody else committed this number, or so many others came in between.
+            # The log refused it: another caller committed this number, or so many others came in between.
             if self._newest(app) >= number:
                 return False
             raise self._failed("append to", refused) from refused
@@ -126,9 +126,9 @@ class DeltaArchive:
                 commits = [] if table is None else table.history(limit)
             except (DeltaError, OSError) as problem:
                 raise self._failed("read", problem) from problem
-            said = (json.loads(commit[NOTE]) for commit in commits if NOTE in commit)
-            notes = [note for note in said if note["app"] == app]
-            # The newest comes first and numbers only rise: the first one that was asked for ends the search.
+            found = (json.loads(commit[NOTE]) for commit in commits if NOTE in commit)
+            notes = [note for note in found if note["app"] == app]
+            # The newest comes first and numbers only rise: the first one that was requested ends the search.
             is_found = bool(notes) and notes[-1]["number"] <= above + 1
             if is_found or not commits or commits[-1]["version"] == 0:
                 return [note for note in notes if note["number"] > above]
@@ -161,7 +161,7 @@ class DeltaArchive:
             partition_by=list(self.place.partition_by),
             storage_options=self._options(),
         )
-        # Opened anew, not brought up to date: that would hold the interpreter's lock while it waits for the store.
+        # Opened again, not brought up to date: that would hold the interpreter's lock while it waits for the store.
         return DeltaTable(self.place.location, storage_options=self._options())
 
     def _options(self) -> dict[str, str] | None:

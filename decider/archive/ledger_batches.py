@@ -1,8 +1,8 @@
 """Progress of the ledger archive: what is archived, and the pending batch.
 
-A batch is written down before it is appended: its number, and for each table the records it holds. Whoever finds it
-appends the same records under the same number, so that a crash between append and note neither doubles nor loses one;
-and only one batch can be on its way, whatever the number of deciders.
+A batch is stored before it is appended: its number, and for each table the records it holds. Any decider that finds it
+appends the same records under the same number, so a crash between append and update neither doubles nor loses one; and
+only one batch can be pending, regardless of the number of deciders.
 """
 
 import json
@@ -95,7 +95,7 @@ class LedgerBatches:
 
     @translate_redis_errors
     async def plan(self, number: int, ends: Mapping[TableId, str]) -> LedgerBatch | None:
-        """Write down the next batch, which takes each table up to its end; None if somebody else was first.
+        """Write down the next batch, which takes each table up to its end; None if another caller was first.
 
         A table that is archived up to there by now, or further, is left out: no place ever moves back.
         """
@@ -119,7 +119,7 @@ class LedgerBatches:
 
     @translate_redis_errors
     async def read(self, batch: LedgerBatch) -> dict[TableId, list[tuple[str, str, str]]]:
-        """Return the records of a batch by table, as entry, record and outcome; trimmed ones are gone."""
+        """Return the records of a batch by table, as entry, record and outcome; trimmed ones are omitted."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
             for table, (start, end) in batch.spans.items():
                 pipe.xrange(keys.ledger(self._queue.name, table), f"({start}", end)

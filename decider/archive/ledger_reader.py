@@ -1,6 +1,6 @@
 """Reads the ledger: decisions of a table, newest first, and the decisions effective at a time.
 
-The stream is capped per table, and every read here looks at a bounded number of records. One that this release cannot
+The stream is capped per table, and every read here reads a bounded number of records. One that this release cannot
 read is shown as such: it hides no other.
 """
 
@@ -37,12 +37,12 @@ class LedgerReader:
 
     @translate_redis_errors
     async def newest(
-        self, table: TableId, *, limit: int, cell: PartitionKey | None = None
+        self, table: TableId, *, limit: int, partition: PartitionKey | None = None
     ) -> tuple[LedgerRecord | UnreadableRecord, ...]:
-        """Return up to `limit` records, newest first, of one cell if it is given."""
+        """Return up to `limit` records, newest first, of one partition if it is given."""
         found: list[LedgerRecord | UnreadableRecord] = []
         async for record in self._backwards(table):
-            if cell is None or record.cell == cell:
+            if partition is None or record.partition == partition:
                 found.append(record)
             if len(found) == limit:
                 break
@@ -50,17 +50,17 @@ class LedgerReader:
 
     @translate_redis_errors
     async def in_force(
-        self, table: TableId, at_ms: int, *, limit: int, cell: PartitionKey | None = None
+        self, table: TableId, at_ms: int, *, limit: int, partition: PartitionKey | None = None
     ) -> tuple[LedgerRecord | UnreadableRecord, ...]:
-        """Return the newest record of each cell that was made at or before `at_ms`, newest first.
+        """Return the newest record of each partition that was made at or before `at_ms`, newest first.
 
-        Of those that do not even tell their cell the newest is among them, unless one cell is asked for.
+        The newest of those whose partition cannot be read is included, unless one partition is requested.
         """
         found: dict[PartitionKey | None, LedgerRecord | UnreadableRecord] = {}
         async for record in self._backwards(table):
-            if record.at_ms <= at_ms and (cell is None or record.cell == cell):
-                found.setdefault(record.cell, record)
-            if len(found) == (limit if cell is None else 1):
+            if record.at_ms <= at_ms and (partition is None or record.partition == partition):
+                found.setdefault(record.partition, record)
+            if len(found) == (limit if partition is None else 1):
                 break
         return tuple(found.values())
 

@@ -63,8 +63,8 @@ log = structlog.get_logger()
 
 def kept(fields: Mapping[bytes, bytes]) -> tuple[str, str]:
     """Return record and outcome of an entry of the ledger, as they are kept; of one without them all that is there."""
-    said = {name.decode(errors=ESCAPED): value.decode(errors=ESCAPED) for name, value in fields.items()}
-    return said.get("record") or json.dumps(said), said.get("out", "")
+    texts = {name.decode(errors=ESCAPED): value.decode(errors=ESCAPED) for name, value in fields.items()}
+    return texts.get("record") or json.dumps(texts), texts.get("out", "")
 
 
 def placed_ms(entry: str) -> int:
@@ -75,7 +75,7 @@ def placed_ms(entry: str) -> int:
 def ledger_row(
     table: TableRef, entry: str, record: str, outcome: str, actions: ActionRegistry = ACTIONS
 ) -> dict[str, Any]:
-    """Return the row of one ledger record; of one that this release cannot read, what it plainly says.
+    """Return the row of one ledger record; of one that this release cannot read, its readable fields.
 
     Such a row has no verdict and no reason, but the record for a release that can.
     """
@@ -89,8 +89,8 @@ def ledger_row(
         "tenant": table.tenant,
         "entry": entry,
         "version": made.version,
-        "partition_key": made.cell,
-        "partition_label": None if made.cell is None else partition_label(made.cell),
+        "partition_key": made.partition,
+        "partition_label": None if made.partition is None else partition_label(made.partition),
         "outcome": outcome,
         "record": record,
     }
@@ -109,7 +109,7 @@ def ledger_row(
             "action": made.action,
             "decision": str(made.verdict),
             "reason": str(made.reason),
-            "message": made.sentence,
+            "message": made.message,
             "files": made.state.files,
             "small_files": made.state.small_files,
             "bytes": made.state.bytes,

@@ -49,7 +49,7 @@ def optimization_row(table: TableRef, event: Rewrite) -> dict[str, Any]:
         "optimization_name": mark.mode,
         "write_id": mark.write_id,
         "job": mark.origin.job,
-        "partition_key": mark.cell,
+        "partition_key": mark.partition,
         "started_at": _moment(mark.started_ms),
         "finished_at": _moment(event.finished_ms),
         "process_time_ms": event.process_time_ms,

@@ -38,7 +38,7 @@ log = structlog.get_logger()
 class FolderLister(Protocol):
     """Lists the folders below one root."""
 
-    async def look(self, path: str) -> ScannedFolder:
+    async def scan(self, path: str) -> ScannedFolder:
         """List a path below the root."""
 
     def location_of(self, path: str) -> str:
@@ -56,7 +56,7 @@ class DiscoveryLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What one look at a path brought; `error` is why it brought nothing."""
+    """What one read a path brought; `error` is why it brought nothing."""
 
     path: str
     folder: ScannedFolder
@@ -216,7 +216,7 @@ async def _walk(lake: FolderLister, path: str, depth: int, after: tuple[str, ...
     Raises the error of listing the root; errors below it are yielded.
     """
     try:
-        folder = await lake.look(path)
+        folder = await lake.scan(path)
     except LakewrightError as problem:
         if not path:
             raise

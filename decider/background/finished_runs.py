@@ -15,7 +15,7 @@ from decider.store.table_registry import TableRegistry
 from shared.table import TableId
 
 POLL_EVERY_S = 1.0
-"""Soon enough for whoever has watched the job; a poll costs Redis one read of a stream that has nothing new."""
+"""Soon enough for a person who watched the job; a poll costs Redis one read of a stream that has nothing new."""
 
 log = structlog.get_logger()
 
@@ -43,7 +43,7 @@ class FinishedRuns:
 
 
 def _committed(run: StreamEntry) -> bool:
-    """Say whether a run committed anything; one that went silent, or whose report cannot be read, may have."""
+    """Return whether a run committed anything; one that went silent, or whose report cannot be read, may have."""
     try:
         report = json.loads(run.fields.get("result") or "{}")
         return not report or bool(report.get("versions")) or report.get("recovered_version") is not None

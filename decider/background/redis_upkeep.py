@@ -28,7 +28,7 @@ class AofRewrite:
 
 
 class LibraryCleanup:
-    """Deletes the script libraries of releases that nobody runs any more."""
+    """Deletes the script libraries of releases that do not run any more."""
 
     def __init__(self, admin: QueueAdmin) -> None:
         self.schedule = Schedule(LIBRARIES_EVERY_S, "queue_maintenance_failed")

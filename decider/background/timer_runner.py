@@ -89,7 +89,7 @@ class TimerRunner:
         except LakewrightError as problem:
             log.warning("table_timers_failed", table=table.name, error=str(problem))
         except Exception:
-            # A log that nobody foresaw must not stop the timers of all other tables.
+            # An unforeseen log must not stop the timers of all other tables.
             log.exception("timers_crashed", table=table.name)
         await self._timers.postpone(table.id, self._now_ms() + AGAIN_MS)
         return []
@@ -104,14 +104,14 @@ class TimerRunner:
         effective = self._tracker.effective(table, cursor).policy
         due = await self._timers.due(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
         targets = [(timer, *found) for timer in due if (found := self._tracker.actions.parse_timer(timer.name))]
-        known = await self._states.calibrated_cells(table.id, [target.partition for _, _, target in targets])
+        known = await self._states.calibrated_partitions(table.id, [target.partition for _, _, target in targets])
         context = DecisionContext.resolve(
             table, cursor.metadata, effective, known.calibration, contention=cursor.contention, at_ms=self._now_ms()
         )
         outcomes: list[DecideOutcome] = []
         for timer, action, target in targets:
             trigger = _trigger(cursor.version, target, context)
-            made = evaluate(context, target.partition, known.cells[target.partition], trigger, action)
+            made = evaluate(context, target.partition, known.partitions[target.partition], trigger, action)
             job = job_request(context, made) if made.prediction else None
             is_postponed = job is not None or made.reason is Reason.DEFERRED_TO_WRITERS
             outcome = await self._timers.fire(

@@ -1,4 +1,4 @@
-"""The seam for kinds of work: all that the decider knows of one action, such as compaction, stands behind `Action`.
+"""The interface of a kind of work: everything that the decider knows of an action, such as compaction, is in `Action`.
 
 Everything else is shared by all actions and knows none by name: eligibility, switch and filter, calibration, deference
 to writers, queue, ledger, funnel. To add an action, write one module with an `Action`, list it in `actions.py`, and
@@ -68,20 +68,25 @@ class Action(Protocol):
 
 
 class ActionTimers(Protocol):
-    """When an action evaluates a partition again although no commit touched it; a timer's name says the action."""
+    """When an action evaluates a partition again without a commit; the name of a timer identifies the action."""
 
     def parse(self, name: str) -> TimerTarget | None:
         """Return what a timer of this action evaluates; None for the name of another one."""
         ...
 
     def after_commit(
-        self, cell: PartitionKey, state: PartitionStats, policy: Policy, at_ms: int, columns: Sequence[PartitionColumn]
+        self,
+        partition: PartitionKey,
+        state: PartitionStats,
+        policy: Policy,
+        at_ms: int,
+        columns: Sequence[PartitionColumn],
     ) -> Iterator[Timer]:
         """Yield the changes of a partition's timers after a commit changed data in it."""
         ...
 
     def after_rewrite(
-        self, cell: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
+        self, partition: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
     ) -> Iterator[Timer]:
         """Yield the changes after a rewrite; `rewritten`: starts of the time windows that it made files of."""
         ...
@@ -89,7 +94,7 @@ class ActionTimers(Protocol):
     def after_rebuild(
         self,
         files: Iterable[DataFile],
-        cells: Mapping[PartitionKey, PartitionStats],
+        partitions: Mapping[PartitionKey, PartitionStats],
         policy: Policy,
         at_ms: int,
         columns: Sequence[PartitionColumn],

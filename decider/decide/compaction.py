@@ -1,4 +1,4 @@
-"""Compaction as an action: merge the small files of a partition where entropy says it pays and levels permit it.
+"""Compaction as an action: merge the small files of a partition if the gain is large enough and levels permit it.
 
 The evaluation itself is in `shared.layout.eligibility`, because an actor evaluates the live files by the same rules.
 """
@@ -32,7 +32,7 @@ _STAGES: Mapping[DecisionReason, str] = {
 
 
 class Compaction:
-    """What the levels permit after a commit, the idle compaction and the full rewrite that timers ask for."""
+    """What the levels permit after a commit, the idle compaction and the full rewrite that timers request."""
 
     kind: str = COMPACT
     reasons: type[DecisionReason] = Reason

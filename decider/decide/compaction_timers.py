@@ -1,7 +1,7 @@
 """Timers of compaction: when a partition is evaluated again although no commit touched it.
 
 A timer is set only where it would find work, so that an idle table has none. A commit that changes data sets the time
-of the idle compaction anew: a partition is compacted once it has been idle for so long, once in each idle period.
+of the idle compaction again: a partition is compacted once it has been idle for so long, once in each idle period.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,9 +18,9 @@ from shared.queue.model import Timer, TimerChange
 from shared.table import DataFile, PartitionColumn, PartitionKey
 
 
-def timer_name(kind: RewriteKind, cell: PartitionKey, start_ms: int | None = None) -> str:
+def timer_name(kind: RewriteKind, partition: PartitionKey, start_ms: int | None = None) -> str:
     """Return the queue's name of a partition's timer, or of that of one of its time windows, by the window's start."""
-    return f"{kind} {cell}" if start_ms is None else f"{kind}@{start_ms} {cell}"
+    return f"{kind} {partition}" if start_ms is None else f"{kind}@{start_ms} {partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +29,39 @@ class CompactionTimers:
 
     def parse(self, name: str) -> TimerTarget | None:
         """Read what `timer_name` wrote; None for what another action or another release wrote."""
-        head, _, cell = name.partition(" ")
+        head, _, partition = name.partition(" ")
         kind = head.partition("@")[0]
-        return TimerTarget(PartitionKey(cell), RewriteKind(kind)) if kind in set(RewriteKind) else None
+        return TimerTarget(PartitionKey(partition), RewriteKind(kind)) if kind in set(RewriteKind) else None
 
     def after_commit(
-        self, cell: PartitionKey, state: PartitionStats, policy: Policy, at_ms: int, columns: Sequence[PartitionColumn]
+        self,
+        partition: PartitionKey,
+        state: PartitionStats,
+        policy: Policy,
+        at_ms: int,
+        columns: Sequence[PartitionColumn],
     ) -> Iterator[Timer]:
         """Yield the changes of a partition's timers after a commit that changed data brought it into this state."""
-        is_permitted = policy.enabled and permits(policy.filter, cell, columns)
+        is_permitted = policy.enabled and permits(policy.filter, partition, columns)
         is_due = (
             is_permitted and policy.idle_compaction_after_s is not None and evaluate_idle(state, policy).needs_rewrite
         )
         if policy.time_window_s is None:
             due_ms = at_ms + (policy.idle_compaction_after_s or 0) * 1000
-            yield Timer(timer_name(RewriteKind.IDLE, cell), due_ms, TimerChange.SET if is_due else TimerChange.STOP)
+            yield Timer(
+                timer_name(RewriteKind.IDLE, partition), due_ms, TimerChange.SET if is_due else TimerChange.STOP
+            )
         elif is_due:
-            yield from _window_timers(cell, state.windows, policy, at_ms)
+            yield from _window_timers(partition, state.windows, policy, at_ms)
         if is_permitted and policy.full_rewrite_interval_s is not None and evaluate_full(state).needs_rewrite:
             yield Timer(
-                timer_name(RewriteKind.FULL, cell), at_ms + policy.full_rewrite_interval_s * 1000, TimerChange.EARLIER
+                timer_name(RewriteKind.FULL, partition),
+                at_ms + policy.full_rewrite_interval_s * 1000,
+                TimerChange.EARLIER,
             )
 
     def after_rewrite(
-        self, cell: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
+        self, partition: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
     ) -> Iterator[Timer]:
         """Stop the timers that would find nothing, now that a rewrite has brought the partition into this state.
 
@@ -61,16 +70,16 @@ class CompactionTimers:
         known = dict(state.windows)
         for start_ms in rewritten:
             if start_ms not in known or not has_idle_compaction_inputs(known[start_ms], policy):
-                yield Timer(timer_name(RewriteKind.IDLE, cell, start_ms), 0, TimerChange.STOP)
+                yield Timer(timer_name(RewriteKind.IDLE, partition, start_ms), 0, TimerChange.STOP)
         if policy.time_window_s is None and not evaluate_idle(state, policy).needs_rewrite:
-            yield Timer(timer_name(RewriteKind.IDLE, cell), 0, TimerChange.STOP)
+            yield Timer(timer_name(RewriteKind.IDLE, partition), 0, TimerChange.STOP)
         if not evaluate_full(state).needs_rewrite:
-            yield Timer(timer_name(RewriteKind.FULL, cell), 0, TimerChange.STOP)
+            yield Timer(timer_name(RewriteKind.FULL, partition), 0, TimerChange.STOP)
 
     def after_rebuild(
         self,
         files: Iterable[DataFile],
-        cells: Mapping[PartitionKey, PartitionStats],
+        partitions: Mapping[PartitionKey, PartitionStats],
         policy: Policy,
         at_ms: int,
         columns: Sequence[PartitionColumn],
@@ -79,18 +88,18 @@ class CompactionTimers:
         newest: dict[PartitionKey, int] = {}
         windows: dict[PartitionKey, dict[int, PartitionStats]] = {}
         for file in files:
-            newest[file.cell] = max(newest.get(file.cell, 0), file.modified_ms)
+            newest[file.partition] = max(newest.get(file.partition, 0), file.modified_ms)
             start_ms = window_start_ms(file, policy)
             if start_ms is not None:
-                inside = windows.setdefault(file.cell, {})
+                inside = windows.setdefault(file.partition, {})
                 inside[start_ms] = inside.get(start_ms, EMPTY_STATS) + stats_of_file(file, policy.size_levels)
-        for cell, state in cells.items():
+        for partition, state in partitions.items():
             # A writer's clock that runs ahead must not postpone the idle compaction for ever.
-            idle_since_ms = min(at_ms, newest.get(cell, at_ms))
+            idle_since_ms = min(at_ms, newest.get(partition, at_ms))
             # Here all windows are known, not only the newest. Those that are overdue need one job, and one timer.
-            known = replace(state, windows=tuple(sorted(windows.get(cell, {}).items())))
+            known = replace(state, windows=tuple(sorted(windows.get(partition, {}).items())))
             is_overdue = False
-            for timer in self.after_commit(cell, known, policy, 0, columns):
+            for timer in self.after_commit(partition, known, policy, 0, columns):
                 if timer.name.startswith(RewriteKind.FULL):
                     yield replace(timer, fires_at_ms=timer.fires_at_ms + at_ms)
                 elif timer.change is TimerChange.SET:
@@ -101,14 +110,14 @@ class CompactionTimers:
 
 
 def _window_timers(
-    cell: PartitionKey, windows: Iterable[tuple[int, PartitionStats]], policy: Policy, at_ms: int
+    partition: PartitionKey, windows: Iterable[tuple[int, PartitionStats]], policy: Policy, at_ms: int
 ) -> Iterator[Timer]:
     """Yield a timer for each window with files to compact; it is due when the window has been over for long enough."""
     after_ms, length_ms = (policy.idle_compaction_after_s or 0) * 1000, (policy.time_window_s or 0) * 1000
     for start_ms, state in windows:
         if has_idle_compaction_inputs(state, policy):
             due_ms = max(start_ms + length_ms, at_ms) + after_ms
-            yield Timer(timer_name(RewriteKind.IDLE, cell, start_ms), due_ms, TimerChange.EARLIER)
+            yield Timer(timer_name(RewriteKind.IDLE, partition, start_ms), due_ms, TimerChange.EARLIER)
 
 
 COMPACTION_TIMERS = CompactionTimers()

@@ -13,7 +13,7 @@ from shared.table import PartitionColumn, PartitionKey, TableId, TableMetadata, 
 class Contention(Protocol):
     """Where MERGE, UPDATE and DELETE run in a table."""
 
-    def busy_ratio(self, cell: PartitionKey, now_ms: int) -> Fraction:
+    def busy_ratio(self, partition: PartitionKey, now_ms: int) -> Fraction:
         """Return the share of the last hour, 0 to 1, in which they ran in a partition."""
         ...
 
@@ -24,7 +24,7 @@ class ConstantContention:
 
     ratio: Fraction = Fraction(0)
 
-    def busy_ratio(self, cell: PartitionKey, now_ms: int) -> Fraction:  # noqa: ARG002 - the protocol's
+    def busy_ratio(self, partition: PartitionKey, now_ms: int) -> Fraction:  # noqa: ARG002 - the protocol's
         """Return the share."""
         return self.ratio
 

@@ -25,10 +25,10 @@ class TriggerSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What made a partition be evaluated at a version of its table, and what it says beyond the partition's numbers.
+    """Cause of an evaluation of a partition at a version of its table, and its data beyond the partition's numbers.
 
     purgeable: files known to be rewritten even alone. closed_ms: with time windows, those that ended by then are
-    compacted (None: all). band: the one asked for (None: the policy's). is_forced: a person overrides switch and
+    compacted (None: all). band: the one requested (None: the policy's). is_forced: a person overrides switch and
     tolerance.
     """
 
@@ -82,7 +82,7 @@ class Decision:
     it mattered. columns: what the policy's filter was evaluated with, where it has one.
     """
 
-    cell: PartitionKey
+    partition: PartitionKey
     verdict: DecisionKind
     reason: DecisionReason
     state: PartitionStats

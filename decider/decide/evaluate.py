@@ -1,4 +1,4 @@
-"""The one pipeline: how the state of a partition becomes a decision, whoever asks for it and whatever the action.
+"""The one pipeline: the state of a partition becomes a decision, for every trigger and every action.
 
 trigger -> eligibility (refused, switched off, filtered) -> the action's proposal -> calibration -> deference to
 writers. Commits, rebuilds, timers, requests, what-if, views and the recomputation of a ledger record all come here.
@@ -74,7 +74,7 @@ def _rewrite_reason(source: TriggerSource) -> Reason | None:
 def excluded(policy: Policy, partition: PartitionKey, columns: Sequence[PartitionColumn] | None) -> Reason | None:
     """Return why a partition must not be touched by any action: refused, switched off or filtered; None if it may be.
 
-    `columns` tell the names that the filter uses; None: the filter was evaluated before.
+    `columns` have the names that the filter uses; None: the filter was evaluated before.
     """
     if policy.refused:
         return Reason.REFUSED
@@ -96,7 +96,7 @@ def calibrate_prediction(prediction: Prediction, calibration: Calibration) -> Pr
 
 
 def defer_to_writers(decision: Decision, busy_ratio: Fraction, policy: Policy) -> Decision:
-    """Let MERGE, UPDATE and DELETE go first, as the policy says: the job waits, or there is none.
+    """Defer to MERGE, UPDATE and DELETE as the policy requires: the job waits, or there is none.
 
     Who requests a rewrite does not wait; but each file group is committed by itself then.
     """

@@ -48,7 +48,7 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         format=context.metadata.format,
     )
     return JobRequest(
-        key=JobKey(context.table.id, decision.cell, decision.action),
+        key=JobKey(context.table.id, decision.partition, decision.action),
         tenant=context.table.tenant,
         band=Band[policy.priority.name] if trigger.band is None else trigger.band,
         priority=priority(prediction, policy),

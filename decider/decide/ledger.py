@@ -47,7 +47,7 @@ class LedgerRecord:
 
     at_ms: int
     version: int
-    cell: PartitionKey
+    partition: PartitionKey
     verdict: DecisionKind
     reason: DecisionReason
     state: PartitionStats
@@ -62,7 +62,7 @@ class LedgerRecord:
     action: str = COMPACT
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """The decision in words, with its numbers."""
         what = {"": "", "queued": " A job was queued.", "merged": " It was merged into the waiting job."}
         tail = what.get(self.outcome, " The partition is evaluated again after the running job.")
@@ -71,7 +71,7 @@ class LedgerRecord:
         if self.verdict is DecisionKind.DEFER:
             tail += " The job waits for them, at most two hours."
         return (
-            f"Version {self.version}, {partition_label(self.cell)}: {self.verdict}. "
+            f"Version {self.version}, {partition_label(self.partition)}: {self.verdict}. "
             f"{self.reason.message}{self._numbers}{tail} "
             f"The partition has {_files(self.state.files)}, {self.state.small_files} of them small."
         )
@@ -109,11 +109,11 @@ class UnreadableRecord:
     problem: str
     outcome: str = ""
     version: int | None = None
-    cell: PartitionKey | None = None
+    partition: PartitionKey | None = None
     action: str = COMPACT
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """The record in words, as far as it can be read."""
         version = "" if self.version is None else f"Version {self.version}: "
         return f"{version}this release cannot read the record, which is stored unchanged: {self.problem}"
@@ -128,7 +128,7 @@ def encode(decision: Decision, context: DecisionContext) -> str:
     record: dict[str, Any] = {
         "at": context.at_ms,
         "v": decision.version,
-        "cell": decision.cell,
+        "partition": decision.partition,
         "verdict": decision.verdict,
         "reason": decision.reason,
         "state": decision.state.encode(),
@@ -180,16 +180,16 @@ def _sound_fields(text: str) -> tuple[int | None, PartitionKey | None, str]:
         return None, None, COMPACT
     if not isinstance(raw, dict):
         return None, None, COMPACT
-    version, cell, action = raw.get("v"), raw.get("cell"), raw.get("action")
+    version, partition, action = raw.get("v"), raw.get("partition"), raw.get("action")
     is_version = type(version) is int and abs(version) <= MAX_WHOLE
     return (
         version if is_version else None,
-        PartitionKey(str(cell)) if _is_cell(cell) else None,
+        PartitionKey(str(partition)) if _is_partition(partition) else None,
         action if isinstance(action, str) and _KIND.fullmatch(action) else COMPACT,
     )
 
 
-def _is_cell(value: object) -> bool:
+def _is_partition(value: object) -> bool:
     """Return whether this is the key of a partition, and can be written as UTF-8."""
     if not isinstance(value, str):
         return False
@@ -213,11 +213,11 @@ def _check(record: LedgerRecord) -> None:
         raise ValueError("a number is none, or does not fit 64 bits")
     if not 0 <= record.at_ms <= MAX_AT_MS:
         raise ValueError(f"no moment is {record.at_ms} ms after 1970")
-    if not _is_cell(record.cell):
-        raise ValueError("its cell is no text of partition values")
+    if not _is_partition(record.partition):
+        raise ValueError("its partition is no text of partition values")
     if any(abs(int(value)) > MAX_WHOLE for value in record.predicted.values()):
         raise ValueError("a predicted number does not fit 64 bits")
-    "".join((record.sentence, record.policy.version, *record.predicted, *(one.name for one in record.columns))).encode()
+    "".join((record.message, record.policy.version, *record.predicted, *(one.name for one in record.columns))).encode()
     if record.policy.filter is not None:
         parse_filter(record.policy.filter)
     float(state.mse())
@@ -228,7 +228,7 @@ def _record(raw: Mapping[str, Any], outcome: str, actions: ActionRegistry) -> Le
     return LedgerRecord(
         raw["at"],
         raw["v"],
-        PartitionKey(raw["cell"]),
+        PartitionKey(raw["partition"]),
         DecisionKind(raw["verdict"]),
         _reason(raw["reason"], actions.of(kind).reasons),
         PartitionStats.decode(raw["state"]),
@@ -268,14 +268,14 @@ _SOURCES: Mapping[DecisionReason, TriggerSource] = {
     Reason.NO_DATA_CHANGE: TriggerSource.FOREIGN_REWRITE,
     Reason.REQUESTED: TriggerSource.REQUEST,
 }
-"""What outside of the numbers a reason says of the trigger."""
+"""Trigger that a reason implies, beyond the numbers of a record."""
 
 
 def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Decision:
     """Evaluate again from the record's own numbers: policy, state, partition, filter, contention and calibration.
 
-    Two things lie outside of them and are believed: what the commit was (OWN_COMMIT, NO_DATA_CHANGE), and that somebody
-    asked (REQUESTED), who does not wait for the table's writers.
+    Two inputs lie outside of them and are taken from the record: what the commit was (OWN_COMMIT, NO_DATA_CHANGE), and
+    that a client requested a rewrite (REQUESTED), which does not wait for the table's writers.
     """
     context = DecisionContext(
         TableRef(TableId(""), "", ""),
@@ -290,7 +290,7 @@ def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Dec
         trigger = Trigger(record.version, source, purgeable=record.purgeable)
     else:
         trigger = Trigger(record.version, TriggerSource.TIMER, record.rewrite_kind)
-    return evaluate(context, record.cell, record.state, trigger, actions.of(record.action))
+    return evaluate(context, record.partition, record.state, trigger, actions.of(record.action))
 
 
 def _most_purgeable(record: LedgerRecord) -> int:
@@ -306,7 +306,7 @@ def contradictions(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> t
     and another value of a number from which the same verdict, reason and prediction follow.
     """
     again = decide_again(record, actions)
-    partition = set(partition_values(record.cell))
+    partition = set(partition_values(record.partition))
     agrees = {
         "verdict": again.verdict is record.verdict,
         "reason": again.reason is record.reason,

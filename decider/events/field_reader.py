@@ -40,7 +40,7 @@ class ReadContext:
     depth: int = 0
 
     def place(self, field: str) -> str:
-        """Return where a field of this value stands in the body."""
+        """Return the position of a field of this value in the body."""
         return f"{self.at}.{field}" if self.at else field
 
     def within(self, field: str) -> "ReadContext":
@@ -92,11 +92,11 @@ class ReadContext:
         return value
 
     def json(self, text: str | bytes, field: str) -> object:
-        """Return the JSON value that stands in a text, or raise InvalidInput naming its place."""
+        """Return the JSON value in a text, or raise InvalidInput naming its position."""
         return parsed(text, self._named(field))
 
     def base64(self, event: Fields, field: str) -> bytes:
-        """Return the bytes that stand base64-encoded in a field, or raise InvalidInput naming its place."""
+        """Return the base64-encoded bytes of a field, or raise InvalidInput naming its position."""
         text = self.text(event, field)
         try:
             return b64decode(text, validate=True)

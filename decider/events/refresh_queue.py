@@ -55,7 +55,7 @@ class RefreshQueue:
         async with self._arrived:
             if table.id in self._paused:
                 if version is not None:
-                    return  # The retry asks for the newest version; events do not shorten the pause.
+                    return  # The retry requests the newest version; events do not shorten the pause.
                 self._paused.pop(table.id).cancel()
             before = self._waiting.get(table.id)
             if before is None:

@@ -210,8 +210,8 @@ class EventResolver:
         canonical = canonical_location(location)
         identity = table_id(canonical)
         tenant = wanted.tenant or tenant_at(canonical, self._places.roots, self._places.tenant)
-        said = dict(wanted.properties)
-        table = TableRef(identity, wanted.name or identity, canonical, tenant, said, is_discovered=wanted.is_found)
+        overrides = dict(wanted.properties)
+        table = TableRef(identity, wanted.name or identity, canonical, tenant, overrides, is_discovered=wanted.is_found)
         known = await self._registry.get(identity)
         if known is None and not await self._registry.register(table):
             known = await self._registry.get(identity)
@@ -219,7 +219,7 @@ class EventResolver:
             return known
         if known is not None:
             name, tenant = wanted.name or known.name, wanted.tenant or known.tenant
-            table = replace(known, name=name, tenant=tenant, properties=said, is_discovered=False)
+            table = replace(known, name=name, tenant=tenant, properties=overrides, is_discovered=False)
             await self._registry.update(known, table)
         await self._refresh_queue.put(table, None)
         log.info("table_registered", table=table.name, location=canonical)

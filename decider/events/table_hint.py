@@ -62,7 +62,7 @@ Outcome = TableHint | IgnoredReason | ValidationHandshake | SubscriptionConfirma
 
 @dataclass(frozen=True, slots=True)
 class ParsedEvents:
-    """The hints of one body, how many of its events were ignored for which reason, and what its sender asks for."""
+    """The hints of one body, how many of its events were ignored for which reason, and what its sender requests."""
 
     hints: tuple[TableHint, ...] = ()
     ignored: tuple[tuple[str, int], ...] = ()

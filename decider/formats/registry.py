@@ -66,7 +66,7 @@ class TableFormats:
         return self._formats[0].rewrites(canonical) if len(self._formats) == 1 else _ProbedRewrites(self, canonical)
 
     def scanner(self, root: str) -> TableScanner:
-        """Open a root below which tables are looked for; raises what `open` raises."""
+        """Open a root below which tables are searched; raises what `open` raises."""
         canonical = canonical_location(root)
         return TableScanner(self.access, self._formats, location=canonical)
 

@@ -1,4 +1,4 @@
-"""A rewrite of ours as a table's own metadata tells it, in whatever format."""
+"""A Lakewright rewrite as recorded in the table's own metadata, in any format."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from shared.commit_metadata import CommitMetadata
 class FileStats:
     """One side of a rewrite.
 
-    levels: number of files per level, 0 to 6 with full files last, None if the mark does not tell the ladder; rows:
-    those that readers see, None where the log has no statistics; files: paths as the log spells them.
+    levels: number of files per level, 0 to 6 with full files last, None if the metadata lack the size levels;
+    rows: those that readers see, None where the log has no statistics; files: paths as the log spells them.
     """
 
     num_files: int
@@ -22,10 +22,10 @@ class FileStats:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One rewrite of ours as the log tells it; times in milliseconds since 1970, entropy in bytes^2.
+    """One Lakewright rewrite as recorded in the log; times in milliseconds since 1970, entropy in bytes^2.
 
-    started_ms and entropy_removed are None for commits whose mark does not tell enough: other tools' copies of ours,
-    or of releases before this one.
+    started_ms and entropy_removed are None for commits with incomplete metadata: copies by other tools, or earlier
+    releases.
     """
 
     version: int
@@ -44,7 +44,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class RewritePage:
-    """Events, newest first; the next page looks `before` that version, None if this was the last one."""
+    """Rewrites, newest first; the next page begins `before` that version, None if this was the last one."""
 
     events: tuple[Rewrite, ...]
     before: int | None

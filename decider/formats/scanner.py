@@ -24,7 +24,7 @@ class ScannedFolder:
 
 
 class TableScanner:
-    """Everything below one root; a link that leads out of the roots is followed by nobody."""
+    """Everything below one root; a link that leads out of the roots is not followed."""
 
     def __init__(self, access: StorageAccess, formats: Sequence[TableFormat], *, location: str) -> None:
         self._formats = tuple(formats)
@@ -33,7 +33,7 @@ class TableScanner:
         self.location = location
 
     async def has_table(self, path: str) -> bool:
-        """Say whether there is a table of any format at a path below the root. Raises what a listing raises.
+        """Return whether there is a table of any format at a path below the root. Raises what a listing raises.
 
         Raises Unsupported for a link out of the roots.
         """
@@ -44,7 +44,7 @@ class TableScanner:
                 return True
         return False
 
-    async def look(self, path: str) -> ScannedFolder:
+    async def scan(self, path: str) -> ScannedFolder:
         """Return what lies at a path below the root; folders of partitions and hidden ones are left out."""
         if await self.has_table(path):
             return ScannedFolder(is_table=True)

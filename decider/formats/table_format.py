@@ -31,8 +31,8 @@ class TableTotals:
 class HistoryEnd:
     """What follows a position after which `changes` yielded nothing.
 
-    is_end: nothing, the position is the newest. lost: sentence saying which commits can no longer be read, empty if
-    none. Neither: a commit has appeared meanwhile, so ask for the changes again.
+    is_end: nothing, the position is the newest. lost: sentence naming the commits that can no longer be read, empty if
+    none. Neither: a commit has appeared meanwhile, so request the changes again.
     """
 
     is_end: bool = False
@@ -73,10 +73,10 @@ class TableReader(Protocol):
         """
 
     async def contains(self, position: Position) -> bool:
-        """Say whether the table's history still goes through this very position; a table made anew does not."""
+        """Return whether the table's history still goes through this very position; a table made again does not."""
 
     async def end_of_history(self, after: Position) -> HistoryEnd:
-        """Say what follows a position after which no change was found."""
+        """Return what follows a position after which no change was found."""
 
     async def snapshot(self, at: Position | None = None) -> Snapshot:
         """Return all live files at a position (None: the newest), each once, with the refusal in force there.
@@ -125,7 +125,7 @@ class TableFormat(Protocol):
     name: str
 
     async def probe(self, place: ObjectReader, path: str = "") -> bool:
-        """Say whether a table of this format lies at a path below a place; at most one request, whatever its size."""
+        """Return whether there is a table of this format at a path below a location, with at most one request."""
 
     def open(self, location: str) -> TableReader:
         """Open the table at a canonical location; no request is made yet."""

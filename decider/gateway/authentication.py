@@ -39,13 +39,13 @@ QUERY_KEY = "key"
 """The parameter that may carry a token of the role `hook`, for senders that can set nothing else."""
 
 MAX_QUERY_FIELDS = 20
-"""Parameters of a webhook's query among which the key is looked for; senders add one or two, many take long to read."""
+"""Parameters of a webhook's query among which the key is searched; senders add one or two, many take long to read."""
 
 SIGNED_BODIES = 256
 """Bodies at once that are read before their signature is checked: half of all calls, so strangers leave room."""
 
 SIGNED_BODIES_PER_ADDRESS = 32
-"""Such bodies of one address, so that nobody who lets them trickle keeps other addresses out."""
+"""Such bodies of one address, so that a client that lets them trickle does not keep other addresses out."""
 
 _FAILED = 500
 _TOO_FAST = 429
@@ -168,14 +168,14 @@ class AuthMiddleware:
         async def served(scope: Scope, receive: Receive, send: Send) -> None:
             is_done = False
 
-            async def told(message: Message) -> None:
+            async def recorded(message: Message) -> None:
                 nonlocal is_done
                 if message["type"] == "http.response.start":
                     is_done = message["status"] < _FAILED and message["status"] != _TOO_FAST
                 await send(message)
 
             try:
-                await self._app(scope, receive, told)
+                await self._app(scope, receive, recorded)
             finally:
                 if not is_done:
                     self._signatures.forget(key)
@@ -226,7 +226,7 @@ def _password(given: str) -> _PresentedToken | None:
 
 
 def _is_from_here(headers: Headers) -> bool:
-    """Say whether neither another site's page, by its origin, nor another name for our address makes this call.
+    """Return whether neither another site's page, by its origin, nor another name for our address makes this call.
 
     A page may call another site without naming its origin, by a picture's address; then the browser says so.
     """

@@ -17,7 +17,7 @@ MIN_TOKEN_CHARS = 16
 """Sixteen characters from a generator are beyond guessing; a shorter word is not."""
 
 MIN_SECRET_CHARS = 32
-"""A signature can be tried offline by whoever has seen one, so its secret must be longer than a token."""
+"""A signature can be tried offline by an attacker who has seen one, so its secret must be longer than a token."""
 
 SECRET_PREFIX = "whsec_"  # noqa: S105
 """Begins a secret as Standard Webhooks writes it: base64 of its bytes follows. Any other is taken as it is."""
@@ -33,7 +33,7 @@ MAX_TOKENS = 1_000
 
 _HASH_PREFIX = "sha256:"
 _NOTHING = hashlib.sha256(b"").digest()
-"""What `sha256sum` makes of a variable that is not set; with it, whoever shows an empty token would be believed."""
+"""Digest of an empty variable by `sha256sum`; with it, a caller with an empty token would be accepted."""
 
 _HASHED = re.compile(r"sha256:([0-9a-f]{64})")
 

@@ -22,7 +22,7 @@ from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
 from decider.optimize.partition_selector import Selector, select
 from decider.optimize.plan_table import PlanSelection, plan_table
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
 from decider.tracking.shared_defaults import DefaultsProvider
@@ -51,12 +51,12 @@ class RequestIgnored(StrEnum):
     REFUSED = "refused"
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """The reason as one sentence for people."""
-        return _SENTENCES[self]
+        return _MESSAGES[self]
 
 
-_SENTENCES = {
+_MESSAGES = {
     RequestIgnored.NOTHING_TO_DO: "No requested partition is eligible for a rewrite; see `reasons`.",
     RequestIgnored.ALREADY_RUNNING: "Every eligible partition is already being rewritten.",
     RequestIgnored.REFUSED: "A rewrite could damage the table, so it is refused; `force` does not override that.",
@@ -75,10 +75,10 @@ class OptimizeCommand:
 
 @dataclass(frozen=True, slots=True)
 class RequestedJob:
-    """A job that a request led to; `outcome` says whether it is new, joined a waiting one or follows a running one."""
+    """A job that a request led to; `outcome`: it is new, merged into a waiting one, or a rerun of a running one."""
 
     id: JobId
-    cell: PartitionKey
+    partition: PartitionKey
     outcome: EnqueueOutcome
     bytes: int
     files_replaced: int
@@ -158,12 +158,13 @@ class OnDemandOptimizer:
         context = DecisionContext.resolve(
             table, cursor.metadata, effective, calibration, contention=cursor.contention, at_ms=self._now_ms()
         )
-        states = await self._states.all_cells(table.id)
+        states = await self._states.all_partitions(table.id)
         chosen = select(states, context.columns, request.partitions)
         all_paths = effective.portable_paths is PortablePaths.ALWAYS
         purgeable = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], effective)
         decisions = [
-            evaluate(context, cell, states[cell], _trigger(cursor.version, request, purgeable[cell])) for cell in chosen
+            evaluate(context, partition, states[partition], _trigger(cursor.version, request, purgeable[partition]))
+            for partition in chosen
         ]
         found = _ranked(context, decisions)
         jobs, running = await self._enqueue(context, found.wanted[:MAX_JOBS])
@@ -178,16 +179,22 @@ class OnDemandOptimizer:
             refusal=cursor.refusal,
         )
 
-    async def _purgeable(self, table: TableRef, cells: Sequence[PartitionKey], policy: Policy) -> Counter[PartitionKey]:
+    async def _purgeable(
+        self, table: TableRef, partitions: Sequence[PartitionKey], policy: Policy
+    ) -> Counter[PartitionKey]:
         """Count the files of these partitions that are rewritten even alone, which the rolling state does not know.
 
         The log is read for that only where a partition has files with deletion vectors, or where paths count.
         """
-        if not cells or (policy.delete_ratio_threshold is None and policy.portable_paths is not PortablePaths.ALWAYS):
+        if not partitions or (
+            policy.delete_ratio_threshold is None and policy.portable_paths is not PortablePaths.ALWAYS
+        ):
             return Counter()
         snapshot = await self._open_table(table.location).snapshot()
-        wanted = set(cells)
-        return Counter(file.cell for file in snapshot.files if file.cell in wanted and is_purgeable(file, policy))
+        wanted = set(partitions)
+        return Counter(
+            file.partition for file in snapshot.files if file.partition in wanted and is_purgeable(file, policy)
+        )
 
     async def dry_run(self, table: TableRef, request: OptimizeCommand) -> DryRun:
         """Plan on the live snapshot and change nothing."""
@@ -195,12 +202,12 @@ class OnDemandOptimizer:
         cursor = await self._states.state(table.id)
         last_good = cursor.last_good if cursor else {}
         refused = snapshot.refusal
-        facts = LogFacts(refused, cursor is not None and cursor.is_stopped_by_qbeast)
-        policy = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, facts).policy
+        log_status = LogStatus(refused, cursor is not None and cursor.is_stopped_by_qbeast)
+        policy = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status).policy
         calibration = await self._states.calibration(table.id)
         policy = calibration.with_learned_shrink(_forced(policy) if request.force else policy)
         found = plan_table(snapshot, PlanSelection(request.partitions), policy)
-        plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.cell)))
+        plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))
         ignored = _ignored(policy, has_work=bool(plans), is_running=False)
         return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, refused)
 
@@ -231,7 +238,7 @@ class OnDemandOptimizer:
             )
             files_replaced = decision.prediction.files_replaced if decision.prediction else 0
             outcome = EnqueueOutcome(done.value)
-            jobs.append(RequestedJob(spec.id, decision.cell, outcome, spec.cost_bytes, files_replaced))
+            jobs.append(RequestedJob(spec.id, decision.partition, outcome, spec.cost_bytes, files_replaced))
         log.info("optimize_requested", table=context.table.name, jobs=len(jobs), running=running)
         return jobs, running
 
@@ -243,7 +250,7 @@ def _trigger(version: int, request: OptimizeCommand, purgeable: int) -> Trigger:
 def _ranked(context: DecisionContext, decisions: Sequence[Decision]) -> _RankedDecisions:
     reasons = Counter(made.reason for made in decisions if made.prediction is None)
     wanted = [(made, job_request(context, made)) for made in decisions if made.prediction is not None]
-    wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
+    wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].partition))
     return _RankedDecisions(tuple(wanted), reasons)
 
 

@@ -1,4 +1,4 @@
-"""Which cells a person means: partitions are named by their columns as users know them, not as a log spells them.
+"""Which partitions a person means: partitions are named by their columns as users know them, not as a log spells them.
 
 A selector may leave columns out and then means every partition that agrees with the rest.
 """
@@ -16,30 +16,30 @@ Selector = str | Mapping[str, str | None]
 WHOLE_TABLE_LABEL = "(whole table)"
 
 
-def named_values(cell: PartitionKey, columns: Sequence[PartitionColumn]) -> dict[str, str | None]:
-    """Return the partition values of a cell by the names that users know; other names stay physical."""
+def named_values(partition: PartitionKey, columns: Sequence[PartitionColumn]) -> dict[str, str | None]:
+    """Return the partition values of a partition by the names that users know; other names stay physical."""
     names = {column.physical: column.name for column in columns}
-    return {names.get(physical, physical): value for physical, value in partition_values(cell).items()}
+    return {names.get(physical, physical): value for physical, value in partition_values(partition).items()}
 
 
-def label(cell: PartitionKey, columns: Sequence[PartitionColumn]) -> str:
-    """Return a cell as people write partitions, `dt=2026-01-01/country=null`."""
-    values = named_values(cell, columns)
+def label(partition: PartitionKey, columns: Sequence[PartitionColumn]) -> str:
+    """Return a partition as people write partitions, `dt=2026-01-01/country=null`."""
+    values = named_values(partition, columns)
     parts = (f"{name}={'null' if value is None else value}" for name, value in values.items())
     return "/".join(parts) or WHOLE_TABLE_LABEL
 
 
 def select(
-    cells: Iterable[PartitionKey], columns: Sequence[PartitionColumn], wanted: Sequence[Selector]
+    partitions: Iterable[PartitionKey], columns: Sequence[PartitionColumn], wanted: Sequence[Selector]
 ) -> tuple[PartitionKey, ...]:
-    """Return the cells that any of the selectors means, each once; all of them if there is no selector.
+    """Return the partitions that any of the selectors means, each once; all of them if there is no selector.
 
     Raises InvalidInput for a column that the table is not partitioned by and for text that is no label.
     """
-    every = tuple(cells)
+    every = tuple(partitions)
     if not wanted:
         return every
-    by_label = {label(cell, columns): cell for cell in every}
+    by_label = {label(partition, columns): partition for partition in every}
     chosen: dict[PartitionKey, None] = {}
     for index, selector in enumerate(wanted):
         exact = by_label.get(selector) if isinstance(selector, str) else None
@@ -47,12 +47,12 @@ def select(
             chosen[exact] = None
             continue
         values = _values(selector, columns, field=f"partitions.{index}")
-        chosen |= {cell: None for cell in every if values.items() <= partition_values(cell).items()}
+        chosen |= {partition: None for partition in every if values.items() <= partition_values(partition).items()}
     return tuple(chosen)
 
 
-def exact_cell(text: str, columns: Sequence[PartitionColumn]) -> PartitionKey:
-    """Return the one cell that a label names, whether the table has it (still) or not.
+def exact_partition(text: str, columns: Sequence[PartitionColumn]) -> PartitionKey:
+    """Return the one partition that a label names, whether the table has it (still) or not.
 
     Raises InvalidInput if the text leaves a partition column out or names another one.
     """
@@ -63,19 +63,22 @@ def exact_cell(text: str, columns: Sequence[PartitionColumn]) -> PartitionKey:
     return partition_key(columns, values)
 
 
-async def find_cell(text: str, cells: AsyncIterable[PartitionKey], columns: Sequence[PartitionColumn]) -> PartitionKey:
-    """Return the one cell that a label or a key names; `cells` are listed only for a text that is no label of ours.
+async def find_partition(
+    text: str, partitions: AsyncIterable[PartitionKey], columns: Sequence[PartitionColumn]
+) -> PartitionKey:
+    """Return the one partition that a label or a key names.
 
-    A table may have millions of them. Raises InvalidInput as `exact_cell` does.
+    `partitions` are listed only if the text is no label: a table may have millions of them. Raises InvalidInput as
+    `exact_partition` does.
     """
     with suppress(InvalidInput):
-        named = exact_cell(text, columns)
+        named = exact_partition(text, columns)
         if label(named, columns) == text:
             return named
-    async for cell in cells:
-        if text in (cell, label(cell, columns)):
-            return cell
-    return exact_cell(text, columns)
+    async for partition in partitions:
+        if text in (partition, label(partition, columns)):
+            return partition
+    return exact_partition(text, columns)
 
 
 def _values(selector: Selector, columns: Sequence[PartitionColumn], *, field: str) -> dict[str, str | None]:

@@ -46,16 +46,16 @@ def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy) -> 
     Raises InvalidInput for a selector that names no partition column of the table.
     """
     columns = snapshot.metadata.partition_columns
-    files = sorted(snapshot.files, key=lambda file: file.cell)
-    by_partition = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
+    files = sorted(snapshot.files, key=lambda file: file.partition)
+    by_partition = {partition: tuple(group) for partition, group in groupby(files, key=lambda file: file.partition)}
     selected = select(by_partition, columns, selection.partitions)
-    exclusions = {cell: excluded(policy, cell, columns) for cell in selected}
+    exclusions = {partition: excluded(policy, partition, columns) for partition in selected}
     planned = [
-        plan_rewrite(selection.rewrite_kind, cell, by_partition[cell], policy)
-        for cell in selected
-        if exclusions[cell] is None
+        plan_rewrite(selection.rewrite_kind, partition, by_partition[partition], policy)
+        for partition in selected
+        if exclusions[partition] is None
     ]
     reasons: Counter[DecisionReason] = Counter(made.evaluation.reason for made in planned if not made.groups)
     reasons.update(reason for reason in exclusions.values() if reason is not None)
-    work = sorted((made for made in planned if made.groups), key=lambda made: made.cell)
+    work = sorted((made for made in planned if made.groups), key=lambda made: made.partition)
     return TablePlan(snapshot.version, columns, tuple(work), len(selected), reasons)

@@ -1,7 +1,7 @@
-"""A run can be started from SQL: whoever sets `use.optimization.type` on a table that is not automatic gets one run.
+"""A run can be started from SQL: setting `use.optimization.type` on a table that is not automatic starts one run.
 
-The wish is the change, not the value: it is honoured when the property is set, or set to something else, and not again
-whenever the table's properties move. What came of it is kept, so that an ignored wish is seen to be one.
+The request is the change, not the value: a run starts when the property is set, or set to another value, and not again
+when other properties change. The outcome is stored, so that an ignored request can be seen.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,43 +23,43 @@ from shared.table import TableRef
 BYTES_PER_ITER = "use.optimization.bytes-per-iter"
 
 STUCK_MS = 60_000
-"""After this long a wish that nothing came of is taken up again: a run is queued within seconds."""
+"""Time after which a request without an outcome is processed again: a run is queued within seconds."""
 
 log = structlog.get_logger()
 
 
 class TriggerOutcome(StrEnum):
-    """What became of a wish."""
+    """What became of a request."""
 
-    TAKEN_UP = "pending"
+    PENDING = "pending"
     STARTED = "started"
     AUTO_IS_ON = "auto_optimize_enabled"
     ALREADY_RUNNING = "already_running"
     NOTHING_TO_DO = "nothing_to_do"
     FIRST_SIGHT = "set_before_first_read"
     REFUSED = "refused"
-    TAKEN_BACK = "property_removed"
+    PROPERTY_REMOVED = "property_removed"
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """The outcome as one sentence for people."""
-        return _SENTENCES[self]
+        return _MESSAGES[self]
 
 
-_SENTENCES = {
-    TriggerOutcome.TAKEN_UP: "The run is being started.",
+_MESSAGES = {
+    TriggerOutcome.PENDING: "The run is being started.",
     TriggerOutcome.STARTED: "The run was started.",
     TriggerOutcome.AUTO_IS_ON: f"{MANUAL} was ignored: automatic optimization is on; set lakewright.enabled=false.",
     TriggerOutcome.ALREADY_RUNNING: f"{MANUAL} was ignored: a run of this table is waiting or running.",
     TriggerOutcome.NOTHING_TO_DO: f"{MANUAL} was ignored: no partition is eligible for a rewrite.",
     TriggerOutcome.FIRST_SIGHT: f"{MANUAL} was set before the table was first read: unset it and set it again.",
     TriggerOutcome.REFUSED: f"{MANUAL} was ignored: a rewrite could damage the table, so it is refused.",
-    TriggerOutcome.TAKEN_BACK: f"{MANUAL} was unset; a run that has started continues.",
+    TriggerOutcome.PROPERTY_REMOVED: f"{MANUAL} was unset; a run that has started continues.",
 }
 
 
 class PropertyTriggers:
-    """Starts the runs that properties ask for."""
+    """Starts the runs that properties request."""
 
     def __init__(
         self,
@@ -75,59 +75,59 @@ class PropertyTriggers:
         self._defaults = defaults
         self._now_ms = now_ms
 
-    async def look(self, table: TableRef, followed: TrackResult) -> None:
-        """Honour the wish of a table that has just moved, if it has a new one; raises what a request raises.
+    async def process(self, table: TableRef, followed: TrackResult) -> None:
+        """Honour the request of a table that has just moved, if it has a new one; raises what a request raises.
 
-        A wish belongs to the deciders of the table's group; to others every table of it seems switched off.
+        A request belongs to the deciders of the table's group; to others every table of it seems switched off.
         """
         cursor = await self._states.state(table.id)
         before = await self._manual_runs.read(table.id)
         if cursor is None:
             return
         configuration = cursor.metadata.configuration
-        said = _said(configuration)
-        if said == (before.requested if before else "") and not self._is_stuck(before):
+        requested = _requested(configuration)
+        if requested == (before.requested if before else "") and not self._is_stuck(before):
             return
         defaults = self._defaults.current
-        policy = defaults.resolve(table, configuration, cursor.last_good, cursor.log_facts).policy
+        policy = defaults.resolve(table, configuration, cursor.last_good, cursor.log_status).policy
         if not defaults.serves(policy):
             return
-        wish = ManualRunRecord(said, cursor.version, self._now_ms())
-        if not said:
-            wish = replace(wish, outcome=TriggerOutcome.TAKEN_BACK)
+        record = ManualRunRecord(requested, cursor.version, self._now_ms())
+        if not requested:
+            record = replace(record, outcome=TriggerOutcome.PROPERTY_REMOVED)
         elif followed.rescan == FIRST_SIGHT:
-            wish = replace(wish, outcome=TriggerOutcome.FIRST_SIGHT)
+            record = replace(record, outcome=TriggerOutcome.FIRST_SIGHT)
         elif policy.refused:
-            wish = replace(wish, outcome=TriggerOutcome.REFUSED)
+            record = replace(record, outcome=TriggerOutcome.REFUSED)
         elif policy.enabled:
-            wish = replace(wish, outcome=TriggerOutcome.AUTO_IS_ON)
-        if not await self._manual_runs.replace(table.id, before, wish) or wish.outcome:
+            record = replace(record, outcome=TriggerOutcome.AUTO_IS_ON)
+        if not await self._manual_runs.replace(table.id, before, record) or record.outcome:
             return
         try:
-            done = await self._run(table, wish)
+            done = await self._run(table, record)
         except LakewrightError:
             await self._manual_runs.replace(
-                table.id, wish, before or replace(wish, requested="", outcome=TriggerOutcome.TAKEN_BACK)
+                table.id, record, before or replace(record, requested="", outcome=TriggerOutcome.PROPERTY_REMOVED)
             )
             raise
-        await self._manual_runs.replace(table.id, wish, done)
-        log.info("property_run_finished", table=table.name, requested=said, outcome=done.outcome, jobs=done.jobs)
+        await self._manual_runs.replace(table.id, record, done)
+        log.info("property_run_finished", table=table.name, requested=requested, outcome=done.outcome, jobs=done.jobs)
 
-    def _is_stuck(self, wish: ManualRunRecord | None) -> bool:
-        """Whether a decider took up a wish and ended before anything came of it."""
-        return wish is not None and not wish.outcome and self._now_ms() - wish.at_ms > STUCK_MS
+    def _is_stuck(self, record: ManualRunRecord | None) -> bool:
+        """Whether a decider began to process a request and ended before its outcome."""
+        return record is not None and not record.outcome and self._now_ms() - record.at_ms > STUCK_MS
 
-    async def _run(self, table: TableRef, wish: ManualRunRecord) -> ManualRunRecord:
+    async def _run(self, table: TableRef, record: ManualRunRecord) -> ManualRunRecord:
         answer = await self._on_demand.optimize(table, OptimizeCommand(band=Band.NORMAL, force=True))
         if answer.refusal is not None:
-            return replace(wish, outcome=TriggerOutcome.REFUSED)
+            return replace(record, outcome=TriggerOutcome.REFUSED)
         new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)
         if new:
-            return replace(wish, outcome=TriggerOutcome.STARTED, jobs=new)
+            return replace(record, outcome=TriggerOutcome.STARTED, jobs=new)
         is_running = answer.jobs or answer.ignored is RequestIgnored.ALREADY_RUNNING
-        return replace(wish, outcome=TriggerOutcome.ALREADY_RUNNING if is_running else TriggerOutcome.NOTHING_TO_DO)
+        return replace(record, outcome=TriggerOutcome.ALREADY_RUNNING if is_running else TriggerOutcome.NOTHING_TO_DO)
 
 
-def _said(configuration: Mapping[str, str]) -> str:
+def _requested(configuration: Mapping[str, str]) -> str:
     kind = configuration.get(MANUAL, "").strip()
     return f"{kind} {configuration.get(BYTES_PER_ITER, '')}".strip() if kind else ""

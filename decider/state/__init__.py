@@ -1,1 +1,1 @@
-"""The state of a table: folds commits into partition statistics and resolves the policy in force; pure."""
+"""The state of a table: applies commits to partition statistics and resolves the policy in effect; pure."""

@@ -1,7 +1,7 @@
 """Files that a run of commits has added or removed so far: none of them counts twice, whatever the commits repeat.
 
 Delta lets a commit add a file that is live, and remove one that is not; replaying the log, neither changes anything.
-The rolling state keeps no paths, so that only what happened since the run began can be told; the rest is for the drift
+The rolling state keeps no paths, so only files since the run began are known; the rest is for the drift
 check.
 """
 

@@ -1,7 +1,7 @@
-"""Heat: the share of recent time in which MERGE, UPDATE and DELETE were at work in a cell; they come first.
+"""Heat: the share of recent time in which MERGE, UPDATE and DELETE were at work in a partition; they come first.
 
-A rewrite that commits while such a command reads the same partition aborts it. The log tells, afterwards, what ran,
-for how long, and in which cells: that is all this is made of, in integers, in the order of commits. Tables without
+A rewrite that commits while such a command reads the same partition aborts it. The log records, afterwards, what ran,
+for how long, and in which partitions: that is all this is made of, in integers, in the order of commits. Tables without
 such commands carry nothing.
 """
 
@@ -14,21 +14,21 @@ from shared.table import Commit, PartitionKey
 WINDOW_MS = 3_600_000
 """Recent time: an hour, of which the older part fades while the newer one comes in."""
 
-MAX_CELLS = 64
-"""Cells of one table with a heat of their own; they travel with the cursor and must stay a few kilobytes."""
+MAX_PARTITIONS = 64
+"""Partitions of one table with a heat of their own; they travel with the cursor and must stay a few kilobytes."""
 
 DML = frozenset({"MERGE", "UPDATE", "DELETE"})
 """Operations that read what they change, and are aborted by a rewrite of it."""
 
 ALL_PARTITIONS = PartitionKey("*")
-"""Stands for all cells, where one command touched more of them than are kept."""
+"""Means all partitions, where one command touched more of them than are tracked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityWindow:
-    """How busy a cell was: milliseconds in the hour `hour` (counted from 1970) and in the one before it.
+    """How busy a partition was: milliseconds in the hour `hour` (counted from 1970) and in the one before it.
 
-    `own_commit_ms` is when a commit of ours met the cell, 0 once such a command has been there since.
+    `own_commit_ms` is when a commit of ours met the partition, 0 once such a command has been there since.
     """
 
     hour: int = 0
@@ -46,55 +46,63 @@ class ActivityWindow:
 
 @dataclass(frozen=True, slots=True)
 class WriteContention:
-    """The heat of a table's cells; cells that are not named were never met."""
+    """The heat of a table's partitions; partitions that are not named were never met."""
 
     windows: Mapping[PartitionKey, ActivityWindow] = field(default_factory=dict)
 
-    def busy_ratio(self, cell: PartitionKey, now_ms: int) -> Fraction:
-        """Return the share of the last hour, 0 to 1, in which such commands were running in a cell.
+    def busy_ratio(self, partition: PartitionKey, now_ms: int) -> Fraction:
+        """Return the share of the last hour, 0 to 1, in which such commands were running in a partition.
 
         The hour before fades evenly: what is counted of it is the part that lies within the last sixty minutes.
         """
-        return max(_busy_ratio(self.windows.get(name), now_ms) for name in (cell, ALL_PARTITIONS))
+        return max(_busy_ratio(self.windows.get(name), now_ms) for name in (partition, ALL_PARTITIONS))
 
-    def after_commit(self, commit: Commit, cells: Iterable[PartitionKey], now_ms: int) -> tuple["WriteContention", int]:
-        """Return the heat after a commit that touched these cells, and how many aborts of ours it hints at.
+    def after_commit(
+        self, commit: Commit, partitions: Iterable[PartitionKey], now_ms: int
+    ) -> tuple["WriteContention", int]:
+        """Return the heat after a commit that touched these partitions, and how many aborts of ours it hints at.
 
         A writer whose clock runs far ahead of `now_ms` is taken to have committed now, or its heat would never end.
 
-        The rule of the estimate: a command is the first one in a cell since a commit of ours; it began after that
+        The rule of the estimate: a command is the first one in a partition since a commit of ours; it began after that
         commit; and an earlier attempt of the same length, right before it, would have been running at that commit.
         """
         at_ms = now_ms if _is_in_future(commit.timestamp_ms // WINDOW_MS, now_ms) else commit.timestamp_ms
-        spells = {cell: spell for cell, spell in self.windows.items() if not _is_in_future(spell.hour, now_ms)}
+        spells = {
+            partition: spell for partition, spell in self.windows.items() if not _is_in_future(spell.hour, now_ms)
+        }
         if commit.origin is not None and not commit.data_change:
-            return _with_own_commit(spells, cells, at_ms), 0
+            return _with_own_commit(spells, partitions, at_ms), 0
         if commit.operation not in DML or not commit.data_change:
             return self, 0
-        touched = tuple(cells)
+        touched = tuple(partitions)
         began_ms = at_ms - commit.execution_ms
         hints = sum(
             began_ms - commit.execution_ms <= spell.own_commit_ms <= began_ms
-            for cell in touched
-            if (spell := spells.get(cell)) is not None and spell.own_commit_ms
+            for partition in touched
+            if (spell := spells.get(partition)) is not None and spell.own_commit_ms
         )
-        if len(touched) > MAX_CELLS:
+        if len(touched) > MAX_PARTITIONS:
             touched = (ALL_PARTITIONS,)
         window = at_ms // WINDOW_MS
-        for cell in touched:
-            spell = spells.get(cell, ActivityWindow()).advanced_to(window)
+        for partition in touched:
+            spell = spells.get(partition, ActivityWindow()).advanced_to(window)
             busy_ms = min(WINDOW_MS, spell.busy_ms + commit.execution_ms)
-            spells[cell] = replace(spell, busy_ms=busy_ms, own_commit_ms=0)
+            spells[partition] = replace(spell, busy_ms=busy_ms, own_commit_ms=0)
         return _bounded(spells, window), min(hints, 1)
 
     def encode(self) -> dict[str, list[int]]:
-        """Write the heat as plain lists by cell."""
-        return {cell: [s.hour, s.busy_ms, s.previous_busy_ms, s.own_commit_ms] for cell, s in self.windows.items()}
+        """Write the heat as plain lists by partition."""
+        return {
+            partition: [s.hour, s.busy_ms, s.previous_busy_ms, s.own_commit_ms] for partition, s in self.windows.items()
+        }
 
     @staticmethod
     def decode(raw: Mapping[str, list[int]]) -> "WriteContention":
         """Read what `encode` wrote."""
-        return WriteContention({PartitionKey(cell): ActivityWindow(*numbers) for cell, numbers in raw.items()})
+        return WriteContention(
+            {PartitionKey(partition): ActivityWindow(*numbers) for partition, numbers in raw.items()}
+        )
 
 
 NO_CONTENTION = WriteContention()
@@ -111,30 +119,35 @@ def _busy_ratio(window: ActivityWindow | None, now_ms: int) -> Fraction:
 
 
 def _is_in_future(hour: int, now_ms: int) -> bool:
-    """Whether an hour was told by a clock that runs ahead by more than clocks differ: nothing can be said of it."""
+    """Whether an hour was recorded by a clock that runs ahead by more than clocks differ: it is ignored."""
     return hour > now_ms // WINDOW_MS + 1
 
 
 def _with_own_commit(
-    windows: dict[PartitionKey, ActivityWindow], cells: Iterable[PartitionKey], at_ms: int
+    windows: dict[PartitionKey, ActivityWindow], partitions: Iterable[PartitionKey], at_ms: int
 ) -> WriteContention:
-    """Note a commit of ours in the cells of a table in which such commands are at work."""
+    """Note a commit of ours in the partitions of a table in which such commands are at work."""
     if not windows:
         return NO_CONTENTION
     window = at_ms // WINDOW_MS
-    for cell in cells:
-        windows[cell] = replace(windows.get(cell, ActivityWindow()).advanced_to(window), own_commit_ms=at_ms)
+    for partition in partitions:
+        windows[partition] = replace(windows.get(partition, ActivityWindow()).advanced_to(window), own_commit_ms=at_ms)
     return _bounded(windows, window)
 
 
 def _bounded(windows: dict[PartitionKey, ActivityWindow], hour: int) -> WriteContention:
     """Drop what has cooled down, and beyond the bound the coldest."""
-    warm = {cell: spell for cell, spell in windows.items() if _is_recent(spell.advanced_to(hour))}
-    if len(warm) > MAX_CELLS:
+    warm = {partition: spell for partition, spell in windows.items() if _is_recent(spell.advanced_to(hour))}
+    if len(warm) > MAX_PARTITIONS:
         hottest = sorted(
-            warm, key=lambda cell: (warm[cell].hour, warm[cell].busy_ms + warm[cell].previous_busy_ms, cell)
+            warm,
+            key=lambda partition: (
+                warm[partition].hour,
+                warm[partition].busy_ms + warm[partition].previous_busy_ms,
+                partition,
+            ),
         )
-        warm = {cell: warm[cell] for cell in hottest[-MAX_CELLS:]}
+        warm = {partition: warm[partition] for partition in hottest[-MAX_PARTITIONS:]}
     # Commits of ours are only of interest in a table where such commands are at work.
     return (
         WriteContention(warm)

@@ -1,8 +1,8 @@
-"""Which policy is in force for a table, and where each value came from.
+"""The policy in effect for a table, and the source of each value.
 
-What is said closer to the table wins: its registration over its properties, these over its tenant's defaults, these
-over the service's. A table whose properties hold anything unusable keeps the last good ones as a whole: half of a
-change is nobody's intention. What is wrong is kept beside it, to be shown.
+Precedence: the registration of a table over its properties, these over its tenant's defaults, these over the service's.
+A table with an invalid property keeps its last valid properties as a whole, because half of a change is never intended.
+The errors are kept beside it, to be shown.
 """
 
 import hashlib
@@ -22,8 +22,8 @@ LastGood = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class LogFacts:
-    """What a table's log says about its policy beyond the current properties.
+class LogStatus:
+    """Inputs to a table's policy from its log beyond the current properties.
 
     `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset, see
     `is_stopped_by_qbeast`.
@@ -34,7 +34,7 @@ class LogFacts:
 
 
 class PolicySource(StrEnum):
-    """Who said a value, from the strongest to the weakest."""
+    """Source of a value, from the highest to the lowest precedence."""
 
     REQUEST = "request"
     TABLE = "table"
@@ -45,7 +45,7 @@ class PolicySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PolicyOrigin:
-    """Where a value came from; `name` is the property that said it, empty for what nobody said."""
+    """Source of a value; `name` is the property that set it, empty for a default."""
 
     source: PolicySource
     name: str = ""
@@ -53,9 +53,9 @@ class PolicyOrigin:
 
 @dataclass(frozen=True, slots=True)
 class EffectivePolicy:
-    """The policy in force; `origins` maps each field to its origin, `notes` say what a value alone does not.
+    """The policy in effect; `origins` maps each field to its origin, `notes` explain values that need it.
 
-    `refusal` is why the table must not be rewritten, whatever anybody asks for; None if it may be.
+    `refusal` is why the table must not be rewritten, even on request; None if it may be.
     """
 
     policy: Policy
@@ -68,7 +68,7 @@ class EffectivePolicy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDefaults:
-    """What holds for tables that say nothing: the service's policy, and the properties that it gives each tenant.
+    """Defaults of tables: the service's policy, and the properties that it gives each tenant.
 
     `queue` is the queue that this decider fills; empty if it does not matter.
     """
@@ -76,14 +76,14 @@ class PolicyDefaults:
     service: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     queue: str = "default"
-    # Both follow from the above and are needed at every look at a table.
+    # Both follow from the above and are needed at every read a table.
     _layers: Mapping[str, "_Read"] = field(init=False, repr=False, compare=False)
-    _unsaid: Mapping[str, PolicyOrigin] = field(init=False, repr=False, compare=False)
+    _defaults: Mapping[str, PolicyOrigin] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        layers = {tenant: _read(PolicySource.TENANT, said) for tenant, said in self.tenants.items()}
+        layers = {tenant: _read(PolicySource.TENANT, layers_read) for tenant, layers_read in self.tenants.items()}
         object.__setattr__(self, "_layers", layers)
-        object.__setattr__(self, "_unsaid", _unsaid(self.service))
+        object.__setattr__(self, "_defaults", _defaults(self.service))
         for tenant, layer in layers.items():
             policy, issues = _laid(self.service, layer)
             if policy is None or issues:
@@ -91,34 +91,38 @@ class PolicyDefaults:
                 raise InvalidInput(f"the defaults of tenant {tenant!r} cannot be used: {why}", field="tenants")
 
     def resolve(
-        self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood, facts: LogFacts
+        self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood, log_status: LogStatus
     ) -> EffectivePolicy:
-        """Resolve a table's configuration; on any issue the last good one stays in force and the issues are told.
+        """Resolve a table's configuration; on any issue the last good one stays in effect and the issues are returned.
 
-        A table with a refusal is switched off, and its policy says so to every decision: nothing overrides that.
+        A table with a refusal is disabled by its policy, so for every decision: nothing overrides that.
         """
         found = self._resolved(table, configuration, last_good)
-        return _refused(_stopped(found) if facts.is_stopped_by_qbeast else found, facts.refusal)
+        return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, log_status.refusal)
 
     def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
         tenant = self._layers.get(table.tenant, (PolicySource.TENANT, PolicyLayer()))
         asked = _read(PolicySource.TABLE, configuration)
         request = _read(PolicySource.REQUEST, table.properties)
-        said = (tenant, asked, request)
-        policy, issues = _laid(self.service, *said)
+        layers_read = (tenant, asked, request)
+        policy, issues = _laid(self.service, *layers_read)
         if policy is not None:
-            return self._served(EffectivePolicy(policy, _origins(self._unsaid, said), issues, dict(configuration)))
+            return self._served(
+                EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(configuration))
+            )
         if last_good:
-            said = (tenant, _read(PolicySource.TABLE, last_good), request)
-            policy, _ = _laid(self.service, *said)
+            layers_read = (tenant, _read(PolicySource.TABLE, last_good), request)
+            policy, _ = _laid(self.service, *layers_read)
             if policy is not None:
-                return self._served(EffectivePolicy(policy, _origins(self._unsaid, said), issues, dict(last_good)))
-        # Only what was said at registration can contradict the defaults by itself, once these have changed.
+                return self._served(
+                    EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(last_good))
+                )
+        # Only properties of the registration can contradict the defaults by themselves, once these have changed.
         for usable in ((tenant, request), (tenant,), ()):
             policy, _ = _laid(self.service, *usable)
             if policy is not None:
                 break
-        found = EffectivePolicy(policy or self.service, _origins(self._unsaid, usable), issues, {})
+        found = EffectivePolicy(policy or self.service, _origins(self._defaults, usable), issues, {})
         return self._served(_kept_off(found, (tenant, asked, request)))
 
     def encode(self) -> str:
@@ -128,8 +132,8 @@ class PolicyDefaults:
     def decode(self, text: str) -> "PolicyDefaults":
         """Return these defaults with what `encode` wrote. Raises InvalidInput where this release cannot use it."""
         try:
-            said = json.loads(text)
-            return replace(self, service=Policy.decode(said["policy"]), tenants=said["tenants"])
+            layers_read = json.loads(text)
+            return replace(self, service=Policy.decode(layers_read["policy"]), tenants=layers_read["tenants"])
         except (ValueError, KeyError, TypeError) as problem:
             raise InvalidInput(f"the defaults that another decider has set cannot be used: {problem}") from problem
 
@@ -139,7 +143,7 @@ class PolicyDefaults:
         return hashlib.blake2b(self._written(self.service.version).encode(), digest_size=4).hexdigest()
 
     def _written(self, policy: str) -> str:
-        tenants = {name: dict(sorted(said.items())) for name, said in sorted(self.tenants.items())}
+        tenants = {name: dict(sorted(layers_read.items())) for name, layers_read in sorted(self.tenants.items())}
         return json.dumps({"policy": policy, "tenants": tenants}, sort_keys=True)
 
     def serves(self, policy: Policy) -> bool:
@@ -161,13 +165,13 @@ class PolicyDefaults:
 
 
 def resolve_unregistered(default: Policy, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
-    """Resolve the configuration of a table that is not registered, over a policy that stands for all defaults."""
-    nobody = TableRef(TableId(""), "", "")
-    return PolicyDefaults(default, queue="").resolve(nobody, configuration, last_good, LogFacts())
+    """Resolve the configuration of a table that is not registered, over a policy that replaces all defaults."""
+    unregistered = TableRef(TableId(""), "", "")
+    return PolicyDefaults(default, queue="").resolve(unregistered, configuration, last_good, LogStatus())
 
 
 def _stopped(found: EffectivePolicy) -> EffectivePolicy:
-    """Switch a table off whose owner took Qbeast's switch away, unless its registration says otherwise."""
+    """Disable a table whose owner unset Qbeast's switch, unless its registration enables it."""
     if not found.policy.enabled or found.origins["enabled"].source is PolicySource.REQUEST:
         return found
     return replace(
@@ -193,12 +197,12 @@ def _refused(found: EffectivePolicy, refusal: Refusal | None) -> EffectivePolicy
 _Read = tuple[PolicySource, PolicyLayer]
 
 
-def _read(source: PolicySource, said: Mapping[str, str]) -> _Read:
-    return source, read_properties(said)
+def _read(source: PolicySource, layers_read: Mapping[str, str]) -> _Read:
+    return source, read_properties(layers_read)
 
 
 def _laid(service: Policy, *layers: _Read) -> tuple[Policy | None, tuple[PropertyIssue, ...]]:
-    """Lay over the service's policy what was said, the strongest last; no policy comes of it if anything holds it."""
+    """Apply the layers over the service's policy, the highest precedence last; no policy if an issue blocks it."""
     issues = tuple(issue for _, layer in layers for issue in layer.issues)
     if any(issue.is_blocking for issue in issues):
         return None, issues
@@ -209,9 +213,9 @@ def _laid(service: Policy, *layers: _Read) -> tuple[Policy | None, tuple[Propert
         return None, (*issues, PropertyIssue(named, problem.field, str(problem)))
 
 
-def _kept_off(found: EffectivePolicy, said: Sequence[_Read]) -> EffectivePolicy:
-    """Keep a table switched off whose owner said so beside what cannot be used: the safe side of half a change."""
-    switches = [(source, layer) for source, layer in said if "enabled" in layer.values]
+def _kept_off(found: EffectivePolicy, layers_read: Sequence[_Read]) -> EffectivePolicy:
+    """Keep a table disabled whose owner disabled it beside an invalid property: the safe side of half a change."""
+    switches = [(source, layer) for source, layer in layers_read if "enabled" in layer.values]
     if not switches or not found.policy.enabled:
         return found
     source, layer = switches[-1]
@@ -222,20 +226,20 @@ def _kept_off(found: EffectivePolicy, said: Sequence[_Read]) -> EffectivePolicy:
         found,
         policy=replace(found.policy, enabled=False),
         origins={**found.origins, "enabled": PolicyOrigin(source, name)},
-        notes=(*found.notes, f"{name} is obeyed although what stands beside it cannot be used; mend that first"),
+        notes=(*found.notes, f"{name} is obeyed although another property is invalid; fix that one first"),
     )
 
 
-def _unsaid(service: Policy) -> dict[str, PolicyOrigin]:
-    """Where the values come from that nobody says of a table."""
-    default, told = PolicyOrigin(PolicySource.DEFAULT), PolicyOrigin(PolicySource.SERVICE)
+def _defaults(service: Policy) -> dict[str, PolicyOrigin]:
+    """Return the source of each value that no property of the table sets."""
+    default, service_set = PolicyOrigin(PolicySource.DEFAULT), PolicyOrigin(PolicySource.SERVICE)
     builtin = Policy()
     names = (one.name for one in fields(Policy))
-    return {name: default if getattr(service, name) == getattr(builtin, name) else told for name in names}
+    return {name: default if getattr(service, name) == getattr(builtin, name) else service_set for name in names}
 
 
-def _origins(unsaid: Mapping[str, PolicyOrigin], layers: Sequence[_Read]) -> dict[str, PolicyOrigin]:
-    origins = dict(unsaid)
+def _origins(defaults_of_fields: Mapping[str, PolicyOrigin], layers: Sequence[_Read]) -> dict[str, PolicyOrigin]:
+    origins = dict(defaults_of_fields)
     for source, layer in layers:
         origins |= {sets: PolicyOrigin(source, name) for sets, name in layer.property_names.items()}
     return origins

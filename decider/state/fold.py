@@ -1,7 +1,7 @@
-"""Folding: one commit becomes a change of each cell it touches, at the cost of the commit and never of the table.
+"""Applies a commit: it becomes a change of each partition it touches, at the cost of the commit and never of the table.
 
-A commit that the rolling state cannot take exactly is not guessed at: the fold says why, and the table is recounted
-from its log instead.
+A commit that the rolling state cannot apply exactly is not guessed at: the result has the reason, and the table is
+rebuilt from its log instead.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,15 +31,15 @@ REPLACING_OPERATIONS = frozenset(
         "CREATE OR REPLACE TABLE AS SELECT",
     }
 )
-"""Operations after which the table is another one: the state is recounted rather than carried over."""
+"""Operations after which the table is another one: the state is rebuilt rather than carried over."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedCommit:
-    """What one commit does to the cells; `rebuild_reason` says why it cannot be folded (None: it could).
+    """Changes of one commit to the partitions; `rebuild_reason`: why it cannot be applied (None: it could).
 
-    `purge_candidates` keeps, per cell, the added files that have deletion vectors, or paths that the policy does not
-    leave them on: what a purge is decided from.
+    `purge_candidates` keeps, per partition, the added files that have deletion vectors, or paths that the policy does
+    not leave them on: what a purge is decided from.
     """
 
     version: int
@@ -49,10 +49,10 @@ class FoldedCommit:
 
 
 def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFiles | None = None) -> FoldedCommit:
-    """Fold a commit into changes per cell, as states to be added to those of the cells.
+    """Convert a commit into changes per partition, as states to be added to those of the partitions.
 
-    `metadata` is what was in force before the commit. `batch` knows the files of the commits folded before this one
-    and takes those of this one: what they have added counts once, and what they have removed is not removed again.
+    `metadata` is that before the commit. `batch` knows the files of the commits applied before this one and adds those
+    of this one: a file that was added counts once, and one that was removed is not removed again.
     """
     reason = _rebuild_reason(commit, metadata)
     if reason:
@@ -64,49 +64,51 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
     with_deletes: dict[PartitionKey, list[DataFile]] = {}
     for file in commit.added:
         if file.dv_id is not None or has_harmful_path(file, policy):
-            with_deletes.setdefault(file.cell, []).append(file)
-        changes[file.cell] = changes.get(file.cell, EMPTY_STATS) + file_contribution(file, policy)
+            with_deletes.setdefault(file.partition, []).append(file)
+        changes[file.partition] = changes.get(file.partition, EMPTY_STATS) + file_contribution(file, policy)
         replaced = batch.add(file)
         if replaced is not None:
-            changes[replaced.cell] = changes.get(replaced.cell, EMPTY_STATS) - file_contribution(replaced, policy)
+            changes[replaced.partition] = changes.get(replaced.partition, EMPTY_STATS) - file_contribution(
+                replaced, policy
+            )
     rewritten = rewritten_windows(commit, policy)
     added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
     for removed, before in taken:
         if before is PriorState.REMOVED:
             continue
         if isinstance(before, DataFile):
-            changes[before.cell] = changes.get(before.cell, EMPTY_STATS) - file_contribution(before, policy)
+            changes[before.partition] = changes.get(before.partition, EMPTY_STATS) - file_contribution(before, policy)
             continue
         known = _completed(removed, added_by_path.get(removed.path))
-        if known.size_bytes is None or known.cell is None:
+        if known.size_bytes is None or known.partition is None:
             return FoldedCommit(
                 commit.version, rebuild_reason=f"removal of {removed.path} names no size or no partition"
             )
-        gone = _removed_stats(known, known.size_bytes, rewritten.get(known.cell), policy)
-        changes[known.cell] = changes.get(known.cell, EMPTY_STATS) - gone
+        gone = _removed_stats(known, known.size_bytes, rewritten.get(known.partition), policy)
+        changes[known.partition] = changes.get(known.partition, EMPTY_STATS) - gone
     return FoldedCommit(commit.version, changes, purge_candidates=with_deletes)
 
 
 def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
-    """Return a removal with what it leaves out, as the add of the same path in the same commit says it."""
+    """Return a removal, completed from the add of the same path in the same commit."""
     if twin is None:
         return removed
     return replace(
         removed,
         size_bytes=twin.size_bytes if removed.size_bytes is None else removed.size_bytes,
-        cell=twin.cell if removed.cell is None else removed.cell,
+        partition=twin.partition if removed.partition is None else removed.partition,
         tags=twin.tags if removed.tags is None else removed.tags,
     )
 
 
 def _removed_stats(removed: RemovedFile, size_bytes: int, rewritten: set[int] | None, policy: Policy) -> PartitionStats:
-    """Return what a file that was counted before this batch takes away from its cell, and from its windows."""
+    """Return what a file that was counted before this batch takes away from its partition, and from its windows."""
     gone = file_stats(
         policy.size_levels,
         size_bytes,
         has_dv=removed.dv_id is not None,
         deleted_rows=removed.deleted_rows,
-        # Without tags it may have been a settled file, see `PartitionStats.clamped`.
+        # Without tags it may have been an idle-compacted file, see `PartitionStats.clamped`.
         is_idle_compacted=removed.tags is None or IDLE_COMPACTED_TAG in removed.tags,
         is_cube=CUBE_TAG in (removed.tags or {}),
     )
@@ -117,17 +119,17 @@ def _removed_stats(removed: RemovedFile, size_bytes: int, rewritten: set[int] | 
 
 
 def rewritten_windows(commit: Commit, policy: Policy) -> dict[PartitionKey, set[int]]:
-    """Return the windows that a rewrite of ours took its files from, by cell: those that all its outputs name.
+    """Return the windows that a rewrite of ours took its files from, by partition: those that all its outputs name.
 
-    Delta's OPTIMIZE, to which a rewrite may fall back, writes no tags; then nothing is said of the cell.
+    Delta's OPTIMIZE, to which a rewrite may fall back, writes no tags; then the partition is unknown.
     """
     found: dict[PartitionKey, set[int | None]] = {}
     if commit.origin is not None and not commit.data_change and policy.time_window_s is not None:
         for file in commit.added:
-            found.setdefault(file.cell, set()).add(tagged_window_start_ms(file.tags, policy))
+            found.setdefault(file.partition, set()).add(tagged_window_start_ms(file.tags, policy))
     return {
-        cell: {start_ms for start_ms in starts if start_ms is not None}
-        for cell, starts in found.items()
+        partition: {start_ms for start_ms in starts if start_ms is not None}
+        for partition, starts in found.items()
         if None not in starts
     }
 
@@ -139,12 +141,12 @@ def _possible_windows(tags: Mapping[str, str] | None, rewritten: set[int] | None
 
 
 def count_live_files(files: Iterable[DataFile], policy: Policy) -> dict[PartitionKey, PartitionStats]:
-    """Count all live files of a table into the states of its cells."""
-    cells: dict[PartitionKey, PartitionStats] = {}
+    """Count all live files of a table into the states of its partitions."""
+    partitions: dict[PartitionKey, PartitionStats] = {}
     for file in files:
-        state = cells.get(file.cell, EMPTY_STATS) + file_contribution(file, policy)
-        cells[file.cell] = state if policy.time_window_s is None else state.clamped()
-    return cells
+        state = partitions.get(file.partition, EMPTY_STATS) + file_contribution(file, policy)
+        partitions[file.partition] = state if policy.time_window_s is None else state.clamped()
+    return partitions
 
 
 def _rebuild_reason(commit: Commit, metadata: TableMetadata) -> str | None:
@@ -163,4 +165,4 @@ def _rebuild_reason(commit: Commit, metadata: TableMetadata) -> str | None:
 
 
 def _is_partial(removed: RemovedFile) -> bool:
-    return removed.size_bytes is None or removed.cell is None or removed.tags is None
+    return removed.size_bytes is None or removed.partition is None or removed.tags is None

@@ -1,7 +1,7 @@
 """Every call to an object store passes here: it is counted, bounded in time, and fails with one of our errors.
 
-What a table costs to follow is the number of requests it makes, so a request that is not counted is a cost that
-nobody sees. And a caller has to know whether to try again, which the store's own errors do not say.
+The cost of tracking a table is its number of requests, so uncounted requests would hide costs. A caller also has to
+know whether to retry, which the store's own errors do not show.
 """
 
 import re
@@ -32,7 +32,7 @@ _HOPELESS = (InvalidPathError, NotSupportedError, UnknownConfigurationKeyError)
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _REDIRECT = "redirect without LOCATION"
-"""What the client says of S3's answer to a request that was sent to another region than the bucket's."""
+"""Error text of the client for S3's response to a request in another region than the bucket's."""
 
 _ADVICE = {
     "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the options of LAKEWRIGHT_STORE_OPTIONS (access_key_id, "
@@ -100,7 +100,7 @@ class ObjectReader:
         except FileNotFoundError:
             return None
         except (BaseError, OSError):
-            # An empty object has no range; whatever else it is, the whole read says.
+            # An empty object has no range; the whole read reports any other cause.
             body = await self.get(key)
             return None if body is None else body[:length]
 
@@ -152,8 +152,8 @@ class ObjectReader:
         first_line = str(problem).split("\n", 1)[0]
         message = f"{self.location}: cannot {doing} {key}: {first_line}"
         # A refused listing is a generic error to the client, with the status in its text.
-        told = _STATUS.search(first_line)
-        status = int(told[1]) if told else 0
+        match = _STATUS.search(first_line)
+        status = int(match[1]) if match else 0
         if isinstance(problem, _REFUSED) or status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return PermanentError(f"{message}; {_ADVICE.get(self.location.partition(':')[0], _ADVICE_ELSEWHERE)}")
         if status == HTTPStatus.NOT_FOUND:

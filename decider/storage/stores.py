@@ -1,4 +1,4 @@
-"""One client per bucket, however many tables lie in it: clients hold connections and ask for credentials.
+"""One client per bucket, however many tables lie in it: clients hold connections and request credentials.
 
 A client for each table would ask the cloud for a token per table, and keep a connection per table.
 """

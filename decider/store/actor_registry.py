@@ -1,4 +1,4 @@
-"""Which actors are there, as they say themselves; one that stopped saying so is not listed, and soon forgotten."""
+"""The actors that are alive, as they report themselves; one that stopped reporting is not listed, and soon deleted."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ MAX_ACTORS = 1_000
 """Actors listed at most; each costs one hash to read, in one round trip for all."""
 
 DRAIN_TTL_S = 86_400
-"""How long the wish to be drained waits to be heard; an actor asks every few seconds."""
+"""How long the request to be drained waits to be heard; an actor asks every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActorRecord:
-    """One actor. `age_ms`: time since its last word, by Redis' clock; `ttl_ms`: after how long it counts as gone.
+    """One actor. `age_ms`: time since its last report, by Redis' clock; `ttl_ms`: after how long it counts as stopped.
 
-    `died` says why it ended, where it could not go on; such an actor is listed for a while. `abilities`: what it can
+    `death_cause`: why it ended, if it could not continue; such an actor is listed for a while. `abilities`: what it can
     do, each as `format/action`.
     """
 
@@ -55,7 +55,7 @@ class ActorRecord:
 
 
 class ActorRegistry:
-    """Reads what actors say, and tells one to take no more jobs."""
+    """Reads the reports of actors, and asks one to take no more jobs."""
 
     def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._redis = queue.redis
@@ -63,7 +63,7 @@ class ActorRegistry:
 
     @translate_redis_errors
     async def all(self) -> tuple[ActorRecord, ...]:
-        """Return the actors that are there, by name; the names of those that are gone are forgotten."""
+        """Return the actors that are alive, by name; the names of the others are deleted."""
         found: Any = await self._redis.smembers(keys.actors(self._queue))
         names = sorted(text(name) for name in found)[:MAX_ACTORS]
         async with self._redis.pipeline(transaction=False) as pipe:
@@ -101,7 +101,7 @@ class ActorRegistry:
 
     @translate_redis_errors
     async def request_drain(self, name: str) -> bool:
-        """Tell an actor to take no more jobs; False if it is not there."""
+        """Ask an actor to take no more jobs; False if it is not registered."""
         if not await self._redis.exists(keys.actor(self._queue, name)):
             return False
         await self._redis.set(keys.drain(self._queue, name), "1", ex=DRAIN_TTL_S)
@@ -111,19 +111,19 @@ class ActorRegistry:
 def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | None) -> ActorRecord | None:
     if not raw:
         return None
-    said = {text(field): text(value) for field, value in raw.items()}
-    kept_ms = int(said["kept_ms"])
+    fields = {text(field): text(value) for field, value in raw.items()}
+    kept_ms = int(fields["kept_ms"])
     return ActorRecord(
         name=name,
-        slots=int(said["slots"]),
-        jobs=tuple(JobId(job) for job in json.loads(said["jobs"])),
+        slots=int(fields["slots"]),
+        jobs=tuple(JobId(job) for job in json.loads(fields["jobs"])),
         drain_requested=drain is not None,
-        drain_acknowledged=said["drain"] == "1",
-        host=said["host"],
-        versions=json.loads(said["versions"]),
-        started_ms=int(said["started_ms"]),
+        drain_acknowledged=fields["drain"] == "1",
+        host=fields["host"],
+        versions=json.loads(fields["versions"]),
+        started_ms=int(fields["started_ms"]),
         age_ms=max(0, kept_ms - left_ms) if left_ms >= 0 else kept_ms,
         ttl_ms=kept_ms,
-        death_cause=said.get("died", ""),
-        abilities=tuple(json.loads(said["abilities"])),
+        death_cause=fields.get("died", ""),
+        abilities=tuple(json.loads(fields["abilities"])),
     )

@@ -14,15 +14,15 @@ from shared.table import TableId
 
 @translate_redis_errors
 async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
-    """Cancel the jobs of these kinds for every cell of a table and drop its keys; return how many cells it had.
+    """Cancel the jobs of these kinds for every partition of a table and drop its keys; return the number of partitions.
 
-    A job that runs is told to stop with its next heartbeat and does not come back.
+    A running job is asked to stop with its next heartbeat and is not queued again.
     """
-    cells = await cancel_jobs(queue, table, kinds=kinds)
+    partitions = await cancel_jobs(queue, table, kinds=kinds)
     await apply_queue_limits(queue, table, "")
     await queue.redis.unlink(
         keys.table_state(queue.name, table),
-        keys.cells(queue.name, table),
+        keys.partitions(queue.name, table),
         keys.ledger(queue.name, table),
         keys.counters(queue.name, table),
         keys.timers(queue.name, table),
@@ -31,29 +31,29 @@ async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequ
     await queue.redis.zrem(keys.due_tables(queue.name), table)
     await queue.redis.hdel(keys.archived_up_to(queue.name), table)
     await queue.redis.unlink(keys.manual_run(table))
-    return cells
+    return partitions
 
 
 @translate_redis_errors
 async def delete_state(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
-    """Cancel the jobs of a table that is gone, lift its levers and drop its state.
+    """Cancel the jobs of a table that does not exist any more, lift its levers and drop its state.
 
     What was decided about it stays to be read.
     """
-    cells = await cancel_jobs(queue, table, kinds=kinds)
+    partitions = await cancel_jobs(queue, table, kinds=kinds)
     await apply_queue_limits(queue, table, "")
     await queue.redis.unlink(
-        keys.table_state(queue.name, table), keys.cells(queue.name, table), keys.timers(queue.name, table)
+        keys.table_state(queue.name, table), keys.partitions(queue.name, table), keys.timers(queue.name, table)
     )
     await queue.redis.zrem(keys.due_tables(queue.name), table)
-    return cells
+    return partitions
 
 
 @translate_redis_errors
 async def cancel_jobs(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
-    """Cancel the jobs of these kinds for every cell of a table, and return how many cells it has."""
-    cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]
-    for cell in cells:
+    """Cancel the jobs of these kinds for every partition of a table, and return how many partitions it has."""
+    partitions = [text(partition) for partition in await queue.redis.hkeys(keys.partitions(queue.name, table))]
+    for partition in partitions:
         for kind in kinds:
-            await queue.run(commands.cancel(queue.name, job_id(JobKey(table, cell, kind)), nonce=uuid4().hex))
-    return len(cells)
+            await queue.run(commands.cancel(queue.name, job_id(JobKey(table, partition, kind)), nonce=uuid4().hex))
+    return len(partitions)

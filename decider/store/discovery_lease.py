@@ -1,6 +1,6 @@
 """How far the search for tables has come below each root: one record per root that all deciders read and continue.
 
-It is kept in Redis, so that a decider that ends leaves its place to the next one, and one that lost Redis starts anew.
+It is kept in Redis, so that a decider that ends leaves its place to the next one, and one that lost Redis starts again.
 """
 
 import json
@@ -16,7 +16,7 @@ from shared.queue.decode import text
 
 
 class DiscoveryState(StrEnum):
-    """Where a search stands."""
+    """State of a search."""
 
     RUNNING = "running"
     DONE = "done"
@@ -25,10 +25,10 @@ class DiscoveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryProgress:
-    """One search below a root; `last_path` is the last path looked at, `folders` how many there were, times in ms.
+    """One search below a root; `last_path` is the last path read, `folders` how many there were, times in ms.
 
-    `unreadable` counts the folders left out, `error` says why it failed or the last folder was; `failing_path` is the
-    path whose look failed for the moment, `attempts` how often in a row.
+    `unreadable` counts the skipped folders, `error` is why it failed or the last folder was skipped; `failing_path` is
+    the path whose scan failed temporarily, `attempts` how often in a row.
     """
 
     root: str
@@ -61,7 +61,7 @@ class DiscoveryLeases:
 
     @translate_redis_errors
     async def renew(self, root: str) -> bool:
-        """Hold on to a root, also where the lease ran out and nobody took it; False if another decider has it."""
+        """Renew the lease of a root, even an expired one that no other took; False if another decider has it."""
         if text(await self._redis.get(keys.discovery_lease(root)) or b"") == self._holder:
             await self._redis.pexpire(keys.discovery_lease(root), self.lease_ms)
             return True

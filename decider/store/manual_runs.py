@@ -1,4 +1,4 @@
-"""What became of the last wish that an owner spoke through a property: one record per table, moved by one decider.
+"""What became of the last request that an owner spoke through a property: one record per table, moved by one decider.
 
 Two deciders see the same commit. The record is compared before it is replaced, so one of them acts.
 """
@@ -17,7 +17,7 @@ from shared.table import TableId
 
 @dataclass(frozen=True, slots=True)
 class ManualRunRecord:
-    """What the property said, the version it was seen at, and what came of it (empty: nothing yet) in how many jobs."""
+    """Value of the property, the version at which it was read, and the outcome (empty: none yet) with its jobs."""
 
     requested: str
     version: int
@@ -27,19 +27,19 @@ class ManualRunRecord:
 
 
 class ManualRunStore:
-    """A string per table: its last wish; there is none for tables that never had one."""
+    """A string per table: its last request; there is none for tables that never had one."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
     @translate_redis_errors
     async def read(self, table: TableId) -> ManualRunRecord | None:
-        """Return the last wish of a table."""
+        """Return the last request of a table."""
         return _decode(await self._redis.get(keys.manual_run(table)))
 
     @translate_redis_errors
     async def replace(self, table: TableId, before: ManualRunRecord | None, now: ManualRunRecord) -> bool:
-        """Write a wish down; False if another decider has moved the record since it was read as `before`."""
+        """Write a request down; False if another decider has moved the record since it was read as `before`."""
         pipe: Any
         async with self._redis.pipeline(transaction=True) as pipe:
             await pipe.watch(keys.manual_run(table))

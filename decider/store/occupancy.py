@@ -19,13 +19,13 @@ from shared.queue.records import JobView, RunRecord
 HOUR_MS = 3_600_000
 
 MAX_RUN_PAGES = 10
-"""Pages of the history that one look reads: a thousand runs. If they do not reach back an hour, the time is shorter."""
+"""Pages of the history that one call reads: a thousand runs. If they cover less than an hour, the time is shorter."""
 
 MAX_RUNNING_PAGES = 4
-"""Pages of running jobs that one look reads: two hundred slots."""
+"""Pages of running jobs that one call reads: two hundred slots."""
 
-MAX_LOOKED_AT = 2_000
-"""Queued jobs, oldest first, in which one look finds the oldest of each band, tenant and table."""
+MAX_WAITING_READ = 2_000
+"""Queued jobs, oldest first, among which one call finds the oldest of each band, tenant and table."""
 
 _PAGE = 500
 
@@ -42,7 +42,7 @@ class SlotOccupancy:
 
 @dataclass(frozen=True, slots=True)
 class OldestWaits:
-    """Wait in milliseconds of the oldest queued job by band, tenant and table id, as far as one look finds it."""
+    """Wait in milliseconds of the oldest queued job by band, tenant and table id, as far as one call finds it."""
 
     bands: Mapping[str, int]
     tenants: Mapping[str, int]
@@ -71,12 +71,12 @@ async def occupancy(queue: AsyncQueueExecutor) -> SlotOccupancy:
 
 @translate_redis_errors
 async def oldest_waits(queue: AsyncQueueExecutor) -> OldestWaits:
-    """Look through the queued jobs, oldest first; the first of each band, tenant and table is its oldest."""
+    """Scan the queued jobs, oldest first; the first of each band, tenant and table is its oldest."""
     now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     bands: dict[str, int] = {}
     tenants: dict[str, int] = {}
     tables: dict[str, int] = {}
-    for first in range(0, MAX_LOOKED_AT, _PAGE):
+    for first in range(0, MAX_WAITING_READ, _PAGE):
         page: list[Any] = await queue.redis.zrange(keys.queued(queue.name), first, first + _PAGE - 1, withscores=True)
         pipeline = queue.redis.pipeline(transaction=False)
         for job, _ in page:
@@ -95,7 +95,7 @@ async def oldest_waits(queue: AsyncQueueExecutor) -> OldestWaits:
 
 
 async def _runs(queue: AsyncQueueExecutor, since_ms: int) -> tuple[list[JobView | RunRecord], int]:
-    """Return the running jobs and the runs that ended since then, and from when on the history tells of them."""
+    """Return the running jobs and the runs that ended since then, and the start of the time that the history covers."""
     found: list[JobView | RunRecord] = []
     for page_number in range(MAX_RUNNING_PAGES):
         jobs = await queue.run(queries.jobs(queue.name, JobState.LEASED, offset=page_number * MAX_JOBS_READ))

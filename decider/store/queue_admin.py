@@ -1,4 +1,4 @@
-"""Steering and mending a queue: what people and duties may change while it runs, and what is foreseen of it."""
+"""Steering and repairing a queue: what people and duties may change while it runs, and what is foreseen of it."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -23,10 +23,10 @@ from shared.queue.records import QueueDepth
 from shared.queue.settings import SETTINGS, QueueSettings
 
 SCAN_COUNT = 500
-"""Keys that one SCAN looks at: some 100 microseconds of the server."""
+"""Keys that one SCAN reads: some 100 microseconds of the server."""
 
 MAX_FLOWS = 20_000
-"""Flows that one look counts; beyond, the depth by tenant and table is left at what was counted."""
+"""Flows that one call counts; beyond, the depth by tenant and table is incomplete."""
 
 LIMIT_PREFIX = "limit:"
 """What the names of limits begin with; level and name follow."""
@@ -38,7 +38,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """How many keys an audit looked at, and how many things it mended."""
+    """How many keys an audit read, and how many things it repaired."""
 
     keys: int
     repaired: int
@@ -109,7 +109,7 @@ class QueueAdmin:
 
     @translate_redis_errors
     async def recheck_throttled(self) -> int:
-        """Look again at whom a share of the slots has parked, because their number is another; returns who is back."""
+        """Readmit members that a share of the slots throttled, after the number of slots changed; returns them."""
         limits = self._queue.redis.hscan_iter(keys.config(self._name), match=f"{LIMIT_PREFIX}*", count=SCAN_COUNT)
         shares = [text(name).removeprefix(LIMIT_PREFIX) async for name, value in limits if _is_share(text(value))]
         parked = [
@@ -128,7 +128,7 @@ class QueueAdmin:
         return len(names - {mine})
 
     async def rewrite_aof(self) -> bool:
-        """Have the server write its log anew, once after each of its starts; returns whether it was asked to."""
+        """Have the server write its log again, once after each of its starts; returns whether it was asked to."""
         return await rewrite_aof(self._queue.redis)
 
     @translate_redis_errors
@@ -159,40 +159,40 @@ class QueueAdmin:
         return await self._queue.run(admin_commands.requeue(self._name, job))
 
     async def preempt(self, rules: Preemption) -> tuple[Preempted, ...]:
-        """Tell running jobs to yield to strict ones that wait for too long."""
+        """Ask running jobs to yield to strict ones that wait for too long."""
         return await self._queue.run(admin_commands.preempt(self._name, rules))
 
     async def audit(self) -> AuditResult:
-        """Compute every index anew and mend what differs; a page per call, so that the queue goes on meanwhile."""
-        seen = mended = 0
+        """Compute every index again and repair what differs; a page per call, so that the queue goes on meanwhile."""
+        seen = repaired = 0
         page: list[AuditedKey] = []
         parked: list[AuditedKey] = []
         async for found in self._audited_keys():
             seen += 1
             (parked if found.is_throttled else page).append(found)
             if len(page) == audit.PAGE:
-                mended += await self._mend(page)
+                repaired += await self._repair(page)
                 page = []
-        mended += await self._mend(page)
+        repaired += await self._repair(page)
         for asked in audit.final_steps(self._name, parked):
-            mended += await self._follow(asked)
-        if mended:
-            log.warning("queue_repaired", queue=self._name, keys=seen, repaired=mended)
-        return AuditResult(seen, mended)
+            repaired += await self._follow(asked)
+        if repaired:
+            log.warning("queue_repaired", queue=self._name, keys=seen, repaired=repaired)
+        return AuditResult(seen, repaired)
 
-    async def _mend(self, page: list[AuditedKey]) -> int:
+    async def _repair(self, page: list[AuditedKey]) -> int:
         return sum([await self._follow(asked) for asked in audit.steps(self._name, page)])
 
     async def _follow(self, asked: Command[Any]) -> int:
-        mended = 0
+        repaired = 0
         call: Command[Any] | None = asked
         while call is not None:
             reply = await self._queue.run(call)
             if isinstance(reply, int):
-                return mended + max(0, reply)
-            mended += reply.repaired
+                return repaired + max(0, reply)
+            repaired += reply.repaired
             call = audit.next_page(call, reply)
-        return mended
+        return repaired
 
     async def _audited_keys(self) -> AsyncIterator[AuditedKey]:
         with translating_redis_errors():
@@ -202,5 +202,5 @@ class QueueAdmin:
 
 
 def _is_share(limit: str) -> bool:
-    """Say whether a limit is a share of the slots; a paused one is left alone."""
+    """Return whether a limit is a share of the slots; a paused one is left alone."""
     return limit.endswith("%") and not limit.startswith("!")

@@ -1,4 +1,4 @@
-"""What the Redis server says of itself, and whether a queue may be trusted to it.
+"""State of the Redis server, and whether it is safe for a queue.
 
 Jobs must survive a restart and must never be evicted; a server that does not promise both, or takes no writes, is
 called unsafe, in words, and nothing new is written to it.
@@ -25,12 +25,12 @@ MIN_MAJOR = 7
 MEMORY_WARNING_RATIO = 0.9
 """Share of `maxmemory` from which on writes are about to be refused."""
 
-FACTS_MAX_AGE_S = 1.0
+STATUS_MAX_AGE_S = 1.0
 """Seconds for which a server that was found safe counts as safe: two small calls a second, however much is written."""
 
 
 @dataclass(frozen=True, slots=True)
-class ServerFacts:
+class ServerStatus:
     """What matters of the server's INFO; sizes in bytes, 0 for a memory limit means none.
 
     `refusal` is what the server answers to a write, empty if it takes writes.
@@ -79,11 +79,11 @@ class ServerFacts:
 
 @translate_redis_errors
 async def rewrite_aof(redis: Redis) -> bool:
-    """Have the server write its append-only file anew if it has not since it started; returns whether it was asked to.
+    """Have the server write its append-only file again if it has not since it started; returns whether it was asked to.
 
     When a power cut has torn a script's transaction in the middle of a command, Redis 7.0 drops the torn command and
     leaves the others in the file, open. They are not in force then, and are as soon as the server starts once more:
-    half of a transition that nobody was told of. A file written anew from memory holds what is in force and no more.
+    half of a transition that no caller knows of. A file that is rewritten from memory holds only the current data.
     """
     info: Mapping[str, Any] = await redis.info("persistence")
     was_written = int(info["aof_last_rewrite_time_sec"]) >= 0
@@ -95,11 +95,11 @@ async def rewrite_aof(redis: Redis) -> bool:
 
 
 @translate_redis_errors
-async def read_server_facts(redis: Redis) -> ServerFacts:
+async def read_server_status(redis: Redis) -> ServerStatus:
     """Ask the server about itself. Raises RetryableError if it does not answer."""
     info: Mapping[str, Any] = await redis.info("server", "memory", "persistence", "replication")
     is_valkey = "valkey_version" in info
-    return ServerFacts(
+    return ServerStatus(
         name="valkey" if is_valkey else "redis",
         version=str(info["valkey_version"] if is_valkey else info["redis_version"]),
         aof_enabled=bool(info["aof_enabled"]),
@@ -122,9 +122,9 @@ async def _refusal(redis: Redis) -> str:
 
 
 class RedisSafety:
-    """Says whether anything new may be written to the server; asked before each such write."""
+    """Decides whether anything new may be written to the server; checked before each such write."""
 
-    def __init__(self, redis: Redis, *, clock_s: Callable[[], float], max_age_s: float = FACTS_MAX_AGE_S) -> None:
+    def __init__(self, redis: Redis, *, clock_s: Callable[[], float], max_age_s: float = STATUS_MAX_AGE_S) -> None:
         self.max_age_s = max_age_s
         self._redis = redis
         self._clock_s = clock_s
@@ -138,15 +138,15 @@ class RedisSafety:
         async with self._asking:
             if self._clock_s() - self._safe_at_s < self.max_age_s:
                 return
-            dangers = (await self.facts()).blockers
+            dangers = (await self.read()).blockers
             if dangers:
                 log.warning("redis_unsafe", reasons=dangers)
                 raise RetryableError(f"Redis cannot be trusted now, so nothing was taken: {'; '.join(dangers)}")
 
-    async def facts(self) -> ServerFacts:
+    async def read(self) -> ServerStatus:
         """Ask the server about itself, and remember whether it is safe. Raises RetryableError if it does not answer."""
         asked_at_s, self._safe_at_s = self._clock_s(), float("-inf")
-        found = await read_server_facts(self._redis)
+        found = await read_server_status(self._redis)
         if not found.blockers:
             self._safe_at_s = asked_at_s
         return found

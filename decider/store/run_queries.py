@@ -1,6 +1,6 @@
 """Jobs for reading: those that live, state by state, and behind them the finished runs of the history, newest first.
 
-One call looks at a bounded number of jobs, whatever the filter; where it stopped is the cursor for the next call.
+One call reads a bounded number of jobs, whatever the filter; where it stopped is the cursor for the next call.
 """
 
 import re
@@ -81,7 +81,7 @@ class RunQueries:
         return await self._queue.run(queries.job(self._queue.name, job))
 
     async def runs_of(self, job: JobId, *, limit: int) -> tuple[RunRecord, ...]:
-        """Return up to `limit` finished runs of a job, newest first, as far as a bounded look into the history goes."""
+        """Return up to `limit` finished runs of a job, newest first, from a bounded search of the history."""
         runs: list[RunRecord] = []
         before = ""
         for _ in range(MAX_PAGES):
@@ -93,7 +93,7 @@ class RunQueries:
         return tuple(runs[:limit])
 
     async def cancel(self, job: JobId) -> CancelOutcome:
-        """Delete a waiting job, tell a running one to stop."""
+        """Delete a waiting job, ask a running one to stop."""
         return await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex))
 
     async def _read(self, stage: JobStage, place: str) -> tuple[list[tuple[JobView | RunRecord, str]], str | None]:

@@ -2,7 +2,7 @@
 
 Nothing is kept for a reader: one that is slow or away resumes by an id, and misses only what its stream has dropped
 meanwhile. Entries of several streams come in the order of the server's clock. A reader polls, because a blocking read
-would hold a connection for as long as somebody watches.
+would hold a connection for as long as a client watches.
 """
 
 import re
@@ -43,7 +43,7 @@ class StreamEntry:
 
     @property
     def table(self) -> TableId | None:
-        """The table whose ledger it stands in."""
+        """The table of the ledger."""
         return TableId(self.stream.removeprefix(LEDGER)) if self.stream.startswith(LEDGER) else None
 
 

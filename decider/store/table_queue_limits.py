@@ -1,6 +1,6 @@
 """What a table's policy asks of the queue, its weight and its limit, is set there in the moment the policy changes.
 
-Levers that a person has set stay as they are while the policy says nothing: only what a property once set is taken
+Levers that a person has set stay as they are while no property sets them: only what a property once set is taken
 back with it.
 """
 
@@ -19,7 +19,7 @@ DEFAULT_POLICY = Policy()
 
 
 def queue_limits_of(policy: Policy) -> str:
-    """Return what a policy asks of the queue, as `weight|limit`; empty where it asks for nothing."""
+    """Return what a policy asks of the queue, as `weight|limit`; empty where it requests nothing."""
     weight = "" if policy.weight == DEFAULT_POLICY.weight else str(policy.weight)
     limit = "" if policy.quota is None else str(policy.quota)
     if policy.max_concurrent_jobs is not None:

@@ -23,7 +23,7 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class StoredRefusal:
-    """Why a table is not looked after at present: since when, and whether it is because it is not there.
+    """Why a table is not optimized at present: since when, and whether it is missing.
 
     `code` names a refusal by rule (see `shared.refusals`); it is empty where the log could not be read.
     """
@@ -178,7 +178,7 @@ class TableRegistry:
 
     @translate_redis_errors
     async def set_refusal(self, table_id: TableId, refusal: StoredRefusal) -> None:
-        """Note why a table cannot be looked after; it stays registered and is tried again."""
+        """Note why a table cannot be refreshed; it stays registered and is tried again."""
         await self._redis.hset(keys.REFUSED_TABLES, table_id, json.dumps(asdict(refusal)))
 
     @translate_redis_errors

@@ -1,6 +1,6 @@
-"""A table's cursor: the version that has been folded, with what is needed to fold the next one.
+"""A table's cursor: the version up to which commits are applied, with everything needed to apply the next one.
 
-It is stored as one hash and moved only by the ingest script, which compares the version and writes cells, jobs and
+It is stored as one hash and moved only by the ingest script, which compares the version and writes partitions, jobs and
 cursor together; two deciders on one table cost a retry and nothing else.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from decider.decide.calibration import Calibration
 from decider.state.contention import NO_CONTENTION, WriteContention
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
@@ -22,19 +22,19 @@ from shared.refusals import Refusal, RefusalCode
 from shared.table import PartitionColumn, PartitionKey, Position, TableId, TableMetadata, TableProtocol
 
 PAGE = 1_000
-"""Cells read per round trip: decoding them takes a few milliseconds, which other calls may wait for."""
+"""Partitions read per round trip: decoding them takes a few milliseconds, which other calls may wait for."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Version of a table that has been folded, with its metadata and policy.
+    """Version of a table up to which commits are applied, with its metadata and policy.
 
-    `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
-    `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
-    at the last move; `queue_limits` says what the policy asked of the queue for this table; `contention` where
-    MERGE, UPDATE and DELETE have been at work. `protocol` is None where an earlier release wrote the cursor;
-    `is_stopped_by_qbeast` says that Qbeast's switch was unset. `refusal` is why the table must not be rewritten as it
-    stands at this version, by the rule of its format; None if it may be.
+    `policy` is the version of the policy that the partitions were counted and decided under; `digest` names the commit
+    of `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's
+    clock at the last move; `queue_limits` are the limits that the policy sets in the queue for this table;
+    `contention`: where MERGE, UPDATE and DELETE ran. `protocol` is None where an earlier release wrote the cursor;
+    `is_stopped_by_qbeast`: Qbeast's switch was unset. `refusal` is why the table must not be rewritten at this version,
+    by the rule of its format; None if it may be.
     """
 
     version: int
@@ -95,32 +95,32 @@ class TableState:
 
     @property
     def position(self) -> Position:
-        """Where in the table's history this state stands."""
+        """Position of this state in the table's history."""
         return Position(self.version, self.digest)
 
     @property
-    def log_facts(self) -> LogFacts:
-        """What the log says of the policy beside the properties."""
-        return LogFacts(self.refusal, self.is_stopped_by_qbeast)
+    def log_status(self) -> LogStatus:
+        """Inputs to the policy from the log beyond the properties."""
+        return LogStatus(self.refusal, self.is_stopped_by_qbeast)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStates:
-    """What decisions about some cells of a table are made from: their states, and what was learned of the table."""
+    """States of some partitions of a table, and the calibration of the table: the input of decisions."""
 
-    cells: Mapping[PartitionKey, PartitionStats]
+    partitions: Mapping[PartitionKey, PartitionStats]
     calibration: Calibration
 
 
 class TableStateStore:
-    """Reads of cursors, cells and ledgers; all writes go through the queue's ingest script."""
+    """Reads of cursors, partitions and ledgers; all writes go through the queue's ingest script."""
 
     def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
 
     @translate_redis_errors
     async def state(self, table: TableId) -> TableState | None:
-        """Return the cursor of a table, None if it was never folded."""
+        """Return the cursor of a table, None if it has none yet."""
         raw = await self._queue.redis.hgetall(keys.table_state(self._queue.name, table))
         return TableState.decode(raw) if raw else None
 
@@ -134,20 +134,20 @@ class TableStateStore:
         return {table: int(version) for table, version in zip(tables, found, strict=True) if version is not None}
 
     @translate_redis_errors
-    async def cells(self, table: TableId, wanted: Sequence[PartitionKey]) -> dict[PartitionKey, PartitionStats]:
-        """Return the states of these cells; a cell that is not stored is empty."""
+    async def partitions(self, table: TableId, wanted: Sequence[PartitionKey]) -> dict[PartitionKey, PartitionStats]:
+        """Return the states of these partitions; a partition that is not stored is empty."""
         if not wanted:
             return {}
-        found = await self._queue.redis.hmget(keys.cells(self._queue.name, table), list(wanted))
+        found = await self._queue.redis.hmget(keys.partitions(self._queue.name, table), list(wanted))
         return _states(wanted, found)
 
     @translate_redis_errors
-    async def calibrated_cells(self, table: TableId, wanted: Sequence[PartitionKey]) -> PartitionStates:
-        """Return the states of these cells and the table's calibration, in one round trip."""
+    async def calibrated_partitions(self, table: TableId, wanted: Sequence[PartitionKey]) -> PartitionStates:
+        """Return the states of these partitions and the table's calibration, in one round trip."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
             pipe.hgetall(keys.measures(self._queue.name, table))
             if wanted:
-                pipe.hmget(keys.cells(self._queue.name, table), list(wanted))
+                pipe.hmget(keys.partitions(self._queue.name, table), list(wanted))
             sums, *found = await pipe.execute()
         return PartitionStates(_states(wanted, found[0] if found else ()), _calibration(sums))
 
@@ -157,25 +157,25 @@ class TableStateStore:
         return _calibration(await self._queue.redis.hgetall(keys.measures(self._queue.name, table)))
 
     @translate_redis_errors
-    async def all_cells(self, table: TableId) -> dict[PartitionKey, PartitionStats]:
-        """Return every stored cell of a table."""
-        raw = await self._queue.redis.hgetall(keys.cells(self._queue.name, table))
-        return {PartitionKey(text(cell)): PartitionStats.decode(text(state)) for cell, state in raw.items()}
+    async def all_partitions(self, table: TableId) -> dict[PartitionKey, PartitionStats]:
+        """Return every stored partition of a table."""
+        raw = await self._queue.redis.hgetall(keys.partitions(self._queue.name, table))
+        return {PartitionKey(text(partition)): PartitionStats.decode(text(state)) for partition, state in raw.items()}
 
     @translate_redis_errors
     async def page(
         self, table: TableId, *, after: str, limit: int
     ) -> tuple[dict[PartitionKey, PartitionStats], str | None]:
-        """Return up to `limit` cells whose keys come after `after`, in order, and the last key if there are more."""
-        names = sorted(text(name) for name in await self._queue.redis.hkeys(keys.cells(self._queue.name, table)))
+        """Return up to `limit` partitions whose keys follow `after`, in order, and the last key if there are more."""
+        names = sorted(text(name) for name in await self._queue.redis.hkeys(keys.partitions(self._queue.name, table)))
         start = bisect_right(names, after)
         wanted = [PartitionKey(name) for name in names[start : start + limit]]
         more = wanted[-1] if start + limit < len(names) else None
-        states = await self.cells(table, wanted)
-        return {cell: state for cell, state in states.items() if state.files}, more
+        states = await self.partitions(table, wanted)
+        return {partition: state for partition, state in states.items() if state.files}, more
 
-    async def iterate_cells(self, table: TableId) -> AsyncIterator[tuple[PartitionKey, PartitionStats]]:
-        """Yield every cell once, in no order, without holding up the event loop for longer than one page."""
+    async def iterate_partitions(self, table: TableId) -> AsyncIterator[tuple[PartitionKey, PartitionStats]]:
+        """Yield every partition once, in no order, without holding up the event loop for longer than one page."""
         place = 0
         seen: set[str] = set()
         while True:
@@ -189,14 +189,14 @@ class TableStateStore:
                 return
 
     async def _scan(self, table: TableId, place: int) -> tuple[int, Mapping[bytes | str, bytes | str]]:
-        found: Any = await self._queue.redis.hscan(keys.cells(self._queue.name, table), place, count=PAGE)
+        found: Any = await self._queue.redis.hscan(keys.partitions(self._queue.name, table), place, count=PAGE)
         return int(found[0]), found[1]
 
 
 def _states(wanted: Sequence[PartitionKey], found: Sequence[bytes | str | None]) -> dict[PartitionKey, PartitionStats]:
     return {
-        cell: EMPTY_STATS if raw is None else PartitionStats.decode(text(raw))
-        for cell, raw in zip(wanted, found, strict=True)
+        partition: EMPTY_STATS if raw is None else PartitionStats.decode(text(raw))
+        for partition, raw in zip(wanted, found, strict=True)
     }
 
 

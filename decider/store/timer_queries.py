@@ -1,7 +1,7 @@
-"""Reading timers: which tables have one that rings, which ones those are, and taking one with what follows from it.
+"""Reading timers: which tables have one that fires, which ones those are, and taking one with what follows from it.
 
-Timers are set by the ingest step, in the same script that changes the cells they belong to; so none is forgotten by a
-crash, and a timer that was read and has changed since is not taken.
+Timers are set by the ingest step, in the same script that changes the partitions they belong to; so none is forgotten
+by a crash, and a timer that was read and has changed since is not taken.
 """
 
 import secrets
@@ -26,7 +26,7 @@ class TimerStore:
 
     @translate_redis_errors
     async def due_tables(self, now_ms: int, *, limit: int) -> tuple[TableId, ...]:
-        """Return up to `limit` tables that have a timer which rings by now, the longest due first."""
+        """Return up to `limit` tables that have a timer which fires by now, the longest due first."""
         found: Any = await self._queue.redis.zrange(
             keys.due_tables(self._queue.name), "-inf", now_ms, byscore=True, offset=0, num=limit
         )
@@ -34,7 +34,7 @@ class TimerStore:
 
     @translate_redis_errors
     async def due(self, table: TableId, now_ms: int, *, limit: int) -> tuple[Timer, ...]:
-        """Return up to `limit` timers of a table that ring by now, the longest due first."""
+        """Return up to `limit` timers of a table that are due, the longest due first."""
         found: Any = await self._queue.redis.zrange(
             keys.timers(self._queue.name, table), "-inf", now_ms, byscore=True, offset=0, num=limit, withscores=True
         )
@@ -42,13 +42,13 @@ class TimerStore:
 
     @translate_redis_errors
     async def all(self, table: TableId) -> dict[str, int]:
-        """Return every timer of a table by name, with the time at which it rings."""
+        """Return every timer of a table by name, with the time at which it fires."""
         found: Any = await self._queue.redis.zrange(keys.timers(self._queue.name, table), 0, -1, withscores=True)
         return {text(name): int(at) for name, at in found}
 
     @translate_redis_errors
     async def postpone(self, table: TableId, until_ms: int) -> None:
-        """Let a table's timers wait, though they ring; the next step of the table puts it back to its first timer."""
+        """Defer a table's due timers; the next step of the table puts it back to its first timer."""
         await self._queue.redis.zadd(keys.due_tables(self._queue.name), {table: until_ms}, xx=True)
 
     @translate_redis_errors
@@ -66,10 +66,10 @@ class TimerStore:
         job: JobRequest | None,
         decision: tuple[str, Mapping[str, int]],
     ) -> DecideOutcome:
-        """Take a timer that rang, with its job and the decision's record and counters, in one step.
+        """Take a timer that fired, with its job and the decision's record and counters, in one step.
 
-        It rings again at `rearm_at_ms` if the cell has a job already, or if it comes without one (0: then it does not);
-        nothing is written if it changed since it was read.
+        It fires again at `rearm_at_ms` if the partition has a job already, or if it comes without one (0: then it does
+        not); nothing is written if it changed since it was read.
         """
         record, counters = decision
         return await self._queue.run(

@@ -38,7 +38,7 @@ class DecidedBatch:
 
 
 class CommitBatch:
-    """Commits folded but not yet ingested, in order."""
+    """Commits applied but not yet ingested, in order."""
 
     def __init__(
         self, table: TableRef, policy: Policy, metadata: TableMetadata, actions: ActionRegistry = ACTIONS
@@ -59,62 +59,64 @@ class CommitBatch:
         return len(self._folded)
 
     def add(self, commit: Commit, folded: FoldedCommit, *, aborts: int = 0) -> None:
-        """Add a commit with its fold, and the aborts that our rewrites may have caused by then."""
+        """Add a commit with its changes, and the aborts that our rewrites may have caused by then."""
         self._aborts += aborts
         self._folded.append((commit, folded))
         self.changes += len(folded.changes)
 
     @property
-    def cells(self) -> tuple[PartitionKey, ...]:
-        """Every cell that a commit of this batch touches, each once."""
-        return tuple(dict.fromkeys(cell for _, folded in self._folded for cell in folded.changes))
+    def partitions(self) -> tuple[PartitionKey, ...]:
+        """Every partition that a commit of this batch touches, each once."""
+        return tuple(dict.fromkeys(partition for _, folded in self._folded for partition in folded.changes))
 
     def decide(self, known: PartitionStates, heat: WriteContention, at_ms: int) -> DecidedBatch:
-        """Apply the folds to the stored states in order, and evaluate each touched partition after each commit.
+        """Apply the changes to the stored states in order, and evaluate each touched partition after each commit.
 
         heat: contention in the table after the last of the commits.
         """
         context = DecisionContext.resolve(
             self.table, self._metadata, self.policy, known.calibration, contention=heat, at_ms=at_ms
         )
-        current = dict(known.cells)
+        current = dict(known.partitions)
         decisions: list[Decision] = []
         is_possible = True
         for commit, folded in self._folded:
-            for cell, change in folded.changes.items():
-                current[cell] = (current.get(cell, EMPTY_STATS) + change).clamped()
-                is_possible = is_possible and current[cell].is_consistent
-                purgeable = sum(is_purgeable(file, self.policy) for file in folded.purge_candidates.get(cell, ()))
+            for partition, change in folded.changes.items():
+                current[partition] = (current.get(partition, EMPTY_STATS) + change).clamped()
+                is_possible = is_possible and current[partition].is_consistent
+                purgeable = sum(is_purgeable(file, self.policy) for file in folded.purge_candidates.get(partition, ()))
                 trigger = commit_trigger(commit, purgeable)
-                decisions += (evaluate(context, cell, current[cell], trigger, action) for action in self._actions)
+                decisions += (
+                    evaluate(context, partition, current[partition], trigger, action) for action in self._actions
+                )
         jobs = self._jobs(context, decisions, current)
-        slots = {(job.key.kind, job.key.cell): index for index, job in enumerate(jobs)}
+        slots = {(job.key.kind, job.key.partition): index for index, job in enumerate(jobs)}
         lines = [
-            (ledger.encode(made, context), slots.get((made.action, made.cell), -1) if made.prediction else -1)
+            (ledger.encode(made, context), slots.get((made.action, made.partition), -1) if made.prediction else -1)
             for made in decisions
         ]
-        cells: dict[str, str | None] = {
-            cell: state.encode() if state.files else None for cell, state in current.items()
+        partitions: dict[str, str | None] = {
+            partition: state.encode() if state.files else None for partition, state in current.items()
         }
         timers = tuple(islice(self._timers(current, at_ms), MAX_TIMERS))
-        return DecidedBatch(StateUpdate(cells, jobs, lines, self._counters(decisions), timers=timers), is_possible)
+        return DecidedBatch(StateUpdate(partitions, jobs, lines, self._counters(decisions), timers=timers), is_possible)
 
     def _timers(self, current: Mapping[PartitionKey, PartitionStats], at_ms: int) -> Iterator[Timer]:
         """Yield the changes of the touched partitions' timers; those that only save an evaluation come last."""
         timed = [action.timers for action in self._actions if action.timers is not None]
-        changed = {cell for commit, folded in self._folded if commit.data_change for cell in folded.changes}
-        for cell, state in current.items():
-            if cell in changed:
+        changed = {partition for commit, folded in self._folded if commit.data_change for partition in folded.changes}
+        for partition, state in current.items():
+            if partition in changed:
                 for timers in timed:
-                    yield from timers.after_commit(cell, state, self.policy, at_ms, self._columns)
+                    yield from timers.after_commit(partition, state, self.policy, at_ms, self._columns)
         rewritten: dict[PartitionKey, set[int]] = {}
         for commit, _ in self._folded:
-            for cell, windows in rewritten_windows(commit, self.policy).items():
-                rewritten.setdefault(cell, set()).update(windows)
-        for cell, state in current.items():
-            if cell not in changed or cell in rewritten:
+            for partition, windows in rewritten_windows(commit, self.policy).items():
+                rewritten.setdefault(partition, set()).update(windows)
+        for partition, state in current.items():
+            if partition not in changed or partition in rewritten:
                 for timers in timed:
-                    yield from timers.after_rewrite(cell, state, self.policy, rewritten.get(cell, ()))
+                    yield from timers.after_rewrite(partition, state, self.policy, rewritten.get(partition, ()))
 
     def _jobs(
         self,
@@ -124,13 +126,15 @@ class CommitBatch:
     ) -> list[JobRequest]:
         """Return one job per action and partition for what is left after the last commit; none where nothing is."""
         purgeable = self._purgeable()
-        last: dict[_JobTarget, Decision] = {(made.action, made.cell): made for made in decisions if made.prediction}
+        last: dict[_JobTarget, Decision] = {
+            (made.action, made.partition): made for made in decisions if made.prediction
+        }
         left = (
             evaluate(
                 context,
-                made.cell,
-                current[made.cell],
-                replace(made.trigger, purgeable=purgeable[made.cell]),
+                made.partition,
+                current[made.partition],
+                replace(made.trigger, purgeable=purgeable[made.partition]),
                 self._actions.of(made.action),
             )
             for made in last.values()
@@ -143,12 +147,12 @@ class CommitBatch:
         for commit, folded in self._folded:
             for gone in commit.removed:
                 live.pop(path_key(gone), None)
-            for cell, files in folded.purge_candidates.items():
-                live |= {path_key(file): cell for file in files if is_purgeable(file, self.policy)}
+            for partition, files in folded.purge_candidates.items():
+                live |= {path_key(file): partition for file in files if is_purgeable(file, self.policy)}
         return Counter(live.values())
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
-        """Count the funnel: commits and files that came in, and the stage at which each decision ended."""
+        """Count the funnel: commits and files that were read, and the stage at which each decision ended."""
         counts = Counter(funnel_counts(decisions, self._actions))
         counts["commits"] = sum(1 for commit, _ in self._folded if commit.data_change or commit.origin is None)
         counts["possible_dml_aborts"] = self._aborts

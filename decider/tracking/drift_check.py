@@ -1,8 +1,8 @@
 """The rolling state is compared now and then with the checksum that a table's writer left: the goal is no difference.
 
-A check reads one small object and the table's cells, and only if the table has moved since the last one; so an idle
-table costs nothing. Where state and checksum differ the log is asked which of them is wrong, so that a writer whose
-checksums are wrong does not have us recount for ever.
+A check reads one small object and the table's partitions, and only if the table has moved since the last one; so an
+idle table costs nothing. Where state and checksum differ the log is asked which of them is wrong, so that a writer
+whose checksums are wrong does not have us rebuild for ever.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from shared.layout.partition_stats import EMPTY_STATS
 from shared.table import TableId, TableRef
 
 DRIFT = "drift"
-"""The counter of tables whose state was found to differ; and what the reason of such a recount begins with."""
+"""The counter of tables whose state was found to differ; and what the reason of such a rebuild begins with."""
 
 DEFAULT_EVERY_MS = 3_600_000
 
@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class StateDrift:
-    """A state that differs from its table: where its cursor stood, and in what it differs."""
+    """A state that differs from its table: the position of its cursor, and the difference."""
 
     cursor: TableState
     reason: str
@@ -41,7 +41,7 @@ class _LastCheck:
 
 
 class DriftCheck:
-    """Compares each table at most once in `every_ms`, counted from its first look in this process; 0 is never."""
+    """Compares each table at most once in `every_ms`, counted from its first refresh in this process; 0 is never."""
 
     def __init__(self, states: TableStateStore, now_ms: Callable[[], int], *, every_ms: int = DEFAULT_EVERY_MS) -> None:
         self._states = states
@@ -50,7 +50,7 @@ class DriftCheck:
         self._last: dict[TableId, _LastCheck] = {}
 
     async def found(self, table: TableRef, reader: TableReader) -> StateDrift | None:
-        """Compare, if it is time to, and return what differs; None if nothing does or nothing can be said."""
+        """Compare, if it is due, and return the difference; None if there is none or it cannot be determined."""
         now_ms = self._now_ms()
         last = self._last.setdefault(table.id, _LastCheck(now_ms, -1))
         if last.is_distrusted or not self._is_due(last, now_ms):
@@ -59,18 +59,18 @@ class DriftCheck:
         if cursor is None or cursor.version == last.version:
             return None
         self._last[table.id] = _LastCheck(now_ms, cursor.version)
-        said = await reader.totals(cursor.position)
-        if said is None:
+        totals = await reader.totals(cursor.position)
+        if totals is None:
             return None
         files, total = await self._counted(table)
-        if (files, total) == (said.files, said.bytes) or not await self._stands_still(table, cursor):
+        if (files, total) == (totals.files, totals.bytes) or not await self._is_unchanged(table, cursor):
             return None
         snapshot = await reader.snapshot(cursor.position)
         live = (len(snapshot.files), sum(file.size_bytes for file in snapshot.files))
         if live == (files, total):
             self._last[table.id] = _LastCheck(now_ms, cursor.version, is_distrusted=True)
             log.warning(
-                "checksum_invalid", table=table.name, version=cursor.version, requested=said.files, live=live[0]
+                "checksum_invalid", table=table.name, version=cursor.version, requested=totals.files, live=live[0]
             )
             return None
         reason = (
@@ -85,11 +85,11 @@ class DriftCheck:
 
     async def _counted(self, table: TableRef) -> tuple[int, int]:
         total = EMPTY_STATS
-        async for _, state in self._states.iterate_cells(table.id):
+        async for _, state in self._states.iterate_partitions(table.id):
             total += state.total
         return total.files, total.bytes
 
-    async def _stands_still(self, table: TableRef, cursor: TableState) -> bool:
-        """Whether nobody moved the table while its cells were added up: else they are of two versions."""
+    async def _is_unchanged(self, table: TableRef, cursor: TableState) -> bool:
+        """Whether no other moved the table while its partitions were added up: else they are of two versions."""
         now = await self._states.state(table.id)
         return now is not None and (now.version, now.rebuilds) == (cursor.version, cursor.rebuilds)

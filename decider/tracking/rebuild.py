@@ -1,7 +1,7 @@
-"""A recount: all live files are counted anew and every cell is decided; the repair for whatever cannot be folded.
+"""A rebuild: all live files are counted again and every partition is decided; the repair for whatever cannot be folded.
 
-It reads the newest snapshot and replaces the table's cells in the same atomic step in which a fold would add to them,
-so a recount may be taken at any moment and by any number of deciders.
+It reads the newest snapshot and replaces the table's partitions in the same atomic step in which a fold would add to
+them, so a rebuild may be taken at any moment and by any number of deciders.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from decider.decide.evaluate import evaluate
 from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
 from decider.state.contention import NO_CONTENTION, WriteContention
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.state.fold import count_live_files
 from decider.store.ingest import StateUpdate, ingest
 from decider.store.queue_executor import AsyncQueueExecutor
@@ -37,8 +37,8 @@ from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.table import PartitionKey, Snapshot, TableRef
 
 RECORDS = 500
-"""Decisions of one recount that go into the ledger, those with a job first: a table of very many cells must not push
-everything else out of it."""
+"""Decisions of one rebuild that go into the ledger, those with a job first: a table of very many partitions must not
+push everything else out of it."""
 
 log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ class StateRebuilder:
         self._now_ms = now_ms
         self._defaults = defaults
 
-    async def recount(
+    async def rebuild(
         self,
         table: TableRef,
         reader: TableReader,
@@ -72,33 +72,33 @@ class StateRebuilder:
         *,
         counters: Mapping[str, int] | None = None,
     ) -> TableState | None:
-        """Count anew and decide every cell; None if somebody moved the cursor first.
+        """Count again and decide every partition; None if another process moved the cursor first.
 
         `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
         the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
         new, policy = self._state_at(table, snapshot, old, reason)
-        # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
+        # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
         await apply_queue_limits(self._queue, table.id, new.queue_limits)
         update = await self._update(table, snapshot, policy, new.contention)
         update = replace(update, counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})})
-        # A table that was made anew starts over below the version that the jobs of the one before were made at.
+        # A table that was made again starts over below the version that the jobs of the one before were made at.
         newest = max(new.version, old.version if old else 0)
         is_recreated = old is not None and old.metadata.table_uuid != new.metadata.table_uuid
         idle: set[PartitionKey] = set()
         if is_recreated or not policy.enabled:
-            # Cells of before as well: with other partition columns none of them is left.
-            before = {cell async for cell, _ in self._states.iterate_cells(table.id)}
-            idle = before | {PartitionKey(cell) for cell in update.cells}
-            # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
-            # Jobs of a table that was dropped would outrank those of the one made anew, whose versions start over.
+            # Partitions of before as well: with other partition columns none of them is left.
+            before = {partition async for partition, _ in self._states.iterate_partitions(table.id)}
+            idle = before | {PartitionKey(partition) for partition in update.partitions}
+            # Before the cursor moves, for the same reason; and after it, as a timer may have fired in between.
+            # Jobs of a table that was dropped would outrank those of the one made again, whose versions start over.
             await self._withdraw(table, idle, newest)
         if not await ingest(self._queue, table.id, old=old, new=new, update=update):
             winner = await self._restore_winners_limits(table)
             if is_recreated and winner is not None:
-                # What we withdrew may have been the winner's jobs, so every cell is decided once more.
-                return await self.recount(table, reader, winner, reason, counters=counters)
+                # What we withdrew may have been the winner's jobs, so every partition is decided once more.
+                return await self.rebuild(table, reader, winner, reason, counters=counters)
             return None
         if not policy.enabled:
             await self._withdraw(table, idle, newest)
@@ -106,7 +106,7 @@ class StateRebuilder:
             "state_rebuilt",
             table=table.name,
             version=new.version,
-            partitions=len(update.cells),
+            partitions=len(update.partitions),
             jobs=len(update.jobs),
             reason=reason,
         )
@@ -116,9 +116,9 @@ class StateRebuilder:
         self, table: TableRef, snapshot: Snapshot, old: TableState | None, reason: str
     ) -> tuple[TableState, Policy]:
         """Return a table's state as of a snapshot, and the policy in force there."""
-        facts = LogFacts(snapshot.refusal, _is_stopped(old, snapshot))
+        log_status = LogStatus(snapshot.refusal, _is_stopped(old, snapshot))
         last_good = old.last_good if old else {}
-        in_force = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, facts)
+        in_force = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status)
         state = TableState(
             version=snapshot.version,
             metadata=snapshot.metadata,
@@ -131,7 +131,7 @@ class StateRebuilder:
             rebuilds=old.rebuilds + 1 if old else 0,
             rebuild_reason=reason,
             contention=old.contention if old else NO_CONTENTION,
-            is_stopped_by_qbeast=facts.is_stopped_by_qbeast,
+            is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
             queue_limits=queue_limits_of(in_force.policy),
             refusal=snapshot.refusal,
         )
@@ -141,41 +141,41 @@ class StateRebuilder:
         self, table: TableRef, snapshot: Snapshot, policy: Policy, contention: WriteContention
     ) -> StateUpdate:
         """Count the live files, evaluate every partition, and return all of it as one update that replaces the old."""
-        cells = count_live_files(snapshot.files, policy)
+        partitions = count_live_files(snapshot.files, policy)
         calibration = await self._states.calibration(table.id)
         context = DecisionContext.resolve(
             table, snapshot.metadata, policy, calibration, contention=contention, at_ms=self._now_ms()
         )
-        decisions = self._evaluate_all(context, snapshot, cells)
+        decisions = self._evaluate_all(context, snapshot, partitions)
         return StateUpdate(
-            cells={cell: state.encode() for cell, state in cells.items()},
+            partitions={partition: state.encode() for partition, state in partitions.items()},
             jobs=[job_request(context, made) for made in decisions if made.prediction],
             ledger=_ledger_lines(context, decisions),
             reset=True,
             ledger_kept=self._ledger_kept,
-            timers=await self._timers_of(context, snapshot, cells),
+            timers=await self._timers_of(context, snapshot, partitions),
         )
 
     async def _restore_winners_limits(self, table: TableRef) -> TableState | None:
-        """Set the queue limits that the state of whoever moved the cursor first asks for; return that state."""
+        """Set the queue limits of the state of the process that moved the cursor first; return that state."""
         winner = await self._states.state(table.id)
         await apply_queue_limits(self._queue, table.id, winner.queue_limits if winner else "")
         return winner
 
     def _evaluate_all(
-        self, context: DecisionContext, snapshot: Snapshot, cells: Mapping[PartitionKey, PartitionStats]
+        self, context: DecisionContext, snapshot: Snapshot, partitions: Mapping[PartitionKey, PartitionStats]
     ) -> list[Decision]:
         """Evaluate every partition for every action; those with work, done now or left to the writers, come first."""
-        purgeable = Counter(file.cell for file in snapshot.files if is_purgeable(file, context.policy))
+        purgeable = Counter(file.partition for file in snapshot.files if is_purgeable(file, context.policy))
         made = (
-            evaluate(context, cell, state, Trigger(snapshot.version, purgeable=purgeable[cell]), action)
-            for cell, state in cells.items()
+            evaluate(context, partition, state, Trigger(snapshot.version, purgeable=purgeable[partition]), action)
+            for partition, state in partitions.items()
             for action in self._actions
         )
         return sorted(made, key=lambda one: one.prediction is None and one.reason is not Reason.DEFERRED_TO_WRITERS)
 
     async def _timers_of(
-        self, context: DecisionContext, snapshot: Snapshot, cells: Mapping[PartitionKey, PartitionStats]
+        self, context: DecisionContext, snapshot: Snapshot, partitions: Mapping[PartitionKey, PartitionStats]
     ) -> tuple[Timer, ...]:
         """Return the timers of the partitions; one that is due earlier already, as a full rewrite may be, stays so."""
         made = [
@@ -183,7 +183,7 @@ class StateRebuilder:
             for action in self._actions
             if action.timers is not None
             for timer in action.timers.after_rebuild(
-                snapshot.files, cells, context.policy, context.at_ms, context.columns
+                snapshot.files, partitions, context.policy, context.at_ms, context.columns
             )
         ]
         if not any(timer.change is TimerChange.EARLIER for timer in made):
@@ -196,14 +196,14 @@ class StateRebuilder:
             for timer in made
         )
 
-    async def _withdraw(self, table: TableRef, cells: Iterable[PartitionKey], version: int) -> None:
-        """Take back the jobs of a table that is switched off or refused by this version; one that runs is told to stop.
+    async def _withdraw(self, table: TableRef, partitions: Iterable[PartitionKey], version: int) -> None:
+        """Cancel the jobs of a table that this version disables or refuses; a running one is asked to stop.
 
-        Jobs of a later version stay: somebody else has seen that the table was switched on again.
+        Jobs of a later version stay: another caller has seen that the table was enabled again.
         """
-        for cell in cells:
+        for partition in partitions:
             for kind in self._actions.kinds:
-                job = job_id(JobKey(table.id, cell, kind))
+                job = job_id(JobKey(table.id, partition, kind))
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
 
 

@@ -1,8 +1,7 @@
-"""A look at a table ends in one of three ways: followed, refused with the reason, or gone and its jobs withdrawn.
+"""A refresh of a table ends in one of three ways: up to date, refused with a reason, or missing without jobs.
 
-What is refused stays registered and is looked at again; what is gone, or may not be read at all, leaves no job behind
-that an actor would run into, and comes back as a new table if it does. Nothing here is told by an event: only the log
-says what became of a table.
+A refused table stays registered and is read again; one that is missing, or that may not be read, leaves no job behind
+that an actor would run, and is treated as new if it returns. No event decides this: only the log does.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,7 +20,7 @@ from shared.table import TableId, TableRef
 DAY_MS = 86_400_000
 
 UNREADABLE = "unreadable_log"
-"""Code of the refusal of a table whose log asks for more than this release understands."""
+"""Code of the refusal of a table whose log requests more than this release understands."""
 
 VANISHED_DAYS = 7.0
 """Days after which a table that vanished is forgotten: a disk that was not mounted comes back sooner."""
@@ -51,10 +50,10 @@ class TableRefresher:
         self._after = after
         self._unfinished: set[TableId] = set()
 
-    async def look(self, table: TableRef, version: int | None) -> None:
-        """Follow one table; a log that we cannot or must not read is noted as a refusal and tried again later.
+    async def refresh(self, table: TableRef, version: int | None) -> None:
+        """Bring one table up to date; a log that cannot or must not be read leads to a refusal and a later retry.
 
-        `table` says which one: what it is registered as is read here, because whoever asked may have read it long ago.
+        `table` is only the id: its registration is read here, because the caller may have read it long ago.
         """
         known = await self._registry.get(table.id)
         if known is None:
@@ -67,31 +66,31 @@ class TableRefresher:
             await self._gone(table, str(problem))
             return
         except Unsupported as problem:
-            # Nothing can be decided any more, and what was decided is void; all of it is decided anew once it is read.
-            cells = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
+            # Nothing can be decided any more, and what was decided is void; all of it is decided again once it is read.
+            partitions = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem), code=UNREADABLE))
-            log.warning("table_refused", table=table.name, reason=str(problem), partitions=cells)
+            log.warning("table_refused", table=table.name, reason=str(problem), partitions=partitions)
             return
         except (InvalidInput, PermanentError) as problem:
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem)))
             log.warning("table_refused", table=table.name, reason=str(problem))
             return
         if followed.rescan and await self._registry.get(table.id) is None:
-            # It was removed during the look, which has just brought its state back.
+            # It was removed during the refresh, which has just brought its state back.
             await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             return
         await self._note(table, followed.refusal)
         if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
-            # Should this fail for the moment, the look that follows finds nothing new and must come here all the same.
+            # After a temporary failure here, the next refresh finds no new commits and must run this all the same.
             self._unfinished.add(table.id)
             await self._after(table, followed)
             self._unfinished.discard(table.id)
 
     async def _gone(self, table: TableRef, why: str) -> None:
-        """Withdraw everything about a table that is not there; forget it when it has been gone for long."""
+        """Delete jobs and state of a table that is missing; unregister it when it has been missing for long."""
         now_ms = self._now_ms()
         before = await self._registry.refusal(table.id)
-        cells = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
+        partitions = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
         since_ms = before.since_ms if before is not None and before.is_missing else now_ms
         if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
             await self._registry.remove(table)
@@ -99,10 +98,10 @@ class TableRefresher:
             log.warning("table_unregistered", table=table.name, reason=why, missing_days=VANISHED_DAYS)
             return
         await self._refuse(table, StoredRefusal(now_ms, why, since_ms, is_missing=True))
-        log.warning("table_missing", table=table.name, reason=why, partitions=cells)
+        log.warning("table_missing", table=table.name, reason=why, partitions=partitions)
 
     async def _note(self, table: TableRef, found: refusals.Refusal | None) -> None:
-        """Note whether a table that could be read may be rewritten; its state already says so to every decision."""
+        """Store whether a table that could be read may be rewritten; its state already decides so."""
         before = await self._registry.refusal(table.id)
         if found is None:
             if before is not None:

@@ -1,6 +1,6 @@
 """All deciders on one Redis decide under one set of defaults: those of whichever of them started last.
 
-Two deciders with different defaults would recount each other's tables for ever. So a decider writes its own down when
+Two deciders with different defaults would rebuild each other's tables for ever. So a decider writes its own down when
 it starts, the others take them over as soon as they meet a table that was decided under them, and a rolling update
 ends with the new ones in force everywhere.
 """
@@ -58,13 +58,13 @@ class SharedDefaults:
             # Redis lost everything: what was in force here goes on being so.
             await self._redis.set(self._key, self.current.encode(), nx=True)
             return False
-        said = text(found)
-        if said in (self.current.encode(), self._refused):
+        stored = text(found)
+        if stored in (self.current.encode(), self._refused):
             return False
         try:
-            theirs = self.own.decode(said)
+            theirs = self.own.decode(stored)
         except InvalidInput as problem:
-            self._refused = said
+            self._refused = stored
             log.warning("defaults_rejected", reason=str(problem))
             return False
         if theirs == self.current:

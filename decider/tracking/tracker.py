@@ -1,8 +1,8 @@
-"""Following a table: its log is read in order from the cursor, folded, decided on, and ingested in one atomic step.
+"""Tracking a table: its log is read in order from the cursor, applied, decided on, and ingested in one atomic step.
 
-An event only says that it is worth looking. The log is the truth, the cursor says how far it was taken, and the
-ingest script moves the cursor only if nobody else did; so lost, doubled, reordered and forged events change nothing
-but the moment at which a commit is seen.
+An event only means that the table may have changed. The log is the truth, the cursor is the position up to which it is
+applied, and the ingest script moves the cursor only if no other did; so lost, doubled, reordered and forged events
+change nothing but the time at which a commit is applied.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ import structlog
 
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.formats.table_format import TableReader
-from decider.state.effective_policy import EffectivePolicy, LogFacts
+from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
 from decider.store.ingest import ingest
 from decider.store.queue_executor import AsyncQueueExecutor
@@ -31,13 +31,13 @@ from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, Position, TableId, TableMetadata, TableRef
 
 COMMITS_PER_INGEST = 64
-"""Commits folded into one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
+"""Commits in one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
 
 CHANGES_PER_INGEST = 1_000
-"""Cell changes one ingest may carry (the script's bound); a single commit that touches more leads to a recount."""
+"""Partition changes one ingest may carry (the script's bound); a single commit that touches more leads to a rebuild."""
 
 TRUSTED_MS = 60_000
-"""How long a table whose commits we fold is taken to be the same one without asking."""
+"""How long a table whose commits are applied is taken to be the same one without a check."""
 
 FIRST_SIGHT = "first sight of the table"
 """Why a table is counted that was never followed, or of which everything was dropped."""
@@ -50,9 +50,9 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class TrackResult:
-    """How far a table was followed, how many commits were folded on the way, and why it was recounted, if it was.
+    """Version up to which a table is applied, the number of commits on the way, and why it was rebuilt, if it was.
 
-    `refusal` is why the table must not be rewritten as it stands at that version.
+    `refusal` is why the table must not be rewritten at that version.
     """
 
     version: int
@@ -63,7 +63,7 @@ class TrackResult:
 
 @dataclass(frozen=True, slots=True)
 class _TrackStep:
-    """One attempt to get further: `rebuild_reason` asks for a recount, `raced` says that the cursor moved under us."""
+    """One attempt to advance: `rebuild_reason` requests a rebuild, `raced`: another process moved the cursor."""
 
     version: int
     commits: int = 0
@@ -82,7 +82,7 @@ class _SeenTable:
     is_listed: bool = False
 
     def is_trusted(self, position: Position, now_ms: int) -> bool:
-        """Say whether a table is taken to be the same one without asking, because that is known of this position."""
+        """Return whether a table is taken to be the same one without asking, because that is known of this position."""
         return self.verified == position and now_ms - self.verified_ms < TRUSTED_MS
 
     def verify(self, position: Position, now_ms: int) -> None:
@@ -135,10 +135,10 @@ class TableTracker:
         self._seen: defaultdict[TableId, _SeenTable] = defaultdict(_SeenTable)
 
     async def follow(self, table: TableRef, hinted: int | None = None) -> TrackResult:
-        """Fold what is new in a table's log; `hinted` is the version an event spoke of, None to probe for the next.
+        """Apply the new commits of a table's log; `hinted` is the version of an event, None to probe for the next.
 
-        Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where somebody keeps winning the
-        race or the store does not answer. Nothing is half done in any case.
+        Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where other deciders keep winning
+        the race or the store does not answer. Nothing is half done in any case.
         """
         reader = self._logs.at(table.location)
         return await _TableTracking(self._parts, table, reader, self._seen[table.id]).follow(hinted)
@@ -146,7 +146,7 @@ class TableTracker:
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in force for a table whose cursor stands there."""
         defaults = self._parts.defaults.current
-        return defaults.resolve(table, cursor.metadata.configuration, cursor.last_good, cursor.log_facts)
+        return defaults.resolve(table, cursor.metadata.configuration, cursor.last_good, cursor.log_status)
 
 
 class _TableTracking:
@@ -165,11 +165,11 @@ class _TableTracking:
         while races < MAX_RACES:
             cursor = await self._parts.states.state(self._table.id)
             if cursor is None:
-                step = await self._recount(None, FIRST_SIGHT)
+                step = await self._rebuild(None, FIRST_SIGHT)
             else:
                 step = await self._advance(cursor, hinted)
                 if step.rescan:
-                    step = await self._recount(cursor, step.rescan)
+                    step = await self._rebuild(cursor, step.rescan)
             total += step.commits
             rescan = step.rescan or rescan
             races = races + 1 if step.raced else 0
@@ -178,11 +178,11 @@ class _TableTracking:
                 if drifted is None:
                     return TrackResult(step.version, total, rescan, step.refusal)
                 rescan = drifted.reason
-                await self._recount(drifted.cursor, rescan, counters={DRIFT: 1})
+                await self._rebuild(drifted.cursor, rescan, counters={DRIFT: 1})
         raise RetryableError(f"table {self._table.name}: other deciders moved its cursor {MAX_RACES} times in a row")
 
     async def _advance(self, cursor: TableState, hinted: int | None) -> _TrackStep:
-        """Fold the next batch of commits behind the cursor."""
+        """Apply the next batch of commits after the cursor."""
         policy = self._in_force(cursor).policy
         if policy.version != cursor.policy:
             # Another decider may have started with other defaults; or another look of ours has just found that out.
@@ -194,7 +194,7 @@ class _TableTracking:
             )
         if not await self._is_same_table(cursor.position):
             return _TrackStep(
-                cursor.version, rescan=f"commit {cursor.version} is gone or another one: the table was made anew"
+                cursor.version, rescan=f"commit {cursor.version} is missing or another one: the table was created again"
             )
         batch = CommitBatch(self._table, policy, cursor.metadata, self._parts.actions)
         last = cursor
@@ -217,20 +217,22 @@ class _TableTracking:
         return await self._ingest(cursor, last, batch, caught_up=hinted is not None and hinted <= last.version)
 
     def _in_force(self, cursor: TableState) -> EffectivePolicy:
-        """Return the policy for a table as it stands there, by the rule of refusals that this release has."""
-        facts = cursor.log_facts
+        """Return the policy for a table at this version, by the rule of refusals that this release has."""
+        log_status = cursor.log_status
         if cursor.protocol is not None:
-            facts = LogFacts(self._reader.refusal(cursor.metadata, cursor.protocol), cursor.is_stopped_by_qbeast)
-        return self._effective(cursor.metadata, cursor.last_good, facts)
+            log_status = LogStatus(self._reader.refusal(cursor.metadata, cursor.protocol), cursor.is_stopped_by_qbeast)
+        return self._effective(cursor.metadata, cursor.last_good, log_status)
 
-    def _effective(self, metadata: TableMetadata, last_good: Mapping[str, str], facts: LogFacts) -> EffectivePolicy:
-        return self._parts.defaults.current.resolve(self._table, metadata.configuration, last_good, facts)
+    def _effective(
+        self, metadata: TableMetadata, last_good: Mapping[str, str], log_status: LogStatus
+    ) -> EffectivePolicy:
+        return self._parts.defaults.current.resolve(self._table, metadata.configuration, last_good, log_status)
 
     async def _is_same_table(self, position: Position) -> bool:
         """Whether the table's history still goes through the cursor's position.
 
-        A table that was dropped and made anew at its place starts over at version 0 and would be folded onto a dead
-        table's cells. Asked at most once in `TRUSTED_MS` for a table, and not while we fold its commits ourselves.
+        A table that was dropped and made again at its place starts over at version 0 and would be folded onto a dead
+        table's partitions. Asked at most once in `TRUSTED_MS` for a table, and not while we fold its commits ourselves.
         """
         now_ms = self._parts.now_ms()
         if not position.digest or self._seen.is_trusted(position, now_ms):
@@ -241,12 +243,12 @@ class _TableTracking:
         return True
 
     def _moved(self, cursor: TableState, commit: Commit) -> TableState | None:
-        """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew.
+        """Move the cursor over a commit; None if it changes the policy, so that every partition is decided again.
 
         Metadata and protocol also say whether the table is refused, which is part of the policy.
         """
         metadata, protocol, last_good = cursor.metadata, cursor.protocol, cursor.last_good
-        facts = cursor.log_facts
+        log_status = cursor.log_status
         if commit.metadata is not None or commit.protocol is not None:
             before = self._in_force(cursor)
             metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
@@ -254,8 +256,8 @@ class _TableTracking:
                 return None
             was, now = cursor.metadata.configuration, metadata.configuration
             stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
-            facts = LogFacts(self._reader.refusal(metadata, protocol), stopped)
-            after = self._effective(metadata, before.last_good, facts)
+            log_status = LogStatus(self._reader.refusal(metadata, protocol), stopped)
+            after = self._effective(metadata, before.last_good, log_status)
             if after.policy != before.policy:
                 return None
             last_good = after.last_good
@@ -265,8 +267,8 @@ class _TableTracking:
             digest=commit.digest,
             metadata=metadata,
             protocol=protocol,
-            is_stopped_by_qbeast=facts.is_stopped_by_qbeast,
-            refusal=facts.refusal,
+            is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
+            refusal=log_status.refusal,
             last_good=last_good,
             commit_ms=commit.timestamp_ms,
         )
@@ -274,7 +276,8 @@ class _TableTracking:
     async def _nothing_new(self, cursor: TableState, hinted: int | None) -> _TrackStep:
         """The next commit is not there: either we are caught up, or the log was cleaned up behind the cursor.
 
-        The request that tells them apart is made once per table and process, and when an event spoke of more.
+        The request that distinguishes them is made once per table and process, and when an event named a higher
+        version.
         """
         expects_more = hinted is not None and hinted > cursor.version
         if expects_more or not self._seen.is_listed:
@@ -287,7 +290,7 @@ class _TableTracking:
         return _TrackStep(cursor.version, caught_up=True, refusal=cursor.refusal)
 
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
-        known = await self._parts.states.calibrated_cells(self._table.id, batch.cells)
+        known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
         done = batch.decide(known, new.contention, self._parts.now_ms())
         if not done.is_consistent:
             return _TrackStep(old.version, rescan="the log removed files that the state never held")
@@ -301,21 +304,21 @@ class _TableTracking:
         )
         return _TrackStep(new.version, commits=len(batch), caught_up=caught_up, refusal=new.refusal)
 
-    async def _recount(
+    async def _rebuild(
         self, old: TableState | None, reason: str, *, counters: Mapping[str, int] | None = None
     ) -> _TrackStep:
-        cursor = await self._parts.rebuilder.recount(self._table, self._reader, old, reason, counters=counters)
+        cursor = await self._parts.rebuilder.rebuild(self._table, self._reader, old, reason, counters=counters)
         if cursor is None:
             return _TrackStep(old.version if old else -1, raced=True)
         return _TrackStep(cursor.version, rescan=reason)
 
 
 def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes: int) -> str:
-    """Return why the table is recounted instead of taking a commit; empty if it is taken."""
+    """Return why the table is rebuilt instead of taking a commit; empty if it is taken."""
     if folded.rebuild_reason is not None:
         return folded.rebuild_reason
     if moved is None:
         return "the policy of the table changed, or whether it is refused"
     if len(folded.changes) > max_changes:
-        return f"commit {folded.version} touches {len(folded.changes)} cells"
+        return f"commit {folded.version} touches {len(folded.changes)} partitions"
     return ""

@@ -1,6 +1,6 @@
-"""Rules of others, as their sources say: what each would rewrite in a cell, given the files that lie there.
+"""Rules of other tools, according to their sources: what each would rewrite in a partition, given its files.
 
-Each rule is told our target, where its own default would be another one, so that what differs is the rule and not the
+Each rule gets our target, where its own default would be another one, so that what differs is the rule and not the
 size. What a rule does beyond sizes (deletion vectors, position deletes) is left out, because a replay knows sizes
 only; that is kinder to them. The source stands with each.
 """
@@ -19,10 +19,10 @@ HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class CellView:
-    """One look of a rule at a cell: the policy's target, the time, and when the rule last rewrote in this table."""
+class ObservedPartition:
+    """A partition as a rule sees it: the policy's target, the time, and the rule's last rewrite in this table."""
 
-    cell: SimulatedPartition
+    partition: SimulatedPartition
     policy: Policy
     at_ms: int
     rewritten_ms: int | None
@@ -33,10 +33,10 @@ class CellView:
         return self.policy.target_bytes
 
     def below(self, limit_bytes: int) -> list[DataFile]:
-        """Return the cell's files below a size that is at most the target, ascending."""
-        files = [file for file in self.cell.small.values() if file.size_bytes < limit_bytes]
+        """Return the partition's files below a size that is at most the target, ascending."""
+        files = [file for file in self.partition.small.values() if file.size_bytes < limit_bytes]
         if limit_bytes > self.policy.size_levels.full_bytes:
-            files += [file for file in self.cell.nearly.values() if file.size_bytes < limit_bytes]
+            files += [file for file in self.partition.nearly.values() if file.size_bytes < limit_bytes]
         return sorted(files, key=_by_size)
 
 
@@ -44,15 +44,15 @@ class CellView:
 class BaselineRule:
     """A rule: `wants` answers from counters the rule has anyway, `propose` from a listing, which counts as a scan.
 
-    every_ms: the rule looks at the cells that changed only so often; 0: after each commit. idle_ms: time without
-    commits after which it looks at every cell once more; None: it never does.
+    every_ms: the rule reads the partitions that changed only so often; 0: after each commit. idle_ms: time without
+    commits after which it reads every partition once more; None: it never does.
     """
 
     name: str
     title: str
     source: str
-    propose: Callable[[CellView], list[SimulatedMerge]]
-    wants: Callable[[CellView], bool] = lambda _look: True
+    propose: Callable[[ObservedPartition], list[SimulatedMerge]]
+    wants: Callable[[ObservedPartition], bool] = lambda _observed: True
     every_ms: int = 0
     idle_ms: int | None = None
 
@@ -72,34 +72,34 @@ def _fold(files: Sequence[DataFile], target_bytes: int) -> list[SimulatedMerge]:
     return merges
 
 
-def _optimize(look: CellView) -> list[SimulatedMerge]:
+def _optimize(observed: ObservedPartition) -> list[SimulatedMerge]:
     """Delta's OPTIMIZE: all files below `minFileSize`, ascending, next-fit into bins of at most `maxFileSize`.
 
     Source: Delta, `OptimizeExecutor.filterCandidateFileList` and `groupFilesIntoBins`; both sizes have the same default
     in `DeltaSQLConf` (`optimize.minFileSize`, `optimize.maxFileSize`, 1 GiB), so a file short of it is always taken
     again. Bins of one file are left.
     """
-    return _fold(look.below(look.target_bytes), look.target_bytes)
+    return _fold(observed.below(observed.target_bytes), observed.target_bytes)
 
 
 AUTO_COMPACT_FILES = 50
 """Delta's `spark.databricks.delta.autoCompact.minNumFiles`."""
 
 
-def _auto_wants(look: CellView) -> bool:
-    half = look.target_bytes // 2
-    small = look.cell.small
+def _auto_wants(observed: ObservedPartition) -> bool:
+    half = observed.target_bytes // 2
+    small = observed.partition.small
     return len(small) >= AUTO_COMPACT_FILES and sum(f.size_bytes <= half for f in small.values()) >= AUTO_COMPACT_FILES
 
 
-def _auto_compact(look: CellView) -> list[SimulatedMerge]:
+def _auto_compact(observed: ObservedPartition) -> list[SimulatedMerge]:
     """Delta's auto-compaction: OPTIMIZE with `minFileSize` at half of `maxFileSize`, once 50 such files are there.
 
     Source: Delta, `AutoCompact.compact`, `AutoCompactPartitionStats`, and in `DeltaSQLConf` `autoCompact.minNumFiles`
     (50), `autoCompact.maxFileSize` (128 MiB), `autoCompact.minFileSize` (half of that). The count is kept by the
     driver without a listing; that each new driver compacts a partition once whatever its count is left out.
     """
-    return _fold(look.below(look.target_bytes // 2), look.target_bytes)
+    return _fold(observed.below(observed.target_bytes // 2), observed.target_bytes)
 
 
 ICEBERG_MIN_INPUTS = 5
@@ -112,18 +112,18 @@ ICEBERG_SPREAD = Fraction(11, 10)
 """By how much outputs may exceed the target for a small remainder to be spread over them."""
 
 
-def _iceberg(look: CellView) -> list[SimulatedMerge]:
+def _iceberg(observed: ObservedPartition) -> list[SimulatedMerge]:
     """Iceberg's rewrite_data_files (binpack): 5 files below 0.75 x target, or two that exceed the target together.
 
     Source: Iceberg, `SizeBasedFileRewritePlanner` (`enoughInputFiles`, `enoughContent`, `expectedOutputFiles`) and its
     defaults `min-input-files` 5, `min-file-size-bytes` 0.75 x target. Files above 1.8 x target, which it would split,
     are left out.
     """
-    files = look.below(math.ceil(ICEBERG_MIN_SIZE * look.target_bytes))
+    files = observed.below(math.ceil(ICEBERG_MIN_SIZE * observed.target_bytes))
     total = sum(file.size_bytes for file in files)
-    if len(files) < ICEBERG_MIN_INPUTS and not (len(files) > 1 and total > look.target_bytes):
+    if len(files) < ICEBERG_MIN_INPUTS and not (len(files) > 1 and total > observed.target_bytes):
         return []
-    return [SimulatedMerge(tuple(files), _even_outputs(total, look.target_bytes))]
+    return [SimulatedMerge(tuple(files), _even_outputs(total, observed.target_bytes))]
 
 
 def _even_outputs(total: int, target: int) -> tuple[int, ...]:
@@ -138,15 +138,15 @@ FOLD_AT = 100
 """AWS Glue's `minInputFiles`."""
 
 
-def _fold_100(look: CellView) -> list[SimulatedMerge]:
+def _fold_100(observed: ObservedPartition) -> list[SimulatedMerge]:
     """AWS Glue's compaction of Iceberg tables: once 100 files of a partition lie below 0.75 x target.
 
     Source: AWS Glue, developer guide, Compaction optimization, and web API, IcebergCompactionConfiguration
     (`minInputFiles`, default 100); the guide says "more than 100". Outputs are taken to be Iceberg's.
     """
-    files = look.below(math.ceil(ICEBERG_MIN_SIZE * look.target_bytes))
+    files = observed.below(math.ceil(ICEBERG_MIN_SIZE * observed.target_bytes))
     total = sum(file.size_bytes for file in files)
-    return [SimulatedMerge(tuple(files), _even_outputs(total, look.target_bytes))] if len(files) >= FOLD_AT else []
+    return [SimulatedMerge(tuple(files), _even_outputs(total, observed.target_bytes))] if len(files) >= FOLD_AT else []
 
 
 AMORO_MINOR_FILES = 12
@@ -159,39 +159,41 @@ AMORO_MIN_SIZE = Fraction(3, 4)
 """Amoro's `self-optimizing.min-target-size-ratio`: segments up to there are undersized."""
 
 
-def _amoro(look: CellView) -> list[SimulatedMerge]:
+def _amoro(observed: ObservedPartition) -> list[SimulatedMerge]:
     """Amoro: major at a target's worth of segments two of which fit in one, minor at 12 fragments or at 2 each hour.
 
     Source: Amoro, `CommonPartitionEvaluator.isMajorNecessary` and `isMinorNecessary`; `AbstractPartitionPlan` packs
     fragments and undersized segments apart, whichever asked, and `IcebergPartitionPlan` leaves single files. The
     hour (`self-optimizing.minor.trigger.interval`) counts for the whole table.
     """
-    target = look.target_bytes
-    files = look.below(math.floor(AMORO_MIN_SIZE * target) + 1)
+    target = observed.target_bytes
+    files = observed.below(math.floor(AMORO_MIN_SIZE * target) + 1)
     fragments = [file for file in files if file.size_bytes <= target // AMORO_FRAGMENT_RATIO]
     segments = files[len(fragments) :]
     has_content = sum(file.size_bytes for file in segments) >= target
     is_major = has_content and len(segments) > 1 and segments[0].size_bytes + segments[1].size_bytes <= target
-    waited = look.rewritten_ms is None or look.at_ms - look.rewritten_ms > HOUR_MS
+    waited = observed.rewritten_ms is None or observed.at_ms - observed.rewritten_ms > HOUR_MS
     if is_major or len(fragments) >= AMORO_MINOR_FILES or (len(fragments) > 1 and waited):
         return [*_fold(segments, target), *_fold(fragments, target)]
     return []
 
 
-def _mse_wants(look: CellView) -> bool:
-    """Say whether the MSE of all files is at or above (tolerance x T)^2, from rolling state, without a listing."""
-    bound = look.policy.tolerance * look.policy.target_bytes
-    state = look.cell.state
-    return len(look.cell.small) > 1 and (state.shortfall * bound.denominator**2 >= state.files * bound.numerator**2)
+def _mse_wants(observed: ObservedPartition) -> bool:
+    """Return whether the MSE of all files is at or above (tolerance x T)^2, from rolling state, without a listing."""
+    bound = observed.policy.tolerance * observed.policy.target_bytes
+    state = observed.partition.state
+    return len(observed.partition.small) > 1 and (
+        state.shortfall * bound.denominator**2 >= state.files * bound.numerator**2
+    )
 
 
-def _fold_small(look: CellView) -> list[SimulatedMerge]:
-    """Fold every small file, once entropy alone says so.
+def _fold_small(observed: ObservedPartition) -> list[SimulatedMerge]:
+    """Merge all small files as soon as entropy alone triggers.
 
     Source of the trigger: Netflix, Optimizing data warehouse storage, 2020 (Partition Entropy); how files are chosen is
     published in words only, so this is the plainest reading, not their system.
     """
-    return _fold(look.below(look.policy.size_levels.full_bytes), look.target_bytes)
+    return _fold(observed.below(observed.policy.size_levels.full_bytes), observed.target_bytes)
 
 
 PEERS: tuple[BaselineRule, ...] = (
@@ -227,7 +229,7 @@ PEERS: tuple[BaselineRule, ...] = (
         "AWS Glue, at 100 files",
         "AWS Glue, IcebergCompactionConfiguration: minInputFiles 100, files below 75 % of the target",
         _fold_100,
-        lambda look: len(look.cell.small) >= FOLD_AT,
+        lambda observed: len(observed.partition.small) >= FOLD_AT,
     ),
     BaselineRule(
         "amoro",

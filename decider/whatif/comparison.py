@@ -16,7 +16,7 @@ from decider.whatif.trace import CommitTrace
 from shared.policy import GIB, MIB, Policy
 
 Tick = Callable[[str], None]
-"""Told what is replayed next: progress for people."""
+"""Receives what is replayed next: progress for people."""
 
 TARGETS_BYTES = (32 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB, GIB)
 """Targets that are tried: what engines split and read well."""
@@ -32,7 +32,7 @@ MS_PER_HOUR = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """What things cost, in core-seconds: assumptions that whoever asks can replace by figures of their own.
+    """Costs in core-seconds: assumptions that a user can replace by measured ones.
 
     write_s_per_gib: rewriting 1 GiB; a core decodes and encodes about 50 MB/s of Parquet. open_s: what one more file
     costs a query: footer, task, request. queries_per_hour: queries an hour that read the whole table. tail_hours: how
@@ -82,7 +82,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The policy to take; `curve` holds all targets, `tried` every policy that rewrites; `is_change` says to change."""
+    """The recommended policy; `curve` has all targets, `tried` every policy that rewrites; `is_change`: it differs."""
 
     best: Candidate
     current: Candidate
@@ -90,7 +90,7 @@ class Recommendation:
     curve: tuple[Candidate, ...]
     tried: tuple[Candidate, ...]
     is_change: bool
-    sentence: str
+    message: str
 
     @property
     def properties(self) -> dict[str, str]:
@@ -152,14 +152,14 @@ def recommend(
     is_change = chosen.cost_s < (1 - WORTH_CHANGING) * current.cost_s
     chosen = chosen if is_change else current
     if not any(one.replayed.jobs for one in tried.values()):
-        sentence = "Nothing to change: no policy that was tried would have rewritten anything in this history."
+        message = "Nothing to change: no policy that was tried would have rewritten anything in this history."
     elif not is_change:
-        sentence = _keep(current, left_alone)
+        message = _keep(current, left_alone)
     elif chosen is left_alone:
-        sentence = _leave_alone(best, left_alone)
+        message = _leave_alone(best, left_alone)
     else:
-        sentence = _change(chosen, current, left_alone, prices) + _ties(best_target, curve)
-    return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, sentence)
+        message = _change(chosen, current, left_alone, prices) + _ties(best_target, curve)
+    return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, message)
 
 
 def _keep(current: Candidate, left_alone: Candidate) -> str:
@@ -173,12 +173,12 @@ def _leave_alone(best: Candidate, left_alone: Candidate) -> str:
     return (
         f"Leave this table alone: as they are, its files cost readers {_number(left_alone.cost_s)} core-seconds, and "
         f"no policy that was tried costs less than {_number(best.cost_s)}, rewriting included. "
-        "Set lakewright.enabled=false, and look again when the table is written differently."
+        "Set lakewright.enabled=false, and check again when the table is written differently."
     )
 
 
 def _change(best: Candidate, current: Candidate, left_alone: Candidate, prices: CostModel) -> str:
-    said = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
+    settings = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
     files, files_then = (_number(one.replayed.mean_files) for one in (current, best))
     rewritten, rewritten_then = (_size(one.replayed.bytes_rewritten) for one in (current, best))
     fewer = files != files_then and best.replayed.mean_files < current.replayed.mean_files
@@ -191,7 +191,7 @@ def _change(best: Candidate, current: Candidate, left_alone: Candidate, prices: 
         reason = "Less rewriting" + (" is worth more files" if files != files_then else "")
     gain = _gain(best, left_alone)
     return (
-        f"Set {said}. {reason}: {files_then} {_files(files_then)} instead of {files}, on average until "
+        f"Set {settings}. {reason}: {files_then} {_files(files_then)} instead of {files}, on average until "
         f"{prices.tail_hours:g} h after the last commit, and {rewritten_then} rewritten instead of {rewritten}. "
         f"At {prices.queries_per_hour:g} queries an hour that costs {1 - best.cost_s / current.cost_s:.0%} less"
         f"{'; ' + gain if gain and current.policy.enabled else ''}."
@@ -205,12 +205,12 @@ def _ties(best: Candidate, curve: Sequence[Candidate]) -> str:
 
 
 def _gain(option: Candidate, left_alone: Candidate) -> str:
-    """Say what an option saves against a table left alone; nothing where that is less than half a percent."""
+    """Return what an option saves against a table left alone; nothing where that is less than half a percent."""
     saved = 1 - option.cost_s / left_alone.cost_s if left_alone.cost_s else 0.0
-    if saved < 0.005:  # noqa: PLR2004 - from there on rounding says 1 %
+    if saved < 0.005:  # noqa: PLR2004 - from there on it rounds to 1 %
         return ""
-    # 100 % would be a promise that nobody keeps.
-    share = f"{saved:.0%}" if saved < 0.99 else "over 99%"  # noqa: PLR2004 - from where on rounding would say 100
+    # 100 % would be a promise that cannot be kept.
+    share = f"{saved:.0%}" if saved < 0.99 else "over 99%"  # noqa: PLR2004 - from there on it would round to 100
     return f"against no compaction it saves {share} of what rewriting and reading cost together"
 
 

@@ -1,6 +1,6 @@
-"""What-if on a real table: its history is replayed under its own policy, others' rules, and what somebody asks for.
+"""What-if on a real table: its history is replayed under its own policy, others' rules, and requested settings.
 
-Nothing is changed. What bears on a table in production and not on a replay of it is said with the answer.
+Nothing is changed. Effects that exist in production and not in a replay are listed in the answer.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ TITLES = {
 
 _AT_ONCE = "in a replay every job runs at once, and none waits for another"
 _SIZES_ONLY = "a replay knows sizes and no deleted rows"
-_NO_HEAT = "a replay does not tell MERGE, UPDATE and DELETE from other writes"
+_NO_HEAT = "a replay does not distinguish MERGE, UPDATE and DELETE from other writes"
 NOT_REPLAYED = {
     "delete_ratio_threshold": _SIZES_ONLY,
     "portable_paths": "a replay knows sizes and no paths",
@@ -41,7 +41,7 @@ NOT_REPLAYED = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyOverrides:
-    """What somebody wants to see replayed beside the table's policy: properties as they were said, and their policy."""
+    """Settings to be replayed beside the table's policy: properties as they were given, and their policy."""
 
     properties: Mapping[str, str]
     policy: Policy
@@ -50,7 +50,7 @@ class PolicyOverrides:
 
 @dataclass(frozen=True, slots=True)
 class CustomPolicy:
-    """What was asked for and what became of it."""
+    """What was requested and what became of it."""
 
     asked: PolicyOverrides
     option: Candidate
@@ -58,7 +58,7 @@ class CustomPolicy:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfReport:
-    """Everything a what-if says; `yours` is there if settings were asked for."""
+    """The whole result of a what-if; `yours` is there if settings were requested."""
 
     table: TableTrace
     policy: Policy
@@ -69,31 +69,31 @@ class WhatIfReport:
     notes: tuple[str, ...]
 
 
-def lay_over(policy: Policy, said: Mapping[str, str]) -> PolicyOverrides | None:
+def lay_over(policy: Policy, overrides: Mapping[str, str]) -> PolicyOverrides | None:
     """Lay settings, such as `fan-in`, over a policy that is switched on; None if there are none.
 
     Raises InvalidInput for a name that is not known and for a value that cannot be used.
     """
-    if not said:
+    if not overrides:
         return None
-    layer = read_settings(said)
+    layer = read_settings(overrides)
     notes = _not_replayed(layer.property_names)
-    return PolicyOverrides(as_properties(said), apply(replace(policy, enabled=True), layer), notes)
+    return PolicyOverrides(as_properties(overrides), apply(replace(policy, enabled=True), layer), notes)
 
 
 def examine(
     table: TableTrace,
     in_force: EffectivePolicy,
     prices: CostModel,
-    said: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
     tick: Tick = lambda _: None,
 ) -> WhatIfReport:
-    """Compare and recommend under the policy in force, a refusal aside, and replay what is `said` beside it.
+    """Compare and recommend under the policy in effect, a refusal aside, and replay `overrides` beside it.
 
-    A table that is switched off is compared as if it were on, and said to be off. Raises as `lay_over` does.
+    A disabled table is compared as if it were enabled, with a note. Raises as `lay_over` does.
     """
     policy = in_force.policy
-    asked = lay_over(policy, said or {})
+    asked = lay_over(policy, overrides or {})
     comparison = compare(table.history, policy, prices, tick)
     yours = None
     if asked is not None:
@@ -108,7 +108,7 @@ def examine(
 def _refused(table: TableTrace) -> tuple[str, ...]:
     if table.refusal is None:
         return ()
-    note = "The table is refused, so nothing is rewritten whatever its policy says; the replay sets that aside: "
+    note = "The table is refused, so nothing is rewritten whatever its policy is; the replay ignores that: "
     return (note + table.refusal.message,)
 
 
@@ -123,11 +123,7 @@ def _missing(table: TableTrace) -> tuple[str, ...]:
 def _notes(in_force: EffectivePolicy) -> tuple[str, ...]:
     notes = [
         f"The property {issue.property} = {issue.value} cannot be used: {issue.reason}."
-        + (
-            " Until it is mended, the last properties hold that could be used, or the defaults."
-            if issue.is_blocking
-            else ""
-        )
+        + (" Until it is fixed, the last valid properties apply, or the defaults." if issue.is_blocking else "")
         for issue in in_force.issues
     ]
     notes += [f"{note[:1].upper()}{note[1:]}." for note in in_force.notes]
@@ -176,7 +172,7 @@ def describe(report: WhatIfReport) -> dict[str, Any]:
         "notes": list(report.notes),
         "recommendation": {
             "is_change": advice.is_change,
-            "message": advice.sentence,
+            "message": advice.message,
             "properties": advice.properties,
             "policy": _policy(advice.best.policy),
             "cost_s": round(advice.best.cost_s, 3),

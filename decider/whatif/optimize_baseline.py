@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 Added = Mapping[str, Sequence[int]]
-"""One commit: cell to the sizes in bytes of the files it adds."""
+"""One commit: partition to the sizes in bytes of the files it adds."""
 
 
 def optimize_after_each_commit(commits: Iterable[Added], *, target_bytes: int) -> int:
@@ -16,13 +16,13 @@ def optimize_after_each_commit(commits: Iterable[Added], *, target_bytes: int) -
     live: dict[str, list[int]] = defaultdict(list)
     rewritten = 0
     for commit in commits:
-        for cell, sizes in commit.items():
-            live[cell].extend(sizes)
-            kept = [size for size in live[cell] if size >= target_bytes]
-            for packed in next_fit(sorted(size for size in live[cell] if size < target_bytes), target_bytes):
+        for partition, sizes in commit.items():
+            live[partition].extend(sizes)
+            kept = [size for size in live[partition] if size >= target_bytes]
+            for packed in next_fit(sorted(size for size in live[partition] if size < target_bytes), target_bytes):
                 kept.append(sum(packed))
                 rewritten += sum(packed) if len(packed) > 1 else 0
-            live[cell] = kept
+            live[partition] = kept
     return rewritten
 
 

@@ -1,7 +1,7 @@
 """Timers in a replay: set, stopped and heard by the code that does so in production, with the time of the commits.
 
-A full rewrite and the last merge of a quiet cell follow from no commit, so a replay without timers would leave them
-out. Pure: nothing rings before it is asked for.
+A full rewrite and the last merge of an idle partition follow from no commit, so a replay without timers would leave
+them out. Pure: nothing fires before it is requested.
 """
 
 import heapq
@@ -16,34 +16,36 @@ from shared.table import PartitionColumn, PartitionKey
 
 
 class SimulatedTimers:
-    """The timers of all cells of one table."""
+    """The timers of all partitions of one table."""
 
     def __init__(self, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
         self._policy = policy
         self._columns = columns
-        self._cells: dict[PartitionKey, SimulatedPartition] = {}
+        self._partitions: dict[PartitionKey, SimulatedPartition] = {}
         self._due_ms: dict[str, int] = {}
-        # What was set anew or stopped stays here until its time has come, and is passed over then.
+        # What was set again or stopped stays here until its time has come, and is passed over then.
         self._heap: list[tuple[int, str]] = []
 
-    def after_commit(self, cell: SimulatedPartition, at_ms: int) -> None:
-        """Change a cell's timers after a commit of others has changed its data."""
-        self._cells[cell.key] = cell
-        # A writer's clock may stand before 1970, where no timer does.
-        self._change(COMPACTION_TIMERS.after_commit(cell.key, cell.state, self._policy, max(0, at_ms), self._columns))
+    def after_commit(self, partition: SimulatedPartition, at_ms: int) -> None:
+        """Change a partition's timers after a commit of others has changed its data."""
+        self._partitions[partition.key] = partition
+        # A writer's clock may be before 1970, where no timer is.
+        self._change(
+            COMPACTION_TIMERS.after_commit(partition.key, partition.state, self._policy, max(0, at_ms), self._columns)
+        )
 
-    def after_rewrite(self, cell: SimulatedPartition, rewritten: Iterable[int] = ()) -> None:
-        """Stop the timers that would find nothing any more, of a cell and of the windows that were rewritten in it."""
-        self._change(COMPACTION_TIMERS.after_rewrite(cell.key, cell.state, self._policy, rewritten))
+    def after_rewrite(self, partition: SimulatedPartition, rewritten: Iterable[int] = ()) -> None:
+        """Stop the timers of a partition, and of its windows that were rewritten, that would find nothing any more."""
+        self._change(COMPACTION_TIMERS.after_rewrite(partition.key, partition.state, self._policy, rewritten))
 
     def ring(self, until_ms: int) -> Iterator[tuple[int, RewriteKind, SimulatedPartition]]:
-        """Yield when, for what and for which cell timers ring until then, in the order of time."""
+        """Yield when, for what and for which partition timers fire until then, in the order of time."""
         while self._heap and self._heap[0][0] <= until_ms:
             at_ms, name = heapq.heappop(self._heap)
             target = COMPACTION_TIMERS.parse(name)
             if target is not None and self._due_ms.get(name) == at_ms:
                 del self._due_ms[name]
-                yield at_ms, target.rewrite_kind, self._cells[target.partition]
+                yield at_ms, target.rewrite_kind, self._partitions[target.partition]
 
     def _change(self, timers: Iterable[Timer]) -> None:
         for timer in timers:

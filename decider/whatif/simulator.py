@@ -4,8 +4,8 @@ Our own rule runs through the code that decides and plans in production (`evalua
 between decision and run a table may move in between and a job may find nothing; ours and peers can be given the same.
 Every output is taken to be as large as its inputs. Pure: time comes from the commits.
 
-After the last commit a replay can go on for a while in which nobody writes (`tail_ms`): timers run out, cells that
-went quiet are settled, and readers go on reading what lies there.
+After the last commit a replay can continue for a while without commits (`tail_ms`): timers run out, partitions that
+became idle are idle-compacted, and readers go on reading what lies there.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from decider.decide.context import DecisionContext
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
-from decider.whatif.baselines import BaselineRule, CellView
+from decider.whatif.baselines import BaselineRule, ObservedPartition
 from decider.whatif.simulated_timers import SimulatedTimers
 from decider.whatif.trace import CommitTrace, SimulatedMerge, SimulatedPartition, SimulatedTable
 from shared.job_payload import RewriteKind
@@ -42,10 +42,10 @@ class CurvePoint:
 class SimulationResult:
     """What a rule did to a history.
 
-    small_mean, small_max: small files in a cell when a commit had touched it, before anything was merged; scans: times
-    the rule had to list a cell; full_overwrite_files: files that the same jobs would replace if each replaced its whole
-    cell; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same for the tail_ms after
-    the last commit; stale_ms: mean time that an added file stayed small while commits came.
+    small_mean, small_max: small files in a partition when a commit had touched it, before anything was merged; scans:
+    times the rule had to list a partition; full_overwrite_files: files that the same jobs would replace if each
+    replaced its whole partition; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same
+    for the tail_ms after the last commit; stale_ms: mean time that an added file stayed small while commits arrived.
     """
 
     name: str
@@ -114,7 +114,7 @@ class _RunningSums:
     useless_scans: int = 0
     files_replaced: int = 0
     full_overwrite_files: int = 0
-    looks: int = 0
+    samples: int = 0
     small_sum: int = 0
     small_max: int = 0
     file_ms: int = 0
@@ -137,26 +137,26 @@ class _RunningSums:
         point = CurvePoint(self.last_ms or 0, self.table.files, self.table.small_files, self.bytes_rewritten)
         self.curve.append(point)
 
-    def saw(self, cells: Sequence[SimulatedPartition]) -> None:
-        """Count the small files of the cells that a commit touched."""
-        for cell in cells:
-            small = len(cell.small)
-            self.looks += 1
+    def saw(self, partitions: Sequence[SimulatedPartition]) -> None:
+        """Count the small files of the partitions that a commit touched."""
+        for partition in partitions:
+            small = len(partition.small)
+            self.samples += 1
             self.small_sum += small
             self.small_max = max(self.small_max, small)
 
-    def scan(self, cell: SimulatedPartition, merges: Sequence[SimulatedMerge]) -> None:
-        """Count a look at a cell's files, and carry out what it led to."""
+    def scan(self, partition: SimulatedPartition, merges: Sequence[SimulatedMerge]) -> None:
+        """Count a read a partition's files, and carry out what it led to."""
         self.scans += 1
         if not merges:
             self.useless_scans += 1
             return
         self.jobs += 1
-        self.full_overwrite_files += cell.files
+        self.full_overwrite_files += partition.files
         for merge in merges:
             self.files_replaced += len(merge.inputs)
             self.bytes_rewritten += sum(file.size_bytes for file in merge.inputs)
-        self.table.merge(cell, merges)
+        self.table.merge(partition, merges)
 
     def end_commits(self) -> _FinalSums:
         """Note that no commit follows, and return what was summed until then."""
@@ -165,7 +165,7 @@ class _RunningSums:
         return self.ended
 
     def result(self, name: str, history: CommitTrace, ended: _FinalSums) -> SimulationResult:
-        """Return what was counted; `ended` is what `end_commits` said."""
+        """Return the counts; `ended` is the result of `end_commits`."""
         added = history.files_added
         first = self.curve[0].at_ms if self.curve else 0
         return SimulationResult(
@@ -177,7 +177,7 @@ class _RunningSums:
             useless_scans=self.useless_scans,
             files_replaced=self.files_replaced,
             full_overwrite_files=self.full_overwrite_files,
-            small_mean=self.small_sum / self.looks if self.looks else 0.0,
+            small_mean=self.small_sum / self.samples if self.samples else 0.0,
             small_max=self.small_max,
             files_at_end=self.table.files,
             file_ms=ended.file_ms,
@@ -209,9 +209,9 @@ def replay_untouched(history: CommitTrace, policy: Policy, *, tail_ms: int = 0) 
 def replay_peer(
     history: CommitTrace, policy: Policy, rule: BaselineRule, *, lag_commits: int = 0, tail_ms: int = 0
 ) -> SimulationResult:
-    """Replay a history under a peer's rule, which looks after each commit, or at the first commit of its time.
+    """Replay a history under a peer's rule, which runs after each commit, or at the first commit of its time.
 
-    What it wants done is looked up and done `lag_commits` commits later, on what lies there by then.
+    Its merges are computed and done `lag_commits` commits later, on what lies there by then.
     """
     tally = _tally(history, policy)
     theirs = _BaselineRunner(tally, policy, rule)
@@ -223,21 +223,21 @@ def replay_peer(
         tally.pass_time(at_ms)
         touched = tally.table.apply(commit)
         tally.saw(touched)
-        changed.update((cell.key, cell) for cell in touched)
+        changed.update((partition.key, partition) for partition in touched)
         next_ms = at_ms + rule.every_ms if next_ms is None else next_ms
         if not rule.every_ms or at_ms >= next_ms:
             next_ms = max(next_ms + rule.every_ms, at_ms)
-            for cell in changed.values():
-                if theirs.wants(cell, at_ms):
-                    jobs.ask(number, cell)
+            for partition in changed.values():
+                if theirs.wants(partition, at_ms):
+                    jobs.ask(number, partition)
             changed.clear()
-        for cell in jobs.due(number):
-            theirs.run(cell, at_ms)
+        for partition in jobs.due(number):
+            theirs.run(partition, at_ms)
     ended = tally.end_commits()
     if rule.idle_ms is not None and rule.idle_ms <= tail_ms:
         tally.pass_time(ended.at_ms + rule.idle_ms)
-        for cell in tally.table.cells.values():
-            theirs.run(cell, ended.at_ms + rule.idle_ms)
+        for partition in tally.table.partitions.values():
+            theirs.run(partition, ended.at_ms + rule.idle_ms)
     tally.pass_time(ended.at_ms + tail_ms)
     return tally.result(rule.name, history, ended)
 
@@ -245,7 +245,7 @@ def replay_peer(
 def replay_lakewright(
     history: CommitTrace, policy: Policy, *, lag_commits: int = 0, tail_ms: int = 0
 ) -> SimulationResult:
-    """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that asked for it."""
+    """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that requested it."""
     tally = _tally(history, policy)
     ours = _PolicyRunner(tally, policy, history.columns)
     jobs = _PendingJobs(lag_commits)
@@ -254,11 +254,11 @@ def replay_lakewright(
         tally.pass_time(commit.timestamp_ms)
         touched = tally.table.apply(commit)
         tally.saw(touched)
-        for cell in touched:
-            if ours.wants(cell, commit):
-                jobs.ask(number, cell)
-        for cell in jobs.due(number):
-            ours.run(cell)
+        for partition in touched:
+            if ours.wants(partition, commit):
+                jobs.ask(number, partition)
+        for partition in jobs.due(number):
+            ours.run(partition)
     ended = tally.end_commits()
     ours.ring_until(ended.at_ms + tail_ms)
     tally.pass_time(ended.at_ms + tail_ms)
@@ -266,25 +266,25 @@ def replay_lakewright(
 
 
 class _PendingJobs:
-    """Jobs that were asked for and wait, one for each cell; they run so many commits later."""
+    """Jobs that were requested and wait, one for each partition; they run so many commits later."""
 
     def __init__(self, lag_commits: int) -> None:
         self._lag_commits = lag_commits
         self._waiting: deque[tuple[int, SimulatedPartition]] = deque()
         self._asked: set[PartitionKey] = set()
 
-    def ask(self, number: int, cell: SimulatedPartition) -> None:
-        """Ask for a job at commit `number`, unless one waits for this cell already."""
-        if cell.key not in self._asked:
-            self._asked.add(cell.key)
-            self._waiting.append((number + self._lag_commits, cell))
+    def ask(self, number: int, partition: SimulatedPartition) -> None:
+        """Request a job at commit `number`, unless one waits for this partition already."""
+        if partition.key not in self._asked:
+            self._asked.add(partition.key)
+            self._waiting.append((number + self._lag_commits, partition))
 
     def due(self, number: int) -> Iterator[SimulatedPartition]:
-        """Return the cells whose jobs run at commit `number`, in the order they were asked for."""
+        """Return the partitions whose jobs run at commit `number`, in the order they were requested."""
         while self._waiting and self._waiting[0][0] <= number:
-            _, cell = self._waiting.popleft()
-            self._asked.discard(cell.key)
-            yield cell
+            _, partition = self._waiting.popleft()
+            self._asked.discard(partition.key)
+            yield partition
 
 
 class _BaselineRunner:
@@ -296,16 +296,16 @@ class _BaselineRunner:
         self._rule = rule
         self._rewritten_ms: int | None = None
 
-    def wants(self, cell: SimulatedPartition, at_ms: int) -> bool:
-        """Say whether the rule's own counters ask for a look at a cell."""
-        return self._rule.wants(CellView(cell, self._policy, at_ms, self._rewritten_ms))
+    def wants(self, partition: SimulatedPartition, at_ms: int) -> bool:
+        """Return whether the rule's own counters request a read a partition."""
+        return self._rule.wants(ObservedPartition(partition, self._policy, at_ms, self._rewritten_ms))
 
-    def run(self, cell: SimulatedPartition, at_ms: int) -> None:
-        """Look at a cell and do what the rule proposes."""
-        merges = self._rule.propose(CellView(cell, self._policy, at_ms, self._rewritten_ms))
+    def run(self, partition: SimulatedPartition, at_ms: int) -> None:
+        """Apply the rule to a partition and do what it proposes."""
+        merges = self._rule.propose(ObservedPartition(partition, self._policy, at_ms, self._rewritten_ms))
         if merges:
             self._rewritten_ms = at_ms
-        self._tally.scan(cell, merges)
+        self._tally.scan(partition, merges)
 
 
 _ON_COMMIT = Trigger(0, TriggerSource.DATA_CHANGE)
@@ -321,31 +321,33 @@ class _PolicyRunner:
         self._context = DecisionContext.of_policy(policy, columns)
         self._timers = SimulatedTimers(policy, columns)
 
-    def wants(self, cell: SimulatedPartition, commit: Commit) -> bool:
-        """Say whether a cell that a commit touched is given a job, and set its timers."""
-        self._timers.after_commit(cell, commit.timestamp_ms)
-        decision = evaluate(self._context, cell.key, cell.state, _ON_COMMIT)
+    def wants(self, partition: SimulatedPartition, commit: Commit) -> bool:
+        """Return whether a partition that a commit touched is given a job, and set its timers."""
+        self._timers.after_commit(partition, commit.timestamp_ms)
+        decision = evaluate(self._context, partition.key, partition.state, _ON_COMMIT)
         return decision.verdict is DecisionKind.ENQUEUE
 
     def run(
-        self, cell: SimulatedPartition, ask: RewriteKind = RewriteKind.LEVELS, closed_ms: int | None = None
+        self, partition: SimulatedPartition, ask: RewriteKind = RewriteKind.LEVELS, closed_ms: int | None = None
     ) -> None:
-        """Plan a cell and carry it out; what one job may not carry goes back to the queue, and is planned again."""
+        """Plan a partition and rewrite it; what exceeds one job is queued again, and planned again."""
         is_cut = True
         rewritten: set[int] = set()
         while is_cut:
-            small = tuple(cell.small.values())
-            made = plan_rewrite(ask, cell.key, small, self._policy, before=cell.state, ended_by_ms=closed_ms)
+            small = tuple(partition.small.values())
+            made = plan_rewrite(ask, partition.key, small, self._policy, before=partition.state, ended_by_ms=closed_ms)
             named = (tagged_window_start_ms(group.tags, self._policy) for group in made.groups)
             rewritten.update(start_ms for start_ms in named if start_ms is not None)
-            self._tally.scan(cell, [SimulatedMerge(group.files, (group.bytes,), group.tags) for group in made.groups])
+            self._tally.scan(
+                partition, [SimulatedMerge(group.files, (group.bytes,), group.tags) for group in made.groups]
+            )
             is_cut = made.is_truncated
-        self._timers.after_rewrite(cell, rewritten)
+        self._timers.after_rewrite(partition, rewritten)
 
     def ring_until(self, at_ms: int) -> None:
-        """Let the timers ring whose time has come; each is decided on what lies there by then."""
-        for rung_ms, ask, cell in self._timers.ring(at_ms):
+        """Fire the timers whose time has come; each is decided on the files there by then."""
+        for rung_ms, ask, partition in self._timers.ring(at_ms):
             self._tally.pass_time(rung_ms)
-            decision = evaluate(self._context, cell.key, cell.state, Trigger(0, TriggerSource.TIMER, ask))
+            decision = evaluate(self._context, partition.key, partition.state, Trigger(0, TriggerSource.TIMER, ask))
             if decision.verdict is DecisionKind.ENQUEUE:
-                self.run(cell, ask, rung_ms - (self._policy.idle_compaction_after_s or 0) * 1000)
+                self.run(partition, ask, rung_ms - (self._policy.idle_compaction_after_s or 0) * 1000)

@@ -17,7 +17,7 @@ from shared.table import Commit, DataFile, PartitionColumn, PartitionKey
 class CommitTrace:
     """What others did to a table: the files at the beginning, and their commits since, oldest first.
 
-    Only commits that change data belong here; rewrites by anybody are what a replay decides anew. `columns` are those
+    Only commits that change data belong here; a replay decides rewrites itself. `columns` are those
     that the table is partitioned by, whose names a policy's filter uses.
     """
 
@@ -47,7 +47,7 @@ class SimulatedMerge:
 
 @dataclass(slots=True)
 class SimulatedPartition:
-    """The live files of one cell by path, and the rolling state of all of them.
+    """The live files of one partition by path, and the rolling state of all of them.
 
     small: below the full size; nearly: full, and yet below the target; full: from the target on.
     """
@@ -65,10 +65,10 @@ class SimulatedPartition:
 
 
 class SimulatedTable:
-    """All cells of a table in a replay, changed by the commits of others and by the merges of a rule."""
+    """All partitions of a table in a replay, changed by the commits of others and by the merges of a rule."""
 
     def __init__(self, policy: Policy, history: CommitTrace) -> None:
-        self.cells: dict[PartitionKey, SimulatedPartition] = {}
+        self.partitions: dict[PartitionKey, SimulatedPartition] = {}
         self.files = 0
         self.small_files = 0
         self._policy = policy
@@ -76,34 +76,34 @@ class SimulatedTable:
         self._home: dict[str, tuple[SimulatedPartition, str]] = {}
         self._origins: dict[str, tuple[str, ...]] = {}
         self._merged = 0
-        # Streams repeat sizes, and what a file of one size adds to a state, settled or not, never changes.
+        # Streams repeat sizes, and what a file of one size adds to a state never changes.
         self._states: dict[tuple[int, bool], PartitionStats] = {}
-        # Without removals nobody asks where the bytes of a file went, and long streams need not remember it.
+        # Without removals the location of a file's bytes does not matter, and long streams need not keep it.
         self._remembers = any(commit.removed for commit in history.commits)
         for file in history.initial:
-            cell = self._cell(file.cell)
-            self._add(cell, file)
-            self._home[file.path] = (cell, file.path)
+            partition = self._partition(file.partition)
+            self._add(partition, file)
+            self._home[file.path] = (partition, file.path)
 
     def apply(self, commit: Commit) -> tuple[SimulatedPartition, ...]:
-        """Apply a commit of others and return the cells that it touched, each once."""
+        """Apply a commit of others and return the partitions that it touched, each once."""
         touched: dict[PartitionKey, SimulatedPartition] = {}
         for gone in commit.removed:
-            cell = self._remove_origin(gone.path)
-            if cell is not None:
-                touched[cell.key] = cell
+            partition = self._remove_origin(gone.path)
+            if partition is not None:
+                touched[partition.key] = partition
         for file in commit.added:
-            cell = touched[file.cell] = self._cell(file.cell)
-            self._add(cell, file)
-            self._home[file.path] = (cell, file.path)
+            partition = touched[file.partition] = self._partition(file.partition)
+            self._add(partition, file)
+            self._home[file.path] = (partition, file.path)
         return tuple(touched.values())
 
-    def merge(self, cell: SimulatedPartition, merges: Sequence[SimulatedMerge]) -> None:
+    def merge(self, partition: SimulatedPartition, merges: Sequence[SimulatedMerge]) -> None:
         """Replace the inputs of each merge by its outputs, among which the origins are shared in the order of bytes."""
         for merge in merges:
             origins: list[tuple[str, int]] = []
             for file in merge.inputs:
-                self._drop(cell, file.path)
+                self._drop(partition, file.path)
                 if self._remembers:
                     own = self._origins.pop(file.path, (file.path,))
                     origins += ((path, file.size_bytes // len(own)) for path in own)
@@ -111,33 +111,35 @@ class SimulatedTable:
             for size, share in zip(merge.outputs, shares, strict=True):
                 self._merged += 1
                 name = f"merged-{self._merged:09d}"
-                self._add(cell, DataFile(name, size, cell.key, tags=merge.tags))
+                self._add(partition, DataFile(name, size, partition.key, tags=merge.tags))
                 if self._remembers:
                     self._origins[name] = share
-                    self._home.update(dict.fromkeys(share, (cell, name)))
+                    self._home.update(dict.fromkeys(share, (partition, name)))
 
-    def _cell(self, key: PartitionKey) -> SimulatedPartition:
-        found = self.cells.get(key)
+    def _partition(self, key: PartitionKey) -> SimulatedPartition:
+        found = self.partitions.get(key)
         if found is None:
-            found = self.cells[key] = SimulatedPartition(key)
+            found = self.partitions[key] = SimulatedPartition(key)
         return found
 
-    def _add(self, cell: SimulatedPartition, file: DataFile) -> None:
-        if file.path in cell.small or file.path in cell.nearly or file.path in cell.full:
-            self._drop(cell, file.path)
+    def _add(self, partition: SimulatedPartition, file: DataFile) -> None:
+        if file.path in partition.small or file.path in partition.nearly or file.path in partition.full:
+            self._drop(partition, file.path)
         is_small = file.size_bytes < self._rungs.full_bytes
         if is_small:
-            cell.small[file.path] = file
+            partition.small[file.path] = file
         else:
-            (cell.nearly if file.size_bytes < self._rungs.target_bytes else cell.full)[file.path] = file
-        cell.state = self._known(cell.state + self._state(file))
+            (partition.nearly if file.size_bytes < self._rungs.target_bytes else partition.full)[file.path] = file
+        partition.state = self._known(partition.state + self._state(file))
         self.files += 1
         self.small_files += is_small
 
-    def _drop(self, cell: SimulatedPartition, path: str) -> DataFile:
-        is_small = path in cell.small
-        file = (cell.small if is_small else cell.nearly if path in cell.nearly else cell.full).pop(path)
-        cell.state = self._known(cell.state - self._state(file))
+    def _drop(self, partition: SimulatedPartition, path: str) -> DataFile:
+        is_small = path in partition.small
+        file = (partition.small if is_small else partition.nearly if path in partition.nearly else partition.full).pop(
+            path
+        )
+        partition.state = self._known(partition.state - self._state(file))
         self.files -= 1
         self.small_files -= is_small
         return file
@@ -157,14 +159,14 @@ class SimulatedTable:
         home = self._home.pop(path, None)
         if home is None:
             return None
-        cell, name = home
+        partition, name = home
         rest = tuple(origin for origin in self._origins.pop(name, ()) if origin != path)
-        file = self._drop(cell, name)
+        file = self._drop(partition, name)
         if rest:
             share = file.size_bytes * len(rest) // (len(rest) + 1)
             self._origins[name] = rest
-            self._add(cell, replace(file, size_bytes=share))
-        return cell
+            self._add(partition, replace(file, size_bytes=share))
+        return partition
 
 
 def _shared(origins: Sequence[tuple[str, int]], outputs: Sequence[int]) -> list[tuple[str, ...]]:

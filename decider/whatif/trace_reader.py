@@ -1,8 +1,8 @@
 """A table's history read from its own log, with nothing registered and nothing changed.
 
-Rewrites in the log, by whomever, are left out: which files to merge is what a replay decides anew. A writer who later
-removed a rewritten file removed the rows of its inputs, so the removal is traced back to them. Files are told apart as
-Delta's replay of a log does, and nothing is replayed across a hole in it.
+Rewrites in the log, by whomever, are left out: which files to merge is what a replay decides again. A writer who later
+removed a rewritten file removed the rows of its inputs, so the removal is traced back to them. Files are distinguished
+as Delta's replay of a log does, and nothing is replayed across a hole in it.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ MAX_COMMITS = 20_000
 """Commits replayed at most, the newest ones: a minute of one core, and more history than a policy outlives."""
 
 RefusalRule = Callable[[TableMetadata, TableProtocol], Refusal | None]
-"""Says why a table must not be rewritten; the rule of its format."""
+"""Returns why a table must not be rewritten; the rule of its format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ async def read_history(
     """
     retained = await log.retained()
     if not retained.positions:
-        # Checkpoints may be all that is left; where there is no log at all, this says so.
+        # Checkpoints may be all that is left; where there is no log at all, this reports it.
         base = await log.snapshot()
         raise _TraceBuilder(base, log.refusal).nothing(log.location)
     positions = retained.positions[-max_commits - 1 :]
@@ -139,7 +139,7 @@ class _TraceBuilder:
         )
 
     def nothing(self, location: str) -> InvalidInput:
-        """Return the refusal where there is nothing to replay, with what can be said of the table all the same."""
+        """Return the refusal where there is nothing to replay, with what is known of the table all the same."""
         version = self._base.version
         why = (
             f"no commit from version {version} on added or removed data"
@@ -149,7 +149,7 @@ class _TraceBuilder:
         count, total = len(self._files), sum(file.size_bytes for file in self._files.values())
         advice = (
             f"The table has {count:,} live file{'' if count == 1 else 's'} of {total:,} bytes in all: a dry run of "
-            "optimize shows which of them would be merged now, and what-if can tell more when the table has been "
+            "optimize shows which of them would be merged now, and what-if can show more when the table has been "
             "written to again"
             if self._files
             else "The table has no files; try one that has been written to"
@@ -169,14 +169,14 @@ class _TraceBuilder:
         self._bytes_rewritten += sum(gone.size_bytes or 0 for gone in removed)
         inputs: defaultdict[str | None, list[RemovedFile]] = defaultdict(list)
         for gone in removed:
-            inputs[gone.cell] += self._traced(gone)
+            inputs[gone.partition] += self._traced(gone)
         outputs: defaultdict[str, list[DataFile]] = defaultdict(list)
         for file in commit.added:
-            outputs[file.cell].append(file)
-        for cell, files in outputs.items():
-            # Which input went into which output a log does not say; each output gets an equal share of them.
+            outputs[file.partition].append(file)
+        for partition, files in outputs.items():
+            # A log does not record which input went into which output; each output gets an equal share of them.
             for index, file in enumerate(files):
-                self._origins[file.path] = inputs[cell][index :: len(files)]
+                self._origins[file.path] = inputs[partition][index :: len(files)]
 
     def _traced(self, gone: RemovedFile) -> list[RemovedFile]:
         return self._origins.pop(gone.path, [gone])
@@ -184,10 +184,14 @@ class _TraceBuilder:
     def _take(self, gone: RemovedFile) -> RemovedFile | None:
         """Take a file out; return its removal with what is known of the file, None if it was not live."""
         file = self._files.pop(path_key(gone), None)
-        return None if file is None else replace(gone, path=file.path, size_bytes=file.size_bytes, cell=file.cell)
+        return (
+            None
+            if file is None
+            else replace(gone, path=file.path, size_bytes=file.size_bytes, partition=file.partition)
+        )
 
 
 def _spelled(file: DataFile) -> DataFile:
-    """Return a file under the one spelling of its path that a replay tells it apart by."""
+    """Return a file under the one spelling of its path that identifies it in a replay."""
     path = canonical_path(file.path)
     return file if path == file.path else replace(file, path=path)

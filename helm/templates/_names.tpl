@@ -19,7 +19,7 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- .Values.image.tag | default .Chart.AppVersion -}}
 {{- end -}}
 
-{{/* What every container of ours is told: Redis, the stores' options and the credentials. */}}
+{{/* Environment of every Lakewright container: Redis, the stores' options and the credentials. */}}
 {{- define "lakewright.environment" -}}
 - name: LAKEWRIGHT_REDIS_URL
 {{- if .Values.redis.existingSecret }}

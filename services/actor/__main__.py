@@ -14,7 +14,7 @@ from actor.formats.registry import start_engines
 from actor.jvm.java import find_java
 from actor.jvm.spark import stop_session
 from actor.presence import ActorInfo
-from actor.worker import Reached
+from actor.worker import ProgressHook
 from services.actor import settings as actor_variables
 from services.actor.scratch import scratch_dir
 from services.actor.secrets import known_secrets
@@ -45,7 +45,7 @@ VARIABLES = (DATA_DIR, IVY_DIR, JAVA, LOG_FORMAT, ROOTS, ALLOW_EXTERNAL_FILES, S
 log = structlog.get_logger()
 
 
-def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lambda _claim, _point: None) -> int:
+def main(environment: Mapping[str, str] = os.environ, *, reached: ProgressHook = lambda _claim, _point: None) -> int:
     """Run until asked to stop; `reached` hears of each labelled point of each run."""
     # Until the slots take the signal over: process 1 of a container is not ended by one that it does not handle, and
     # would be killed after a minute. Nothing is claimed yet, and the next start sweeps the scratch space.
@@ -62,7 +62,7 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lamb
     return 0
 
 
-def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str], reached: Reached) -> None:
+def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str], reached: ProgressHook) -> None:
     """Start Spark, find out whether the exact rewrite works with what is installed, and take jobs."""
     prepare(environment)
     wait_for_redis(settings)
@@ -79,7 +79,7 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
 
 
 def _about(settings: ActorSettings, java: str, abilities: tuple[str, ...]) -> ActorInfo:
-    """What this actor says of itself."""
+    """Information that this actor reports about itself."""
     packages = {"lakewright": "lakewright", "spark": "pyspark", "delta": "delta-spark"}
     versions = {name: found for name, package in packages.items() if (found := installed(package))}
     return ActorInfo(settings.slots, time.time_ns() // 1_000_000, host_name(), {**versions, "java": java}, abilities)

@@ -1,4 +1,4 @@
-"""Scratch space of one actor process: gone when it ends, and swept up by the next one if it was killed."""
+"""Scratch space of one actor process: deleted when it ends, or by the next one if it was killed."""
 
 import fcntl
 import shutil
@@ -32,7 +32,7 @@ def scratch_dir(parent: Path) -> Iterator[Path]:
 
 def _remove_if_abandoned(folder: Path) -> None:
     try:
-        with (folder / "lock").open("r+") as lock:  # Never made here: that would be a lock of nobody's.
+        with (folder / "lock").open("r+") as lock:  # Never created here: such a lock would have no owner.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
     except FileNotFoundError:  # Its owner was killed before it could lock it, or is removing it right now.

@@ -1,4 +1,4 @@
-"""What an actor was told in confidence, so that it can be kept out of logs and of errors that people read."""
+"""Secrets of an actor, so that they can be kept out of logs and of errors that people read."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Slots of one actor: threads that share a Spark application, a heartbeat, and the wish to stop."""
+"""Slots of one actor: threads that share a Spark application, a heartbeat, and the request to stop."""
 
 import signal
 import threading
@@ -16,7 +16,7 @@ from actor.outage_log import OutageLog
 from actor.ports import EngineDied
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, address, connect
-from actor.worker import ActorContext, Reached, Worker, WorkerSettings
+from actor.worker import ActorContext, ProgressHook, Worker, WorkerSettings
 from services.actor.settings import ActorSettings
 from shared.errors import LakewrightError, RetryableError
 from shared.queue.model import JobId
@@ -34,10 +34,10 @@ BEATS_PER_LEASE = 12
 """A lease survives eleven lost heartbeats, and a sixth of it is the margin before our own deadline."""
 
 
-def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached: Reached) -> None:
+def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached: ProgressHook) -> None:
     """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold.
 
-    A slot that cannot go on ends the whole actor: an actor with fewer slots than it says would be a lie. Raises what
+    A slot that cannot continue ends the whole actor: it must not report more slots than it has. Raises what
     that slot raised, after the others have finished.
     """
     times, draining, outage = _times(settings.lease_s), threading.Event(), OutageLog()

@@ -1,4 +1,4 @@
-"""What an actor is told by its environment: names, units, defaults and reasons."""
+"""Settings of an actor from its environment: names, units, defaults and reasons."""
 
 import os
 from collections.abc import Mapping
@@ -33,14 +33,14 @@ MASTER = "LAKEWRIGHT_SPARK_MASTER"
 """Spark master. Default `local[*]`: the whole application in this process, on all cores of this machine."""
 
 MEMORY = "LAKEWRIGHT_DRIVER_MEMORY"
-"""Heap of the driver, in Spark's spelling. Default `1g`: enough for two rewrites of a 128 MiB target at once."""
+"""Heap of the driver, in Spark's notation. Default `1g`: enough for two rewrites of a 128 MiB target at once."""
 
 NAME = "LAKEWRIGHT_ACTOR_NAME"
 """Name of this actor. Default: host name and process id."""
 
 ALLOW_S3 = "LAKEWRIGHT_ALLOW_S3"
 """`true` if no writer of tables on S3 uses Delta's default log store there (docs/object-stores.md). Default `false`:
-that one overwrites the commits of others, and losing a commit is worse than not compacting. Needs 12 MB of jars."""
+that log store overwrites commits of other writers, and a lost commit is worse than small files. Needs 12 MB of jars."""
 
 RESERVED_DISK = "LAKEWRIGHT_RESERVED_DISK_MIB"
 """MiB that a rewrite leaves free on the disk of a local table. Default 256: a disk filled by compaction would stop the
@@ -98,5 +98,5 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
 
 
 def allows_s3(environment: Mapping[str, str]) -> bool:
-    """Say whether tables on S3 are allowed, which needs more jars; raises InvalidInput for what is no answer."""
+    """Return whether tables on S3 are allowed, which needs more jars; raises InvalidInput for what is no answer."""
     return EnvironmentReader(environment)(ALLOW_S3, boolean, default=False)

@@ -1,4 +1,4 @@
-"""Spark as an actor's settings ask for it, for the service and for the command that works alone alike."""
+"""Spark as an actor's settings request it, for the service and for the command that works alone alike."""
 
 from pathlib import Path
 

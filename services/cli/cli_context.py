@@ -21,7 +21,7 @@ LOG_LEVEL = "warning"
 
 @dataclass(frozen=True, slots=True)
 class CliContext:
-    """The options that stand before the command; `transport` and `engine` replace the network and Spark.
+    """The options before the command; `transport` and `engine` replace the network and Spark.
 
     `configure_logs` takes the level of the logs; a program that calls commands keeps its own configuration.
     """
@@ -33,7 +33,7 @@ class CliContext:
     configure_logs: Callable[[str], None] = lambda _level: None
 
     def prepare_logs(self) -> None:
-        """Send logs to standard error: commands that read a table's log may have something to say there."""
+        """Send logs to standard error, for commands that read a table's log."""
         self.configure_logs(LOG_LEVEL)
 
     def api(self) -> ApiClient:
@@ -47,6 +47,23 @@ class CliContext:
 
 
 def setting_of(context: typer.Context) -> CliContext:
-    """Return what stands before the command."""
+    """Return the options before the command."""
     found: CliContext = context.obj
     return found
+
+
+def print_answer(context: typer.Context, call: Callable[[ApiClient], Any], show: Callable[[Output, Any], None]) -> None:
+    """Call the API and print its answer: as JSON with `--json`, otherwise as `show` renders it."""
+    setting = setting_of(context)
+    with setting.api() as api:
+        answer = call(api)
+    out = setting.output()
+    if out.as_json:
+        out.raw(answer)
+    else:
+        show(out, answer)
+
+
+def show_message(out: Output, answer: Any) -> None:
+    """Print the message of an answer."""
+    out.line(answer["message"])

@@ -1,4 +1,4 @@
-"""The command line knows what the REST API says and nothing more, so whatever it can do, any other client can do.
+"""The command line uses only the REST API, so any other client can do whatever it does.
 
 A failure is one line: what, where, and what to do about it.
 """
@@ -22,24 +22,24 @@ TIMEOUT_S = 30.0
 """Longest wait for an answer: a dry run reads a table's whole log."""
 
 SILENCE_S = 60.0
-"""Longest silence of an event stream: the decider says something every fifteen seconds."""
+"""Longest silence of an event stream: the decider sends something every fifteen seconds."""
 
 
 _CHANGE, _COMMAND = re.compile(r"PATCH /v1/tables/(\S+)"), r"`lakewright tables change \1`"
 """A call that the API advises, and the command that makes it."""
 
 
-class CallFailed(LakewrightError):  # noqa: N818 - the name says what happened
+class CallFailed(LakewrightError):  # noqa: N818 - the name describes the event
     """A call that did not succeed; the message is the line to show."""
 
 
 class NoResponse(CallFailed):
-    """A call that met nobody, or lost who it spoke to: the same call may succeed later."""
+    """A call without a server, or whose connection was lost: the same call may succeed later."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One server-sent event; `id` is None for one that nobody can resume behind."""
+    """One server-sent event; `id` is None for one after which a reader cannot resume."""
 
     event: str
     data: Any
@@ -106,11 +106,11 @@ class ApiClient:
             if not answer.is_success:
                 answer.read()
                 raise CallFailed(self._problem(answer))
-            yield from _told(answer.iter_lines())
+            yield from _events(answer.iter_lines())
 
     @contextmanager
     def _connection(self) -> "Iterator[httpx.Client]":
-        """Yield the client; raises NoResponse where nobody answers."""
+        """Yield the client; raises NoResponse where no server answers."""
         import httpx  # noqa: PLC0415 - loaded already
 
         if self._client is None:
@@ -151,7 +151,7 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def _told(lines: Iterable[str]) -> Iterator[ServerSentEvent]:
+def _events(lines: Iterable[str]) -> Iterator[ServerSentEvent]:
     """Read the text/event-stream format; comments and unknown fields are passed over, as it wants."""
     fields: dict[str, str] = {}
     for line in lines:

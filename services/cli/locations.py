@@ -9,7 +9,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def is_location(table: str) -> bool:
-    """Say whether a path or URI is meant: names have no slash."""
+    """Return whether a path or URI is meant: names have no slash."""
     return "/" in table or table in (".", "..")
 
 

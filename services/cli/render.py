@@ -33,7 +33,7 @@ class Output:
         sys.stdout.write("\n")
 
     def one_line(self, answer: object) -> None:
-        """Print JSON in one line, at once: somebody may read along."""
+        """Print JSON in one line, at once, for a reader that follows the output."""
         sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
         sys.stdout.flush()
 

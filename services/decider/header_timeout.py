@@ -15,7 +15,7 @@ HEAD_S = 10.0
 """Seconds from a connection's start, or from a head's first byte, to its last; over any line it takes less than one."""
 
 MAX_HEAD_BYTES = 262_144
-"""Bytes of a call's head: a cell's name of 20,000 characters in a query is up to 240,000 when it is escaped."""
+"""Bytes of a call's head: a partition's name of 20,000 characters in a query is up to 240,000 when it is escaped."""
 
 MAX_HEAD_LINES = 200
 """Lines of a call's head; browsers and proxies together send fewer than fifty, and 65,000 take a tenth of a second."""
@@ -110,7 +110,7 @@ class HeaderTimeoutProtocol(asyncio.Protocol):
 
 
 def _has_many_lines(received: bytes) -> bool:
-    """Say whether a head, as much of it as is there, has too many lines; what follows it does not count."""
+    """Return whether a head, as much of it as is there, has too many lines; what follows it does not count."""
     if received.count(b"\n") <= MAX_HEAD_LINES:
         return False
     end = _BLANK_LINE.search(received)

@@ -219,7 +219,7 @@ def _tracking(read: EnvironmentReader) -> TrackingSettings:
 
 
 def parse_address(text: str) -> Address:
-    """Read `host:port`; an IPv6 address stands in brackets. Raises ValueError."""
+    """Read `host:port`; an IPv6 address is in brackets. Raises ValueError."""
     host, colon, port = text.strip().rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     bracketed = host != bare
@@ -256,13 +256,13 @@ def _pairs(text: str) -> dict[str, str]:
 
 def _tenants(text: str) -> dict[str, dict[str, str]]:
     found = json.loads(text)
-    if not isinstance(found, dict) or not all(isinstance(said, dict) for said in found.values()):
+    if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
         raise ValueError('expected a JSON object of objects, such as {"sales": {"target-file-size": "256mb"}}')
     spelled = {
-        tenant: {name: value if isinstance(value, str) else json.dumps(value) for name, value in said.items()}
-        for tenant, said in found.items()
+        tenant: {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
+        for tenant, values in found.items()
     }
-    return {tenant: as_properties(said) for tenant, said in spelled.items()}
+    return {tenant: as_properties(values) for tenant, values in spelled.items()}
 
 
 def _token(text: str) -> str:

@@ -61,10 +61,10 @@ def _apply(history: CommitLogSums, actions: list[_Action]) -> None:
         history.commits += 1
         history.files_added += len(added)
         history.bytes_added += sum(action["size"] for action in added)
-        cells: dict[str, list[int]] = defaultdict(list)
+        partitions: dict[str, list[int]] = defaultdict(list)
         for action in added:
-            cells[json.dumps(action["partitionValues"], sort_keys=True)].append(action["size"])
-        history.added_by_commit.append(dict(cells))
+            partitions[json.dumps(action["partitionValues"], sort_keys=True)].append(action["size"])
+        history.added_by_commit.append(dict(partitions))
     elif removed:
         history.rewrites += 1
         history.files_replaced += len(removed)

@@ -22,7 +22,7 @@ from rich.live import Live
 from services.demo.commit_log import read_history
 from services.demo.report import figures
 from services.demo.row_checksum import PARTITION_BY, SCHEMA, fingerprint, read_manifest
-from services.demo.view import DemoSnapshot, draw, line, look
+from services.demo.view import DemoSnapshot, draw, line, read_snapshot
 from shared.errors import PermanentError
 from shared.policy import MIB, Policy
 
@@ -61,15 +61,15 @@ class DemoRun:
     def run(self) -> dict[str, Any]:
         """Run it and return what was measured."""
         self._tables.mkdir(parents=True, exist_ok=True)
-        self._say(f"Everything lies in {self._setting.folder}")
+        self._print(f"Everything lies in {self._setting.folder}")
         with self._standalone() as standalone, httpx.Client(base_url=self._url, timeout=10) as client:
             self._wait_until_up(client, standalone)
             table = self._create_table(client)
             with self._writer() as writer:
                 self._watch(client, table, writer)
-            glance = look(client, table)
+            glance = read_snapshot(client, table)
         expected = read_manifest(self._manifest)
-        self._say("Reading the whole table and comparing it with what the writer wrote …")
+        self._print("Reading the whole table and comparing it with what the writer wrote …")
         found = fingerprint(DeltaTable(str(self._location)).to_pyarrow_table())
         return figures(read_history(self._location), POLICY, glance.funnel, expected, found)
 
@@ -77,7 +77,7 @@ class DemoRun:
     def _url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._console.print(text, highlight=False)
 
     @contextmanager
@@ -91,7 +91,7 @@ class DemoRun:
             "LAKEWRIGHT_BUCKETS": f"demo={self._tables.as_uri()}",
             "LAKEWRIGHT_SWEEP_S": str(SWEEP_S),
         }
-        self._say("Starting Redis, the decider and a Spark actor …")
+        self._print("Starting Redis, the decider and a Spark actor …")
         log = self._setting.folder / "standalone.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -160,7 +160,7 @@ class DemoRun:
         deadline = started + self._setting.seconds + SETTLE_S
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while True:
-                history, glance = read_history(self._location), look(client, table)
+                history, glance = read_history(self._location), read_snapshot(client, table)
                 left_s = max(0.0, self._setting.seconds - (time.monotonic() - started))
                 self._show(live, draw(history, glance, POLICY, left_s=left_s), line(history, glance, POLICY))
                 done = writer.poll() is not None and _is_settled(glance, history.commits + history.rewrites)
@@ -177,11 +177,11 @@ class DemoRun:
         if self._console.is_terminal:
             live.update(frame)
         elif int(time.monotonic() / FRAME_S) % 10 == 0:
-            self._say(text)
+            self._print(text)
 
 
 def waiting_text(waited_s: float) -> str:
-    """Say what is waited for, and for how long already: Spark's start is the longest silence."""
+    """Return what is waited for, and for how long already: Spark's start is the longest silence."""
     return f"waiting for the decider and the actor ({waited_s:.0f} s; about 30 s where nothing else computes)"
 
 

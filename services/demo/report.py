@@ -13,7 +13,7 @@ from shared.policy import Policy
 
 FUNNEL = {
     "commits": ("commits", "commits by the writer"),
-    "cells_touched": ("partitions_touched", "partitions touched by them"),
+    "partitions_touched": ("partitions_touched", "partitions touched by them"),
     "pruned_by_entropy": ("pruned_by_entropy", "… pruned by entropy: the expected gain is below the tolerance"),
     "pruned_by_levels": ("pruned_by_levels", "… pruned by levels: merging now would mean merging again"),
     "asked": ("enqueued", "… eligible for a rewrite"),

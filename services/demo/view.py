@@ -30,7 +30,7 @@ class DemoSnapshot:
     version: int
 
 
-def look(client: httpx.Client, table: str) -> DemoSnapshot:
+def read_snapshot(client: httpx.Client, table: str) -> DemoSnapshot:
     """Ask the decider for all that the view shows."""
     status = client.get("/v1/status").raise_for_status().json()
     found = client.get(f"/v1/tables/{table}").raise_for_status().json()
@@ -52,7 +52,7 @@ def draw(history: CommitLogSums, glance: DemoSnapshot, policy: Policy, *, left_s
 
 
 def line(history: CommitLogSums, glance: DemoSnapshot, policy: Policy) -> str:
-    """Say the same in one line, for output that is no terminal."""
+    """Return the same in one line, for output that is no terminal."""
     state = stats_of_sizes(policy.size_levels, history.live.values())
     return (
         f"commits {history.commits}  files {len(history.live)} (without: {history.files_added})  "
@@ -78,7 +78,7 @@ def _figures(history: CommitLogSums, glance: DemoSnapshot, policy: Policy, left_
         "OPTIMIZE each commit",
         _optimize(history, policy),
     )
-    title = f"writing for {left_s:.0f} s more" if left_s > 0 else "the writer has stopped; settling"
+    title = f"writing for {left_s:.0f} s more" if left_s > 0 else "the writer has stopped; finishing"
     return Panel(grid, title=title, border_style="cyan")
 
 

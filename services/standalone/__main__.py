@@ -23,19 +23,19 @@ log = structlog.get_logger()
 
 
 def run(options: StandaloneOptions) -> None:
-    """Run the household until a signal asks for its end. Raises LakewrightError if it cannot be kept running."""
+    """Run the household until a signal requests its end. Raises LakewrightError if it cannot be kept running."""
     asked: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _frame: asked.append(received))
     api = f"http://{options.http_address}"
-    with data_dir_lock(options.data_dir), _logs(options.data_dir, api) as say:
+    with data_dir_lock(options.data_dir), _logs(options.data_dir, api) as report:
         require_free_address(options.http_address)
         supervisor = Supervisor(children(options))
         try:
             supervisor.start(should_stop=lambda: bool(asked))
             if not asked:
                 log.info("standalone_ready", api=api, data=str(options.data_dir.resolve()))
-                say(f"Lakewright is ready: {api}")
+                report(f"Lakewright is ready: {api}")
             supervisor.run(lambda: bool(asked))
         finally:
             supervisor.stop()
@@ -43,7 +43,7 @@ def run(options: StandaloneOptions) -> None:
 
 @contextmanager
 def _logs(data_dir: Path, api: str) -> Iterator[Callable[[str], None]]:
-    """Log into a file where a shell shows its prompt on our terminal; yields what tells people of the start there."""
+    """Log into a file where a shell shows its prompt on our terminal; yields the printer of start messages there."""
     if not is_in_background():
         yield lambda _text: None
         return
@@ -55,7 +55,7 @@ def _logs(data_dir: Path, api: str) -> Iterator[Callable[[str], None]]:
 
 
 def is_in_background() -> bool:
-    """Say whether standard error is a terminal whose foreground belongs to another program, such as a shell."""
+    """Return whether standard error is a terminal whose foreground belongs to another program, such as a shell."""
     if not sys.stderr.isatty():
         return False
     try:

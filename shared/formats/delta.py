@@ -1,7 +1,7 @@
 """Delta tables that no rewrite may touch: one rule for decider, actor and command line, by metadata and protocol alone.
 
 A table feature that is not known to be safe is unsafe: the list names those whose meaning an exact rewrite was tested
-to preserve, or which concern it not at all. Cells that are refused for their files are `worth`'s business.
+to preserve, or which concern it not at all. Partitions that are refused for their files are `worth`'s business.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ ALLOWED_VERSIONS = "reader 1-3 with writer 7, or reader 1-2 with writer 1-6"
 
 
 def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
-    """Say why a table must not be rewritten, None if it may be; of several reasons the first one."""
+    """Return why a table must not be rewritten, None if it may be; of several reasons the first one."""
     if not _is_known_version(protocol):
         versions = f"reader {protocol.min_reader}, writer {protocol.min_writer}"
         return Refusal(

@@ -1,7 +1,7 @@
-"""Whether a cell is worth a rewrite: entropy says whether it pays, levels say whether it is permitted.
+"""Eligibility of a partition: entropy decides whether a rewrite is large enough a gain, levels whether it is permitted.
 
-The decider asks this of the rolling state, the actor of the live files, and both must get the same answer; so the
-question lives here, is asked of a `PartitionStats` alone, and needs neither a file list nor a clock.
+The decider applies this to the rolling state, the actor to the live files, and both must get the same result; so the
+rule depends on a `PartitionStats` alone, and needs neither a file list nor a clock.
 """
 
 from dataclasses import dataclass
@@ -47,10 +47,10 @@ class Reason(DecisionReason):
     @property
     def message(self) -> str:
         """The reason as one sentence for people."""
-        return _SENTENCES[self]
+        return _MESSAGES[self]
 
 
-_SENTENCES = {
+_MESSAGES = {
     Reason.DISABLED: "Automatic optimization is disabled for this table.",
     Reason.OWN_COMMIT: "The commit is a Lakewright rewrite: it updates the state and triggers nothing.",
     Reason.NO_DATA_CHANGE: "The commit changes no data, such as another engine's compaction: it triggers nothing.",
@@ -93,10 +93,10 @@ _CLUSTERED = Evaluation(Reason.CLUSTERED, None)
 
 
 def evaluate(state: PartitionStats, policy: Policy, purgeable: int = 0) -> Evaluation:
-    """Say whether a cell in this state deserves a rewrite under this policy, and up to which level.
+    """Evaluate whether a partition in this state is eligible under this policy, and up to which level.
 
     `purgeable` is the number of files known to be rewritten even alone (see `is_purgeable`); the rolling state cannot
-    know them, because a removal does not say how many rows a file had.
+    know them, because a removal does not contain the number of rows of its file.
     """
     if state.cube_files:
         return _CLUSTERED
@@ -109,17 +109,17 @@ def evaluate(state: PartitionStats, policy: Policy, purgeable: int = 0) -> Evalu
 
 
 def is_purgeable(file: DataFile, policy: Policy) -> bool:
-    """Say whether a file is to be rewritten even alone: for its deleted rows, or for a path that harms the table."""
+    """Return whether a file is to be rewritten even alone: for its deleted rows, or for a path that harms the table."""
     return _has_many_deletes(file, policy) or has_harmful_path(file, policy)
 
 
 def has_harmful_path(file: DataFile, policy: Policy) -> bool:
-    """Say whether a file is to leave a path that engines spell in different ways; our own outputs never have one."""
+    """Return whether a file is to leave a path that engines spell in different ways; our own outputs never have one."""
     return policy.portable_paths is PortablePaths.ALWAYS and is_harmful(file.path)
 
 
 def _has_many_deletes(file: DataFile, policy: Policy) -> bool:
-    """Say whether a file's share of deleted rows reaches the policy's ratio; never where its rows are not known."""
+    """Return whether a file's share of deleted rows reaches the policy's ratio; never where its rows are not known."""
     ratio = policy.delete_ratio_threshold
     return ratio is not None and bool(file.rows) and 0 < file.deleted_rows >= ratio * (file.rows or 0)
 
@@ -137,21 +137,21 @@ def _evaluate_merge(state: PartitionStats, policy: Policy) -> Evaluation:
 
 
 def _highest_level_of_any_window(state: PartitionStats, policy: Policy) -> int | None:
-    """Return the highest level that may be merged: in the cell, or in any window of it that the state tells apart."""
+    """Return the highest level that may be merged: in the partition, or in any window that the state distinguishes."""
     parts = [state] if policy.time_window_s is None else [one for _, one in state.windows]
     return max((level for part in parts if (level := highest_promotable_level(part, policy)) is not None), default=None)
 
 
 def highest_promotable_level(part: PartitionStats, policy: Policy) -> int | None:
-    """Return the highest level of a cell without windows, or of one window, up to which files may be merged."""
+    """Return the highest level of a partition without windows, or of one window, up to which files may be merged."""
     inputs, levels = policy.min_input_files, policy.automatic_levels
     return policy.size_levels.highest_promotable(part.counts, part.sizes, inputs, levels=levels)
 
 
 def evaluate_idle(state: PartitionStats, policy: Policy) -> Evaluation:
-    """Say whether a cell that went quiet deserves the last merge of its small files, promoted or not.
+    """Evaluate whether an idle partition is eligible for the last merge of its small files, promoted or not.
 
-    Exact: of the files that were never settled and lie below the policy's cap, two are always merged.
+    Exact: of the files that were never idle-compacted and lie below the policy's cap, two are always merged.
     """
     if state.cube_files:
         return _CLUSTERED
@@ -165,12 +165,12 @@ def evaluate_idle(state: PartitionStats, policy: Policy) -> Evaluation:
 
 
 def has_idle_compaction_inputs(state: PartitionStats, policy: Policy) -> bool:
-    """Say whether two files are there that were never settled and lie below the policy's cap."""
+    """Return whether two files are there that were never idle-compacted and lie below the policy's cap."""
     return state.idle_compaction_inputs(policy.automatic_levels) >= 2  # noqa: PLR2004 - a merge takes two
 
 
 def evaluate_full(state: PartitionStats) -> Evaluation:
-    """Say whether a full rewrite would find anything: several small files, or deleted rows."""
+    """Return whether a full rewrite would find anything: several small files, or deleted rows."""
     if state.cube_files:
         return _CLUSTERED
     merges = state.small_files >= 2  # noqa: PLR2004 - a merge takes two
@@ -180,7 +180,7 @@ def evaluate_full(state: PartitionStats) -> Evaluation:
 
 
 def is_tolerable(state: PartitionStats, policy: Policy) -> bool:
-    """Say whether the removable shortfall per file lies below (tolerance x T)^2, in exact integers.
+    """Return whether the removable shortfall per file lies below (tolerance x T)^2, in exact integers.
 
     All files count, so a few small ones among many full ones are left alone: essential, not complete.
     """

@@ -1,4 +1,4 @@
-"""Grouping: which small files of a cell are rewritten together, so that every group obeys the promotion rule.
+"""Grouping: which small files of a partition are rewritten together, so that every group obeys the promotion rule.
 
 Small files are taken in ascending size. The longest prefix that the promotion rule permits is chosen (smallest first
 removes the most files per byte, and lets several levels carry in one rewrite); below the target it is one group, at
@@ -26,9 +26,9 @@ def small_files(files: Iterable[DataFile], size_levels: SizeLevels) -> list[Data
 
 
 def generated_ms(file: DataFile) -> int:
-    """Return when a file's rows came: what its tag says, else when it was written."""
-    said = _tagged_ms(file.tags)
-    return file.modified_ms if said is None else said
+    """Return the event time of a file's rows: its tag if it has one, otherwise when it was written."""
+    tagged_ms = _tagged_ms(file.tags)
+    return file.modified_ms if tagged_ms is None else tagged_ms
 
 
 def _tagged_ms(tags: Mapping[str, str]) -> int | None:
@@ -38,8 +38,8 @@ def _tagged_ms(tags: Mapping[str, str]) -> int | None:
 
 def tagged_window_start_ms(tags: Mapping[str, str], policy: Policy) -> int | None:
     """Return the start in ms of the window that tags name; None where they name none, or the table has none."""
-    said, length_s = _tagged_ms(tags), policy.time_window_s
-    return None if said is None or length_s is None else said // (length_s * 1000) * (length_s * 1000)
+    tagged_ms, length_s = _tagged_ms(tags), policy.time_window_s
+    return None if tagged_ms is None or length_s is None else tagged_ms // (length_s * 1000) * (length_s * 1000)
 
 
 def window_start_ms(file: DataFile, policy: Policy) -> int | None:
@@ -51,18 +51,18 @@ def window_start_ms(file: DataFile, policy: Policy) -> int | None:
 
 
 def has_window_ended(file: DataFile, policy: Policy, by_ms: int) -> bool:
-    """Say whether the window of a file was over by then; always where there are none."""
+    """Return whether the window of a file was over by then; always where there are none."""
     start_ms = window_start_ms(file, policy)
     return start_ms is None or start_ms + (policy.time_window_s or 0) * 1000 <= by_ms
 
 
 def file_contribution(file: DataFile, policy: Policy) -> PartitionStats:
-    """Return what one live file adds to the state of its cell and of its window."""
+    """Return what one live file adds to the state of its partition and of its window."""
     return stats_of_file(file, policy.size_levels).in_window(window_start_ms(file, policy))
 
 
 def event_time_ms(inputs: Sequence[DataFile], policy: Policy) -> int | None:
-    """Return the time in ms that an output of these files says its rows came: the start of their window, if any."""
+    """Return the event time in ms that an output of these files carries: the start of their window, if any."""
     return window_start_ms(inputs[0], policy)
 
 

@@ -66,7 +66,7 @@ class SizeLevels:
         return max(0, self.level(largest_bytes) + 1 - self.level(output_bytes))
 
     def permits_rewrite(self, *, largest_bytes: int, total_bytes: int, inputs: int, min_inputs: int) -> bool:
-        """Say whether the promotion rule permits a group, and whether it is worth a job."""
+        """Return whether the promotion rule permits a group, and whether it is worth a job."""
         promoted = total_bytes >= self.required_bytes(self.level(largest_bytes))
         return promoted and (inputs >= min_inputs or total_bytes >= self.cover_bytes)
 
@@ -77,7 +77,7 @@ class SizeLevels:
 
         `counts` and `sizes` (bytes) are per level, smallest first. Levels and prefix sums both grow along the files in
         ascending size, so a prefix that ends inside a level qualifies only if the one at the end of the level does:
-        six comparisons decide exactly what a list of all files would. Only the first `levels` levels are looked at.
+        six comparisons decide exactly what a list of all files would. Only the first `levels` levels are read.
         """
         best: int | None = None
         inputs = total = 0
@@ -94,7 +94,7 @@ class SizeLevels:
 def build_size_levels(
     target_bytes: int, fan_in: int, full_file_threshold: Fraction, shrink: Fraction = Fraction(1)
 ) -> SizeLevels:
-    """Build the ladder for a target in bytes, a fan-in and the share of the target from which a file counts as full."""
+    """Build the size levels for a target in bytes, a fan-in and the share of the target from which a file is full."""
     small = (_ceil(Fraction(target_bytes, fan_in ** (SMALL_LEVELS - level))) for level in range(1, SMALL_LEVELS))
     return SizeLevels(target_bytes, fan_in, (0, *small, _ceil(target_bytes * full_file_threshold)), shrink)
 

@@ -1,7 +1,7 @@
-"""The rolling state of a cell is exact: integers that form a commutative group under adding and removing files.
+"""The rolling state of a partition is exact: integers that form a commutative group under adding and removing files.
 
-Whatever the order of commits, the state equals a recount of the live files, integer for integer. Nothing here knows a
-path; a commit costs the size of the commit and an idle cell costs nothing.
+Whatever the order of commits, the state equals a count of the live files, integer for integer. Nothing here knows a
+path; a commit costs the size of the commit and an idle partition costs nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,13 +19,13 @@ _ROWS = range(_SCALARS, _SCALARS + 3 * SMALL_LEVELS, SMALL_LEVELS)
 _LENGTHS = (_SCALARS + 2 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS + 1)
 
 WINDOWS_KEPT = 2
-"""Windows of time that a state tells apart: files come into the newest and, around its start, into the one before."""
+"""Time windows that a state distinguishes: files arrive in the newest and, around its start, in the one before."""
 
 UNKNOWN_WINDOW = -1
-"""In a change: the window of removed files of which nobody says where they lay."""
+"""In a change: the window of removed files whose window is unknown."""
 
-IDLE_COMPACTED_TAG = "lakewright.settled"
-"""AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
+IDLE_COMPACTED_TAG = "lakewright.idle_compacted"
+"""AddFile tag of a file with bytes that were idle-compacted once; they are not idle-compacted again."""
 
 CUBE_TAG = "ZCUBE_ID"
 """AddFile tag of a file that belongs to a Z-cube: engines write it where they cluster or Z-order a table."""
@@ -33,14 +33,14 @@ CUBE_TAG = "ZCUBE_ID"
 
 @dataclass(frozen=True, slots=True)
 class PartitionStats:
-    """What is known of a cell's live files.
+    """Statistics of a partition's live files.
 
     files: number of files; bytes: their total size; shortfall: sum of (T - min(size, T))^2 over all of them (bytes^2);
     small_shortfall: the same over the small ones; dv_files: files with a deletion vector; deleted_rows: rows these
-    hide; counts and sizes: number and bytes of the small files on each level; settled: how many of them on each level
-    say that they were settled; windows: the start in ms and the state of the newest windows of time, where there are
-    any, the oldest first. A removal seldom tells its window, so that these hold at most what is there. cube_files:
-    files that belong to a Z-cube; a removal that tells no tags leaves them too high rather than too low.
+    hide; counts and sizes: number and bytes of the small files on each level; idle_compacted: how many of them on each
+    level carry the tag of idle compaction; windows: the start in ms and the state of the newest time windows, where
+    there are any, the oldest first. A removal seldom names its window, so these are lower bounds. cube_files: files of
+    Z-cubes; a removal without tags leaves them too high rather than too low.
     """
 
     files: int = 0
@@ -89,7 +89,7 @@ class PartitionStats:
 
     @property
     def total(self) -> "PartitionStats":
-        """The state without its windows: what is to be added up over many cells."""
+        """The state without its windows: what is to be added up over many partitions."""
         return replace(self, windows=()) if self.windows else self
 
     @property
@@ -103,15 +103,16 @@ class PartitionStats:
         return sum(self.sizes)
 
     def idle_compaction_inputs(self, levels: int) -> int:
-        """Number of small files on the first `levels` levels that were never settled."""
+        """Number of small files on the first `levels` levels that were never idle-compacted."""
         return sum(self.counts[:levels]) - sum(self.idle_compacted[:levels])
 
     def clamped(self) -> "PartitionStats":
-        """Return the state with possible numbers of settled and Z-cube files, and the newest windows, at least empty.
+        """Return the state with consistent numbers of idle-compacted and Z-cube files, and the newest windows.
 
-        Not every writer repeats a file's tags when it removes it. Such a file is taken for a settled one, so that what
-        there is to settle is counted too high rather than too low, and never by more than there are settled files. A
-        file whose window is not known is taken out of each, so that none promises work that is not there.
+        Not every writer repeats a file's tags when it removes it. Such a file is counted as an idle-compacted one, so
+        that the inputs of idle compaction are overestimated rather than underestimated, and never by more than the
+        number of idle-compacted files. A file whose window is unknown is subtracted from each, so that none promises
+        work that does not exist.
         """
         if min(self.idle_compacted) >= 0 and not self.windows and 0 <= self.cube_files <= self.files:
             return self
@@ -126,7 +127,7 @@ class PartitionStats:
 
     @property
     def is_consistent(self) -> bool:
-        """False when a count is negative: the state has been told of removals that it never saw as files."""
+        """False when a count is negative: a removal of a file was applied whose addition was not."""
         scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
         return min(*scalars, *self.counts, *self.sizes) >= 0
 
@@ -157,7 +158,7 @@ class PartitionStats:
         total, *windows = text.split(";")
         numbers = [int(part) for part in total.split(",")]
         if len(numbers) not in _LENGTHS:
-            raise ValueError(f"a cell state has 18, 24 or 25 integers, found {len(numbers)}")
+            raise ValueError(f"a partition state has 18, 24 or 25 integers, found {len(numbers)}")
         files, size, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
         counts, sizes, settled = (tuple(numbers[at : at + SMALL_LEVELS]) or _NO_LEVELS for at in _ROWS)
         newest = tuple(
@@ -200,7 +201,7 @@ def file_stats(
     is_idle_compacted: bool = False,
     is_cube: bool = False,
 ) -> PartitionStats:
-    """Return the state of a cell that holds just one file of this size."""
+    """Return the state of a partition that holds just one file of this size."""
     missing = size_levels.target_bytes - min(size_bytes, size_levels.target_bytes)
     shortfall = missing * missing
     level = size_levels.level(size_bytes)
@@ -227,7 +228,7 @@ def _at(level: int, value: int) -> tuple[int, ...]:
 
 
 def stats_of_file(file: DataFile, size_levels: SizeLevels) -> PartitionStats:
-    """Return what one live file adds to the state of its cell; deciders and actors must count alike."""
+    """Return what one live file adds to the state of its partition; deciders and actors must count alike."""
     return file_stats(
         size_levels,
         file.size_bytes,

@@ -1,7 +1,7 @@
-"""A plan is a value: which files become which outputs, decided on one snapshot of one cell, before anything runs.
+"""A plan is a value: which files become which outputs, decided on one snapshot of one partition, before anything runs.
 
-What a commit leads to obeys the promotion rule (see `grouping`). A purge takes single files with many deleted rows; a
-settling and a full rewrite are asked for by a timer or a person, and bounded by what they leave alone.
+Plans of commits obey the promotion rule (see `file_selection`). A purge takes single files with many deleted rows; an
+idle compaction and a full rewrite are requested by a timer or a person, and bounded by the files that they leave alone.
 
 Planning on a plan's own output yields no work, so a job is never followed by another without a commit by others.
 """
@@ -38,9 +38,9 @@ from shared.table import DataFile, PartitionKey
 
 
 class RewriteMode(StrEnum):
-    """The label users see for what a file group does: minor stays below the top level of small files, major does not.
+    """Mode of a file group as users see it: minor stays below the top level of small files, major does not.
 
-    `full`, `settle` and `purge` name rewrites that are asked for by a timer or a person rather than by the levels.
+    `full`, `idle` and `purge` are rewrites that a timer or a person requests rather than the levels.
     """
 
     MINOR = "minor"
@@ -52,9 +52,9 @@ class RewriteMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Inputs of one cell that become one output file, which carries `tags` in the log."""
+    """Inputs of one partition that become one output file, which carries `tags` in the log."""
 
-    cell: PartitionKey
+    partition: PartitionKey
     files: tuple[DataFile, ...]
     mode: RewriteMode
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -67,12 +67,12 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The file groups for one cell, with the state they were planned on and the one that is predicted after.
+    """The file groups for one partition, with the state they were planned on and the one that is predicted after.
 
     `is_truncated`: more groups follow from the same state than one job may carry.
     """
 
-    cell: PartitionKey
+    partition: PartitionKey
     evaluation: Evaluation
     groups: tuple[FileGroup, ...]
     before: PartitionStats
@@ -101,19 +101,21 @@ class Plan:
 
 
 def stats_of_files(files: Iterable[DataFile], size_levels: SizeLevels) -> PartitionStats:
-    """Recount a cell from its live files."""
+    """Count a partition from its live files."""
     state = EMPTY_STATS
     for file in files:
         state += stats_of_file(file, size_levels)
     return state
 
 
-def plan(cell: PartitionKey, files: Sequence[DataFile], policy: Policy, before: PartitionStats | None = None) -> Plan:
-    """Plan one cell on its live files; a cell that is not worth a rewrite gets a plan without groups.
+def plan(
+    partition: PartitionKey, files: Sequence[DataFile], policy: Policy, before: PartitionStats | None = None
+) -> Plan:
+    """Plan one partition on its live files; the plan of a partition that is not eligible has no groups.
 
-    Without time windows the plan is empty exactly when `evaluate` says so of the cell. Of a cell with windows the
-    rolling state tells the newest apart, and the same holds of them; here all are known. Who knows the state already
-    passes it as `before`, and may then leave out of `files` the full ones without deleted rows.
+    Without time windows the plan is empty exactly when `evaluate` finds the partition not eligible. With time windows
+    the rolling state distinguishes only the newest ones, for which the same holds; here all are known. A caller that
+    knows the state passes it as `before`, and may then omit from `files` the full ones without deleted rows.
     """
     size_levels = policy.size_levels
     before = stats_of_files(files, size_levels) if before is None else before
@@ -123,17 +125,17 @@ def plan(cell: PartitionKey, files: Sequence[DataFile], policy: Policy, before: 
     if worth.through_level is not None:
         for small in group_by_window(small_files(files, size_levels), policy):
             groups += [
-                FileGroup(cell, tuple(inputs), _mode(inputs, size_levels), _tags(inputs, policy))
+                FileGroup(partition, tuple(inputs), _mode(inputs, size_levels), _tags(inputs, policy))
                 for inputs in select_groups(small, policy)
             ]
     if worth.purges:
         taken = {file.key for group in groups for file in group.files}
         groups += [
-            FileGroup(cell, (file,), RewriteMode.PURGE, _tags((file,), policy))
+            FileGroup(partition, (file,), RewriteMode.PURGE, _tags((file,), policy))
             for file in files
             if is_purgeable(file, policy) and file.key not in taken
         ]
-    return _truncate(cell, worth, groups, before, policy)
+    return _truncate(partition, worth, groups, before, policy)
 
 
 def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, PartitionStats], ...]:
@@ -143,18 +145,18 @@ def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, Part
 
 
 def plan_idle_compaction(
-    cell: PartitionKey,
+    partition: PartitionKey,
     files: Sequence[DataFile],
     policy: Policy,
     before: PartitionStats | None = None,
     *,
     ended_by_ms: int | None = None,
 ) -> Plan:
-    """Plan the last merge of a cell that went quiet: its small files at once, whether or not they are promoted.
+    """Plan the last merge of an idle partition: its small files at once, whether or not they are promoted.
 
-    Only files that hold no settled bytes and lie on the levels that the policy lets be touched take part. The outputs,
-    like whatever is made of them later, say that they were settled: so no byte is settled twice, however often its
-    cell goes quiet. With time windows only those that ended by `ended_by_ms` are settled (None: all).
+    Only files without idle-compacted bytes on levels that the policy permits are inputs. The outputs, like every file
+    made from them later, carry the tag of idle compaction: so no byte is idle-compacted twice, however often its
+    partition becomes idle. With time windows only those that ended by `ended_by_ms` are idle-compacted (None: all).
     """
     size_levels = policy.size_levels
     before = stats_of_files(files, size_levels) if before is None else before
@@ -165,16 +167,16 @@ def plan_idle_compaction(
         if IDLE_COMPACTED_TAG not in file.tags and size_levels.level(file.size_bytes) < policy.automatic_levels
     ]
     groups = [
-        FileGroup(cell, tuple(inputs), RewriteMode.IDLE, {**_tags(inputs, policy), IDLE_COMPACTED_TAG: "1"})
+        FileGroup(partition, tuple(inputs), RewriteMode.IDLE, {**_tags(inputs, policy), IDLE_COMPACTED_TAG: "1"})
         for small in group_by_window(fresh, policy)
         if ended_by_ms is None or has_window_ended(small[0], policy, ended_by_ms)
         for inputs in pack_unconditionally(small, policy)
     ]
-    return _truncate(cell, worth, groups, before, policy)
+    return _truncate(partition, worth, groups, before, policy)
 
 
-def plan_full(cell: PartitionKey, files: Sequence[DataFile], policy: Policy) -> Plan:
-    """Plan a full rewrite, which is asked for and never follows from a commit: all that is not one well-filled file.
+def plan_full(partition: PartitionKey, files: Sequence[DataFile], policy: Policy) -> Plan:
+    """Plan a full rewrite, which is requested and never follows from a commit: all files but a single well-filled one.
 
     Small files are merged whether or not they are promoted, and every file with deleted rows, or on a path that the
     policy does not leave it on, is rewritten.
@@ -182,42 +184,42 @@ def plan_full(cell: PartitionKey, files: Sequence[DataFile], policy: Policy) -> 
     size_levels = policy.size_levels
     before = stats_of_files(files, size_levels)
     if before.cube_files:
-        return _truncate(cell, evaluate_full(before), (), before, policy)
+        return _truncate(partition, evaluate_full(before), (), before, policy)
     groups: list[FileGroup] = []
     for small in group_by_window(small_files(files, size_levels), policy):
         packed = pack_unconditionally(small, policy)
-        groups += [FileGroup(cell, tuple(inputs), RewriteMode.FULL, _tags(inputs, policy)) for inputs in packed]
+        groups += [FileGroup(partition, tuple(inputs), RewriteMode.FULL, _tags(inputs, policy)) for inputs in packed]
     taken = {file.key for group in groups for file in group.files}
     groups += [
-        FileGroup(cell, (file,), RewriteMode.FULL, _tags((file,), policy))
+        FileGroup(partition, (file,), RewriteMode.FULL, _tags((file,), policy))
         for file in files
         if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
     ]
     worth = Evaluation(Reason.REQUESTED, SMALL_LEVELS - 1 if groups else None)
-    return _truncate(cell, worth, groups, before, policy)
+    return _truncate(partition, worth, groups, before, policy)
 
 
 def plan_rewrite(
     kind: RewriteKind,
-    cell: PartitionKey,
+    partition: PartitionKey,
     files: Sequence[DataFile],
     policy: Policy,
     before: PartitionStats | None = None,
     *,
     ended_by_ms: int | None = None,
 ) -> Plan:
-    """Plan one partition to the extent that is asked for; `before` and `ended_by_ms` as in the planners of each."""
+    """Plan one partition to the extent that is requested; `before` and `ended_by_ms` as in the planners of each."""
     match kind:
         case RewriteKind.LEVELS:
-            return plan(cell, files, policy, before)
+            return plan(partition, files, policy, before)
         case RewriteKind.IDLE:
-            return plan_idle_compaction(cell, files, policy, before, ended_by_ms=ended_by_ms)
+            return plan_idle_compaction(partition, files, policy, before, ended_by_ms=ended_by_ms)
         case RewriteKind.FULL:
-            return plan_full(cell, files, policy)
+            return plan_full(partition, files, policy)
 
 
 def _truncate(
-    cell: PartitionKey, evaluation: Evaluation, groups: Sequence[FileGroup], before: PartitionStats, policy: Policy
+    partition: PartitionKey, evaluation: Evaluation, groups: Sequence[FileGroup], before: PartitionStats, policy: Policy
 ) -> Plan:
     """Cut at a group boundary what exceeds the bytes of one job; the first group always stays."""
     total, kept = 0, 0
@@ -228,13 +230,13 @@ def _truncate(
         kept += 1
     chosen = tuple(groups[:kept])
     predicted = _predict(before, chosen, policy.size_levels)
-    return Plan(cell, evaluation, chosen, before, predicted, is_truncated=kept < len(groups))
+    return Plan(partition, evaluation, chosen, before, predicted, is_truncated=kept < len(groups))
 
 
 def _tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
     tags = {IDLE_COMPACTED_TAG: "1"} if any(IDLE_COMPACTED_TAG in file.tags for file in inputs) else {}
-    came_ms = event_time_ms(inputs, policy)
-    return tags if came_ms is None else tags | {GENERATED_TAG: str(came_ms)}
+    arrived_ms = event_time_ms(inputs, policy)
+    return tags if arrived_ms is None else tags | {GENERATED_TAG: str(arrived_ms)}
 
 
 def _mode(inputs: Sequence[DataFile], size_levels: SizeLevels) -> RewriteMode:

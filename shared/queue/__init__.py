@@ -1,5 +1,5 @@
-"""The reliable priority queue without its I/O: what it knows, its keys, its transitions, and the scripts they run.
+"""The reliable priority queue without its I/O: its types, keys, commands and scripts.
 
-It knows jobs, bands, tenants, tables and costs; cells and facts are opaque text. `transitions` and `reads` return
-values that an executor (`decider.store.queue_executor`, `actor.queue_executor`) carries to the server and back.
+It knows jobs, bands, tenants, tables and costs; partitions and payload are opaque text. `commands` and `queries` return
+values that an executor (`decider.store.queue_executor`, `actor.queue_executor`) sends to the server and decodes.
 """

@@ -54,7 +54,7 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """`victim` was told to yield for `waiting`."""
+    """`victim` was asked to yield for `waiting`."""
 
     waiting: JobId
     victim: JobId
@@ -107,7 +107,7 @@ def requeue(queue: str, job: JobId) -> Command[MoveOutcome]:
 
 
 def preempt(queue: str, rules: Preemption) -> Command[tuple[Preempted, ...]]:
-    """Tell running jobs of weighted bands to yield to strict ones that have waited for too long."""
+    """Ask running jobs of weighted bands to yield to strict ones that have waited for too long."""
     args = (rules.max_wait_ms, rules.min_run_ms, rules.max_preemptions)
     return Command(ScriptName.PREEMPT, _keys(queue), args, _preempted)
 

@@ -1,7 +1,7 @@
-"""Audit: every index, count and path is computed anew from the jobs, and what differs is mended, a page per call.
+"""Audit: every index, count and path is computed again from the jobs, and differences are repaired, a page per call.
 
-Jobs are found by SCAN from outside, because a script must not look for keys; each page is a transition, so that the
-server is never held for long, and on a consistent queue nothing is written.
+Jobs are found by SCAN from outside, because a script must not search for keys; each page is a command of its own, so
+that the server is never blocked for long. On a consistent queue nothing is written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ PAGE = 100
 """Jobs or entries per call."""
 
 LOST_LEASE_MS = 60_000
-"""A running job whose lease was lost gets one anew: its actor may still be alive and beat."""
+"""A running job whose lease was lost gets a new one of this length: its actor may still be alive and beat."""
 
 MAX_LEASES = 10_000
 """Leases that one script counts, some 10 ms; a queue with more running jobs has its counts left alone."""
@@ -27,47 +27,47 @@ MAX_LEASES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PageAudit:
-    """Entries that are left on a page, which is where the next one begins, and what was mended."""
+    """Entries that remain on a page, which is where the next one begins, and the number of repairs."""
 
     kept: int
     repaired: int
 
 
 def jobs(queue: str, ids: Sequence[str]) -> Command[int]:
-    """Put each job into the one index that its state names; returns the number of things mended."""
+    """Put each job into the one index that its state names; returns the number of repairs."""
     require_count(len(ids), "jobs", PAGE)
     return Command(ScriptName.AUDIT_JOBS, (keys.prefix(queue),), (LOST_LEASE_MS, *ids), int)
 
 
 def flow(queue: str, name: str, offset: int) -> Command[PageAudit]:
-    """Drop from a flow (`band|tenant|table`) what is no queued job of it."""
+    """Drop from a flow (`band|tenant|table`) every entry that is not a queued job of it."""
     band, tenant, table = name.split("|")
     return Command(ScriptName.AUDIT_FLOW, (keys.prefix(queue),), (band, tenant, table, offset), _page)
 
 
 def node(queue: str, name: str, which: str, offset: int) -> Command[PageAudit]:
-    """Put the `ready` or the `held` children of a node of the tree where what lies below them says they belong."""
+    """Put the `ready` or the `held` children of a node of the tree where the nodes below them require."""
     return Command(ScriptName.AUDIT_NODE, (keys.prefix(queue),), (name, which, offset), _page)
 
 
 def index(queue: str, state: JobState, offset: int) -> Command[PageAudit]:
-    """Drop from a state's index what is not in that state."""
+    """Drop from a state's index every job that is not in that state."""
     return Command(ScriptName.AUDIT_INDEX, (keys.prefix(queue),), (state.value, offset), _page)
 
 
 def in_flight(queue: str) -> Command[int]:
-    """Count the running jobs anew; returns the number of counts mended, -1 if there are too many."""
+    """Count the running jobs again; returns the number of counts repaired, -1 if there are too many."""
     return Command(ScriptName.AUDIT_IN_FLIGHT, (keys.prefix(queue),), (MAX_LEASES,), int)
 
 
 def throttled(queue: str, scope: Scope, name: str) -> Command[int]:
-    """Let back in who is parked without a reason; returns the number of things mended."""
+    """Readmit members that are throttled without a reason; returns the number of repairs."""
     return Command(ScriptName.AUDIT_THROTTLED, (keys.prefix(queue),), (scope.value, name), int)
 
 
 def _page(raw: Any) -> PageAudit:
-    kept, mended = raw
-    return PageAudit(int(kept), int(mended))
+    kept, repaired = raw
+    return PageAudit(int(kept), int(repaired))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,12 @@ class AuditedKey:
 
     @property
     def is_throttled(self) -> bool:
-        """Whether it says who is parked, which is looked at last."""
+        """Whether it says who is parked, which is read last."""
         return self.kind is KeyKind.THROTTLED
 
 
 def parse_key(queue: str, key: bytes | str) -> AuditedKey | None:
-    """Read a key that SCAN returned; None if audits do not look at such keys."""
+    """Read a key that SCAN returned; None if audits do not read such keys."""
     found = keys.kind_and_name(queue, decode.text(key))
     return AuditedKey(*found) if found else None
 
@@ -108,7 +108,7 @@ def steps(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int]
 
 
 def final_steps(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int] | Command[PageAudit]]:
-    """Plan the calls that build on what the keys say: the indexes of states, the running jobs, and who is parked."""
+    """Plan the calls that depend on the other keys: the indexes of states, the running jobs, the throttled members."""
     for state in STATES:
         yield index(queue, state, 0)
     yield in_flight(queue)

@@ -1,4 +1,4 @@
-"""What a Redis client's settings say, for clients of threads and of asyncio alike: its address, and its own retries.
+"""Settings of a Redis client, for clients of threads and of asyncio alike: its address, and its own retries.
 
 The settings are `redis.connection_pool.connection_kwargs`; nothing of the Redis library is needed to read them.
 """
@@ -13,7 +13,7 @@ def address_in(settings: Mapping[str, Any]) -> str:
 
 
 def retries_itself(settings: Mapping[str, Any]) -> bool:
-    """Say whether a client repeats commands by itself; a retry must be the executor's decision."""
+    """Return whether a client repeats commands by itself; a retry must be the executor's decision."""
     retry = settings.get("retry")
     if retry is None:
         return bool(settings.get("retry_on_timeout") or settings.get("retry_on_error"))

@@ -37,7 +37,7 @@ _DECIDER = "decider"
 """The caller in whose name replies to deciders are remembered; their nonces differ."""
 
 LEDGER_KEPT = 1_000
-"""Ledger records kept per table unless the caller says otherwise: some weeks of decisions of a busy table."""
+"""Default number of ledger records kept per table: some weeks of decisions of a busy table."""
 
 
 def configure(queue: str, settings: Mapping[str, int]) -> Command[None]:
@@ -48,7 +48,7 @@ def configure(queue: str, settings: Mapping[str, int]) -> Command[None]:
 
 
 def enqueue(queue: str, request: JobRequest) -> Command[Enqueued]:
-    """Wish for a job; merged if there is one with this key already."""
+    """Request a job; merged if there is one with this key already."""
     return Command(ScriptName.ENQUEUE, _keys(queue), _request_args(request), decode.enqueued)
 
 
@@ -100,8 +100,8 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
 ) -> Command[Finished]:
     """End a run.
 
-    cost_bytes: what the run really read, to settle the estimate it was charged with.
-    seen_version: newest table version the run planned on (-1: none); with DONE, it satisfies wishes up to it.
+    cost_bytes: bytes that the run actually read, to reconcile the estimate it was charged with.
+    seen_version: newest table version the run planned on (-1: none); with DONE, it satisfies requests up to it.
     counters, measures: increments; the latter go into the table's sums over its newest runs, counted by `runs`.
     result: opaque JSON text for the history; error: a sentence for people, cut at 2,000 characters.
     """
@@ -116,9 +116,9 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
 
 
 def cancel(queue: str, job: JobId, *, nonce: str, max_version: int | None = None) -> Command[CancelOutcome]:
-    """Delete a waiting job, tell a running one to stop; wishes noted before this call are cancelled with it.
+    """Delete a waiting job, ask a running one to stop; requests recorded before this call are cancelled with it.
 
-    max_version: a job that was wished for at a later version of its table is left alone, and unknown; None: any.
+    max_version: a job that was requested at a later version of its table is left alone, and unknown; None: any.
     """
     require_name(nonce, "nonce")
     upto = "" if max_version is None else max_version
@@ -132,7 +132,7 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     expected_version: int,
     expected_state: ExpectedTableState = NO_TABLE_STATE,
     state_fields: Mapping[str, str],
-    cells: Mapping[str, str | None],
+    partitions: Mapping[str, str | None],
     reset: bool | StagedState = False,
     jobs: Sequence[JobRequest] = (),
     ledger: Sequence[tuple[str, int]] = (),
@@ -142,13 +142,13 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
 ) -> Command[Ingested]:
     """Move a table's cursor from version `expected_version` (-1: none yet), with everything that follows from it.
 
-    expected_state: what else the cursor held when it was read; cells that were counted under one policy, or before a
-    recount, must not be mixed with changes that were folded under another or written back, although the version is the
-    same. cells: new state of each changed cell, None to drop it; with `reset` all others are dropped first, and all
-    timers. reset: or what was staged to take the place of the others; unless it is all there, nothing is written.
-    ledger: (record, index into `jobs` or -1); the record is stored with what became of that job.
-    Without `reset` the new version must lie above `expected_version`, or a repetition could not be told from a first
-    call.
+    expected_state: the other fields of the cursor when it was read. Partitions that were counted under one policy, or
+    before a rebuild, must not be mixed with changes that were applied under another or written after it, although the
+    version is the same. partitions: new state of each changed partition, None to drop it; with `reset` all others are
+    dropped first, and all timers. reset: or the staged state that replaces the others; unless it is complete, nothing
+    is written. ledger: (record, index into `jobs` or -1); the record is stored with the outcome of that job.
+    Without `reset` the new version must be above `expected_version`, or a repetition could not be distinguished from a
+    first call.
     """
     require_name(table, "table")
     version = _state_version(state_fields)
@@ -156,12 +156,12 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
         require_range(version, "cursor version", expected_version + 1, limits.MAX_INTEGER)
     require_range(expected_version, "expected", -1, limits.MAX_INTEGER)
     require_range(ledger_kept, "ledger_kept", 1, 1_000_000)
-    require_count(len(cells), "cells", limits.MAX_RESET_CELLS if reset else limits.MAX_CELLS)
+    require_count(len(partitions), "partitions", limits.MAX_RESET_PARTITIONS if reset else limits.MAX_PARTITIONS)
     require_count(len(jobs), "jobs", limits.MAX_JOBS)
     require_count(len(ledger), "ledger records", limits.MAX_LEDGER)
     require_count(len(timers), "timers", limits.MAX_RESET_TIMERS if reset else limits.MAX_TIMERS)
-    states = [part for cell, state in cells.items() if state is not None for part in (cell, state)]
-    dropped = [cell for cell, state in cells.items() if state is None]
+    states = [part for partition, state in partitions.items() if state is not None for part in (partition, state)]
+    dropped = [partition for partition, state in partitions.items() if state is None]
     counts = _counters(counters or {})
     sizes = (len(state_fields), len(states) // 2, len(dropped), len(jobs), len(ledger), len(counts) // 2, len(timers))
     body = [part for field in state_fields.items() for part in field]
@@ -169,7 +169,7 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     body += dropped
     for spec in jobs:
         if spec.key.table != table:
-            raise InvalidInput(f"a job for table {spec.key.table} came with the log of {table}", field="jobs")
+            raise InvalidInput(f"a job for table {spec.key.table} was passed with the log of {table}", field="jobs")
         body += map(str, _request_args(spec))
     for record, index in ledger:
         require_range(index, "index of a ledger record's job", -1, len(jobs) - 1)
@@ -177,9 +177,9 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     body += map(str, counts)
     body += [part for timer in timers for part in (timer.name, timer.change.value, str(timer.fires_at_ms))]
     staged = reset if isinstance(reset, StagedState) else StagedState(str(int(reset)), 0, 0)
-    head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.cells, staged.timers)
-    stood_at = f"{expected_version}|{expected_state.policy}|{expected_state.rebuilds}|{expected_state.digest}"
-    args: tuple[str | int, ...] = (table, stood_at, _digest(table, stood_at, *head, *body), *head, *body)
+    head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.partitions, staged.timers)
+    expected = f"{expected_version}|{expected_state.policy}|{expected_state.rebuilds}|{expected_state.digest}"
+    args: tuple[str | int, ...] = (table, expected, _digest(table, expected, *head, *body), *head, *body)
     return Command(ScriptName.INGEST, _keys(queue), args, decode.ingested)
 
 
@@ -197,17 +197,17 @@ def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one t
 ) -> Command[DecideOutcome]:
     """Carry out a decision that no commit led to.
 
-    timer: the one that rang, as it was read; if it rings at another time by now nothing is written. It is stopped, or
-    set to `rearm_at_ms` where its job's key has a job already; then nothing else is written. Without a job it is set to
-    `rearm_at_ms`, too, if that is not 0: it was too early for one.
-    record: kept in the ledger with what became of the job.
+    timer: the one that fired, as it was read; if it has changed since, nothing is written. It is deleted, or set to
+    `rearm_at_ms` if a job with the same key exists; then nothing else is written. Without a job it is also set to
+    `rearm_at_ms` if that is not 0: it fired too early for one.
+    record: kept in the ledger with the outcome of the job.
     """
     _require_caller(_DECIDER, nonce)
     require_name(table, "table")
     require_range(rearm_at_ms, "again_ms", 0, limits.MAX_INTEGER)
     require_range(ledger_kept, "ledger_kept", 1, 1_000_000)
     if job is not None and job.key.table != table:
-        raise InvalidInput(f"a job for table {job.key.table} came with a decision about {table}", field="job")
+        raise InvalidInput(f"a job for table {job.key.table} was passed with a decision about {table}", field="job")
     rung = (timer.name, timer.fires_at_ms) if timer else ("", 0)
     head = (_DECIDER, nonce, table, *rung, rearm_at_ms, record, ledger_kept, int(job is not None))
     args = (*head, *(_request_args(job) if job else ()), *_counters(counters or {}))
@@ -221,7 +221,7 @@ def _keys(queue: str) -> tuple[str, ...]:
 def _request_args(request: JobRequest) -> tuple[str | int, ...]:
     key, wait = request.key, request.debounce
     return (
-        *(request.id, key.table, key.cell, key.kind),
+        *(request.id, key.table, key.partition, key.kind),
         *(request.tenant, int(request.band), request.priority, request.cost_bytes),
         *(request.version, request.payload, wait.quiet_ms, wait.max_delay_ms, request.precedence, request.extent),
     )
@@ -252,7 +252,7 @@ def _state_version(state_fields: Mapping[str, str]) -> int:
 
 
 def _digest(*parts: str | int) -> str:
-    """Name a call by its content: sent again, it is recognised, whoever sends it."""
+    """Identify a call by its content, so that a repetition is recognized, whichever process sends it."""
     state = blake2b(digest_size=16)
     for part in parts:
         data = str(part).encode()

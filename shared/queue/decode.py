@@ -29,7 +29,7 @@ from shared.queue.records import JobView, QueueDepth, RunRecord
 
 
 def text(raw: bytes | str) -> str:
-    """Return a reply's text, whichever way the client was told to return it."""
+    """Return a reply's text, whichever way the client was asked to return it."""
     return raw.decode() if isinstance(raw, bytes) else raw
 
 
@@ -44,25 +44,41 @@ def claims(raw: Any) -> tuple[Claim, ...]:
 
 
 def _claim(fields: Sequence[str]) -> Claim:
-    (job, table, cell, kind, tenant, band, priority, token, previous, *numbers, cost, facts, t0, until, deaths) = fields
-    attempts, generation, version, reach = numbers
+    (
+        job,
+        table,
+        partition,
+        kind,
+        tenant,
+        band,
+        priority,
+        token,
+        previous,
+        *numbers,
+        cost,
+        payload,
+        first_ms,
+        until,
+        crashes,
+    ) = fields
+    attempts, revision, version, extent = numbers
     return Claim(
         id=JobId(job),
-        key=JobKey(table, cell, kind),
+        key=JobKey(table, partition, kind),
         tenant=tenant,
         band=Band(int(band)),
         priority=int(priority),
         token=Token(int(token)),
         previous_token=Token(int(previous)) if previous else None,
         attempts=int(attempts),
-        revision=int(generation),
+        revision=int(revision),
         version=int(version),
-        extent=int(reach),
+        extent=int(extent),
         cost_bytes=int(cost),
-        payload=facts,
-        enqueued_at_ms=int(t0),
+        payload=payload,
+        enqueued_at_ms=int(first_ms),
         lease_until_ms=int(until),
-        engine_crashes=int(deaths),
+        engine_crashes=int(crashes),
     )
 
 
@@ -103,7 +119,7 @@ def ingested(raw: Any) -> Ingested:
 
 
 def nothing(_raw: Any) -> None:
-    """Read a reply that says nothing but that the script ran."""
+    """Read a reply that only confirms that the script ran."""
 
 
 def configured(raw: Any) -> None:
@@ -118,7 +134,7 @@ def configured(raw: Any) -> None:
 
 
 def depth(raw: Any) -> QueueDepth:
-    """Read {now, queued, delayed, leased, quarantined, oldest t0}."""
+    """Read {now, queued, delayed, leased, quarantined, arrival of the oldest}."""
     now, queued, delayed, leased, quarantined, oldest = raw
     counts = {
         JobState.QUEUED: int(queued),
@@ -138,17 +154,17 @@ def job_view(raw: Any) -> JobView | None:
     waits = state in (JobState.DELAYED, JobState.QUARANTINED)
     return JobView(
         id=JobId(job),
-        key=JobKey(fields["table"], fields["cell"], fields["kind"]),
+        key=JobKey(fields["table"], fields["partition"], fields["kind"]),
         tenant=fields["tenant"],
         state=state,
         band=Band(int(fields["band"])),
         priority=int(fields["prio"]),
         cost_bytes=int(fields["cost"]),
         version=int(fields["version"]),
-        payload=fields["facts"],
-        enqueued_at_ms=int(fields["t0"]),
+        payload=fields["payload"],
+        enqueued_at_ms=int(fields["first_ms"]),
         attempts=int(fields["attempts"]),
-        revision=int(fields["generation"]),
+        revision=int(fields["revision"]),
         token=Token(int(fields["token"])) if "token" in fields else None,
         ready_at_ms=int(at) if waits and at else None,
         lease_until_ms=int(at) if state is JobState.LEASED and at else None,
@@ -158,7 +174,7 @@ def job_view(raw: Any) -> JobView | None:
         stop=StopReason(fields["stop"]) if "stop" in fields else None,
         error=fields.get("error"),
         pending_version=int(fields["d_version"]) if "d_version" in fields else None,
-        engine_crashes=int(fields.get("deaths", 0)),
+        engine_crashes=int(fields.get("crashes", 0)),
     )
 
 
@@ -173,17 +189,17 @@ def run_record(raw: Any) -> RunRecord:
     return RunRecord(
         entry_id=entry,
         id=JobId(fields["job"]),
-        key=JobKey(fields["table"], fields["cell"], fields["kind"]),
+        key=JobKey(fields["table"], fields["partition"], fields["kind"]),
         tenant=fields["tenant"],
         band=Band(int(fields["band"])),
         token=Token(int(fields["token"])),
-        run_result=fields["verdict"],
+        run_result=fields["run_result"],
         outcome=fields["outcome"],
         worker=fields["worker"],
         attempts=int(fields["attempts"]),
         version=int(fields["version"]),
         cost_bytes=int(fields["cost"]),
-        enqueued_at_ms=int(fields["t0"]),
+        enqueued_at_ms=int(fields["first_ms"]),
         started_ms=int(fields["started"]),
         finished_ms=int(fields["finished"]),
         result=fields["result"],

@@ -145,9 +145,9 @@ def table_state(queue: str, table: str) -> str:
     return f"{prefix(queue)}cur:{table}"
 
 
-def cells(queue: str, table: str) -> str:
-    """Hash: cell key to the cell's opaque state."""
-    return f"{prefix(queue)}cells:{table}"
+def partitions(queue: str, table: str) -> str:
+    """Hash: partition key to the partition's opaque state."""
+    return f"{prefix(queue)}partitions:{table}"
 
 
 def ledger(queue: str, table: str) -> str:
@@ -161,22 +161,22 @@ def measures(queue: str, table: str) -> str:
 
 
 def timers(queue: str, table: str) -> str:
-    """Zset: the timers of one table by the time at which they ring."""
+    """Zset: the timers of one table by the time at which they fire."""
     return f"{prefix(queue)}due:{table}"
 
 
 def due_tables(queue: str) -> str:
-    """Zset: tables by the time at which their first timer rings."""
+    """Zset: tables by the time at which their first timer fires."""
     return prefix(queue) + "due"
 
 
-def staged_cells(queue: str, name: str) -> str:
-    """Hash with a TTL: the cells of a recount that is too large for one call, until they take the place of the old."""
+def staged_partitions(queue: str, name: str) -> str:
+    """Hash with a TTL: the partitions of a rebuild that is too large for one call, until they replace the old ones."""
     return f"{prefix(queue)}new:{name}"
 
 
 def staged_timers(queue: str, name: str) -> str:
-    """Zset with a TTL: the timers that belong to `staged_cells`."""
+    """Zset with a TTL: the timers that belong to `staged_partitions`."""
     return f"{prefix(queue)}newdue:{name}"
 
 
@@ -206,17 +206,17 @@ def events(queue: str) -> str:
 
 
 def actors(queue: str) -> str:
-    """Set: names of actors that were there; those without a hash are gone."""
+    """Set: names of registered actors; those without a hash have expired."""
     return prefix(queue) + "actors"
 
 
 def actor(queue: str, name: str) -> str:
-    """Hash with TTL: what one actor says of itself with its heartbeat."""
+    """Hash with TTL: what one actor reports with its heartbeat."""
     return f"{prefix(queue)}a:{name}"
 
 
 def drain(queue: str, name: str) -> str:
-    """Return the key of the wish that an actor take no more jobs (string with TTL)."""
+    """Return the key of the request that an actor take no more jobs (string with TTL)."""
     return f"{prefix(queue)}dr:{name}"
 
 

@@ -11,16 +11,16 @@ MAX_INTEGER = 2**53 - 1
 """Lua numbers are doubles: above this, integers lose their last digits."""
 
 MAX_COST_BYTES = 2**50
-"""1 PiB; larger than any cell, small enough that start tags stay below 2^53 for thousands of such jobs."""
+"""1 PiB; larger than any partition, small enough that start tags stay below 2^53 for thousands of such jobs."""
 
 MAX_PRIORITY = 9
 """0 is served first, 9 last; each step is worth one ageing interval (cfg `aging_ms`)."""
 
 MAX_PRECEDENCE = 9
-"""0 is what events ask for, 1 what a person forces; few ranks keep their meaning clear."""
+"""0 is for events, 1 for forced requests of a person; few ranks keep their meaning clear."""
 
 MAX_EXTENT = 9
-"""0 is the least a job may be asked for; a few ranks are plenty, as for insistence."""
+"""0 is the smallest extent of a job; a few ranks are plenty, as for precedence."""
 
 CRASHES_UNTIL_EXCLUSIVE = 2
 """Runs of a job under which an engine died, or an actor fell silent, until it runs alone there: one may be chance
@@ -44,17 +44,17 @@ MAX_JOBS_READ = 50
 MAX_JOBS = 100
 """Jobs per ingest."""
 
-MAX_CELLS = 1_000
-"""Cells per ingest."""
+MAX_PARTITIONS = 1_000
+"""Partitions per ingest."""
 
-MAX_RESET_CELLS = 100_000
-"""Cells per ingest with reset: a whole table is replaced in one script, some 100 ms for the largest."""
+MAX_RESET_PARTITIONS = 100_000
+"""Partitions per ingest with reset: a whole table is replaced in one script, some 100 ms for the largest."""
 
-MAX_TIMERS = 4 * MAX_CELLS
-"""Timers per ingest: two kinds for each cell, one of them for two windows of time, and as many again that rewrites
+MAX_TIMERS = 4 * MAX_PARTITIONS
+"""Timers per ingest: two kinds for each partition, one of them for two windows of time, and as many again that rewrites
 made needless."""
 
-MAX_RESET_TIMERS = 2 * MAX_RESET_CELLS
+MAX_RESET_TIMERS = 2 * MAX_RESET_PARTITIONS
 """Timers per ingest with reset."""
 
 MAX_LEDGER = 1_000
@@ -69,14 +69,14 @@ MAX_TABLE_STATE_FIELDS = 20
 MAX_NAME_CHARS = 300
 """Length of a table id, tenant, kind or worker name; they are parts of keys."""
 
-MAX_CELL_BYTES = 16 * 1024
-"""A cell key: partition values as text."""
+MAX_PARTITION_BYTES = 16 * 1024
+"""A partition key: partition values as text."""
 
-MAX_TIMER_BYTES = MAX_CELL_BYTES + 100
-"""Name of a timer: a word and a cell key."""
+MAX_TIMER_BYTES = MAX_PARTITION_BYTES + 100
+"""Name of a timer: a word and a partition key."""
 
 MAX_PAYLOAD_BYTES = 16 * 1024
-"""Facts of a job; the job carries no file list, so this is plenty."""
+"""Payload of a job; the job carries no file list, so this is plenty."""
 
 MAX_PROGRESS_BYTES = 4 * 1024
 """Progress is rewritten with every heartbeat and must stay small."""
@@ -101,7 +101,7 @@ _QUEUE = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 def require_name(value: str, field: str) -> None:
-    """Refuse a name that could not stand in a key: empty, too long, with blanks, braces or the separator `|`."""
+    """Raise InvalidInput for a name that cannot be part of a key: empty, too long, with blanks, braces or `|`."""
     if len(value) > MAX_NAME_CHARS or not _NAME.fullmatch(value):
         raise InvalidInput(
             f"{field} {value[:80]!r} cannot be part of a key; use 1 to {MAX_NAME_CHARS} characters without blanks,"

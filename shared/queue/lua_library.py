@@ -1,9 +1,9 @@
 """The scripts as the server gets them: one library of functions, which it compiles once and not at every call.
 
-A line `-- include: upsert` asks for `lua/include/upsert.lua`; each piece is in the library once, before whoever needs
-it, so that each rule is written once. A script's body becomes a function. All names carry a hash of the text: releases
-that live side by side each call their own. Calls of scripts by EVALSHA would build some sixty closures each time, which
-took longer than the commands of a claim (docs/benchmarks.md).
+A line `-- include: upsert` includes `lua/include/upsert.lua`; each include is in the library once, before the scripts
+that need it, so that each rule is written once. A script's body becomes a function. All names carry a hash of the text:
+releases that live side by side each call their own. Calls of scripts by EVALSHA would build some sixty closures each
+time, which took longer than the commands of a claim (docs/benchmarks.md).
 """
 
 import re
@@ -15,10 +15,10 @@ from importlib.resources import files
 from types import MappingProxyType
 
 LIBRARY = "lakewright_"
-"""What the names of all our libraries begin with."""
+"""Prefix of the names of all Lakewright libraries."""
 
 NOT_FOUND = "Function not found"
-"""How a server answers that has not been told the library, or has lost it."""
+"""Error of a server that does not have the library, or has lost it."""
 
 _INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
 _SCRIPT = re.compile(r"#!lua(?: flags=([a-z,-]+))?\n(--\[\[.*?\]\]\n)(.*)", re.DOTALL)
@@ -104,7 +104,7 @@ class ScriptLibrary:
 
 
 _HASH = "@hash@"
-"""Stands for the hash in the text that is hashed."""
+"""Placeholder of the hash in the text that is hashed."""
 
 
 def script_parts(script: ScriptName) -> tuple[str, str, str]:

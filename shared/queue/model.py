@@ -1,7 +1,7 @@
-"""The nouns of the queue: at most one job per key exists in any state, and everything said about it is said here.
+"""The types of the queue: at most one job per key exists in any state.
 
 Times are milliseconds since 1970-01-01 UTC on the server's clock (`*_ms`), costs are bytes. A token is a fencing
-token: strictly increasing over the life of a queue, handed out with each claim, carried into each commit.
+token: strictly increasing over the life of a queue, issued with each claim, carried into each commit.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from typing import NewType
 from shared.errors import InvalidInput
 from shared.queue.limits import (
     CRASHES_UNTIL_EXCLUSIVE,
-    MAX_CELL_BYTES,
     MAX_COST_BYTES,
     MAX_DELAY_MS,
     MAX_EXTENT,
     MAX_INTEGER,
+    MAX_PARTITION_BYTES,
     MAX_PAYLOAD_BYTES,
     MAX_PRECEDENCE,
     MAX_PRIORITY,
@@ -27,7 +27,7 @@ from shared.queue.limits import (
 )
 
 JobId = NewType("JobId", str)
-"""Readable and deterministic: `<table id>.<16 hex digits of the cell's hash>.<kind>`."""
+"""Readable and deterministic: `<table id>.<16 hex digits of the partition's hash>.<kind>`."""
 
 Token = NewType("Token", int)
 """Fencing token of one claim; a hybrid of server microseconds and a counter."""
@@ -43,7 +43,7 @@ class JobState(StrEnum):
 
 
 class RunResult(StrEnum):
-    """What a worker says of its run.
+    """Result of a run as its worker reports it.
 
     `quarantine`: a failure that trying again cannot cure. `crashed`: the engine died under it.
     """
@@ -67,23 +67,23 @@ class Band(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """What a job is about: one cell of one table, and the kind of work; the same key is the same job."""
+    """What a job is about: one partition of one table, and the kind of work; the same key is the same job."""
 
     table: str
-    cell: str
+    partition: str
     kind: str
 
     def __post_init__(self) -> None:
         require_name(self.table, "table")
         require_name(self.kind, "kind")
         if "." in self.kind:
-            raise InvalidInput(f"kind {self.kind!r} has a dot, which ends the cell's part of an id", field="kind")
-        require_bytes(self.cell, "cell", MAX_CELL_BYTES)
+            raise InvalidInput(f"kind {self.kind!r} has a dot, which ends the partition's part of an id", field="kind")
+        require_bytes(self.partition, "partition", MAX_PARTITION_BYTES)
 
 
 def job_id(key: JobKey) -> JobId:
-    """Return the id that every decider computes alike; 64 bits of hash tell the cells of one table apart."""
-    return JobId(f"{key.table}.{blake2b(key.cell.encode(), digest_size=8).hexdigest()}.{key.kind}")
+    """Return the id that every decider computes alike; 64 bits of hash distinguish the partitions of one table."""
+    return JobId(f"{key.table}.{blake2b(key.partition.encode(), digest_size=8).hexdigest()}.{key.kind}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ IMMEDIATE = Debounce()
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A wish for a job.
+    """A request for a job.
 
-    `version` is the table version whose fold asked for it, `payload` opaque JSON text. When wishes for one key meet,
-    the best band and priority and the greatest reach win; facts, tenant and cost are those of the greatest (version,
-    insistence, facts).
-    `precedence` ranks wishes of one version that were made under different terms: a person's before an event's.
-    `extent` is how much is asked for: a wish for more is not lost in a newer one for less, nor served by a run for
+    `version` is the table version that led to it, `payload` opaque JSON text. When requests for one key are merged,
+    the best band and priority and the greatest extent count; payload, tenant and cost are those of the request with the
+    greatest (version, precedence, payload).
+    `precedence` ranks requests of one version that were made under different conditions: a person's before an event's.
+    `extent` is the amount of work: a request for more is not lost in a newer one for less, nor satisfied by a run for
     less.
     """
 
@@ -135,12 +135,12 @@ class JobRequest:
 
     @property
     def id(self) -> JobId:
-        """The id of the one job that serves this wish."""
+        """The id of the one job that serves this request."""
         return job_id(self.key)
 
 
 class EnqueueOutcome(StrEnum):
-    """What became of a wish: a new job, merged into a waiting one, or noted beside a running one."""
+    """Outcome of a request: a new job, merged into a waiting one, or recorded beside a running one."""
 
     QUEUED = "queued"
     MERGED = "merged"
@@ -149,7 +149,7 @@ class EnqueueOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The outcome of a wish and the state its job is in now."""
+    """The outcome of a request and the state its job is in now."""
 
     outcome: EnqueueOutcome
     state: JobState
@@ -157,12 +157,12 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A job handed to a worker until `lease_until_ms`.
+    """A job leased to a worker until `lease_until_ms`.
 
-    `previous_token` names the run before this one. An actor looks for that run's commit for its report alone: what
-    landed is in the snapshot that the new run plans on, so nothing depends on finding it.
-    `extent` is the greatest of all wishes that were merged, `payload` are the newest one's. `engine_crashes` counts
-    earlier runs under which an engine died or an actor fell silent.
+    `previous_token` names the run before this one. An actor searches for that run's commit only for its report: what
+    was committed is in the snapshot that the new run plans on, so nothing depends on finding it.
+    `extent` is the greatest of all merged requests, `payload` the newest one's. `engine_crashes` counts earlier runs in
+    which an engine crashed or the lease expired.
     """
 
     id: JobId
@@ -190,7 +190,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatEntry:
-    """One job's sign of life; `progress` is opaque JSON text, empty to leave the last one standing."""
+    """Heartbeat of one job; `progress` is opaque JSON text, empty to keep the last one."""
 
     id: JobId
     token: Token
@@ -198,7 +198,7 @@ class HeartbeatEntry:
 
 
 class HeartbeatStatus(StrEnum):
-    """Answer to a heartbeat: go on, the lease is gone, or come to an end soon."""
+    """Reply to a heartbeat: continue, the lease is lost, or stop soon."""
 
     OK = "OK"
     LOST = "LOST"
@@ -256,7 +256,7 @@ class Finished:
 
 
 class CancelOutcome(StrEnum):
-    """A waiting job is gone at once, a running one is told to stop, an unknown one was not there."""
+    """A waiting job is deleted at once, a running one is asked to stop, an unknown one does not exist."""
 
     DELETED = "deleted"
     STOPPING = "stopping"
@@ -264,7 +264,7 @@ class CancelOutcome(StrEnum):
 
 
 class TimerChange(StrEnum):
-    """What happens to a timer: set anew, set unless it rings earlier already, or stopped."""
+    """What happens to a timer: set again, set unless it fires earlier already, or stopped."""
 
     SET = "set"
     EARLIER = "earlier"
@@ -273,7 +273,7 @@ class TimerChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A timer of a table, opaque to the queue but for the time at which it rings."""
+    """A timer of a table, opaque to the queue but for the time at which it fires."""
 
     name: str
     fires_at_ms: int
@@ -297,9 +297,9 @@ class DecideOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTableState:
-    """Fields of a table's cursor as they were read, which must still be so when it is moved; empty: not there.
+    """Expected cursor fields of a table for compare-and-set; empty: there is no cursor.
 
-    A recount may leave the version as it is, and only its count, the policy or the commit's digest tells of it.
+    A rebuild may keep the version; then only its count, the policy or the commit's digest differs.
     """
 
     policy: str = ""
@@ -308,21 +308,21 @@ class ExpectedTableState:
 
 
 NO_TABLE_STATE = ExpectedTableState()
-"""Of a cursor that is not there."""
+"""Of a table without a cursor."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedState:
-    """The name under which cells and timers wait to take the place of a table's own, and how many of each."""
+    """Name under which partitions and timers are staged to replace a table's own, and how many there are of each."""
 
     name: str
-    cells: int
+    partitions: int
     timers: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """`version` is the cursor now in the store; if not applied, somebody else moved it and nothing was written."""
+    """`version` is the cursor now in the store; if not applied, another caller moved it and nothing was written."""
 
     applied: bool
     version: int

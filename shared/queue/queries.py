@@ -32,7 +32,7 @@ def depth(queue: str) -> Command[QueueDepth]:
 
 
 def history(queue: str, *, before: str = "", limit: int = limits.MAX_PAGE) -> Command[RunPage]:
-    """Read a page of finished runs, newest first; `before` is the `next_before` of the page that came first."""
+    """Read a page of finished runs, newest first; `before` is the `next_before` of the previous page."""
     require_range(limit, "limit", 1, limits.MAX_PAGE)
     return Command(ScriptName.HISTORY, (keys.prefix(queue),), (before, limit), partial(_runs, limit=limit))
 

@@ -10,7 +10,7 @@ class JobView:
     """Everything there is to know of one job, for reading only.
 
     `ready_at_ms` is set while delayed or quarantined; worker, lease, start, progress and stop while leased.
-    `pending_version` is the newest version that asked for the cell while the job ran.
+    `pending_version` is the newest version that requested the partition while the job ran.
     """
 
     id: JobId

@@ -1,4 +1,4 @@
-"""The queue's own settings: one literal table says of each its default, its range, its unit and what it is for.
+"""The queue's own settings: the literal table of default, range, unit and purpose of each.
 
 They live in the queue's `cfg` hash, so that every script of every process reads the same and a change holds with the
 next call. What is absent there counts as its default, of which `lua/include/config.lua` holds the same numbers.

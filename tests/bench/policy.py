@@ -62,7 +62,7 @@ class Optimum:
 
 
 def optimum_of(name: str, history: CommitTrace, ours: SimulationResult, lag_commits: int) -> Optimum:
-    """Return the optimum with at most as many small files in a cell as we had at any time."""
+    """Return the optimum with at most as many small files in a partition as we had at any time."""
     target, slots = POLICY.target_bytes, ours.small_max
     match name:
         case "one_mb":
@@ -75,18 +75,18 @@ def optimum_of(name: str, history: CommitTrace, ours: SimulationResult, lag_comm
 
 
 def _sampled(history: CommitTrace, slots: int, lag_commits: int) -> Optimum:
-    """Merge neighbours optimally in one cell from the middle of the stream, and replay the same files under our rule.
+    """Merge neighbors optimally in one partition from the middle of the stream, and replay its files under our rule.
 
-    Full files cost nobody anything and are left out of the program.
+    Full files cost neither of them anything and are left out of the program.
     """
-    middle = history.commits[len(history.commits) // 2].added[0].cell
-    of_cell = (
-        replace(commit, added=tuple(file for file in commit.added if file.cell == middle), removed=())
+    middle = history.commits[len(history.commits) // 2].added[0].partition
+    of_partition = (
+        replace(commit, added=tuple(file for file in commit.added if file.partition == middle), removed=())
         for commit in history.commits
     )
     commits: list[Commit] = []
     count = 0
-    for commit in of_cell:
+    for commit in of_partition:
         if commit.added and count < SAMPLE_FILES:
             commits.append(commit)
             count += len(commit.added)
@@ -203,8 +203,8 @@ def limits(streams: dict[str, Compared]) -> list[Limit]:
 
 
 def lateness(streams: dict[str, Compared]) -> list[str]:
-    """Say how the same figures look where jobs run late, which is shown and not held to a bound."""
-    said = []
+    """Return how the same figures look where jobs run late, which is shown and not held to a bound."""
+    stated = []
     for lag, first in streams["one_mb"].late.items():
         best = optimum_of("one_mb", CommitTrace(), first, lag)
         late = {name: one.late[lag] for name, one in streams.items()}
@@ -212,11 +212,11 @@ def lateness(streams: dict[str, Compared]) -> list[str]:
         most = max(shares, key=lambda name: shares[name])
         replaced = sum(done.files_replaced for done in late.values())
         share = replaced / max(1, sum(done.full_overwrite_files for done in late.values()))
-        said.append(
+        stated.append(
             f"late {lag}: WA of one_mb over the optimum {first.wa / best.wa:.3f}; files replaced over all streams "
             f"{share:.3f}, most in {most}: {shares[most]:.3f}"
         )
-    return said
+    return stated
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ def _history(added: Iterator[list[tuple[PartitionKey, int]]]) -> CommitTrace:
     """One commit a minute; each adds the given files."""
     commits = []
     for version, files in enumerate(added):
-        named = tuple(DataFile(f"{version:06d}-{n}", size, cell) for n, (cell, size) in enumerate(files))
+        named = tuple(DataFile(f"{version:06d}-{n}", size, partition) for n, (partition, size) in enumerate(files))
         commits.append(Commit(version, version * MINUTE_MS, "WRITE", named))
     return CommitTrace((), tuple(commits))
 
@@ -24,18 +24,18 @@ WHOLE = PartitionKey("{}")
 
 
 def one_mb(commits: int) -> CommitTrace:
-    """One file of 1 MiB a commit into one cell."""
+    """One file of 1 MiB a commit into one partition."""
     return _history([(WHOLE, MIB)] for _ in range(commits))
 
 
 def lognormal(commits: int) -> CommitTrace:
-    """One file a commit, lognormal with a median of 1 MiB and sigma 1.5 (mean 3.1 MiB), into one cell."""
+    """One file a commit, lognormal with a median of 1 MiB and sigma 1.5 (mean 3.1 MiB), into one partition."""
     dice = random.Random(1)
     return _history([(WHOLE, max(KIB, int(MIB * dice.lognormvariate(0, 1.5))))] for _ in range(commits))
 
 
 def eight_100kb(commits: int) -> CommitTrace:
-    """Eight files of 100 KiB a commit, as eight writing tasks leave them, into one cell."""
+    """Eight files of 100 KiB a commit, as eight writing tasks leave them, into one partition."""
     return _history([(WHOLE, 100 * KIB)] * 8 for _ in range(commits))
 
 
@@ -64,11 +64,11 @@ def mixed_late(commits: int) -> CommitTrace:
         )
         removed: tuple[RemovedFile, ...] = ()
         if today and dice.random() < 0.002:
-            cell = PartitionKey(f'{{"day":"{max(0, today - 1 - int(dice.expovariate(1 / 3))):03d}"}}')
-            gone = live.pop(cell, [])
-            removed = tuple(RemovedFile(file.path, None, file.size_bytes, cell) for file in gone)
+            partition = PartitionKey(f'{{"day":"{max(0, today - 1 - int(dice.expovariate(1 / 3))):03d}"}}')
+            gone = live.pop(partition, [])
+            removed = tuple(RemovedFile(file.path, None, file.size_bytes, partition) for file in gone)
         for file in files:
-            live.setdefault(file.cell, []).append(file)
+            live.setdefault(file.partition, []).append(file)
         made.append(Commit(version, version * MINUTE_MS, "WRITE", files, removed))
     return CommitTrace((), tuple(made))
 

@@ -1,7 +1,7 @@
 """Judges a history, key by key over all workers: no event lost, no claim blind, no token or end out of its order.
 
 Three rules together see the loss of any event, not only of the last one of a key. A claim sees whatever was known to
-be in the queue when it was asked for. An event that finds no job for its key proves that all earlier ones have been
+be in the queue when it was requested. An event that finds no job for its key proves that all earlier ones have been
 served by then. And at the end every event has been acknowledged and served. Only what Redis itself took back, by a
 power cut or a failover, is known no more, until it is told again.
 """
@@ -59,8 +59,8 @@ class _Known:
     """Which versions of a key were known to be in the queue, at any moment."""
 
     def __init__(self, key: _Key) -> None:
-        told = [(one.at, one.version) for one in (*key.acks, *key.claims)]
-        moments = [(at, "told", version) for at, version in told if not _is_taken_back(at, version, key.rollbacks)]
+        reported = [(one.at, one.version) for one in (*key.acks, *key.claims)]
+        moments = [(at, "told", version) for at, version in reported if not _is_taken_back(at, version, key.rollbacks)]
         moments += [(one.start, "lost", one.cursor) for one in key.rollbacks]
         known: set[int] = set()
         self._times: list[int] = []
@@ -103,10 +103,10 @@ def _lost(key: _Key) -> Iterable[str]:
     done = [end for end in key.ends if end.is_done]
     missed = {version for version in key.events if version not in known.at_last}
     started = {claim.token: claim.sent for claim in key.claims}
-    told = {ack.version: ack.at for ack in key.acks}
+    reported = {ack.version: ack.at for ack in key.acks}
     newest_seen = max((end.seen for end in done), default=-1)
     last_start = max((started.get(end.token, -1) for end in done), default=-1)
-    missed |= {one for one in key.events if newest_seen < one and last_start <= told.get(one, last_start)}
+    missed |= {one for one in key.events if newest_seen < one and last_start <= reported.get(one, last_start)}
     for ack in key.acks:
         if ack.outcome != "queued":
             continue

@@ -16,17 +16,17 @@ from tests.chaos.network import Weather
 from tests.chaos.skewed_worker import BEHIND_S
 from tests.chaos.worker import LABELS, PAUSED_AT, QUEUE, TIMES, schema
 from tests.chaos.world import World, wait
-from tests.support.queue_audit import mended
+from tests.support.queue_audit import repaired
 from tests.support.redis_server import RedisServer
 
 
 def worker_killed(world: World) -> None:
     """Kill -9 two workers, each where it stands still at a labelled point: those that have been met least often.
 
-    All five at once would leave nobody to work until five new processes have started.
+    All five at once would leave no one to work until five new processes have started.
     """
     for label in _least_met(world, "killed", LABELS):
-        name = world.stopped(world.wish(label))
+        name = world.stopped(world.request(label))
         if name is None:
             world.not_shown.append(f"worker_killed at {label}: no worker came by")
             continue
@@ -42,17 +42,17 @@ def worker_paused(world: World) -> None:
     """
     paused: list[_Paused] = []
     for label in _least_met(world, "paused", PAUSED_AT):
-        name = world.stopped(world.wish(label))
+        name = world.stopped(world.request(label))
         if name is None:
             world.not_shown.append(f"worker_paused at {label}: no worker came by")
             continue
         run = next(one for one in reversed(world.tail(name)) if "token" in one)
         # Between check and commit no lease can tell; the table's log decides, and there the successor must be first.
-        wish = None if label == "confirmed" else world.wish("claimed", run["job"])
-        paused.append(_Paused(label, name, run, wish))
+        request = None if label == "confirmed" else world.request("claimed", run["job"])
+        paused.append(_Paused(label, name, run, request))
         world.start_worker()
     # Before the first one goes on, or it might become the successor of the next one.
-    successors = [None if one.wish is None else world.stopped(one.wish) for one in paused]
+    successors = [None if one.request is None else world.stopped(one.request) for one in paused]
     for one, successor in zip(paused, successors, strict=True):
         _go_on_without_lease(world, one, successor)
         world.kill_worker(one.name)
@@ -73,7 +73,7 @@ def redis_killed(world: World) -> None:
 def power_lost(world: World) -> None:
     """Kill Redis and cut the tail of its log; the server drops the torn rest when it starts, as everywhere.
 
-    What a decider does then: it has the log written anew, and audits.
+    What a decider does then: it has the log written again, and audits.
     """
     since = now_ns()
     world.kills += 1
@@ -86,11 +86,11 @@ def power_lost(world: World) -> None:
         with world.redis.client() as client:
             client.bgrewriteaof()
             is_written = wait(lambda: client.info("persistence")["aof_last_rewrite_time_sec"] >= 0, seconds=20)
-            world.expect(is_written, "power_lost: the log was not written anew within 20 s")
+            world.expect(is_written, "power_lost: the log was not written again within 20 s")
         world.take_back("power_lost", since)
     world.await_service("power_lost", since)
     queue = world.queue()
-    sum(mended(queue, queue.redis))
+    sum(repaired(queue, queue.redis))
 
 
 def reply_lost(world: World) -> None:
@@ -129,7 +129,7 @@ def failed_over(world: World) -> None:
     world.await_service("failed_over", since)
     old.close()
     queue = world.queue()
-    sum(mended(queue, queue.redis))
+    sum(repaired(queue, queue.redis))
 
 
 def clock_off(world: World) -> None:
@@ -148,7 +148,7 @@ def clock_off(world: World) -> None:
 
 
 def memory_full(world: World) -> None:
-    """Nothing new is taken, and the caller is told to try again; but what runs is kept alive and ends."""
+    """Nothing new is taken, and the caller is asked to try again; but what runs is kept alive and ends."""
     queue = world.queue()
     held: list[Claim] = []
     claim = commands.claim(QUEUE, worker="driver", nonce=uuid.uuid4().hex, slots=1, lease_ms=TIMES.lease_ms)
@@ -223,18 +223,18 @@ def _least_met(world: World, harm: str, labels: tuple[str, ...]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Paused:
-    """A worker that stands still at a label; `run` is its log's last entry, `wish` stops its successor."""
+    """A worker that stands still at a label; `run` is its log's last entry, `request` stops its successor."""
 
     label: str
     name: str
     run: dict[str, Any]
-    wish: Path | None
+    request: Path | None
 
 
 def _go_on_without_lease(world: World, paused: _Paused, successor: str | None) -> None:
     where = f"worker_paused at {paused.label}"
-    if successor is None and (paused.wish or not wait(lambda: _is_overtaken(world, paused.run), seconds=10)):
-        world.not_shown.append(f"{where}: nobody took over {paused.run['job']}")
+    if successor is None and (paused.request or not wait(lambda: _is_overtaken(world, paused.run), seconds=10)):
+        world.not_shown.append(f"{where}: no one took over {paused.run['job']}")
         return
     world.go_on(paused.name)
     _must_have_lost(world, paused, where)

@@ -53,7 +53,7 @@ class Ended:
 
     @property
     def is_done(self) -> bool:
-        """Whether the run served what it saw, as far as anybody can know."""
+        """Whether the run served what it saw, as far as anyone can know."""
         return self.verdict == "done" and self.outcome != "STALE"
 
 
@@ -89,7 +89,7 @@ class History:
     rollbacks: tuple[Rollback, ...] = ()
 
 
-def told(history: History) -> str:
+def reported(history: History) -> str:
     """Write the whole history as lines by time, for whoever wants to know how a promise was broken."""
     lists = history.acks, history.claims, history.ends, history.commits, history.rollbacks
     moments = [one for each in lists for one in each]

@@ -12,7 +12,7 @@ from shared.queue import commands, queries
 from shared.queue.model import JobState
 from tests.chaos.checker import judge
 from tests.chaos.faults import FAULTS
-from tests.chaos.history import told
+from tests.chaos.history import reported
 from tests.chaos.network import Network
 from tests.chaos.verdict import Verdict, verdict_of
 from tests.chaos.worker import QUEUE, TIMES
@@ -48,7 +48,7 @@ def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> 
             if findings.broken:
                 KEPT.mkdir(exist_ok=True)
                 kept = KEPT / f"chaos-{seed}.log"
-                kept.write_text(told(history))
+                kept.write_text(reported(history))
                 say(f"the history of this run is kept: {kept}")
             return verdict_of(world, findings, seconds=seconds, runs=len(history.claims), stuck_jobs=stuck)
         finally:
@@ -61,15 +61,15 @@ def _do_harm(world: World, seconds: float, say: Callable[[str], None]) -> None:
     writer.start()
     until = time.monotonic() + seconds
     try:
-        rounds = said = 0
+        rounds = stated = 0
         while time.monotonic() < until or rounds == 0:
             for fault in world.random.sample(FAULTS, len(FAULTS)):
                 since = time.monotonic()
                 fault(world)
                 say(f"{fault.__name__:16s} {time.monotonic() - since:5.1f} s")
-                for what in world.broken[said:]:
+                for what in world.broken[stated:]:
                     say(f"BROKEN {what}")
-                said = len(world.broken)
+                stated = len(world.broken)
                 time.sleep(BETWEEN_S)
                 if rounds and time.monotonic() >= until:
                     break
@@ -90,7 +90,7 @@ def _drained(world: World) -> int:
     left = -1
     while time.monotonic() < deadline:
         try:
-            if not world.tell_all():
+            if not world.notify_all():
                 continue
             depth = world.queue().run(queries.depth(QUEUE)).depth
         except RetryableError:

@@ -20,12 +20,12 @@ from shared.table import DataFile, PartitionKey, TableMetadata, TableProtocol
 
 SMALL = tuple(DataFile(f"f{number}", 100_000, WHOLE_TABLE, rows=1) for number in range(8))
 FAILS, IS_BUSY = 0.02, 0.08
-"""How often a rewrite fails, and how often the cell's writers leave it new files faster than one job may follow."""
+"""Probability that a rewrite fails, and that the partition's writers add files faster than one job may follow."""
 
 Note = Callable[..., None]
 
 
-def facts(location: Path) -> str:
+def payload(location: Path) -> str:
     """Return what a job for the table at this place says about it."""
     policy, predicted = Policy(target_bytes=8 * MIB), PredictedCost(8, 7, 800_000)
     return JobPayload(str(location), location.name, policy, "chaos", predicted, policy_digest({})).encode()
@@ -51,7 +51,7 @@ class FileTable:
         self._has_work = True
         self._is_busy = self._random.random() < IS_BUSY
 
-    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
+    def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return eight small files, or none if this run has rewritten them."""
         self._version = Path(location).stat().st_size - 1
         files = SMALL if self._has_work or self._is_busy else ()
@@ -82,7 +82,7 @@ class FileTable:
         return RewriteOutcome(self._version, landed, 1, 1)
 
     def _commit(self, location: Path, claim: Claim) -> bool:
-        with location.with_suffix(f".{claim.key.cell}").open("a+") as last:
+        with location.with_suffix(f".{claim.key.partition}").open("a+") as last:
             fcntl.flock(last, fcntl.LOCK_EX)
             last.seek(0)
             if int(last.read() or 0) > claim.token:
@@ -93,7 +93,7 @@ class FileTable:
             return True
 
     def terminate(self) -> EngineDeath | None:
-        """Never asked for: this engine lives as long as its process."""
+        """Never requested: this engine lives as long as its process."""
         return None
 
     def is_alive(self) -> bool:

@@ -20,10 +20,10 @@ def test_no_event_is_lost_and_no_job_is_stuck_whatever_fails() -> None:
     if binary is None:
         pytest.skip("no redis-server or valkey-server >= 7 found")
     seed = secrets.randbelow(2**31)
-    said: list[str] = []
+    stated: list[str] = []
     print(f"seed {seed}")
-    verdict = run(binary, SECONDS, seed, said.append)
-    print("\n".join([*said, *verdict.not_shown, f"never stopped: {verdict.labels_missed}"]))
-    assert {fault.__name__ for fault in FAULTS} <= {line.split()[0] for line in said}, "every kind must have happened"
+    verdict = run(binary, SECONDS, seed, stated.append)
+    print("\n".join([*stated, *verdict.not_shown, f"never stopped: {verdict.labels_missed}"]))
+    assert {fault.__name__ for fault in FAULTS} <= {line.split()[0] for line in stated}, "every kind must have happened"
     assert verdict.events > 10 * SECONDS
     assert verdict.problems == ()

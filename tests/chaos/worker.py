@@ -1,7 +1,7 @@
 """A real worker without Spark: the actor's own loop, heartbeat thread and lease around a table that is a file.
 
-Everything it does is a line in its log. At each labelled point it looks for a wish of the driver's to stop there: who
-takes the wish stops itself, the whole process, until it is killed or told to go on.
+Everything it does is a line in its log. At each labelled point it searches for a request of the driver's to stop there:
+who takes the request stops itself, the whole process, until it is killed or told to go on.
 """
 
 import json
@@ -54,7 +54,7 @@ class Log:
 
 
 class NotingQueue(SyncQueueExecutor):
-    """Notes claims and ends as they are asked for and answered."""
+    """Notes claims and ends as they are requested and answered."""
 
     def watch(self, log: Log) -> "NotingQueue":
         """Begin to note."""
@@ -110,19 +110,19 @@ class ChaosWorker(NotingQueue):
 
 
 class Barrier:
-    """Where the driver's wishes lie, `halt-<label>` for a run of any job or `halt-<label>@<job>`.
+    """Where the driver's requests lie, `halt-<label>` for a run of any job or `halt-<label>@<job>`.
 
-    The first worker that comes by takes a wish by giving it its name, and stops.
+    The first worker that comes by takes a request by giving it its name, and stops.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
 
     def reached(self, claim: Claim, label: str) -> None:
-        """Stop here if that is wished for."""
-        for wish in (f"halt-{label}", f"halt-{label}@{claim.id}"):
+        """Stop here if that is requested."""
+        for request in (f"halt-{label}", f"halt-{label}@{claim.id}"):
             try:
-                (self._folder / wish).rename(self._folder / f"taken-{wish}-{self._name}")
+                (self._folder / request).rename(self._folder / f"taken-{request}-{self._name}")
             except FileNotFoundError:
                 continue
             os.kill(os.getpid(), signal.SIGSTOP)

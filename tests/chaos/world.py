@@ -20,7 +20,7 @@ from shared.queue.model import Band, JobKey, JobRequest
 from shared.retry import RetryPolicy
 from tests.chaos.history import Ack, History, Rollback, now_ns, read_workers, records
 from tests.chaos.network import Network
-from tests.chaos.table import facts
+from tests.chaos.table import payload
 from tests.chaos.worker import QUEUE, Log, NotingQueue
 from tests.support.redis_server import RedisServer
 from tests.support.time_limits import scaled
@@ -28,29 +28,29 @@ from tests.support.waiting import comes_true
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"max_attempts": 100, "backoff_base_ms": 50, "backoff_cap_ms": 500, "half_open_ms": 500}
-TABLES, CELLS = 4, 6
+TABLES, PARTITIONS = 4, 6
 TRIES = RetryPolicy(3, 0.05)
 TAIL_BYTES = 20_000
-"""As much of a worker's log as the driver looks at while the run goes on: some thirty jobs."""
+"""As much of a worker's log as the driver reads while the run goes on: some thirty jobs."""
 
 
 @dataclass(slots=True)
 class Table:
-    """A table's log as its writer knows it: the cell that each version touched; the file's length is the version."""
+    """A table's log as its writer knows it: the partition that each version changed; the length is the version."""
 
     name: str
     file: Path
     log: list[int] = field(default_factory=list)
-    told: int = -1
+    reported: int = -1
 
-    def append(self, cell: int) -> None:
-        self.log.append(cell)
+    def append(self, partition: int) -> None:
+        self.log.append(partition)
         with self.file.open("ab") as file:
             file.write(b".")
 
     def spec(self, version: int) -> JobRequest:
         key = JobKey(self.name, str(self.log[version]), COMPACT)
-        return JobRequest(key, f"of-{self.name}", Band(version % 4), 5, 1 << 20, version, facts(self.file))
+        return JobRequest(key, f"of-{self.name}", Band(version % 4), 5, 1 << 20, version, payload(self.file))
 
 
 @dataclass(slots=True)
@@ -131,25 +131,25 @@ class World:
         return name
 
     def kill_worker(self, name: str) -> None:
-        """SIGKILL, and somebody takes its place."""
+        """SIGKILL, and someone takes its place."""
         process = self.workers.pop(name)
         process.kill()
         process.wait()
         self.kills += 1
 
-    def wish(self, label: str, job: str | None = None) -> Path:
+    def request(self, label: str, job: str | None = None) -> Path:
         """Let the first worker that reaches this label stop there, with this job or with any."""
-        wish = self.folder / (f"halt-{label}" if job is None else f"halt-{label}@{job}")
-        wish.touch()
-        return wish
+        request = self.folder / (f"halt-{label}" if job is None else f"halt-{label}@{job}")
+        request.touch()
+        return request
 
-    def stopped(self, wish: Path) -> str | None:
-        """Return the name of the worker that has stopped as was wished; None if none came by."""
-        wait(lambda: not wish.exists(), seconds=10)
+    def stopped(self, request: Path) -> str | None:
+        """Return the name of the worker that has stopped on request; None if none did."""
+        wait(lambda: not request.exists(), seconds=10)
         try:
-            wish.unlink()
+            request.unlink()
         except FileNotFoundError:
-            (taken,) = self.folder.glob(f"taken-{wish.name}-*")
+            (taken,) = self.folder.glob(f"taken-{request.name}-*")
             name = taken.name.rpartition("-")[2]
             os.waitpid(self.workers[name].pid, os.WUNTRACED)
             taken.unlink()
@@ -174,21 +174,21 @@ class World:
         """A writer commits to one table, and the queue is told what its cursor does not know; False if it cannot be."""
         with self.lock:
             table = self.random.choice(self.tables)
-            table.append(self.random.randrange(CELLS))
-            return self._tell(table)
+            table.append(self.random.randrange(PARTITIONS))
+            return self._report(table)
 
-    def tell_all(self) -> bool:
+    def notify_all(self) -> bool:
         """Sweep: every table is brought up to date."""
         with self.lock:
-            return all(self._tell(table) for table in self.tables)
+            return all(self._report(table) for table in self.tables)
 
-    def _tell(self, table: Table) -> bool:
+    def _report(self, table: Table) -> bool:
         """Bring the cursor up to the table's log; what a torn log has forgotten is told again."""
-        while table.told < len(table.log) - 1:
-            version, sent = table.told + 1, now_ns()
+        while table.reported < len(table.log) - 1:
+            version, sent = table.reported + 1, now_ns()
             cursor, job = {"version": str(version)}, table.spec(version)
             call = commands.ingest(
-                QUEUE, table=table.name, expected_version=table.told, state_fields=cursor, cells={}, jobs=[job]
+                QUEUE, table=table.name, expected_version=table.reported, state_fields=cursor, partitions={}, jobs=[job]
             )
             try:
                 done = self.queue().run(call)
@@ -196,12 +196,14 @@ class World:
                 self.refused += 1
                 return False
             at = now_ns()
-            self.expect(done.version >= table.told, f"{table.name} went back from {table.told} to {done.version}")
+            self.expect(
+                done.version >= table.reported, f"{table.name} went back from {table.reported} to {done.version}"
+            )
             for known in range(version, done.version + 1):
                 # Not applied: an earlier call was, and its reply was lost.
                 outcome = done.outcomes[0].value if done.applied else None
                 self.acks.append(Ack(table.spec(known).id, table.name, known, outcome, sent, at))
-            table.told = done.version
+            table.reported = done.version
         return True
 
     def take_back(self, fault: str, since: int) -> int:
@@ -211,14 +213,14 @@ class World:
             cursors = [client.hget(f"{{lw:{QUEUE}}}:cur:{table.name}", "version") for table in self.tables]
         for table, found in zip(self.tables, cursors, strict=True):
             cursor = -1 if found is None else int(found)
-            lost += max(0, table.told - cursor)
-            table.told = min(table.told, cursor)
+            lost += max(0, table.reported - cursor)
+            table.reported = min(table.reported, cursor)
             self.rollbacks.append(Rollback(table.name, cursor, since, now_ns()))
         self.taken_back[fault] += lost
         return lost
 
     def await_service(self, fault: str, since: int) -> None:
-        """Note how long it took from the kill until an event was taken again, which the tables' writer tries anew."""
+        """Note how long it took from the kill until an event was taken again, which the tables' writer tries again."""
         self.expect(wait(self.commit, seconds=30), f"{fault}: no service within {scaled(30):.0f} s")
         self.recovered_s[fault].append((now_ns() - since) / 1e9)
         # An early cut takes the settings, too, and a back-off of the default length would outlast the end of the run.

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from actor.engines import RUNNABLE_KINDS
 from decider.decide import ledger
 from decider.decide.action import Action
-from decider.decide.actions import ActionRegistry
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource, commit_trigger
 from decider.decide.evaluate import PIPELINE_REASONS, evaluate
@@ -28,7 +29,7 @@ from tests.support.decisions import context_of
 from tests.support.toy_action import TOY, WITH_TOY
 
 COLUMNS = (PartitionColumn("dt", "dt", "string"),)
-CELL, OTHER = PartitionKey('{"dt":"a"}'), PartitionKey('{"dt":"b"}')
+PARTITION, OTHER = PartitionKey('{"dt":"a"}'), PartitionKey('{"dt":"b"}')
 POLICY = Policy(target_bytes=8 * MIB)
 
 each_action = pytest.mark.parametrize("action", list(WITH_TOY), ids=lambda action: action.kind)
@@ -97,7 +98,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_t
     action: Action, sizes: list[int], policy: Policy, trigger: Trigger, calibration: Calibration, busy: Fraction
 ) -> None:
     context = context_of(policy, columns=COLUMNS, calibration=calibration, busy_ratio=busy, at_ms=17)
-    made = evaluate(context, CELL, stats_of(sizes, policy), trigger, action)
+    made = evaluate(context, PARTITION, stats_of(sizes, policy), trigger, action)
     event(f"{made.action}: {made.verdict} {made.reason}")
     record = ledger.decode(ledger.encode(made, context), actions=WITH_TOY)
     assert (record.action, record.reason, record.verdict) == (action.kind, made.reason, made.verdict)
@@ -111,7 +112,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_t
         return
     job = job_request(context, made)
     payload = JobPayload.decode(job.payload)
-    assert (job.key.kind, job.key.cell, job.version) == (action.kind, CELL, trigger.version)
+    assert (job.key.kind, job.key.partition, job.version) == (action.kind, PARTITION, trigger.version)
     assert (payload.reason, payload.rewrite_kind, payload.policy) == (made.reason, trigger.rewrite_kind, policy)
     assert (payload.predicted.bytes, job.cost_bytes) == (made.prediction.bytes,) * 2
     assert 0 <= job.priority < PRIORITIES
@@ -124,11 +125,11 @@ def test_no_action_touches_what_is_refused_switched_off_or_filtered(
 ) -> None:
     stats = stats_of(sizes, policy)
 
-    def reason(policy: Policy, cell: PartitionKey, trigger: Trigger) -> object:
-        return evaluate(context_of(policy, columns=COLUMNS), cell, stats, trigger, action).reason
+    def reason(policy: Policy, partition: PartitionKey, trigger: Trigger) -> object:
+        return evaluate(context_of(policy, columns=COLUMNS), partition, stats, trigger, action).reason
 
-    assert reason(replace(policy, refused="tables.any", enabled=False), CELL, trigger) is Reason.REFUSED
-    assert reason(replace(policy, enabled=False), CELL, trigger) is Reason.DISABLED
+    assert reason(replace(policy, refused="tables.any", enabled=False), PARTITION, trigger) is Reason.REFUSED
+    assert reason(replace(policy, enabled=False), PARTITION, trigger) is Reason.DISABLED
     if trigger.source is not TriggerSource.TIMER:
         assert reason(replace(policy, filter="dt = 'a'"), OTHER, trigger) is Reason.FILTERED
 
@@ -140,7 +141,7 @@ def test_commits_that_change_no_data_never_lead_to_a_job(
 ) -> None:
     origin = CommitOrigin("j", 1) if is_own else None
     trigger = commit_trigger(Commit(4, 0, "OPTIMIZE", data_change=False, origin=origin))
-    made = evaluate(context_of(policy, columns=COLUMNS), CELL, stats_of(sizes, policy), trigger, action)
+    made = evaluate(context_of(policy, columns=COLUMNS), PARTITION, stats_of(sizes, policy), trigger, action)
     assert made.reason is (Reason.OWN_COMMIT if is_own else Reason.NO_DATA_CHANGE)
 
 
@@ -151,30 +152,30 @@ def test_a_timer_names_its_action_and_its_partition_and_is_set_for_nothing_that_
 ) -> None:
     if action.timers is None:
         return
-    files = [DataFile(f"f{n}", size, CELL, modified_ms=at_ms) for n, size in enumerate(sizes)]
+    files = [DataFile(f"f{n}", size, PARTITION, modified_ms=at_ms) for n, size in enumerate(sizes)]
     stats = stats_of_files(files, policy.size_levels)
 
-    def changes(policy: Policy, cell: PartitionKey) -> list[tuple[str, TimerChange]]:
+    def changes(policy: Policy, partition: PartitionKey) -> list[tuple[str, TimerChange]]:
         assert action.timers is not None
         made = [
-            *action.timers.after_commit(cell, stats, policy, at_ms, COLUMNS),
-            *action.timers.after_rewrite(cell, stats, policy),
-            *action.timers.after_rebuild(files, {cell: stats}, policy, at_ms, COLUMNS),
+            *action.timers.after_commit(partition, stats, policy, at_ms, COLUMNS),
+            *action.timers.after_rewrite(partition, stats, policy),
+            *action.timers.after_rebuild(files, {partition: stats}, policy, at_ms, COLUMNS),
         ]
         return [(timer.name, timer.change) for timer in made]
 
-    for name, _ in changes(policy, CELL):
+    for name, _ in changes(policy, PARTITION):
         found = WITH_TOY.parse_timer(name)
         assert found is not None
-        assert (found[0], found[1].partition) == (action, CELL)
+        assert (found[0], found[1].partition) == (action, PARTITION)
         assert [one.kind for one in WITH_TOY if one.timers is not None and one.timers.parse(name)] == [action.kind]
-    for off, cell in ((replace(policy, enabled=False), CELL), (replace(policy, filter="dt = 'a'"), OTHER)):
-        assert all(change is TimerChange.STOP for _, change in changes(off, cell))
+    for off, partition in ((replace(policy, enabled=False), PARTITION), (replace(policy, filter="dt = 'a'"), OTHER)):
+        assert all(change is TimerChange.STOP for _, change in changes(off, partition))
 
 
 def test_jobs_of_two_actions_for_one_partition_are_two_jobs() -> None:
     context, stats = context_of(POLICY), stats_of([100_000] * 10, POLICY)
-    jobs = [job_request(context, evaluate(context, CELL, stats, Trigger(1), action)) for action in WITH_TOY]
+    jobs = [job_request(context, evaluate(context, PARTITION, stats, Trigger(1), action)) for action in WITH_TOY]
     assert len({job_id(job.key) for job in jobs}) == len(WITH_TOY)
 
 
@@ -186,8 +187,12 @@ def test_a_registry_refuses_two_actions_of_one_kind_and_none_at_all() -> None:
 
 def test_a_record_of_an_unknown_action_is_unreadable_and_keeps_what_it_says() -> None:
     context = context_of(POLICY)
-    made = evaluate(context, CELL, stats_of([100_000] * 10, POLICY), Trigger(7), TOY)
+    made = evaluate(context, PARTITION, stats_of([100_000] * 10, POLICY), Trigger(7), TOY)
     found = ledger.read(ledger.encode(made, context), "queued", 17)
     assert isinstance(found, ledger.UnreadableRecord)
-    assert (found.version, found.cell, found.action) == (7, CELL, TOY.kind)
+    assert (found.version, found.partition, found.action) == (7, PARTITION, TOY.kind)
     assert TOY.kind in found.problem
+
+
+def test_an_actor_runs_the_kinds_that_the_decider_queues_and_no_others() -> None:
+    assert ACTIONS.kinds == RUNNABLE_KINDS

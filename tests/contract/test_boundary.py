@@ -34,7 +34,7 @@ def test_a_file_of_another_table_is_not_copied_into_the_one_that_names_it(lab: D
     group = lab.group(victim.location, count=1)
     taken = replace(group.files[0], path=path.format(name=group.files[0].path, folder=victim.path))
     with pytest.raises(Unsupported, match="outside of the table"):
-        lab.rewrite(thief.location, [FileGroup(group.cell, (taken,), group.mode)])
+        lab.rewrite(thief.location, [FileGroup(group.partition, (taken,), group.mode)])
     assert (tables.newest(thief.path), tables.parquet_files(thief.path)) == (thief.version, before)
 
 

@@ -1,4 +1,4 @@
-"""When others commit at the same time nothing is lost, what can land lands, and what cannot is planned anew."""
+"""When others commit at the same time nothing is lost, what can land lands, and what cannot is planned again."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from shared.errors import Conflict
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
-from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab
+from tests.support.delta_lab import PARTITION_1, PARTITION_2, DeltaLab
 from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
@@ -27,7 +27,7 @@ def at_commit(action: Callable[[], object]) -> Steering:
 
 
 def when_written(action: Callable[[], object]) -> Steering:
-    """Run it when our files are written and no transaction is open: our own look at the log has to find it."""
+    """Run it when our files are written and no transaction is open: our own read the log has to find it."""
     return Steering(at={"files_written": action})
 
 
@@ -76,8 +76,8 @@ def test_statements_on_the_same_files_win_and_keep_their_effect(lab: DeltaLab, s
 
 def test_a_delete_on_other_files_of_the_same_partition_is_no_conflict(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", days=True)
-    group = lab.group(table.location, CELL_1)
-    other = lab.files(table.location, CELL_1)[5]
+    group = lab.group(table.location, PARTITION_1)
+    other = lab.files(table.location, PARTITION_1)[5]
 
     outcome = lab.rewrite(table.location, [group], at_commit(lambda: table.remove(other.path)))
 
@@ -91,9 +91,9 @@ def test_of_three_groups_the_two_that_are_still_live_land_with_the_files_already
 ) -> None:
     table = tables.table(lab.directory / "t", days=True, files=24)
     groups = [
-        lab.group(table.location, CELL_1, count=4),
-        lab.group(table.location, CELL_1, first=4, count=4),
-        lab.group(table.location, CELL_2, count=4),
+        lab.group(table.location, PARTITION_1, count=4),
+        lab.group(table.location, PARTITION_1, first=4, count=4),
+        lab.group(table.location, PARTITION_2, count=4),
     ]
     victim = groups[0].files[2]
     on_disk = tables.parquet_files(table.path)
@@ -141,8 +141,8 @@ def test_a_stale_plan_is_refused_before_any_work(lab: DeltaLab) -> None:
     assert tables.parquet_files(table.path) == on_disk
 
 
-def test_a_plan_that_another_actor_made_is_looked_up_in_the_snapshot(lab: DeltaLab) -> None:
-    """The engine that rewrites need not be the one that read the cell; what it cannot remember it asks Delta."""
+def test_a_plan_that_another_actor_made_is_found_in_the_snapshot(lab: DeltaLab) -> None:
+    """The engine that rewrites need not be the one that read the partition; what it cannot remember it asks Delta."""
     table = tables.table(lab.directory / "t")
     good, stale = lab.group(table.location), lab.group(table.location, first=4)
     table.remove(stale.files[0].path)
@@ -219,18 +219,18 @@ def test_attempts_are_bounded_and_the_last_refusal_is_told(lab: DeltaLab) -> Non
 
 
 @pytest.mark.parametrize(
-    ("reads", "victim_cell", "aborted"),
-    [(None, CELL_1, True), ("dt = '2026-01-01'", CELL_1, True), ("dt = '2026-01-02'", CELL_2, False)],
+    ("reads", "victim_partition", "aborted"),
+    [(None, PARTITION_1, True), ("dt = '2026-01-01'", PARTITION_1, True), ("dt = '2026-01-02'", PARTITION_2, False)],
     ids=["whole-table", "same-partition", "other-partition"],
 )
 def test_our_commit_aborts_statements_that_read_the_same_partition_and_no_others(
-    lab: DeltaLab, reads: str | None, victim_cell: str, aborted: bool
+    lab: DeltaLab, reads: str | None, victim_partition: str, aborted: bool
 ) -> None:
-    """This is Delta's rule, not ours; the heat of a cell (deciding.md, 7) exists because of it."""
+    """This is Delta's rule, not ours; the heat of a partition (deciding.md, 7) exists because of it."""
     table = tables.table(lab.directory / "t", days=True)
-    victim = lab.files(table.location, victim_cell)[5]
+    victim = lab.files(table.location, victim_partition)[5]
     theirs = their_delete(lab, table.location, reads, victim.path)
-    lab.rewrite(table.location, [lab.group(table.location, CELL_1)])
+    lab.rewrite(table.location, [lab.group(table.location, PARTITION_1)])
 
     if aborted:
         with pytest.raises(Exception, match="DELTA_CONCURRENT_APPEND"):

@@ -16,7 +16,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile
 from tests.support import delta_tables as tables
-from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab, mark
+from tests.support.delta_lab import PARTITION_1, PARTITION_2, DeltaLab, mark
 from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
@@ -35,7 +35,7 @@ def either(request: pytest.FixtureRequest, lab: DeltaLab) -> Iterator[DeltaLab]:
 def test_the_planned_files_become_fewer_and_no_row_changes(either: DeltaLab) -> None:
     table = tables.table(either.directory / "t", days=True)
     before = tables.rows(table.path)
-    group = either.group(table.location, CELL_1, count=6)
+    group = either.group(table.location, PARTITION_1, count=6)
     control = Steering()
 
     outcome = either.rewrite(table.location, [group], control, job="j", token=4)
@@ -43,8 +43,8 @@ def test_the_planned_files_become_fewer_and_no_row_changes(either: DeltaLab) -> 
     assert outcome.version == table.version + 1
     assert [(end.status, end.rows, len(end.outputs)) for end in outcome.groups] == [(GroupStatus.COMMITTED, 120, 1)]
     assert tables.removed(table.path, outcome.version) == {file.path for file in group.files}
-    assert either.files(table.location, CELL_1) == outcome.groups[0].outputs
-    assert len(either.files(table.location, CELL_2)) == 6
+    assert either.files(table.location, PARTITION_1) == outcome.groups[0].outputs
+    assert len(either.files(table.location, PARTITION_2)) == 6
     assert tables.rows(table.path) == before
     assert tables.commit_info(table.path, outcome.version)["userMetadata"] == mark("j", 4)
     assert either.engine.find_commit(table.location, job="j", token=4, since_version=0) == outcome.version
@@ -52,11 +52,11 @@ def test_the_planned_files_become_fewer_and_no_row_changes(either: DeltaLab) -> 
     assert control.calls[-1] == "committed"
 
 
-def test_cells_of_null_and_several_cells_are_rewritten(either: DeltaLab) -> None:
+def test_partitions_of_null_and_several_partitions_are_rewritten(either: DeltaLab) -> None:
     table = tables.HandTable(either.directory / "t", partitions={"dt": "date"})
     table.commit([{"add": table.new_file(10, {"dt": value})} for value in (None, None, tables.DAY_1, tables.DAY_1)])
     before = tables.rows(table.path)
-    groups = [either.group(table.location, either.cell(dt=value), count=2) for value in (None, tables.DAY_1)]
+    groups = [either.group(table.location, either.partition(dt=value), count=2) for value in (None, tables.DAY_1)]
 
     outcome = either.rewrite(table.location, groups)
 

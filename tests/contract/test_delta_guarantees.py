@@ -270,7 +270,7 @@ def test_commits_are_found_by_job_and_token_above_a_version(lab: DeltaLab) -> No
     assert find("j", 2, 100) is None
 
 
-def test_foreign_and_broken_user_metadata_is_nobodys(lab: DeltaLab) -> None:
+def test_foreign_and_broken_user_metadata_is_no_ones(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=1)
     for user_metadata in (
         "",
@@ -310,7 +310,7 @@ def test_a_place_without_a_table_is_said_to_be_none(lab: DeltaLab) -> None:
     location = f"file://{lab.directory}/nothing"
 
     with pytest.raises(InvalidInput, match="no Delta table"):
-        lab.engine.read_cell(location, WHOLE_TABLE)
+        lab.engine.read_partition(location, WHOLE_TABLE)
 
     assert not (lab.directory / "nothing").exists()
     assert mark("j", 1) == '{"lakewright": {"job": "j", "token": 1}}'

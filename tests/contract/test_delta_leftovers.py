@@ -48,13 +48,13 @@ def test_outputs_that_are_gone_or_cut_before_the_commit_are_not_committed(
     ]
     before = tables.rows(table.path)
 
-    def somebody_vacuums() -> None:
+    def vacuum_runs() -> None:
         new = sorted(tables.parquet_files(table.path) - on_disk)
         assert len(new) == 2
         harm(table.path / new[0])
 
-    control = Steering(at={"files_written": somebody_vacuums})
-    with pytest.raises(RetryableError, match=r"1 of 2 files written .* are gone or cut before their commit"):
+    control = Steering(at={"files_written": vacuum_runs})
+    with pytest.raises(RetryableError, match=r"1 of 2 files written .* are missing or truncated before their commit"):
         lab.rewrite(table.location, groups, control)
 
     assert control.calls == ["files_written"]
@@ -158,7 +158,7 @@ def test_a_full_disk_is_given_back_and_the_job_may_try_again(
 ) -> None:
     """Outputs lie in the table's root, in a Hive-style folder, or in a random one."""
     table = filled(small_disk, value)
-    group = lab.group(table.location, WHOLE_TABLE if value is None else lab.cell(p=value))
+    group = lab.group(table.location, WHOLE_TABLE if value is None else lab.partition(p=value))
     on_disk = everything(table.path)
     assert shutil.disk_usage(small_disk).free < group.bytes
     unchecked = EngineSettings(transaction=TransactionSettings(reserved_disk_bytes=-(1 << 40)))

@@ -1,4 +1,4 @@
-"""A cell read from memory and the commits since is the cell that the snapshot lists, file by file and word by word."""
+"""A partition read from memory and the commits since equals the partition of the snapshot, file by file."""
 
 import json
 import random
@@ -11,14 +11,14 @@ import pytest
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.engine import DeltaEngine
 from actor.formats.delta.log import TableLog, TableShape
-from actor.formats.delta.read import read_cell
+from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import CachedRead, ReadCache
 from actor.ports import GroupStatus
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, FileKey, PartitionKey
 from tests.support import delta_tables as tables
-from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab
+from tests.support.delta_lab import PARTITION_1, PARTITION_2, DeltaLab
 from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
@@ -47,9 +47,9 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> Listings:
 
 def words(files: tuple[LoggedFile, ...]) -> list[tuple[FileKey, dict[str, object]]]:
     """What is said of each file, nulls and order left out: Delta writes a null for what a commit leaves out."""
-    said = [(logged.key, json.loads(logged.json)) for logged in files]
+    stated = [(logged.key, json.loads(logged.json)) for logged in files]
     return sorted(
-        ((key, {name: value for name, value in add.items() if value not in (None, {})}) for key, add in said), key=str
+        ((key, {name: value for name, value in add.items() if value not in (None, {})}) for key, add in stated), key=str
     )
 
 
@@ -70,35 +70,35 @@ def test_after_any_commits_memory_and_a_new_listing_agree(lab: DeltaLab, listing
     print(f"seed {seed}")
     dice = random.Random(seed)
     table = tables.table(lab.directory / "t", days=True, deletion_vectors=True)
-    memory, cells = ReadCache(), (CELL_1, CELL_2)
+    memory, partitions = ReadCache(), (PARTITION_1, PARTITION_2)
     log = log_of(lab, table)
-    read_cell(log, CELL_1, memory)
+    read_partition(log, PARTITION_1, memory)
     deeds: list[Callable[[], object]] = [
         lambda: table.append(2, values={"dt": tables.DAY_1}),
         lambda: table.append(1, values={"dt": tables.DAY_2}),
         lambda: table.remove(dice.choice(without_vector(table))),
         lambda: lab.sql(f"DELETE FROM delta.`{table.path}` WHERE id % 17 = {dice.randrange(17)}"),
-        lambda: lab.rewrite(table.location, [lab.group(table.location, dice.choice(cells), count=2)]),
+        lambda: lab.rewrite(table.location, [lab.group(table.location, dice.choice(partitions), count=2)]),
         lambda: table.append(1, values={"dt": tables.DAY_2}, tags={"a": "b"}),
     ]
     for _ in range(4):
         for deed in dice.sample(deeds, 2):
             deed()
         before = listings.count
-        remembered = {cell: read_cell(log, cell, memory) for cell in cells}
+        remembered = {partition: read_partition(log, partition, memory) for partition in partitions}
         assert listings.count == before, "nothing was listed"
-        for cell, seen in remembered.items():
-            fresh = read_cell(log, cell, ReadCache())
+        for partition, seen in remembered.items():
+            fresh = read_partition(log, partition, ReadCache())
             assert seen.version == fresh.version
             assert words(seen.files) == words(fresh.files)
 
 
 def test_a_rewrite_of_what_memory_knows_keeps_every_row(lab: DeltaLab, listings: Listings) -> None:
     table = tables.table(lab.directory / "t", days=True)
-    lab.files(table.location, CELL_2)
+    lab.files(table.location, PARTITION_2)
     table.append(3, values={"dt": tables.DAY_1})
     before, digest = listings.count, lab.digest(table.location)
-    outcome = lab.rewrite(table.location, [lab.group(table.location, CELL_1, count=9)])
+    outcome = lab.rewrite(table.location, [lab.group(table.location, PARTITION_1, count=9)])
     assert listings.count == before
     assert outcome.version == table.version + 1
     assert lab.digest(table.location) == digest
@@ -108,7 +108,7 @@ def test_a_rewrite_of_what_memory_knows_keeps_every_row(lab: DeltaLab, listings:
 def test_what_commits_do_not_tell_for_certain_is_listed_again(lab: DeltaLab, listings: Listings, what: str) -> None:
     table = tables.table(lab.directory / "t")
     memory, log = ReadCache(), log_of(lab, table)
-    read_cell(log, WHOLE_TABLE, memory)
+    read_partition(log, WHOLE_TABLE, memory)
     match what:
         case "properties":
             lab.sql(f"ALTER TABLE delta.`{table.path}` SET TBLPROPERTIES ('mine' = '1')")
@@ -119,44 +119,44 @@ def test_what_commits_do_not_tell_for_certain_is_listed_again(lab: DeltaLab, lis
             table.commit([{"remove": {"path": "never-there.parquet", "dataChange": True, "deletionTimestamp": 1}}])
         case _:
             table.append()
-            lab.sql(f"SELECT count(*) FROM delta.`{table.path}`")  # Delta has a snapshot and asks for no commit.
+            lab.sql(f"SELECT count(*) FROM delta.`{table.path}`")  # Delta has a snapshot and requests no commit.
             (table.path / "_delta_log" / f"{table.version:020d}.json").rename(lab.directory / "gone.json")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(TableLog, "snapshot", lambda self: self._log.unsafeVolatileSnapshot())
                 before = listings.count
-                read_cell(log, WHOLE_TABLE, memory)
+                read_partition(log, WHOLE_TABLE, memory)
                 assert listings.count > before
             return
     before = listings.count
-    seen = read_cell(log, WHOLE_TABLE, memory)
+    seen = read_partition(log, WHOLE_TABLE, memory)
     assert listings.count > before
-    assert words(seen.files) == words(read_cell(log, WHOLE_TABLE, ReadCache()).files)
+    assert words(seen.files) == words(read_partition(log, WHOLE_TABLE, ReadCache()).files)
 
 
-def test_a_large_table_is_remembered_cell_by_cell(
+def test_a_large_table_is_remembered_partition_by_partition(
     lab: DeltaLab, listings: Listings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actor.formats.delta.read.WHOLE_TABLE_FILES", 11)
     table = tables.table(lab.directory / "t", days=True)
     memory, log = ReadCache(), log_of(lab, table)
-    assert len(read_cell(log, CELL_1, memory).files) == 6
+    assert len(read_partition(log, PARTITION_1, memory).files) == 6
     table.append(1, values={"dt": tables.DAY_1})
     table.append(1, values={"dt": tables.DAY_2})
     before = listings.count
-    assert len(read_cell(log, CELL_1, memory).files) == 7
+    assert len(read_partition(log, PARTITION_1, memory).files) == 7
     assert listings.count == before
-    assert len(read_cell(log, CELL_2, memory).files) == 7
+    assert len(read_partition(log, PARTITION_2, memory).files) == 7
     assert listings.count > before
 
 
-def test_a_table_made_anew_at_its_place_is_listed_again(lab: DeltaLab, engine: DeltaEngine) -> None:
+def test_a_table_made_again_at_its_place_is_listed_again(lab: DeltaLab, engine: DeltaEngine) -> None:
     table = tables.table(lab.directory / "t", files=3)
-    assert len(engine.read_cell(table.location, WHOLE_TABLE).files) == 3
+    assert len(engine.read_partition(table.location, WHOLE_TABLE).files) == 3
     shutil.rmtree(table.path)
-    anew = tables.HandTable(Path(table.path))
-    anew.commit([{"metaData": anew.metadata(id="00000000-0000-4000-8000-000000000001")}])
-    anew.append(5)
-    assert len(engine.read_cell(table.location, WHOLE_TABLE).files) == 5
+    again = tables.HandTable(Path(table.path))
+    again.commit([{"metaData": again.metadata(id="00000000-0000-4000-8000-000000000001")}])
+    again.append(5)
+    assert len(engine.read_partition(table.location, WHOLE_TABLE).files) == 5
 
 
 def undo(table: tables.HandTable, *, then: int) -> None:
@@ -172,17 +172,17 @@ def test_what_an_undone_commit_added_is_forgotten(lab: DeltaLab, then: int) -> N
     table = tables.table(lab.directory / "t", files=3)
     table.append(2)
     memory, log = ReadCache(), log_of(lab, table)
-    assert len(read_cell(log, WHOLE_TABLE, memory).files) == 5
+    assert len(read_partition(log, WHOLE_TABLE, memory).files) == 5
     undo(table, then=then)
-    seen = read_cell(log, WHOLE_TABLE, memory)
-    assert words(seen.files) == words(read_cell(log, WHOLE_TABLE, ReadCache()).files)
+    seen = read_partition(log, WHOLE_TABLE, memory)
+    assert words(seen.files) == words(read_partition(log, WHOLE_TABLE, ReadCache()).files)
     assert {logged.key.path for logged in seen.files} == {path for path, _ in tables.live(table.path)}
 
 
 @pytest.mark.parametrize("then", [0, 1, 2])
 @pytest.mark.parametrize("moment", ["planned", "written"])
 def test_files_of_an_undone_commit_are_never_rewritten(lab: DeltaLab, moment: str, then: int) -> None:
-    """They still lie there, so that writing them succeeds; a commit of them would double what others wrote anew."""
+    """They still lie there, so that writing them succeeds; a commit of them would double what others wrote again."""
     table = tables.table(lab.directory / "t", files=3)
     table.append(2)
     group = lab.group(table.location, count=5)
@@ -213,49 +213,51 @@ def _has_checksum(table: Path, version: int | None) -> bool:
 
 
 def test_what_was_read_longest_ago_is_forgotten_first() -> None:
-    memory, cells = ReadCache(max_files=9), some_cells(4)
-    for cell in (*cells[:3], cells[0], cells[3]):
-        memory.put("t", remembered(cell, files=2))
-    assert [memory.get("t", cell) is not None for cell in cells] == [True, False, True, True]
+    memory, partitions = ReadCache(max_files=9), some_partitions(4)
+    for partition in (*partitions[:3], partitions[0], partitions[3]):
+        memory.put("t", remembered(partition, files=2))
+    assert [memory.get("t", partition) is not None for partition in partitions] == [True, False, True, True]
 
 
-def test_cells_without_files_are_forgotten_too() -> None:
-    """A table may have as many partitions as it likes, each looked at when its last file has gone."""
-    memory, cells = ReadCache(max_files=3), some_cells(5)
-    for cell in cells:
-        memory.put("t", remembered(cell, files=0))
-    assert [memory.get("t", cell) is not None for cell in cells] == [False, False, True, True, True]
+def test_partitions_without_files_are_forgotten_too() -> None:
+    """A table may have as many partitions as it likes, each read when its last file has gone."""
+    memory, partitions = ReadCache(max_files=3), some_partitions(5)
+    for partition in partitions:
+        memory.put("t", remembered(partition, files=0))
+    assert [memory.get("t", partition) is not None for partition in partitions] == [False, False, True, True, True]
 
 
-def test_cells_of_one_table_share_its_shape() -> None:
-    """The schema of a wide table is larger than what is known of a cell."""
-    memory, cells = ReadCache(), some_cells(2)
-    for cell in cells:
-        memory.put("t", remembered(cell, files=1))
-    one, other = (memory.get("t", cell) for cell in cells)
+def test_partitions_of_one_table_share_its_shape() -> None:
+    """The schema of a wide table is larger than what is known of a partition."""
+    memory, partitions = ReadCache(), some_partitions(2)
+    for partition in partitions:
+        memory.put("t", remembered(partition, files=1))
+    one, other = (memory.get("t", partition) for partition in partitions)
     assert one is not None
     assert other is not None
     assert one.shape is other.shape
-    memory.put("t", remembered(cells[1], files=1, metadata="other"))
-    changed = memory.get("t", cells[1])
+    memory.put("t", remembered(partitions[1], files=1, metadata="other"))
+    changed = memory.get("t", partitions[1])
     assert changed is not None
     assert changed.shape == TableShape("other", "protocol")
     assert one.shape == TableShape("metadata", "protocol")
 
 
 def test_a_group_is_known_under_its_own_shape_only() -> None:
-    memory, (cell,) = ReadCache(), some_cells(1)
-    memory.put("t", remembered(cell, files=1))
-    group = FileGroup(cell, (DataFile(path=f"{cell}0", size_bytes=1, cell=cell),), RewriteMode.MINOR)
+    memory, (partition,) = ReadCache(), some_partitions(1)
+    memory.put("t", remembered(partition, files=1))
+    group = FileGroup(
+        partition, (DataFile(path=f"{partition}0", size_bytes=1, partition=partition),), RewriteMode.MINOR
+    )
     assert memory.live_group("t", group, TableShape("metadata", "protocol")) is not None
-    assert memory.live_group("t", group, TableShape("made anew", "protocol")) is None
+    assert memory.live_group("t", group, TableShape("created again", "protocol")) is None
 
 
-def some_cells(count: int) -> list[PartitionKey]:
+def some_partitions(count: int) -> list[PartitionKey]:
     return [PartitionKey(f'{{"n":"{number}"}}') for number in range(count)]
 
 
-def remembered(cell: PartitionKey, *, files: int, metadata: str = "metadata") -> CachedRead:
-    keys = [FileKey(f"{cell}{number}") for number in range(files)]
-    logged = {key: LoggedFile(DataFile(path=key.path, size_bytes=1, cell=cell), "{}") for key in keys}
-    return CachedRead(cell, 1, None, TableShape(metadata, "protocol"), logged)
+def remembered(partition: PartitionKey, *, files: int, metadata: str = "metadata") -> CachedRead:
+    keys = [FileKey(f"{partition}{number}") for number in range(files)]
+    logged = {key: LoggedFile(DataFile(path=key.path, size_bytes=1, partition=partition), "{}") for key in keys}
+    return CachedRead(partition, 1, None, TableShape(metadata, "protocol"), logged)

@@ -15,7 +15,7 @@ from shared.partitions import partition_key
 from shared.policy import Policy, PortablePaths
 from shared.table import PartitionColumn
 from tests.support import delta_tables as tables
-from tests.support.delta_lab import CELL_1, DeltaLab
+from tests.support.delta_lab import PARTITION_1, DeltaLab
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
@@ -44,11 +44,15 @@ def create(lab: DeltaLab, type_name: str, values: list[str | None], column: str 
 
 
 def rewrite_all(lab: DeltaLab, path: Path) -> list[str]:
-    """Merge all files of each cell; return the new paths."""
+    """Merge all files of each partition; return the new paths."""
     location = f"file://{path}"
-    metadata = lab.engine.read_cell(location, partition_key((), {})).metadata
-    cells = {partition_key(metadata.partition_columns, add["partitionValues"]) for add in tables.live(path).values()}
-    groups = [FileGroup(cell, lab.files(location, cell), RewriteMode.FULL) for cell in sorted(cells)]
+    metadata = lab.engine.read_partition(location, partition_key((), {})).metadata
+    partitions = {
+        partition_key(metadata.partition_columns, add["partitionValues"]) for add in tables.live(path).values()
+    }
+    groups = [
+        FileGroup(partition, lab.files(location, partition), RewriteMode.FULL) for partition in sorted(partitions)
+    ]
     outcome = lab.rewrite(location, groups)
     assert {end.status for end in outcome.groups} == {GroupStatus.COMMITTED}
     return [add["path"] for add in tables.added(path, outcome.version or 0)]
@@ -106,8 +110,12 @@ def test_files_on_harmful_paths_are_rewritten_once_where_the_policy_says_so(lab:
 
     def planned() -> list[FileGroup]:
         live = tables.live(path).values()
-        cells = {partition_key((PartitionColumn("p", "p", "string"),), add["partitionValues"]) for add in live}
-        return [group for cell in sorted(cells) for group in plan(cell, lab.files(location, cell), policy).groups]
+        partitions = {partition_key((PartitionColumn("p", "p", "string"),), add["partitionValues"]) for add in live}
+        return [
+            group
+            for partition in sorted(partitions)
+            for group in plan(partition, lab.files(location, partition), policy).groups
+        ]
 
     groups = planned()
     assert [(group.mode, len(group.files)) for group in groups] == [(RewriteMode.PURGE, 1)] * 6
@@ -168,11 +176,11 @@ def test_column_names_lie_on_plain_paths(lab: DeltaLab, column: str) -> None:
 def test_folders_stay_hive_style_where_nothing_needs_escaping(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", days=True, files=8)
 
-    outcome = lab.rewrite(table.location, [lab.group(table.location, CELL_1)])
+    outcome = lab.rewrite(table.location, [lab.group(table.location, PARTITION_1)])
 
     (add,) = tables.added(table.path, outcome.version or 0)
     assert add["path"].startswith("dt=2026-01-01/lw")
-    assert "randomizeFilePrefixes" not in lab.engine.read_cell(table.location, CELL_1).metadata.configuration
+    assert "randomizeFilePrefixes" not in lab.engine.read_partition(table.location, PARTITION_1).metadata.configuration
     lab.sql(f"INSERT INTO delta.`{table.path}` VALUES (1, 'v', 2, DATE'2026-01-01')")
     assert all("lw" not in name for name, _ in tables.live(table.path) if name != add["path"])
 

@@ -87,20 +87,20 @@ def test_the_engine_refuses_clustered_tables_when_reading_and_when_rewriting(lab
     group = FileGroup(WHOLE_TABLE, (DataFile("a", 1, WHOLE_TABLE),), RewriteMode.MINOR)
 
     with pytest.raises(Unsupported, match="clustering"):
-        lab.engine.read_cell(location, WHOLE_TABLE)
+        lab.engine.read_partition(location, WHOLE_TABLE)
     with pytest.raises(Unsupported, match="clustering"):
         lab.engine.rewrite(RewriteRequest(location, (group,), mark("j", 1)), Steering())
 
 
 @pytest.mark.spark
-def test_the_engine_refuses_files_of_a_z_cube_but_not_the_cells_beside_them(lab: DeltaLab) -> None:
+def test_the_engine_refuses_files_of_a_z_cube_but_not_the_partitions_beside_them(lab: DeltaLab) -> None:
     table = tables.HandTable(lab.directory / "t", partitions={"dt": "date"})
     table.append(1, values={"dt": tables.DAY_1}, tags={"ZCUBE_ID": "1"})
     table.append(2, values={"dt": tables.DAY_2})
 
-    assert len(lab.files(table.location, lab.cell(dt=tables.DAY_2))) == 2
+    assert len(lab.files(table.location, lab.partition(dt=tables.DAY_2))) == 2
     with pytest.raises(Unsupported, match="Z-cube"):
-        lab.files(table.location, lab.cell(dt=tables.DAY_1))
+        lab.files(table.location, lab.partition(dt=tables.DAY_1))
 
 
 @pytest.mark.spark
@@ -109,10 +109,10 @@ def test_a_protocol_that_delta_itself_does_not_know_is_refused_not_retried(lab: 
     table = tables.HandTable(lab.directory / "t", protocol=protocol | {"writerFeatures": ["fromTheFuture"]})
 
     with pytest.raises(Unsupported, match="fromTheFuture"):
-        lab.engine.read_cell(table.location, WHOLE_TABLE)
+        lab.engine.read_partition(table.location, WHOLE_TABLE)
 
 
 @pytest.mark.spark
 def test_the_engine_refuses_s3_without_touching_the_network(lab: DeltaLab) -> None:
     with pytest.raises(Unsupported, match="S3"):
-        lab.engine.read_cell("s3a://bucket/t", WHOLE_TABLE)
+        lab.engine.read_partition("s3a://bucket/t", WHOLE_TABLE)

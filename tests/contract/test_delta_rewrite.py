@@ -13,7 +13,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE, partition_key
 from shared.table import FileKey, PartitionColumn, PartitionKey
 from tests.support import delta_tables as tables
-from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab, mark
+from tests.support.delta_lab import PARTITION_1, PARTITION_2, DeltaLab, mark
 from tests.support.steering import Steering
 from tests.support.time_limits import scaled
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 def test_exactly_the_planned_files_are_replaced_in_one_commit_that_changes_no_data(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", days=True)
     before, version = lab.digest(table.location), table.version
-    group = lab.group(table.location, CELL_1, first=1)
+    group = lab.group(table.location, PARTITION_1, first=1)
     control = Steering()
 
     outcome = lab.rewrite(table.location, [group], control, job="j-1", token=7)
@@ -48,7 +48,7 @@ def test_exactly_the_planned_files_are_replaced_in_one_commit_that_changes_no_da
     (end,) = outcome.groups
     assert (end.group, end.status, end.rows) == (group, GroupStatus.COMMITTED, 80)
     assert [file.path for file in end.outputs] == [add["path"]]
-    assert end.outputs[0] in lab.files(table.location, CELL_1)
+    assert end.outputs[0] in lab.files(table.location, PARTITION_1)
 
 
 def test_history_shows_the_rewrite_with_its_numbers_and_its_origin(lab: DeltaLab) -> None:
@@ -86,7 +86,7 @@ def test_a_stream_that_reads_the_table_sees_each_row_once(lab: DeltaLab) -> None
 
 def test_rows_appended_while_files_are_rewritten_stay(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", days=True)
-    group = lab.group(table.location, CELL_1)
+    group = lab.group(table.location, PARTITION_1)
     append = lambda: table.append(2, rows=10, values={"dt": tables.DAY_1})  # noqa: E731
     control = Steering(at={"files_written": append}, before_commit=[append])
 
@@ -97,7 +97,7 @@ def test_rows_appended_while_files_are_rewritten_stay(lab: DeltaLab) -> None:
     assert outcome.conflicts == 0
 
 
-def test_several_groups_of_several_cells_land_in_one_commit_and_keep_their_row_ids(lab: DeltaLab) -> None:
+def test_several_groups_of_several_partitions_land_in_one_commit_and_keep_their_row_ids(lab: DeltaLab) -> None:
     location = str(lab.directory / "t")
     lab.sql(
         f"CREATE TABLE delta.`{location}` (id BIGINT, dt DATE) USING DELTA PARTITIONED BY (dt) TBLPROPERTIES "
@@ -113,11 +113,11 @@ def test_several_groups_of_several_cells_land_in_one_commit_and_keep_their_row_i
         return sorted(map(tuple, frame.select("id", "_metadata.row_id", "_metadata.row_commit_version").collect()))
 
     before = row_ids()
-    files = {cell: lab.files(location, cell) for cell in (CELL_1, CELL_2)}
+    files = {partition: lab.files(location, partition) for partition in (PARTITION_1, PARTITION_2)}
     groups = [
-        FileGroup(CELL_1, files[CELL_1][:4], RewriteMode.MINOR),
-        FileGroup(CELL_1, files[CELL_1][4:], RewriteMode.MINOR),
-        FileGroup(CELL_2, files[CELL_2], RewriteMode.PURGE),
+        FileGroup(PARTITION_1, files[PARTITION_1][:4], RewriteMode.MINOR),
+        FileGroup(PARTITION_1, files[PARTITION_1][4:], RewriteMode.MINOR),
+        FileGroup(PARTITION_2, files[PARTITION_2], RewriteMode.PURGE),
     ]
 
     outcome = lab.rewrite(location, groups)
@@ -175,13 +175,13 @@ def test_column_mapping_change_data_feed_identity_and_generated_columns_are_kept
         rows = lab.spark.range(start, start + 20, 1, 2).selectExpr("id", "concat('s', id) `a b`", "date'2026-01-01' dt")
         rows.write.format("delta").mode("append").save(location)
     before = lab.digest(location)
-    metadata = lab.engine.read_cell(location, WHOLE_TABLE).metadata
+    metadata = lab.engine.read_partition(location, WHOLE_TABLE).metadata
     (column,) = metadata.partition_columns
     assert column.name == "y"
     assert column.physical.startswith("col-")
-    cell = PartitionKey(json.dumps({column.physical: "2026"}, separators=(",", ":")))
+    partition = PartitionKey(json.dumps({column.physical: "2026"}, separators=(",", ":")))
 
-    outcome = lab.rewrite(location, [lab.group(location, cell)])
+    outcome = lab.rewrite(location, [lab.group(location, partition)])
 
     assert outcome.groups[0].status is GroupStatus.COMMITTED
     assert lab.digest(location) == before
@@ -205,17 +205,17 @@ def test_partition_values_are_matched_by_meaning_and_keep_their_spelling(
     lab: DeltaLab, type_name: str, spellings: list[list[str | None]]
 ) -> None:
     table = tables.HandTable(lab.directory / "t", partitions={"p": type_name})
-    values = [value for cell in spellings for value in (cell * 2)[:2]]
+    values = [value for partition in spellings for value in (partition * 2)[:2]]
     table.commit([{"add": table.new_file(10, {"p": value})} for value in values])
     before = lab.digest(table.location)
     columns = (PartitionColumn("p", "p", type_name),)
-    keys = [partition_key(columns, {"p": cell[0]}) for cell in spellings]
+    keys = [partition_key(columns, {"p": partition[0]}) for partition in spellings]
 
     outcome = lab.rewrite(table.location, [lab.group(table.location, key, count=2) for key in keys])
 
     assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED] * len(spellings)
     seen = {add["path"]: add["partitionValues"]["p"] for add in tables.added(table.path, outcome.version or 0)}
-    assert all(seen[end.outputs[0].path] in cell for end, cell in zip(outcome.groups, spellings, strict=True))
+    assert all(seen[end.outputs[0].path] in partition for end, partition in zip(outcome.groups, spellings, strict=True))
     assert [lab.files(table.location, key) for key in keys] == [end.outputs for end in outcome.groups]
     assert lab.digest(table.location) == before
 
@@ -248,13 +248,17 @@ def test_the_newest_version_is_read_after_a_checkpoint_and_from_a_fresh_log(lab:
     table.append(1)
     lab.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
-    live = lab.engine.read_cell(table.location, WHOLE_TABLE)
+    live = lab.engine.read_partition(table.location, WHOLE_TABLE)
 
     assert live.version == table.version
     assert {file.key for file in live.files} == {FileKey(path, dv) for path, dv in tables.live(table.path)}
     lab.rewrite(table.location, [lab.group(table.location)])
     lab.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    assert len(DeltaEngine(lab.spark).read_cell(table.location, WHOLE_TABLE).files) == len(tables.live(table.path)) == 3
+    assert (
+        len(DeltaEngine(lab.spark).read_partition(table.location, WHOLE_TABLE).files)
+        == len(tables.live(table.path))
+        == 3
+    )
 
 
 def test_constraints_and_nested_types_are_kept(lab: DeltaLab) -> None:
@@ -301,7 +305,7 @@ def test_two_threads_on_two_tables_sign_their_own_commits(lab: DeltaLab) -> None
 def test_two_rewrites_of_one_table_in_two_partitions_both_land(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", days=True)
     before = tables.rows(table.path)
-    groups = [lab.group(table.location, cell) for cell in (CELL_1, CELL_2)]
+    groups = [lab.group(table.location, partition) for partition in (PARTITION_1, PARTITION_2)]
     barrier = threading.Barrier(2)
     outcomes: dict[int, object] = {}
 

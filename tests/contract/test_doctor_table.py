@@ -30,7 +30,7 @@ def spark_table(lab: DeltaLab, value: str) -> Path:
     return path
 
 
-def told(path: Path) -> TableReport:
+def reported(path: Path) -> TableReport:
     return examine(canonical_location(str(path)))
 
 
@@ -48,10 +48,10 @@ def test_a_delete_by_delta_rs_on_a_table_of_sparks_is_told_and_repaired_where_it
 ) -> None:
     path = spark_table(lab, VALUES[kind])
     lab.sql(f"DELETE FROM delta.`{path}` WHERE id = 39")
-    assert not told(path).is_harmed, "Spark alone"
+    assert not reported(path).is_harmed, "Spark alone"
     DeltaTable(str(path)).delete("id < 10")
     expected = list(range(10, 39))
-    report = told(path)
+    report = reported(path)
     assert report.is_harmed == (kind != "plain")
     if kind in UNREADABLE:
         with pytest.raises(Exception, match="URISyntaxException"):
@@ -68,7 +68,7 @@ def test_a_delete_by_delta_rs_on_a_table_of_sparks_is_told_and_repaired_where_it
     commit_repair(path, newest + 1, report)
     if kind not in UNREADABLE:
         assert ids(lab, path) == expected
-    assert not told(path).is_harmed
+    assert not reported(path).is_harmed
 
 
 def commit_repair(path: Path, version: int, report: TableReport) -> None:

@@ -34,7 +34,7 @@ def test_all_engines_agree_with_the_model_after_our_rewrite(crew: Staff, tmp_pat
     print(f"{planned.name}: {dict(counts)} in {time.monotonic() - began:.1f} s")
     ours = [str(result) for result in results if result.verdict in (Verdict.OURS, Verdict.REFUSED)]
     assert not ours, "\n".join(ours)
-    assert counts[Verdict.AGREES] > 30, "the laboratory looked at something"
+    assert counts[Verdict.AGREES] > 30, "the laboratory compared something"
 
 
 def test_every_round_of_the_whole_run_has_a_name_of_its_own() -> None:

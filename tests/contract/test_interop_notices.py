@@ -43,11 +43,11 @@ def rewritten(
 ) -> int:
     """Merge the files of each partition by hand: read by Arrow, written by Arrow, committed as text."""
     log = TableLog.read(location)
-    cells: dict[str, list[dict[str, Any]]] = {}
+    partitions: dict[str, list[dict[str, Any]]] = {}
     for add in log.live():
-        cells.setdefault(json.dumps(add["partitionValues"]), []).append(add)
+        partitions.setdefault(json.dumps(add["partitionValues"]), []).append(add)
     actions: list[dict[str, Any]] = []
-    for inputs in cells.values():
+    for inputs in partitions.values():
         table = rows(pa.concat_tables([pq.ParquetFile(log.file(add)).read() for add in inputs]))
         path = f"{directory}part-{uuid.uuid4()}.parquet"
         file = location / path
@@ -64,7 +64,7 @@ def rewritten(
         actions += [{"remove": {"path": one["path"], "dataChange": False, "deletionTimestamp": 1}} for one in inputs]
     name = f"{log.version + 1:020d}.json"
     (location / "_delta_log" / name).write_text("\n".join(map(json.dumps, actions)))
-    return len(cells)
+    return len(partitions)
 
 
 def _merged(inputs: list[dict[str, Any]]) -> str:
@@ -87,12 +87,12 @@ def _summed(trees: list[dict[str, Any]]) -> dict[str, Any]:
 def results_of(
     rewrite: Callable[[Path], int], tmp_path: Path, case: str = "plain", *operations: Operation
 ) -> list[Result]:
-    nobody: Any = None
+    no_one: Any = None
     crew = Staff(
         creators={"deltalake": DeltaRsWriter()},
         writers=(DeltaRsWriter(),),
         readers=(DatasetReader(), QueryReader(), DuckDbReader(), DuckDbFiles(), PolarsReader()),
-        spark=nobody,
+        spark=no_one,
         rewrite=rewrite,
     )
     plan = Round(operations, stale=operations)
@@ -198,9 +198,9 @@ def test_files_that_can_no_longer_be_skipped_are_noticed(tmp_path: Path) -> None
 
 def test_changed_metadata_is_noticed(tmp_path: Path) -> None:
     def renaming(location: Path) -> int:
-        cells = rewritten(location)
+        partitions = rewritten(location)
         DeltaTable(str(location)).alter.set_table_properties({"delta.logRetentionDuration": "interval 1 day"})
-        return cells
+        return partitions
 
     results = results_of(renaming, tmp_path)
 

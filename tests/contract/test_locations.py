@@ -65,7 +65,7 @@ def test_spark_hadoop_and_deltalake_agree_on_the_folder_however_its_location_was
     assert decoded_path(location) == str(made.path)
     assert len(lab.files(location)) == FILES
     assert DeltaTable(deltalake_location(location)).version() == 1
-    assert lab.engine.find_commit(location, job="nobody", token=1, since_version=0) is None
+    assert lab.engine.find_commit(location, job="no one", token=1, since_version=0) is None
 
 
 @pytest.mark.parametrize("way", ["exact", "optimize"])
@@ -75,10 +75,10 @@ def test_a_table_of_another_id_than_the_jobs_is_left_alone(lab: DeltaLab, way: s
     group = lab.group(made.location, count=FILES)
     if way == "optimize":
         lab.engine = fallback(lab)
-    assert lab.engine.read_cell(made.location, WHOLE_TABLE, table_uuid=identity).version == 1
+    assert lab.engine.read_partition(made.location, WHOLE_TABLE, table_uuid=identity).version == 1
     with pytest.raises(OtherTable, match=identity):
-        lab.engine.read_cell(made.location, WHOLE_TABLE, table_uuid="another")
-    with pytest.raises(OtherTable, match="made anew"):
+        lab.engine.read_partition(made.location, WHOLE_TABLE, table_uuid="another")
+    with pytest.raises(OtherTable, match="created again"):
         lab.engine.rewrite(RewriteRequest(made.location, (group,), mark("job", 1), "another"), Steering())
     assert tables.newest(made.path) == 1
     request = RewriteRequest(made.location, (group,), mark("job", 2), identity)

@@ -43,12 +43,12 @@ def odd_table(tmp_path: Path) -> Path:
     return table
 
 
-def test_odd_partition_values_name_the_cells_they_mean(odd_table: Path) -> None:
+def test_odd_partition_values_name_the_partitions_they_mean(odd_table: Path) -> None:
     snapshot = read(odd_table)
-    values = [partition_values(file.cell)["region"] for file in snapshot.files]
+    values = [partition_values(file.partition)["region"] for file in snapshot.files]
     assert sorted(value for value in values if value is not None) == sorted(ODD)
     assert values.count(None) == 2
-    assert {file.cell for file in snapshot.files if partition_values(file.cell)["region"] is None} == {
+    assert {file.partition for file in snapshot.files if partition_values(file.partition)["region"] is None} == {
         '{"region":null}'
     }
     assert {file.rows for file in snapshot.files} == {3}
@@ -83,14 +83,14 @@ def test_a_table_in_an_odd_directory_is_found_by_path_and_by_uri(odd_table: Path
     assert asyncio.run(open_log(moved.as_uri(), meter=ReadMeter()).snapshot()) == by_path
 
 
-def test_a_timestamp_partition_has_one_cell_per_moment(tmp_path: Path) -> None:
+def test_a_timestamp_partition_has_one_partition_per_moment(tmp_path: Path) -> None:
     moments = [datetime(2026, 1, 2, 3, 4, 5, 678900, tzinfo=UTC), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), None]
     column = pa.array([*moments, *moments], pa.timestamp("us", "UTC"))
     rows = pa.table({"at": column, "id": pa.array(range(6), pa.int64())})
     for _ in range(2):
         write_deltalake(tmp_path / "t", rows, mode="append", partition_by=["at"])
     snapshot = read(tmp_path / "t")
-    assert {file.cell for file in snapshot.files} == {
+    assert {file.partition for file in snapshot.files} == {
         '{"at":"2026-01-02T03:04:05.678900"}',
         '{"at":"2026-01-02T03:04:05.000000"}',
         '{"at":null}',

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason=NO_GOLDEN)
 REFUSED: dict[str, tuple[type[LakewrightError], str]] = {
     "versions-not-contiguous": (Corrupt, "version 1, .*: this commit is missing, later ones exist"),
 }
-"""Tables that we refuse, with the error and why: a commit that nobody can know of may have changed anything."""
+"""Tables that we refuse, with the error and why: a commit that no one can know of may have changed anything."""
 
 DELTALAKE_FAILS: dict[str, dict[str, int]] = {
     "canonicalized-paths-normal-a": {},
@@ -49,7 +49,7 @@ def ours(snapshot: Snapshot) -> dict[str, tuple[int, dict[str, str | None]]]:
     """Return size and partition values by path as the log spells it; a path twice would be two entries of one file."""
     names = {column.physical: column.name for column in snapshot.metadata.partition_columns}
     files = {
-        file.path: (file.size_bytes, {names[key]: value for key, value in partition_values(file.cell).items()})
+        file.path: (file.size_bytes, {names[key]: value for key, value in partition_values(file.partition).items()})
         for file in snapshot.files
     }
     assert len(files) == len(snapshot.files)
@@ -71,7 +71,7 @@ def rows_of(table: DeltaTable) -> list[dict[str, Any]]:
 
 
 def spelled(value: object) -> str | None:
-    """Return a typed partition value as our cells spell it."""
+    """Return a typed partition value as our partitions spell it."""
     match value:
         case None:
             return None

@@ -112,7 +112,7 @@ def test_a_group_whose_files_others_took_is_left_alone_and_said_so(lab: DeltaLab
     assert len(tables.rows(table.path)) == before - 20
 
 
-def test_a_wish_to_stop_ends_between_groups_with_what_was_written_committed(lab: DeltaLab) -> None:
+def test_a_request_to_stop_ends_between_groups_with_what_was_written_committed(lab: DeltaLab) -> None:
     table = many_files(lab.directory / "t", 40)
     before = tables.rows(table.path)
     on_disk = tables.parquet_files(table.path)
@@ -122,7 +122,7 @@ def test_a_wish_to_stop_ends_between_groups_with_what_was_written_committed(lab:
 
         signal.raise_signal(signal.SIGINT)
 
-    # The wish comes when the second commit of two is about to be prepared, so its group is not begun.
+    # The request comes when the second commit of two is about to be prepared, so its group is not begun.
     engine = Watched(lab.engine, {2: press_ctrl_c})
     done = answer(call(engine, str(table.path), "--yes"), 130)
 

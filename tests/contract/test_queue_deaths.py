@@ -24,7 +24,7 @@ def many_attempts(bench: Bench) -> None:
 
 
 def end_once(bench: Bench, verdict: RunResult | str) -> FinishOutcome | None:
-    """Claim the job and end its run so; returns where it is then, None if nobody said so."""
+    """Claim the job and end its run so; returns where it is then, None if no one said so."""
     bench.clock.advance(20)
     (claim,) = bench.claim()
     if verdict == EXPIRED:
@@ -101,8 +101,8 @@ def test_every_short_life_is_counted_as_the_rule_says(bench: Bench) -> None:
     """All sequences of four ends: deaths add up, nothing else does, and only a death alone sets the job aside."""
     ends = [RunResult.CRASHED, RunResult.FAIL, RunResult.YIELD, EXPIRED]
     for life in product(ends, repeat=4):
-        wish = spec(cell="-".join(life))
-        bench.enqueue(wish)
+        request = spec(partition="-".join(life))
+        bench.enqueue(request)
         deaths = 0
         for place, verdict in enumerate(life):
             bench.clock.advance(20)
@@ -120,4 +120,4 @@ def test_every_short_life_is_counted_as_the_rule_says(bench: Bench) -> None:
         bench.clock.advance(20)
         for claim in bench.claim():
             bench.finish(claim, RunResult.CANCELLED)
-        bench.run(commands.cancel(QUEUE, wish.id, nonce=bench.nonce()))
+        bench.run(commands.cancel(QUEUE, request.id, nonce=bench.nonce()))

@@ -41,7 +41,7 @@ def test_a_job_is_queued_claimed_and_gone(bench: Bench) -> None:
     assert bench.claim() == ()
 
 
-def test_wishes_for_one_key_become_one_job_with_the_best_of_each(bench: Bench) -> None:
+def test_requests_for_one_key_become_one_job_with_the_best_of_each(bench: Bench) -> None:
     bench.enqueue(spec(2, band=Band.LOW, priority=9))
     assert bench.enqueue(spec(1, band=Band.HIGH, priority=3)).outcome is EnqueueOutcome.MERGED
     (claim,) = bench.claim(slots=2)
@@ -143,7 +143,7 @@ def test_an_expired_lease_counts_as_an_attempt_and_names_its_token_to_the_next(b
 
 
 def test_a_run_whose_lease_ran_out_is_in_the_history(bench: Bench) -> None:
-    """Nobody reports it, and yet it held a slot: whoever looks for a crash finds it there."""
+    """No one reports it, and yet it held a slot: whoever searches for a crash finds it there."""
     bench.enqueue(spec())
     (first,) = bench.claim(worker="w-1")
     bench.clock.advance(LEASE_MS)
@@ -196,24 +196,24 @@ def test_debounce_waits_for_quiet_but_never_longer_than_its_maximum(bench: Bench
     assert len(bench.claim()) == 1, "2,500 ms after the first, although never quiet"
 
 
-def test_a_wish_that_is_repeated_is_no_new_arrival(bench: Bench) -> None:
-    wish = spec(debounce=Debounce(quiet_ms=1_000, max_delay_ms=2_500))
-    bench.enqueue(wish)
+def test_a_request_that_is_repeated_is_no_new_arrival(bench: Bench) -> None:
+    request = spec(debounce=Debounce(quiet_ms=1_000, max_delay_ms=2_500))
+    bench.enqueue(request)
     bench.clock.advance(900)
-    bench.enqueue(wish)
+    bench.enqueue(request)
     bench.clock.advance(99)
     assert bench.claim() == ()
     bench.clock.advance(1)
     assert len(bench.claim()) == 1
 
 
-def test_a_wish_without_debounce_ends_the_waiting(bench: Bench) -> None:
+def test_a_request_without_debounce_ends_the_waiting(bench: Bench) -> None:
     bench.enqueue(spec(debounce=Debounce(1_000, 1_000)))
     assert bench.enqueue(spec(band=Band.URGENT)).state is JobState.QUEUED
     assert len(bench.claim()) == 1
 
 
-def test_a_wish_does_not_shorten_a_back_off(bench: Bench) -> None:
+def test_a_request_does_not_shorten_a_back_off(bench: Bench) -> None:
     bench.enqueue(spec(1))
     bench.finish(bench.claim()[0], RunResult.FAIL)
     ready = bench.job().ready_at_ms
@@ -250,8 +250,8 @@ def test_a_cancelled_job_whose_worker_died_does_not_come_back(bench: Bench) -> N
     assert bench.find() is None
 
 
-def test_a_cancel_takes_what_was_wished_for_before_it_and_leaves_what_comes_after(bench: Bench) -> None:
-    """A wish noted beside the run belongs to what is cancelled; one that comes later is a new wish."""
+def test_a_cancel_takes_what_was_requested_for_before_it_and_leaves_what_comes_after(bench: Bench) -> None:
+    """A request noted beside the run belongs to what is cancelled; one that comes later is a new request."""
     bench.enqueue(spec(1))
     (claim,) = bench.claim()
     bench.enqueue(spec(2))
@@ -267,7 +267,7 @@ def test_a_cancel_takes_what_was_wished_for_before_it_and_leaves_what_comes_afte
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-def test_a_repeated_cancel_spares_what_was_wished_for_in_between(bench: Bench, *, is_running: bool) -> None:
+def test_a_repeated_cancel_spares_what_was_requested_for_in_between(bench: Bench, *, is_running: bool) -> None:
     """Its reply was lost, and it is sent again with the same nonce."""
     bench.enqueue(spec(1))
     if is_running:
@@ -291,13 +291,13 @@ def test_what_a_person_forces_wins_over_an_event_of_the_same_version(bench: Benc
     bench.enqueue(common)
     bench.enqueue(forced)
     mark = "d_" if is_running else ""
-    assert bench.state().jobs[forced.id][f"{mark}facts"] == "a"
+    assert bench.state().jobs[forced.id][f"{mark}payload"] == "a"
     bench.enqueue(spec(6, payload="b"))
-    assert bench.state().jobs[forced.id][f"{mark}facts"] == "b"
+    assert bench.state().jobs[forced.id][f"{mark}payload"] == "b"
 
 
 @pytest.mark.parametrize("seen", [10, 11])
-def test_a_wish_for_more_is_not_lost_in_a_newer_one_for_less(bench: Bench, seen: int) -> None:
+def test_a_request_for_more_is_not_lost_in_a_newer_one_for_less(bench: Bench, seen: int) -> None:
     """Neither while it waits nor beside a run, and only a run that reached as far has served it."""
     bench.enqueue(spec(10, extent=1, payload="full"))
     bench.enqueue(spec(11, payload="levels"))
@@ -313,7 +313,7 @@ def test_a_wish_for_more_is_not_lost_in_a_newer_one_for_less(bench: Bench, seen:
     assert (claim.version, claim.extent) == (11, 1)
 
 
-def test_a_wish_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Bench) -> None:
+def test_a_request_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Bench) -> None:
     bench.enqueue(spec(1))
     (claim,) = bench.claim()
     bench.enqueue(spec(2, debounce=Debounce(5_000, 20_000)))
@@ -328,20 +328,20 @@ def test_a_wish_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Bench) 
     (claim,) = bench.claim()
     bench.enqueue(spec(5, debounce=Debounce(5_000, 20_000)))
     bench.enqueue(spec(6))
-    assert bench.finish(claim) is FinishOutcome.REQUEUED, "somebody did not want to wait"
+    assert bench.finish(claim) is FinishOutcome.REQUEUED, "someone did not want to wait"
 
 
 def test_a_job_of_the_release_before_is_merged_as_if_what_it_lacks_were_none(bench: Bench) -> None:
     bench.enqueue(spec(5, payload="a"))
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "precedence", "extent")
     bench.enqueue(spec(5, payload="b"))
     assert bench.job().payload == "b"
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "reach")
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "extent")
     (claim,) = bench.claim()
     assert claim.extent == 0
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "precedence", "extent")
     bench.enqueue(spec(5, payload="c", precedence=1))
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "d_reach", "d_quiet", "d_max")
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "d_extent", "d_quiet", "d_max")
     assert bench.finish(claim, RunResult.FAIL) is FinishOutcome.DELAYED
     assert bench.job().payload == "c"
 
@@ -371,13 +371,13 @@ def test_the_schema_after_the_next_is_refused_and_nothing_is_written(bench: Benc
 
 
 def test_without_memory_nothing_new_is_taken_but_what_runs_can_end(bench: Bench) -> None:
-    bench.enqueue(spec(cell="a"))
-    bench.enqueue(spec(cell="b"))
+    bench.enqueue(spec(partition="a"))
+    bench.enqueue(spec(partition="b"))
     (claim,) = bench.claim()
     bench.client.config_set("maxmemory", "1mb")
     try:
         with pytest.raises(RetryableError, match="OOM"):
-            bench.enqueue(spec(cell="c"))
+            bench.enqueue(spec(partition="c"))
         assert bench.beat(claim).status is HeartbeatStatus.OK
         assert bench.finish(claim) is FinishOutcome.DELETED
         assert len(bench.claim()) == 1
@@ -388,8 +388,8 @@ def test_without_memory_nothing_new_is_taken_but_what_runs_can_end(bench: Bench)
 @pytest.mark.parametrize("name", EXECUTORS)
 def test_a_silent_server_is_named(name: str) -> None:
     made = EXECUTORS[name]("redis://127.0.0.1:1/0", QUEUE, None, RetryPolicy(2, 0.01))
-    said = r"127\.0\.0\.1:1 did not answer depth in 2 tries"
-    with made as executor, pytest.raises(RetryableError, match=said):
+    stated = r"127\.0\.0\.1:1 did not answer depth in 2 tries"
+    with made as executor, pytest.raises(RetryableError, match=stated):
         executor.run(queries.depth(QUEUE))
 
 

@@ -25,18 +25,18 @@ pytestmark = pytest.mark.redis
 
 def test_a_better_priority_overtakes_only_what_is_not_much_older(bench: Bench) -> None:
     """Four steps of priority are worth four ageing intervals."""
-    bench.enqueue(spec(cell="old", priority=5))
+    bench.enqueue(spec(partition="old", priority=5))
     bench.clock.advance(4 * SETTINGS.aging_ms - 1)
-    bench.enqueue(spec(cell="overtakes", priority=1))
+    bench.enqueue(spec(partition="overtakes", priority=1))
     bench.clock.advance(2)
-    bench.enqueue(spec(cell="too late", priority=1))
-    assert [claim.key.cell for claim in bench.claim(slots=3)] == ["overtakes", "old", "too late"]
+    bench.enqueue(spec(partition="too late", priority=1))
+    assert [claim.key.partition for claim in bench.claim(slots=3)] == ["overtakes", "old", "too late"]
 
 
 def test_a_strict_band_is_served_first_whatever_it_has_cost(bench: Bench) -> None:
     for number in range(3):
-        bench.enqueue(spec(cell=f"low {number}", band=Band.LOW))
-        bench.enqueue(spec(cell=f"urgent {number}", band=Band.URGENT, cost_bytes=1 << 40))
+        bench.enqueue(spec(partition=f"low {number}", band=Band.LOW))
+        bench.enqueue(spec(partition=f"urgent {number}", band=Band.URGENT, cost_bytes=1 << 40))
     bands = [claim.band for claim in bench.claim(slots=6)]
     assert bands == [Band.URGENT] * 3 + [Band.LOW] * 3
 
@@ -45,9 +45,9 @@ def test_tenants_and_tables_share_by_cost_not_by_number_of_jobs(bench: Bench) ->
     """Of 3 GiB each, a tenant with jobs of 1 GiB gets one for every four of a tenant with jobs of a quarter."""
     gib = 1 << 30
     for number in range(12):
-        bench.enqueue(spec(cell=f"s{number}", table="small", tenant="a", cost_bytes=gib // 4))
+        bench.enqueue(spec(partition=f"s{number}", table="small", tenant="a", cost_bytes=gib // 4))
     for number in range(3):
-        bench.enqueue(spec(cell=f"b{number}", table="big", tenant="b", cost_bytes=gib))
+        bench.enqueue(spec(partition=f"b{number}", table="big", tenant="b", cost_bytes=gib))
     served = [claim.key.table for claim in bench.claim(slots=10)]
     assert (served.count("small"), served.count("big")) == (8, 2)
 
@@ -55,25 +55,25 @@ def test_tenants_and_tables_share_by_cost_not_by_number_of_jobs(bench: Bench) ->
 def test_weights_divide_what_a_tenant_is_charged(bench: Bench) -> None:
     bench.client.hset("{lw:default}:cfg", "weight:tenant|heavy", "3")
     for number in range(12):
-        bench.enqueue(spec(cell=f"{number}", table="h", tenant="heavy"))
-        bench.enqueue(spec(cell=f"{number}", table="l", tenant="light"))
+        bench.enqueue(spec(partition=f"{number}", table="h", tenant="heavy"))
+        bench.enqueue(spec(partition=f"{number}", table="l", tenant="light"))
     served = [claim.tenant for claim in bench.claim(slots=12)]
     assert (served.count("heavy"), served.count("light")) == (9, 3)
 
 
 def test_a_newcomer_behind_a_long_backlog_is_served_next(bench: Bench) -> None:
     for number in range(50):
-        bench.enqueue(spec(cell=f"{number}", tenant="crowd", table="crowded"))
+        bench.enqueue(spec(partition=f"{number}", tenant="crowd", table="crowded"))
     bench.claim(slots=10)
-    bench.enqueue(spec(cell="x", tenant="newcomer", table="other"))
+    bench.enqueue(spec(partition="x", tenant="newcomer", table="other"))
     served = [claim.tenant for claim in bench.claim(slots=2)]
     assert "newcomer" in served
 
 
 def test_a_run_that_cost_more_than_estimated_is_charged_the_difference(bench: Bench) -> None:
     for number in range(6):
-        bench.enqueue(spec(cell=f"{number}", tenant="modest", table="m"))
-        bench.enqueue(spec(cell=f"{number}", tenant="wrong", table="w"))
+        bench.enqueue(spec(partition=f"{number}", tenant="modest", table="m"))
+        bench.enqueue(spec(partition=f"{number}", tenant="wrong", table="w"))
     first, second = bench.claim(slots=2)
     wrong = first if first.tenant == "wrong" else second
     bench.finish(wrong, cost_bytes=4 << 20)
@@ -84,15 +84,15 @@ def test_a_run_that_cost_more_than_estimated_is_charged_the_difference(bench: Be
 # Ingest
 
 
-def test_ingest_moves_cursor_cells_jobs_ledger_and_counters_together(bench: Bench) -> None:
-    jobs = [spec(7), spec(7, cell="b")]
+def test_ingest_moves_cursor_partitions_jobs_ledger_and_counters_together(bench: Bench) -> None:
+    jobs = [spec(7), spec(7, partition="b")]
     ledger = [("first", 0), ("none", -1), ("second", 1)]
-    done = bench.ingest(-1, 7, cells={"a": "1", "b": "2"}, jobs=jobs, ledger=ledger, counters={"commits": 3})
+    done = bench.ingest(-1, 7, partitions={"a": "1", "b": "2"}, jobs=jobs, ledger=ledger, counters={"commits": 3})
     assert (done.applied, done.version) == (True, 7)
     assert done.outcomes == (EnqueueOutcome.QUEUED, EnqueueOutcome.QUEUED)
     state = bench.state()
     assert state.hash("cur:t-1")["version"] == "7"
-    assert state.hash("cells:t-1") == {"a": "1", "b": "2"}
+    assert state.hash("partitions:t-1") == {"a": "1", "b": "2"}
     assert state.hash("count:t-1") == state.hash("count") == {"commits": "3"}
     records: Any = bench.client.xrange("{lw:default}:led:t-1")
     assert [(fields[b"record"], fields[b"out"]) for _, fields in records] == [
@@ -106,23 +106,23 @@ def test_ingest_moves_cursor_cells_jobs_ledger_and_counters_together(bench: Benc
 def test_the_second_of_two_deciders_writes_nothing_and_learns_the_version(bench: Bench) -> None:
     bench.ingest(-1, 3)
     before = bench.state()
-    late = bench.ingest(-1, 2, cells={"a": "1"}, jobs=[spec()], counters={"x": 1})
+    late = bench.ingest(-1, 2, partitions={"a": "1"}, jobs=[spec()], counters={"x": 1})
     assert (late.applied, late.version, late.outcomes) == (False, 3, ())
     assert bench.state() == before
 
 
-def test_cells_are_set_and_dropped_and_a_reset_drops_all_others(bench: Bench) -> None:
-    bench.ingest(-1, 1, cells={"a": "1", "b": "2", "c": "3"})
-    bench.ingest(1, 2, cells={"a": None, "b": "4"})
-    assert bench.state().hash("cells:t-1") == {"b": "4", "c": "3"}
-    bench.ingest(2, 2, cells={"d": "5"}, reset=True)
-    assert bench.state().hash("cells:t-1") == {"d": "5"}
+def test_partitions_are_set_and_dropped_and_a_reset_drops_all_others(bench: Bench) -> None:
+    bench.ingest(-1, 1, partitions={"a": "1", "b": "2", "c": "3"})
+    bench.ingest(1, 2, partitions={"a": None, "b": "4"})
+    assert bench.state().hash("partitions:t-1") == {"b": "4", "c": "3"}
+    bench.ingest(2, 2, partitions={"d": "5"}, reset=True)
+    assert bench.state().hash("partitions:t-1") == {"d": "5"}
 
 
 def test_a_reset_carries_a_large_table_in_one_call(bench: Bench) -> None:
-    cells = {f"cell {number}": str(number) for number in range(20_000)}
-    assert bench.ingest(-1, 1, cells=cells, reset=True).applied
-    assert bench.state().hash("cells:t-1") == cells
+    partitions = {f"partition {number}": str(number) for number in range(20_000)}
+    assert bench.ingest(-1, 1, partitions=partitions, reset=True).applied
+    assert bench.state().hash("partitions:t-1") == partitions
 
 
 def test_the_ledger_is_capped(bench: Bench) -> None:
@@ -169,7 +169,7 @@ def test_a_decision_whose_timer_is_another_by_now_changes_nothing(bench: Bench) 
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-def test_a_timer_rings_again_later_where_the_cell_has_a_job(bench: Bench, *, is_running: bool) -> None:
+def test_a_timer_rings_again_later_where_the_partition_has_a_job(bench: Bench, *, is_running: bool) -> None:
     bench.ingest(-1, 1, timers=[Timer("a", 50)])
     bench.enqueue(spec())
     if is_running:
@@ -183,8 +183,8 @@ def test_a_timer_rings_again_later_where_the_cell_has_a_job(bench: Bench, *, is_
     assert "led:t-1" not in bench.state().streams
 
 
-def test_a_recount_puts_in_place_what_was_staged_or_nothing(bench: Bench) -> None:
-    bench.ingest(-1, 1, cells={"old": "1"}, timers=[Timer("old", 1)])
+def test_a_rebuild_puts_in_place_what_was_staged_or_nothing(bench: Bench) -> None:
+    bench.ingest(-1, 1, partitions={"old": "1"}, timers=[Timer("old", 1)])
     before = bench.state()
     assert not bench.ingest(1, 2, reset=StagedState("gone", 2, 1)).applied
     assert bench.state() == before
@@ -200,9 +200,9 @@ def test_a_recount_puts_in_place_what_was_staged_or_nothing(bench: Bench) -> Non
         assert bench.state() == staged, "a failover lost a part of what was staged"
     assert bench.ingest(1, 2, reset=StagedState("x", 2, 1)).applied
     state = bench.state()
-    assert state.hash("cells:t-1") == {"a": "1", "b": "2"}
+    assert state.hash("partitions:t-1") == {"a": "1", "b": "2"}
     assert (state.zset("due:t-1"), state.zset("due")) == ({"a": 7}, {"t-1": 7})
-    assert {"cells:t-1", "due:t-1"} <= state.without_ttl
+    assert {"partitions:t-1", "due:t-1"} <= state.without_ttl
 
 
 def test_the_end_of_a_run_brings_nothing_back_of_a_table_that_was_forgotten_meanwhile(bench: Bench) -> None:
@@ -210,7 +210,7 @@ def test_the_end_of_a_run_brings_nothing_back_of_a_table_that_was_forgotten_mean
     bench.ingest(-1, 0, counters={"commits": 1})
     bench.enqueue(spec())
     (claim,) = bench.claim()
-    for kept in ("cur", "cells", "count", "meas"):
+    for kept in ("cur", "partitions", "count", "meas"):
         bench.client.delete(f"{{lw:default}}:{kept}:t-1")
     assert bench.finish(claim, counters={"runs": 1}, measures={"runs": 1}) is FinishOutcome.DELETED
     assert not bench.client.keys("*:t-1")
@@ -222,7 +222,7 @@ def test_the_end_of_a_run_brings_nothing_back_of_a_table_that_was_forgotten_mean
 
 def test_reads_show_every_state_and_page_through_it(bench: Bench) -> None:
     for number in range(5):
-        bench.enqueue(spec(cell=f"{number}"))
+        bench.enqueue(spec(partition=f"{number}"))
         bench.clock.advance(1_000)
     (claim,) = bench.claim()
     depth = bench.run(queries.depth(QUEUE))
@@ -235,7 +235,7 @@ def test_reads_show_every_state_and_page_through_it(bench: Bench) -> None:
     assert depth.oldest_wait_ms == 4_000
     first = bench.run(queries.jobs(QUEUE, JobState.QUEUED, limit=3))
     rest = bench.run(queries.jobs(QUEUE, JobState.QUEUED, offset=first.next_offset or 0, limit=3))
-    assert [view.key.cell for view in (*first.jobs, *rest.jobs)] == ["1", "2", "3", "4"]
+    assert [view.key.partition for view in (*first.jobs, *rest.jobs)] == ["1", "2", "3", "4"]
     assert rest.next_offset is None
     (leased,) = bench.run(queries.jobs(QUEUE, JobState.LEASED)).jobs
     assert (leased.id, leased.token, leased.worker) == (claim.id, claim.token, "w-1")

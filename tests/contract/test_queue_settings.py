@@ -5,7 +5,7 @@ import pytest
 from shared.errors import InvalidInput
 from shared.queue import commands, keys, queries
 from shared.queue.model import Band
-from tests.support.queue_audit import mended_by
+from tests.support.queue_audit import repaired_by
 from tests.support.queue_bench import QUEUE, Bench, spec
 
 pytestmark = pytest.mark.redis
@@ -48,7 +48,7 @@ def test_base_and_cap_may_both_move_beyond_where_either_was(bench: Bench) -> Non
 
 def wait_in(bench: Bench, band: Band, count: int) -> None:
     for number in range(count):
-        bench.enqueue(spec(cell=f"{band} {number}", band=band))
+        bench.enqueue(spec(partition=f"{band} {number}", band=band))
 
 
 def test_a_band_that_is_strict_no_longer_shares_from_then_on_and_takes_nothing_for_what_was(bench: Bench) -> None:
@@ -62,7 +62,7 @@ def test_a_band_that_is_strict_no_longer_shares_from_then_on_and_takes_nothing_f
     assert 9 <= urgent(bench, 20) <= 11
     bench.run(commands.configure(QUEUE, {"strict_bands": 1, "strict_in_row": 1_000}))
     assert urgent(bench, 20) == 20
-    assert sum(mended_by(bench, QUEUE, bench.client)) == 0
+    assert sum(repaired_by(bench, QUEUE, bench.client)) == 0
 
 
 def urgent(bench: Bench, count: int) -> int:
@@ -74,11 +74,11 @@ def urgent(bench: Bench, count: int) -> int:
 
 
 def test_what_waits_is_moved_to_another_ageing_interval_by_the_next_audit(bench: Bench) -> None:
-    bench.enqueue(spec(cell="later, better", priority=0))
+    bench.enqueue(spec(partition="later, better", priority=0))
     bench.clock.advance(-100_000)
-    bench.enqueue(spec(cell="earlier, worse", priority=5))
+    bench.enqueue(spec(partition="earlier, worse", priority=5))
     bench.clock.advance(100_000)
     assert bench.run(queries.order(QUEUE))[0].priority == 0
     bench.run(commands.configure(QUEUE, {"aging_ms": 1_000}))
-    assert sum(mended_by(bench, QUEUE, bench.client)) == 1, "at priority 0 nothing is to be moved"
+    assert sum(repaired_by(bench, QUEUE, bench.client)) == 1, "at priority 0 nothing is to be moved"
     assert bench.run(queries.order(QUEUE))[0].priority == 5

@@ -7,7 +7,7 @@ from shared.queue import admin_commands, commands, keys, queries
 from shared.queue.admin_commands import Preemption, SlotLimit, SlotQuota
 from shared.queue.model import Band, HeartbeatStatus, JobId, JobState, MoveOutcome, RunResult, Scope, StopReason
 from shared.queue.queries import DispatchReason
-from tests.support.queue_audit import mended_by
+from tests.support.queue_audit import repaired_by
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
 pytestmark = pytest.mark.redis
@@ -17,7 +17,7 @@ AT_ONCE = Preemption(max_wait_ms=0, min_run_ms=0)
 
 def fill(bench: Bench, count: int, **more: object) -> None:
     for number in range(count):
-        bench.enqueue(spec(cell=f"{more.get('band')} {number}", **more))  # type: ignore[arg-type] # as spec takes it
+        bench.enqueue(spec(partition=f"{more.get('band')} {number}", **more))  # type: ignore[arg-type] # as spec takes it
 
 
 # Limits and pauses
@@ -110,12 +110,12 @@ def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, los
     prefix = keys.job(QUEUE, running.id) if lost == "j:" else start + lost
     found = sorted(key.decode() for key in bench.client.scan_iter(match=start + "*"))
     bench.client.delete(next((key for key in found if key.startswith(prefix)), "none of them"))
-    sum(mended_by(bench.executor, QUEUE, bench.client))
-    assert sum(mended_by(bench.executor, QUEUE, bench.client)) == 0
+    sum(repaired_by(bench.executor, QUEUE, bench.client))
+    assert sum(repaired_by(bench.executor, QUEUE, bench.client)) == 0
     bench.finish(running)
     served = []
     while claims := bench.claim():
-        served += [claim.key.cell for claim in claims]
+        served += [claim.key.partition for claim in claims]
         for claim in claims:
             bench.finish(claim)
     assert len(served) == 2
@@ -151,11 +151,11 @@ def test_after_eight_strict_claims_a_weighted_band_that_waits_is_served(bench: B
 
 def test_a_merge_that_moves_the_only_weighted_job_does_not_forget_the_row_of_strict_claims(bench: Bench) -> None:
     """Moving empties the tree for a moment; found by the state machine."""
-    bench.enqueue(spec(1, cell="waits", band=Band.LOW))
+    bench.enqueue(spec(1, partition="waits", band=Band.LOW))
     fill(bench, 8, band=Band.URGENT)
     bench.claim(slots=8)
-    bench.enqueue(spec(2, cell="waits", band=Band.LOW, tenant="other"))
-    bench.enqueue(spec(cell="one more", band=Band.URGENT))
+    bench.enqueue(spec(2, partition="waits", band=Band.LOW, tenant="other"))
+    bench.enqueue(spec(partition="one more", band=Band.URGENT))
     assert [claim.band for claim in bench.claim(slots=2)] == [Band.LOW, Band.URGENT]
 
 
@@ -163,9 +163,9 @@ def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming
     bench.run(admin_commands.set_weight(QUEUE, Scope.TENANT, "acme", 3))
     bench.run(admin_commands.set_limit(QUEUE, Scope.TABLE, "b", SlotLimit(2)))
     for number in range(10):
-        bench.enqueue(spec(cell=f"{number}", table="a", cost_bytes=(number % 3 + 1) << 22, priority=number % 4))
-        bench.enqueue(spec(cell=f"{number}", table="b", tenant="umbrella"))
-        bench.enqueue(spec(cell=f"{number}", table="c", tenant="umbrella", band=Band.LOW))
+        bench.enqueue(spec(partition=f"{number}", table="a", cost_bytes=(number % 3 + 1) << 22, priority=number % 4))
+        bench.enqueue(spec(partition=f"{number}", table="b", tenant="umbrella"))
+        bench.enqueue(spec(partition=f"{number}", table="c", tenant="umbrella", band=Band.LOW))
     before = bench.state()
     foreseen = bench.run(queries.order(QUEUE, claims=20))
     assert bench.state() == before
@@ -176,10 +176,10 @@ def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming
 def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_limit(bench: Bench, level: Scope) -> None:
     """A limit that came after the claims leaves whoever is at it in the tree until it is met."""
     names = [f"{number:02}" for number in range(45)]
-    for cell in ("runs", "waits"):
+    for partition in ("runs", "waits"):
         for name in names:
-            bench.enqueue(spec(cell=cell, **{"table": name, level.value: name}))
-        for _ in names if cell == "runs" else ():
+            bench.enqueue(spec(partition=partition, **{"table": name, level.value: name}))
+        for _ in names if partition == "runs" else ():
             bench.claim()
     for name in names[:30]:
         bench.run(admin_commands.set_limit(QUEUE, level, name, SlotLimit(1)))
@@ -222,13 +222,13 @@ def test_moving_a_job_that_is_not_there_says_so(bench: Bench) -> None:
 
 
 def test_a_strict_job_takes_the_slot_of_the_lowest_band_and_the_least_loss(bench: Bench) -> None:
-    bench.enqueue(spec(cell="normal", band=Band.NORMAL, cost_bytes=1 << 20))
-    bench.enqueue(spec(cell="dear", band=Band.LOW, cost_bytes=8 << 20))
-    bench.enqueue(spec(cell="nearly done", band=Band.LOW, cost_bytes=4 << 20))
-    running = {claim.key.cell: claim for claim in bench.claim(slots=3)}
+    bench.enqueue(spec(partition="normal", band=Band.NORMAL, cost_bytes=1 << 20))
+    bench.enqueue(spec(partition="dear", band=Band.LOW, cost_bytes=8 << 20))
+    bench.enqueue(spec(partition="nearly done", band=Band.LOW, cost_bytes=4 << 20))
+    running = {claim.key.partition: claim for claim in bench.claim(slots=3)}
     bench.beat(running["dear"], '{"share": 0.1}')
     bench.beat(running["nearly done"], '{"share": 0.9}')
-    bench.enqueue(spec(cell="urgent", band=Band.URGENT))
+    bench.enqueue(spec(partition="urgent", band=Band.URGENT))
     (revoked,) = bench.run(admin_commands.preempt(QUEUE, AT_ONCE))
     assert revoked.victim == running["dear"].id
     reply = bench.beat(running["dear"])
@@ -254,16 +254,16 @@ def test_a_run_of_the_lowest_band_is_found_among_any_number_of_leases(bench: Ben
 def test_one_waiting_job_revokes_one_run_at_a_time(bench: Bench) -> None:
     fill(bench, 3, band=Band.LOW)
     bench.claim(slots=3)
-    bench.enqueue(spec(cell="urgent", band=Band.URGENT))
+    bench.enqueue(spec(partition="urgent", band=Band.URGENT))
     assert len(bench.run(admin_commands.preempt(QUEUE, AT_ONCE))) == 1
     assert bench.run(admin_commands.preempt(QUEUE, AT_ONCE)) == ()
 
 
 def test_a_job_is_preempted_twice_at_most_and_loses_no_attempt(bench: Bench) -> None:
-    bench.enqueue(spec(cell="low", band=Band.LOW))
+    bench.enqueue(spec(partition="low", band=Band.LOW))
     for number in range(3):
         (low,) = bench.claim()
-        bench.enqueue(spec(cell=f"urgent {number}", band=Band.URGENT))
+        bench.enqueue(spec(partition=f"urgent {number}", band=Band.URGENT))
         assert len(bench.run(admin_commands.preempt(QUEUE, AT_ONCE))) == (1 if number < 2 else 0)
         bench.finish(low, RunResult.YIELD)
         (urgent,) = bench.claim()
@@ -272,25 +272,25 @@ def test_a_job_is_preempted_twice_at_most_and_loses_no_attempt(bench: Bench) -> 
     assert bench.claim()[0].attempts == 0
 
 
-def test_nobody_is_preempted_for_a_weighted_band_or_within_a_strict_one_or_before_its_time(bench: Bench) -> None:
-    bench.enqueue(spec(cell="low", band=Band.LOW))
-    bench.enqueue(spec(cell="running", band=Band.URGENT))
+def test_no_one_is_preempted_for_a_weighted_band_or_within_a_strict_one_or_before_its_time(bench: Bench) -> None:
+    bench.enqueue(spec(partition="low", band=Band.LOW))
+    bench.enqueue(spec(partition="running", band=Band.URGENT))
     bench.claim(slots=2)
     fill(bench, 2, band=Band.HIGH)
     assert bench.run(admin_commands.preempt(QUEUE, AT_ONCE)) == ()
-    bench.enqueue(spec(cell="waits", band=Band.URGENT))
+    bench.enqueue(spec(partition="waits", band=Band.URGENT))
     rules = Preemption(max_wait_ms=5_000, min_run_ms=60_000)
     bench.clock.advance(59_000)
     assert bench.run(admin_commands.preempt(QUEUE, rules)) == ()
     bench.clock.advance(1_000)
     (revoked,) = bench.run(admin_commands.preempt(QUEUE, rules))
-    assert revoked.victim == spec(cell="low").id
+    assert revoked.victim == spec(partition="low").id
 
 
-def test_an_urgent_run_gives_its_slot_to_nobody(bench: Bench) -> None:
-    bench.enqueue(spec(cell="running", band=Band.URGENT))
+def test_an_urgent_run_gives_its_slot_to_no_one(bench: Bench) -> None:
+    bench.enqueue(spec(partition="running", band=Band.URGENT))
     bench.claim()
-    bench.enqueue(spec(cell="waits", band=Band.URGENT))
+    bench.enqueue(spec(partition="waits", band=Band.URGENT))
     assert bench.run(admin_commands.preempt(QUEUE, AT_ONCE)) == ()
 
 
@@ -298,8 +298,8 @@ def test_an_urgent_run_gives_its_slot_to_nobody(bench: Bench) -> None:
 def test_a_job_may_preempt_once_it_has_waited_as_long_as_its_patience(
     bench: Bench, waited_ms: int, revoked: int
 ) -> None:
-    bench.enqueue(spec(cell="low", band=Band.LOW))
+    bench.enqueue(spec(partition="low", band=Band.LOW))
     bench.claim()
-    bench.enqueue(spec(cell="waits", band=Band.URGENT))
+    bench.enqueue(spec(partition="waits", band=Band.URGENT))
     bench.clock.advance(waited_ms)
     assert len(bench.run(admin_commands.preempt(QUEUE, Preemption(max_wait_ms=5_000, min_run_ms=0)))) == revoked

@@ -1,7 +1,7 @@
 """Policies as their owners set them: real ALTER TABLE from Spark, read by the decider from the real log.
 
 Each row and each alias is set by one statement of its own, and taken back; and what SQL does to a table besides, from
-RESTORE to CLONE, is followed to a state that equals a recount.
+RESTORE to CLONE, is followed to a state that equals a rebuild.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from decider.formats.delta.log import open_log
-from decider.state.effective_policy import EffectivePolicy, LogFacts, PolicyDefaults, PolicyOrigin, PolicySource
+from decider.state.effective_policy import EffectivePolicy, LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
 from decider.storage.object_reads import ReadMeter
 from shared.policy import Policy
 from shared.properties import PREFIX, REFUSED
@@ -68,7 +68,7 @@ async def policies(path: Path, versions: int) -> list[EffectivePolicy]:
         commit = await log.commit(version, metadata)
         assert commit is not None
         metadata = commit.metadata or metadata
-        effective = PolicyDefaults().resolve(TABLE, metadata.configuration, last_good, LogFacts())
+        effective = PolicyDefaults().resolve(TABLE, metadata.configuration, last_good, LogStatus())
         last_good = dict(effective.last_good)
         found.append(effective)
     return found
@@ -86,7 +86,7 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
     set_and_unset(spark, path, [(name, "24") for name in REFUSED])
     set_and_unset(spark, path, [(f"{PREFIX}fan-in", "4"), (f"{PREFIX}fan-in", "many"), (f"{PREFIX}speed", "1")])
     found = iter(asyncio.run(policies(path, delta_tables.newest(path) + 1)))
-    default = PolicyDefaults().resolve(TABLE, {}, {}, LogFacts())
+    default = PolicyDefaults().resolve(TABLE, {}, {}, LogStatus())
     for samples in tried:
         for name, _, field, expected in samples:
             seen = next(found)
@@ -142,11 +142,11 @@ def test_what_sql_does_to_a_table_ends_in_an_exact_state_and_its_checksums_agree
     followed(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 1", "RESTORE")
     followed(f"INSERT INTO delta.`{path}` " + rows.format(40, 50))
     followed("CREATE OR REPLACE " + create.replace("PARTITIONED BY (p) ", ""), "")
-    assert set(decider.cells(name)) == {"{}"}
+    assert set(decider.partitions(name)) == {"{}"}
     clone = tmp_path / "clone"
     spark.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{path}`")
     cloned = decider.register(clone, "clone")
-    assert decider.cells(cloned) == decider.cells(name)
+    assert decider.partitions(cloned) == decider.partitions(name)
     counters = decider.get(f"/v1/tables/{name}")["counters"]
     assert counters.get("drift", 0) == 0
     assert POLICY.enabled

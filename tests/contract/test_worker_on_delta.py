@@ -68,8 +68,8 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     location = lab.directory / "t"
     small_files(location, 9)
     before = rows(location)
-    facts = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 6, 0), policy_digest({}))
-    spec = JobRequest(JobKey("t-1", WHOLE_TABLE, "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
+    payload = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 6, 0), policy_digest({}))
+    spec = JobRequest(JobKey("t-1", WHOLE_TABLE, "compact"), "default", Band.NORMAL, 5, 0, 9, payload.encode())
     queue.run(commands.enqueue("default", spec))
     deleted: list[int] = []
 
@@ -105,14 +105,16 @@ def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
     archive = DeltaArchive(ArchiveSpec(location.as_uri(), LEDGER_SCHEMA, ("day",)))
     day = datetime(2026, 1, 1, 14, 3, tzinfo=UTC)
     entries = [f"{number}-0" for number in range(1, 10)]
-    said = {"day": day.date(), "at": day, "record": secrets.token_hex(8_000)}
+    stated = {"day": day.date(), "at": day, "record": secrets.token_hex(8_000)}
 
     def append(number: int) -> bool:
-        return asyncio.run(archive.append([said | {"entry": f"{number}-0"}], app="ledger", number=number))
+        return asyncio.run(archive.append([stated | {"entry": f"{number}-0"}], app="ledger", number=number))
 
     assert all(append(number) for number in range(1, 10))
-    facts = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 8, 0), policy_digest({}))
-    spec = JobRequest(JobKey("t-1", '{"day":"2026-01-01"}', "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
+    payload = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 8, 0), policy_digest({}))
+    spec = JobRequest(
+        JobKey("t-1", '{"day":"2026-01-01"}', "compact"), "default", Band.NORMAL, 5, 0, 9, payload.encode()
+    )
     queue.run(commands.enqueue("default", spec))
     assert Worker(EngineSet([lab.engine]), queue, actor, WorkerSettings()).run_next()
     table = DeltaTable(str(location))
@@ -122,4 +124,4 @@ def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
     assert append(10)
     kept = DeltaTable(str(location)).to_pyarrow_table()
     assert sorted(kept.column("entry").to_pylist()) == sorted([*entries, "10-0"])
-    assert set(kept.column("record").to_pylist()) == {said["record"]}
+    assert set(kept.column("record").to_pylist()) == {stated["record"]}

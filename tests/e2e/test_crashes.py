@@ -6,7 +6,7 @@ import pytest
 from deltalake import write_deltalake
 
 from tests.support import writers
-from tests.support.outside import assert_state_equals_recount, is_at_rest, own_commits
+from tests.support.outside import assert_state_equals_files, is_at_rest, own_commits
 from tests.support.stack import Stack
 from tests.support.waiting import until
 
@@ -46,4 +46,4 @@ def test_an_actor_killed_around_its_commit_neither_loses_nor_repeats_it(stack: S
     verdicts = sorted(run["result"] for run in stack.get("/v1/jobs", state="finished")["jobs"])
     assert verdicts == ["done", "expired", "expired"], "what the killed actors began is in the history, too"
     assert stack.get("/v1/status")["funnel"]["commits_recovered"] == 1
-    assert_state_equals_recount(stack, stack.get("/v1/tables/db.crashes")["id"], table)
+    assert_state_equals_files(stack, stack.get("/v1/tables/db.crashes")["id"], table)

@@ -42,35 +42,35 @@ def test_a_job_that_kills_its_jvm_says_why_runs_alone_and_is_set_aside(stack: St
         cwd=ROOT, env=cli, check=True,
     )  # fmt: skip
 
-    say_why(stack, job, deaths=1, how="kill", cause="SIGKILL (9)")
+    shows_cause(stack, job, deaths=1, how="kill", cause="SIGKILL (9)")
     until("the job is ready", lambda: crash_unseen(stack))
-    say_why(stack, job, deaths=3, how="oom", cause="OutOfMemoryError: Java heap space")
+    shows_cause(stack, job, deaths=3, how="oom", cause="OutOfMemoryError: Java heap space")
 
     for command, words in ((["jobs", "show", job], "OutOfMemoryError"), (["actors", "list"], "died")):
-        told = subprocess.run(
+        reported = subprocess.run(
             [sys.executable, "-m", "services.cli", *command],
             cwd=ROOT, env=cli | {"COLUMNS": "2000"}, capture_output=True, text=True, check=True,
         )  # fmt: skip
-        assert words in told.stdout
+        assert words in reported.stdout
     assert {one["state"] for one in stack.get("/v1/actors")["actors"]} == {"died"}
     assert not own_commits(table)
     assert writers.found(table) == before
 
 
-def say_why(stack: Stack, job: str, *, deaths: int, how: str, cause: str) -> None:
-    """Run an actor whose JVM dies, and look for the cause in the job and in the actor's log."""
+def shows_cause(stack: Stack, job: str, *, deaths: int, how: str, cause: str) -> None:
+    """Run an actor whose JVM dies, and search for the cause in the job and in the actor's log."""
     actor = stack.start("actor", ["-m", "tests.support.dying_actor", how])
     assert actor.popen.wait(scaled(START_S)) == 1, "an actor without an engine ends, and its supervisor starts another"
     shown = stack.get(f"/v1/jobs/{job}")["job"]
     is_last = deaths > CRASHES_UNTIL_EXCLUSIVE
     assert (shown["state"], shown["engine_crashes"]) == ("quarantined" if is_last else "delayed", deaths)
     assert cause in shown["error"]
-    said = actor.log.read_text()
-    assert '"event": "jvm_died"' in said
-    assert cause in said
-    assert ('"event": "job_isolated"' in said) == is_last
+    stated = actor.log.read_text()
+    assert '"event": "jvm_died"' in stated
+    assert cause in stated
+    assert ('"event": "job_isolated"' in stated) == is_last
     if how == "oom":
-        assert "Terminating due to java.lang.OutOfMemoryError" in said, "the end of what the JVM printed is kept"
+        assert "Terminating due to java.lang.OutOfMemoryError" in stated, "the end of what the JVM printed is kept"
 
 
 def crash_unseen(stack: Stack) -> bool:

@@ -104,7 +104,7 @@ def test_the_images_compact_a_table_end_when_asked_and_remember_it(composed: Com
     until("the table is compacted", lambda: len(DeltaTable(place).file_uris()) == 1, seconds=START_S)
     assert sorted(DeltaTable(place).to_pyarrow_table()["id"].to_pylist()) == list(range(1200))
 
-    told = composed.call("/v1/tables/web.clicks/decisions")["decisions"]
+    reported = composed.call("/v1/tables/web.clicks/decisions")["decisions"]
     composed.compose("stop")
     assert composed.states("ExitCode") == {"redis": "0", "decider": "0", "actor": "0"}
 
@@ -113,7 +113,7 @@ def test_the_images_compact_a_table_end_when_asked_and_remember_it(composed: Com
         "Redis and the decider are back", lambda: composed.states("Health.Status")["decider"] == "healthy", seconds=60
     )
     remembered = composed.call("/v1/tables/web.clicks/decisions")["decisions"]
-    assert told
-    assert all(decision in remembered for decision in told)
+    assert reported
+    assert all(decision in remembered for decision in reported)
     composed.compose("stop")  # Spark may still be starting; both have to end well.
     assert composed.states("ExitCode")["actor"] == "0"

@@ -1,4 +1,4 @@
-"""Actors claim only what they can do; what nobody there can do waits in sight and holds up nobody."""
+"""Actors claim only what they can do; what no one there can do waits in sight and holds up no one."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.queue_executor import connect as connect_decider
 from shared.queue import commands, keys, queries
 from shared.queue.model import Band, CancelOutcome, Claim, JobKey, JobRequest, JobState
-from tests.support.queue_audit import mended
+from tests.support.queue_audit import repaired
 
 pytestmark = pytest.mark.redis
 
@@ -112,7 +112,7 @@ def test_an_audit_finds_nothing_to_repair_where_jobs_wait_for_actors(redis_url: 
         world.enqueue(f"toy-{number}", format_="toy")
         world.enqueue(f"orders-{number}", format_="delta")
     assert len(world.tables(DELTA)) == 1
-    assert sum(mended(world.queue, world.redis)) == 0
+    assert sum(repaired(world.queue, world.redis)) == 0
 
 
 def test_fairness_between_tenants_survives_the_wait_for_an_actor(redis_url: str) -> None:

@@ -1,4 +1,4 @@
-"""An actor asks for Redis before it starts Spark, and says rarely that it is away."""
+"""An actor requests Redis before it starts Spark, and says rarely that it is away."""
 
 import os
 import signal
@@ -30,9 +30,9 @@ def test_an_actor_without_redis_does_not_start_spark_until_redis_is_there(
         "LAKEWRIGHT_REDIS_URL": own_redis_server.url,
     }
     with (
-        output.open("wb") as said,
+        output.open("wb") as stated,
         subprocess.Popen(
-            [sys.executable, "-m", "services.actor"], cwd=ROOT, env=environment, stdout=said, stderr=said
+            [sys.executable, "-m", "services.actor"], cwd=ROOT, env=environment, stdout=stated, stderr=stated
         ) as actor,
     ):
         try:

@@ -45,11 +45,11 @@ def queue(url: str) -> SyncQueueExecutor:
     return SyncQueueExecutor(connect(url), "default")
 
 
-def wish(number: int) -> JobRequest:
-    facts = JobPayload(
+def request(number: int) -> JobRequest:
+    payload = JobPayload(
         "memory://t", "t", Policy(target_bytes=8 * MIB), "eligible", PredictedCost(8, 7, 800_000), policy_digest({})
     )
-    return JobRequest(JobKey(f"t-{number}", "{}", "compact"), "default", Band.NORMAL, 5, 800_000, 1, facts.encode())
+    return JobRequest(JobKey(f"t-{number}", "{}", "compact"), "default", Band.NORMAL, 5, 800_000, 1, payload.encode())
 
 
 class LiveActor:
@@ -120,23 +120,23 @@ def test_a_drained_actor_finishes_its_job_takes_no_more_and_another_one_takes_ov
     engine.before_commit = lambda: _expect(may_commit.wait(scaled(20)))
     live = start(engine)
     jobs = queue(redis_url)
-    jobs.run(commands.enqueue("default", wish(1)))
+    jobs.run(commands.enqueue("default", request(1)))
     until("it works", lambda: listed(decider)["a-1"]["state"] == "working")
-    assert listed(decider)["a-1"]["jobs"] == [wish(1).id]
+    assert listed(decider)["a-1"]["jobs"] == [request(1).id]
     assert decider.get("/v1/actors")["busy_slots"] == 1
 
     answer = decider.post("/v1/actors/a-1/drain", {})
     assert answer.status_code == 200, answer.text
-    jobs.run(commands.enqueue("default", wish(2)))
+    jobs.run(commands.enqueue("default", request(2)))
     assert listed(decider)["a-1"]["state"] == "draining"
     until("it has heard of it", live.actor.draining.is_set)
     may_commit.set()
     until("it has finished", lambda: listed(decider)["a-1"]["state"] == "drained")
     (run,) = decider.get("/v1/jobs", state="finished")["jobs"]
-    assert (run["id"], run["result"]) == (wish(1).id, "done")
+    assert (run["id"], run["result"]) == (request(1).id, "done")
     assert decider.get("/v1/actors")["slots"] == 0
     (waiting,) = decider.get("/v1/jobs", state="queued")["jobs"]
-    assert waiting["id"] == wish(2).id
+    assert waiting["id"] == request(2).id
 
     start(engine, "a-2")
     until("another takes it", lambda: len(decider.get("/v1/jobs", state="finished")["jobs"]) == 2)
@@ -158,7 +158,7 @@ def test_an_actor_that_died_is_listed_with_the_cause_and_offers_no_slots(
     assert (one["state"], one["error"]) == ("idle", ""), "the next process of that name has its place"
 
 
-def test_a_new_process_under_an_old_name_begins_without_the_old_wish(
+def test_a_new_process_under_an_old_name_begins_without_the_old_request(
     decider: LiveDecider, start: Callable[..., LiveActor]
 ) -> None:
     live = start(MemoryEngine())
@@ -169,7 +169,7 @@ def test_a_new_process_under_an_old_name_begins_without_the_old_wish(
     assert listed(decider)["a-1"]["state"] == "idle"
 
 
-def test_a_wish_heard_after_a_first_word_whose_answer_was_lost_is_kept(
+def test_a_request_heard_after_a_first_word_whose_answer_was_lost_is_kept(
     decider: LiveDecider, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The word is said again as the first one, and is not to be taken for that of a new process."""
@@ -184,9 +184,9 @@ def test_a_wish_heard_after_a_first_word_whose_answer_was_lost_is_kept(
     assert not Presence(jobs, "a-1", replace(ABOUT, started_ms=ABOUT.started_ms + 1), ttl_ms=KEPT_MS).announce(())
 
 
-def test_draining_nobody_is_an_error_that_names_it(decider: LiveDecider) -> None:
-    answer = decider.post("/v1/actors/nobody/drain", {})
-    assert (answer.status_code, answer.json()["value"]) == (404, "nobody")
+def test_draining_no_one_is_an_error_that_names_it(decider: LiveDecider) -> None:
+    answer = decider.post("/v1/actors/no one/drain", {})
+    assert (answer.status_code, answer.json()["value"]) == (404, "no one")
 
 
 def test_an_actor_that_cannot_say_that_it_is_there_says_why(own_redis_server: RedisServer) -> None:

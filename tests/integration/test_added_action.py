@@ -16,7 +16,7 @@ from shared.queue.model import JobState, RunResult
 from shared.table import TableMetadata
 from tests.support.decisions import TABLE as SOME_TABLE
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
-from tests.support.timed_world import DT, HOUR_MS, TABLE, World, cell, in_world
+from tests.support.timed_world import DT, HOUR_MS, TABLE, World, in_world, partition
 from tests.support.toy_action import CENSUS, WITH_TOY, CensusReason
 
 pytestmark = pytest.mark.redis
@@ -41,11 +41,11 @@ async def _finish_job(world: World) -> None:
 
 def test_an_added_action_is_evaluated_at_commits_and_rebuilds_enqueued_recorded_and_counted(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), [LARGE] * 2)
+        await world.write(partition(1), [LARGE] * 2)
         assert await world.jobs() == []
-        await world.write(cell(1), [LARGE])
+        await world.write(partition(1), [LARGE])
         (job,) = await world.jobs()
-        assert (job.key.kind, job.key.cell, job.state) == (CENSUS, cell(1), JobState.QUEUED)
+        assert (job.key.kind, job.key.partition, job.state) == (CENSUS, partition(1), JobState.QUEUED)
         assert JobPayload.decode(job.payload).reason == CensusReason.MANY_FILES
         reader = LedgerReader(world.queue, WITH_TOY)
         records = [one for one in await reader.newest(TABLE.id, limit=10) if one.action == CENSUS]
@@ -67,10 +67,10 @@ def test_an_added_action_is_evaluated_at_commits_and_rebuilds_enqueued_recorded_
 
 def test_a_timer_of_an_added_action_evaluates_its_partition(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), [LARGE] * 3)
+        await world.write(partition(1), [LARGE] * 3)
         await _finish_job(world)
         assert await world.jobs() == []
-        assert await world.timers.all(TABLE.id) == {f"{CENSUS} {cell(1)}": world.now_ms + HOUR_MS}
+        assert await world.timers.all(TABLE.id) == {f"{CENSUS} {partition(1)}": world.now_ms + HOUR_MS}
         world.now_ms += HOUR_MS
         done = await world.decider.tick()
         assert (done.timers, done.jobs) == (1, 1)
@@ -81,7 +81,7 @@ def test_a_timer_of_an_added_action_evaluates_its_partition(redis_url: str) -> N
 
 def test_jobs_of_an_added_action_are_withdrawn_where_a_table_is_switched_off(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), [100_000] * 12)
+        await world.write(partition(1), [100_000] * 12)
         assert {job.key.kind for job in await world.jobs()} == {COMPACT, CENSUS}
         off = TableMetadata("u-1", DT, {"lakewright.enabled": "false"})
         world.log.add(metadata=off, data_change=False)
@@ -111,7 +111,7 @@ def test_an_added_action_is_seen_through_the_api_and_leaves_with_its_table(
 
 def test_a_record_of_an_added_action_becomes_a_row_of_the_archive(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), [LARGE] * 3)
+        await world.write(partition(1), [LARGE] * 3)
         stream = await world.queue.redis.xrange(keys.ledger("default", TABLE.id))
         rows = [ledger_row(SOME_TABLE, "1-0", fields[b"record"].decode(), "", WITH_TOY) for _, fields in stream]
         assert [row["action"] for row in rows] == [COMPACT, CENSUS]

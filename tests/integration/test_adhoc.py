@@ -17,8 +17,8 @@ from shared.policy import MIB, Policy
 from shared.queue import commands, queries
 from shared.queue.model import EnqueueOutcome
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 
@@ -47,14 +47,14 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
         try:
             nothing = await adhoc.optimize(TABLE, OptimizeCommand())
             assert (nothing.jobs, opened) == ((), [])
-            # A commit that was folded long ago left the deleted rows behind; nobody decides about it again.
+            # A commit that was folded long ago left the deleted rows behind; no one decides about it again.
             log.add(
                 [DataFile("a", 9 * MIB, ONE, "dv", rows=100, deleted_rows=60)], [RemovedFile("a", None, 9 * MIB, ONE)]
             )
             await follower.follow(TABLE)
             for outcome in (EnqueueOutcome.MERGED, EnqueueOutcome.MERGED):
                 (job,) = (await adhoc.optimize(TABLE, OptimizeCommand())).jobs
-                assert (job.cell, job.outcome) == (ONE, outcome)
+                assert (job.partition, job.outcome) == (ONE, outcome)
             assert len(opened) == 2
             newest = (await LedgerReader(queue).newest(TABLE.id, limit=1))[0]
             assert (newest.reason, newest.outcome, newest.purgeable) == (Reason.REQUESTED, "merged", 1)
@@ -76,7 +76,7 @@ def test_files_on_harmful_paths_are_rewritten_only_when_forced(redis_url: str, f
         log.add([DataFile("dt=a%20b/x", 9 * MIB, ONE, rows=100), DataFile("plain", 9 * MIB, TWO, rows=100)])
         try:
             asked = (await adhoc.optimize(TABLE, OptimizeCommand(force=force))).jobs
-            assert [job.cell for job in asked] == ([ONE] if force else [])
+            assert [job.partition for job in asked] == ([ONE] if force else [])
             if force:
                 newest = (await LedgerReader(queue).newest(TABLE.id, limit=1))[0]
                 assert (newest.purgeable, ledger.contradictions(newest)) == (1, ())

@@ -22,18 +22,18 @@ def test_a_decider_that_was_overtaken_while_it_planned_does_not_move_places_back
 
     async def story(world: World) -> None:
         await world.write(2)
-        slow, looked, goes_on = world.decider(), asyncio.Event(), asyncio.Event()
+        slow, refreshed, goes_on = world.decider(), asyncio.Event(), asyncio.Event()
         ahead = slow.batches.ahead
 
         async def looks_and_waits(*args: Any, **named: Any) -> Any:
             found = await ahead(*args, **named)
-            looked.set()
+            refreshed.set()
             await goes_on.wait()
             return found
 
         slow.batches.ahead = looks_and_waits  # type: ignore[method-assign]
         going = asyncio.create_task(slow.run_once())
-        await looked.wait()
+        await refreshed.wait()
         await world.write(3)
         await world.decider().run_once()
         world.expect_each_once()

@@ -45,8 +45,8 @@ def test_a_link_out_of_the_roots_is_registered_by_no_call_event_or_walk(decider:
         answer = decider.post("/v1/tables", {"location": place.as_uri()})
         assert answer.status_code == outside.status_code
         assert "by a link" in answer.text
-        told = decider.post("/v1/events", {"table": place.as_uri()}).json()
-        assert told["ignored"] == [{"reason": "outside_allowed_roots", "count": 1}]
+        reported = decider.post("/v1/events", {"table": place.as_uri()}).json()
+        assert reported["ignored"] == [{"reason": "outside_allowed_roots", "count": 1}]
     (found,) = decider.run(decider.services.requests.discovery.run_once())
     assert (found.tables, found.new_tables, found.unreadable) == (1, 1, 2)
     assert "by a link" in found.error

@@ -38,57 +38,57 @@ def call(decider: LiveDecider, *arguments: str, given: str | None = None) -> Res
     return CliRunner().invoke(app, ["--url", decider.url, *arguments], input=given, env={"COLUMNS": "200"})
 
 
-def said(decider: LiveDecider, *arguments: str, given: str | None = None) -> str:
+def stated(decider: LiveDecider, *arguments: str, given: str | None = None) -> str:
     result = call(decider, *arguments, given=given)
     assert result.exit_code == 0, (result.output, result.exception)
     return result.stdout
 
 
 def as_json(decider: LiveDecider, *arguments: str) -> object:
-    return json.loads(said(decider, "--json", *arguments))
+    return json.loads(stated(decider, "--json", *arguments))
 
 
 def test_what_if_by_name_asks_the_decider(decider: LiveDecider, table: WrittenTable) -> None:
-    said(decider, "tables", "add", str(table.path), "--name", "sales.orders")
+    stated(decider, "tables", "add", str(table.path), "--name", "sales.orders")
     decider.drain()
     answer = as_json(decider, "what-if", "sales.orders", "--queries-per-hour", "100")
     assert isinstance(answer, dict)
     assert answer["location"] == table.path.as_uri()
     assert answer["cost_model"]["queries_per_hour"] == 100
     assert answer["policy"]["target_bytes"] == 256 * 1024
-    assert "Lakewright by target size" in said(decider, "what-if", "sales.orders")
-    said(decider, "tables", "change", "sales.orders", "--set", "lakewright.fan-in=16")
+    assert "Lakewright by target size" in stated(decider, "what-if", "sales.orders")
+    stated(decider, "tables", "change", "sales.orders", "--set", "lakewright.fan-in=16")
     with_mine = as_json(decider, "what-if", "sales.orders", "--set", "fan-in=4")
     assert isinstance(with_mine, dict)
     assert (with_mine["policy"]["fan_in"], with_mine["custom"]["fan_in"]) == (16, 4)
     refused = call(decider, "what-if", "sales.orders", "--set", "fan-in=banana")
     assert "lakewright.fan-in = 'banana' cannot be used" in str(refused.exception)
-    assert call(decider, "what-if", "nobody").exit_code == 1
+    assert call(decider, "what-if", "no one").exit_code == 1
 
 
 def test_a_tables_life_from_the_command_line(decider: LiveDecider, table: WrittenTable) -> None:
-    assert "sales.orders is registered" in said(
+    assert "sales.orders is registered" in stated(
         decider, "tables", "add", str(table.path), "--name", "sales.orders", "--tenant", "sales"
     )
     decider.drain()
-    assert table.path.as_uri() in said(decider, "tables", "list", "--prefix", "sales.")
-    shown = said(decider, "tables", "show", "sales.orders")
+    assert table.path.as_uri() in stated(decider, "tables", "list", "--prefix", "sales.")
+    shown = stated(decider, "tables", "show", "sales.orders")
     assert "1, 1 of them eligible" in shown
     assert "lakewright.target-file-size" in shown
-    assert "dt=2026-01-01" in said(decider, "tables", "partitions", "sales.orders")
+    assert "dt=2026-01-01" in stated(decider, "tables", "partitions", "sales.orders")
     table.append(1)
-    said(decider, "events", "post", "--table", "sales.orders", "--version", "12")
+    stated(decider, "events", "post", "--table", "sales.orders", "--version", "12")
     decider.drain()
-    assert "Version 12, dt=2026-01-01: enqueue." in said(decider, "tables", "decisions", "sales.orders")
-    told = said(decider, "tables", "why", "sales.orders", "--partition", "dt=2026-01-01")
-    assert "Version 12, dt=2026-01-01: enqueue." in told
-    assert "to read." in told
+    assert "Version 12, dt=2026-01-01: enqueue." in stated(decider, "tables", "decisions", "sales.orders")
+    reported = stated(decider, "tables", "why", "sales.orders", "--partition", "dt=2026-01-01")
+    assert "Version 12, dt=2026-01-01: enqueue." in reported
+    assert "to read." in reported
     now = datetime.now(UTC).isoformat()
-    assert "Version 12" in said(decider, "tables", "why", "sales.orders", "--at", now)
+    assert "Version 12" in stated(decider, "tables", "why", "sales.orders", "--at", now)
     assert call(decider, "tables", "why", "sales.orders", "--at", "2099-01-01T14:03:00Z").exit_code == 2
-    assert "is kept here" in said(decider, "tables", "why", "sales.orders", "--at", "2020-01-01T14:03")
+    assert "is kept here" in stated(decider, "tables", "why", "sales.orders", "--at", "2020-01-01T14:03")
     assert call(decider, "tables", "why", "sales.orders", "--at", "14:61").exit_code == 2
-    assert "unregistered; table data untouched" in said(decider, "tables", "remove", "sales.orders")
+    assert "unregistered; table data untouched" in stated(decider, "tables", "remove", "sales.orders")
     assert as_json(decider, "tables", "list") == {"tables": [], "next_page_token": None}
 
 
@@ -97,17 +97,17 @@ def test_jobs_are_listed_shown_and_cancelled(decider: LiveDecider, table: Writte
     listed = as_json(decider, "jobs", "list", "--table", name, "--state", "queued")
     assert listed == decider.get("/v1/jobs", state="queued", limit=50)
     (job,) = decider.get("/v1/jobs")["jobs"]
-    assert job["id"] in said(decider, "jobs", "list")
-    assert "files_removed=11" in said(decider, "jobs", "show", job["id"])
-    assert "was deleted" in said(decider, "jobs", "cancel", job["id"])
+    assert job["id"] in stated(decider, "jobs", "list")
+    assert "files_removed=11" in stated(decider, "jobs", "show", job["id"])
+    assert "was deleted" in stated(decider, "jobs", "cancel", job["id"])
     assert decider.get("/v1/jobs")["jobs"] == []
 
 
 def test_optimize_shows_the_plan_or_the_jobs(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path, "orders")
-    plan = said(decider, "optimize", name, "--dry-run", "--partition", "dt=2026-01-01")
+    plan = stated(decider, "optimize", name, "--dry-run", "--partition", "dt=2026-01-01")
     assert "12 files would be replaced, the file count would decrease by 11" in plan
-    jobs = said(decider, "optimize", name, "--priority", "high")
+    jobs = stated(decider, "optimize", name, "--priority", "high")
     assert "1 job." in jobs
     assert "already queued: joined the waiting job" in jobs
     answer = as_json(decider, "optimize", name, "--partition", "dt=1999-01-01")
@@ -121,14 +121,14 @@ def test_events_are_posted_from_a_file_from_standard_input_and_by_name(
     name = decider.register(table.path, "orders")
     file = tmp_path / "event.json"
     file.write_text(json.dumps([{"table": name}, {"table": "no.such"}]))
-    assert said(decider, "events", "post", str(file)) == "1 accepted; ignored: 1 unknown_table\n"
-    assert said(decider, "events", "post", "-", given=json.dumps({"table": name})) == "1 accepted\n"
-    assert said(decider, "events", "post", "--table", table.path.as_uri()) == "1 accepted\n"
+    assert stated(decider, "events", "post", str(file)) == "1 accepted; ignored: 1 unknown_table\n"
+    assert stated(decider, "events", "post", "-", given=json.dumps({"table": name})) == "1 accepted\n"
+    assert stated(decider, "events", "post", "--table", table.path.as_uri()) == "1 accepted\n"
 
 
 def test_status_is_one_page(decider: LiveDecider, table: WrittenTable) -> None:
     decider.register(table.path, "orders")
-    page = said(decider, "status")
+    page = stated(decider, "status")
     assert "queued=1" in page
     assert "tables_initialized" in page
     status = as_json(decider, "status")
@@ -150,7 +150,7 @@ def test_the_token_travels_with_every_call(redis_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said_why"),
+    ("arguments", "stated_cause"),
     [
         (("tables", "show", "no.such"), "table 'no.such' does not exist"),
         (("jobs", "show", "no.such"), "job 'no.such' does not exist"),
@@ -161,12 +161,12 @@ def test_the_token_travels_with_every_call(redis_url: str) -> None:
     ],
 )
 def test_a_failure_is_one_line_that_says_what_and_where(
-    decider: LiveDecider, table: WrittenTable, arguments: tuple[str, ...], said_why: str
+    decider: LiveDecider, table: WrittenTable, arguments: tuple[str, ...], stated_cause: str
 ) -> None:
     decider.register(table.path, "orders")
     failed = call(decider, *arguments)
     assert isinstance(failed.exception, CallFailed), failed.output
-    assert said_why in str(failed.exception)
+    assert stated_cause in str(failed.exception)
     assert "\n" not in str(failed.exception)
 
 

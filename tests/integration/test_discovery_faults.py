@@ -23,17 +23,17 @@ TABLES = "abcmz"
 
 @dataclass
 class FaultyLake:
-    """One folder of tables by name; `faults` are raised by the looks at a path, in order, the last one for ever."""
+    """One folder of tables by name; `faults` are raised by the reads a path, in order, the last one for ever."""
 
     faults: Mapping[str, list[LakewrightError | None]] = field(default_factory=dict)
     requests: int = 2
-    looks: Counter[str] = field(default_factory=Counter)
+    scans: Counter[str] = field(default_factory=Counter)
 
-    async def look(self, path: str) -> ScannedFolder:
+    async def scan(self, path: str) -> ScannedFolder:
         """Fail, or return the tables below the root, or one of them."""
-        self.looks[path] += 1
-        said = self.faults.get(path, [None])
-        problem = said[min(self.looks[path], len(said)) - 1]
+        self.scans[path] += 1
+        stated = self.faults.get(path, [None])
+        problem = stated[min(self.scans[path], len(stated)) - 1]
         if problem is not None:
             raise problem
         return ScannedFolder(is_table=bool(path), folders=() if path else tuple(TABLES), requests=self.requests)
@@ -69,18 +69,18 @@ class Walks:
         return next(iter(await self.discovery.run_once()), None)
 
 
-def story(redis_url: str, told: Callable[[DiscoveryLeases, DiscoveryLeases], Awaitable[None]]) -> None:
+def story(redis_url: str, reported: Callable[[DiscoveryLeases, DiscoveryLeases], Awaitable[None]]) -> None:
     async def run() -> None:
         async with connect(redis_url) as redis:
             await asyncio.wait_for(
-                told(*(DiscoveryLeases(redis, name, lease_ms=LEASE_MS) for name in ("we", "they"))), scaled(30)
+                reported(*(DiscoveryLeases(redis, name, lease_ms=LEASE_MS) for name in ("we", "they"))), scaled(30)
             )
 
     asyncio.run(run())
 
 
 def test_a_folder_that_must_not_be_read_is_left_out_and_shown_and_what_lies_behind_it_is_found(redis_url: str) -> None:
-    async def told(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
+    async def reported(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
         walks = Walks(rounds, FaultyLake({"m": [PermanentError("status code: 403")]}))
         done = await walks.once()
         assert done is not None
@@ -88,11 +88,11 @@ def test_a_folder_that_must_not_be_read_is_left_out_and_shown_and_what_lies_behi
         assert (done.unreadable, "403" in done.error, done.tables) == (1, True, 4)
         assert await walks.once() is None, "it is not due before its interval is over"
 
-    story(redis_url, told)
+    story(redis_url, reported)
 
 
 def test_a_failure_of_the_moment_is_gone_back_to_and_nothing_is_walked_twice(redis_url: str) -> None:
-    async def told(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
+    async def reported(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
         away = RetryableError("status code: 503")
         walks = Walks(rounds, FaultyLake({"m": [away, None], "": [None, away, None]}))
         failed = await walks.once()
@@ -106,23 +106,23 @@ def test_a_failure_of_the_moment_is_gone_back_to_and_nothing_is_walked_twice(red
         assert (done.state, done.tables, done.folders, done.error) == (DiscoveryState.DONE, 5, 6, "")
         assert walks.found == list(TABLES)
 
-    story(redis_url, told)
+    story(redis_url, reported)
 
 
 def test_a_folder_that_fails_again_and_again_is_left_out_in_the_end(redis_url: str) -> None:
-    async def told(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
+    async def reported(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
         walks = Walks(rounds, FaultyLake({"m": [RetryableError("timed out")]}))
         states = [made.state for _ in range(TRIES) if (made := await walks.once())]
         assert states == [DiscoveryState.FAILED] * (TRIES - 1) + [DiscoveryState.DONE]
         assert walks.found == list("abcz")
 
-    story(redis_url, told)
+    story(redis_url, reported)
 
 
 def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str) -> None:
-    """Seven hundred requests for one folder, at the pace asked for, outlast the lease."""
+    """Seven hundred requests for one folder, at the pace requested, outlast the lease."""
 
-    async def told(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
+    async def reported(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
         walks = Walks(rounds, FaultyLake(requests=700), requests_per_s=700 * 5 / (2 * LEASE_MS / 1000))
         walk = asyncio.create_task(walks.once())
         taken = []
@@ -136,16 +136,16 @@ def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str
         assert len(taken) > 3
         assert not any(taken)
 
-    story(redis_url, told)
+    story(redis_url, reported)
 
 
 def test_a_lease_that_ran_out_is_taken_again_unless_another_decider_has_it(redis_url: str) -> None:
-    async def told(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
-        assert await rounds.save(DiscoveryProgress(ROOT, last_path="a")), "nobody took it"
+    async def reported(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
+        assert await rounds.save(DiscoveryProgress(ROOT, last_path="a")), "no one took it"
         assert not await others.acquire(ROOT)
         await rounds.release(ROOT)
         assert await others.acquire(ROOT)
         assert not await rounds.save(DiscoveryProgress(ROOT, last_path="b"))
         assert (await rounds.read([ROOT]))[ROOT].last_path == "a"
 
-    story(redis_url, told)
+    story(redis_url, reported)

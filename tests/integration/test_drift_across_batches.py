@@ -13,24 +13,26 @@ from shared.job_payload import JobPayload
 from shared.layout.planner import plan
 from shared.policy import MIB
 from shared.table import DataFile, RemovedFile
-from tests.support.timed_world import POLICY, TABLE, World, cell, in_world
+from tests.support.timed_world import POLICY, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis
 
-CELL = cell(1)
+PARTITION = partition(1)
 
 
 def small(name: object) -> DataFile:
-    return DataFile(f"small-{name}", MIB // 2, CELL)
+    return DataFile(f"small-{name}", MIB // 2, PARTITION)
 
 
 def removal(file: DataFile) -> RemovedFile:
-    return RemovedFile(file.path, None, file.size_bytes, file.cell, tags=file.tags)
+    return RemovedFile(file.path, None, file.size_bytes, file.partition, tags=file.tags)
 
 
 async def is_exact(world: World) -> bool:
     live = count_live_files((await world.log.snapshot()).files, POLICY)
-    stored = {key: state async for key, state in TableStateStore(world.queue).iterate_cells(TABLE.id) if state.files}
+    stored = {
+        key: state async for key, state in TableStateStore(world.queue).iterate_partitions(TABLE.id) if state.files
+    }
     return stored == live
 
 
@@ -51,9 +53,9 @@ def test_live_files_added_again_later_are_found_and_the_job_that_they_led_to_pla
         assert not await is_exact(world)
 
         (job,) = await world.jobs()
-        facts = JobPayload.decode(job.payload)
+        payload = JobPayload.decode(job.payload)
         live = (await world.log.snapshot()).files
-        assert plan(CELL, live, facts.policy).groups == (), "the actor plans on what is live"
+        assert plan(PARTITION, live, payload.policy).groups == (), "the actor plans on what is live"
         assert (await sweep_after_the_interval(world)).startswith("drift")
         assert await is_exact(world)
 
@@ -79,7 +81,7 @@ def test_a_file_removed_again_later_and_a_strangers_file_are_found_and_the_missi
     in_world(redis_url, story)
 
 
-def test_more_removals_than_there_were_files_are_recounted_at_once(redis_url: str) -> None:
+def test_more_removals_than_there_were_files_are_rebuilt_at_once(redis_url: str) -> None:
     async def story(world: World) -> None:
         files = [small(number) for number in range(2)]
         world.log.add(files)

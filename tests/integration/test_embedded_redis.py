@@ -114,7 +114,7 @@ def test_another_user_of_the_machine_can_neither_talk_to_it_nor_read_its_files(
 
 
 def as_another_user(action: Callable[[], object]) -> str:
-    """Do something in a process of the user nobody; returns what went wrong, empty if nothing did."""
+    """Do something in a process of the user no one; returns what went wrong, empty if nothing did."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -129,9 +129,9 @@ def as_another_user(action: Callable[[], object]) -> str:
             os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as answer:
-        said = answer.read().decode()
+        stated = answer.read().decode()
     os.waitpid(child, 0)
-    return said
+    return stated
 
 
 def test_its_socket_and_folder_are_this_users_alone(spec: ChildSpec, options: RedisOptions) -> None:

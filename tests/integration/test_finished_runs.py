@@ -1,4 +1,4 @@
-"""A finished job refreshes its table at once: nobody waits for the sweep to see what a rewrite did."""
+"""A finished job refreshes its table at once: no one waits for the sweep to see what a rewrite did."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Following a log into a real Redis through all that can happen to a table; the state always equals a recount."""
+"""Following a log into a real Redis through all that can happen to a table; the state always equals a rebuild."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -19,8 +19,8 @@ from shared.queue import keys, queries
 from shared.queue.model import JobState
 from shared.queue.records import JobView
 from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Position, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 
@@ -50,18 +50,18 @@ class World:
     async def waiting(self) -> int:
         return sum((await self.queue.run(queries.depth("default"))).depth.values())
 
-    async def cells(self) -> dict[PartitionKey, PartitionStats]:
-        return await self.states.all_cells(TABLE.id)
+    async def partitions(self) -> dict[PartitionKey, PartitionStats]:
+        return await self.states.all_partitions(TABLE.id)
 
     async def expect_exact(self, policy: Policy = POLICY) -> None:
-        """The cursor stands at the newest version and the cells equal a recount."""
+        """The cursor stands at the newest version and the partitions equal a rebuild."""
         cursor = await self.states.state(TABLE.id)
         assert cursor is not None
         assert cursor.version == len(self.log.commits) - 1
-        assert await self.cells() == count_live_files((await self.log.snapshot()).files, policy)
+        assert await self.partitions() == count_live_files((await self.log.snapshot()).files, policy)
 
 
-def cell(name: object) -> PartitionKey:
+def partition(name: object) -> PartitionKey:
     return PartitionKey(f'{{"dt":"{name}"}}')
 
 
@@ -70,24 +70,24 @@ def files(of: PartitionKey, count: int, tag: object = "") -> list[DataFile]:
 
 
 def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url)
         await world.decider.follow(TABLE)
         await story(world)
         await world.queue.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())
 
 
 @pytest.mark.parametrize("widths", [(101,), (1001,), (399, 700), (1000, 1)])
-def test_wide_commits_are_taken_and_every_cell_that_needs_a_job_gets_one(
+def test_wide_commits_are_taken_and_every_partition_that_needs_a_job_gets_one(
     redis_url: str, widths: tuple[int, ...]
 ) -> None:
-    """A backfill touches more cells than one ingest may carry; it must neither stop the table nor drop a job."""
+    """A backfill touches more partitions than one ingest may carry; it must neither stop the table nor drop a job."""
 
     async def story(world: World) -> None:
         for number, width in enumerate(widths):
-            world.log.add(file for n in range(width) for file in files(cell(n), 8, number))
+            world.log.add(file for n in range(width) for file in files(partition(n), 8, number))
         await world.decider.follow(TABLE)
         await world.expect_exact()
         assert await world.waiting() == max(widths)
@@ -96,30 +96,30 @@ def test_wide_commits_are_taken_and_every_cell_that_needs_a_job_gets_one(
 
 
 @pytest.mark.parametrize("hint", [None, 3])
-def test_a_table_made_anew_at_its_place_is_recounted(redis_url: str, hint: int | None) -> None:
+def test_a_table_made_again_at_its_place_is_rebuilt(redis_url: str, hint: int | None) -> None:
     async def story(world: World) -> None:
         for number in range(5):
-            world.log.add(files(cell("old"), 1, number))
+            world.log.add(files(partition("old"), 1, number))
         await world.decider.follow(TABLE)
         world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
         for number in range(3):
-            world.log.add(files(cell("new"), 8, number))
+            world.log.add(files(partition("new"), 8, number))
         world.now_ms += TRUSTED_MS
         followed = await world.decider.follow(TABLE, hint)
-        assert "made anew" in followed.rescan
+        assert "created again" in followed.rescan
         await world.expect_exact()
 
     in_world(redis_url, story)
 
 
-def test_a_table_made_anew_that_is_longer_already_is_not_folded_onto_the_dead_one(redis_url: str) -> None:
+def test_a_table_made_again_that_is_longer_already_is_not_folded_onto_the_dead_one(redis_url: str) -> None:
     async def story(world: World) -> None:
         for number in range(5):
-            world.log.add(files(cell("old"), 1, number))
+            world.log.add(files(partition("old"), 1, number))
         await world.decider.follow(TABLE)
         world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
         for number in range(9):
-            world.log.add(files(cell("new"), 1, number))
+            world.log.add(files(partition("new"), 1, number))
         restarted = world.new_decider(POLICY)
         await restarted.follow(TABLE, 9)
         await world.expect_exact()
@@ -127,12 +127,12 @@ def test_a_table_made_anew_that_is_longer_already_is_not_folded_onto_the_dead_on
     in_world(redis_url, story)
 
 
-def test_a_log_that_was_cleaned_up_behind_the_cursor_is_recounted(redis_url: str) -> None:
+def test_a_log_that_was_cleaned_up_behind_the_cursor_is_rebuilt(redis_url: str) -> None:
     async def story(world: World) -> None:
-        world.log.add(files(cell(1), 1))
+        world.log.add(files(partition(1), 1))
         await world.decider.follow(TABLE)
         for number in range(20):
-            world.log.add(files(cell(1), 1, number))
+            world.log.add(files(partition(1), 1, number))
         world.log.oldest = 15
         world.now_ms += TRUSTED_MS
         await world.decider.follow(TABLE)
@@ -143,7 +143,7 @@ def test_a_log_that_was_cleaned_up_behind_the_cursor_is_recounted(redis_url: str
 
 def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_brings_them(redis_url: str) -> None:
     async def story(world: World) -> None:
-        world.log.add(files(cell(1), 8))
+        world.log.add(files(partition(1), 8))
         await world.decider.follow(TABLE)
         assert len(await world.jobs()) == 1
         off = TableMetadata("u-1", DT, {"lakewright.enabled": "false"})
@@ -158,10 +158,10 @@ def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_b
 
 
 @pytest.mark.parametrize("before", [replace(POLICY, enabled=False), replace(POLICY, min_input_files=20)])
-def test_a_changed_default_of_the_service_reaches_idle_cells(redis_url: str, before: Policy) -> None:
+def test_a_changed_default_of_the_service_reaches_idle_partitions(redis_url: str, before: Policy) -> None:
     async def story(world: World) -> None:
         strict = world.new_decider(before)
-        world.log.add(files(cell(1), 8))
+        world.log.add(files(partition(1), 8))
         await strict.follow(TABLE)
         assert await world.jobs() == []
         await world.new_decider(POLICY).follow(TABLE)
@@ -170,19 +170,19 @@ def test_a_changed_default_of_the_service_reaches_idle_cells(redis_url: str, bef
     in_world(redis_url, story)
 
 
-def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(redis_url: str) -> None:
+def test_a_fold_is_refused_where_another_decider_rebuilt_under_another_policy(redis_url: str) -> None:
     """The version is the same and the levels are others: mixing them would be a silent, lasting drift."""
 
     async def story(world: World) -> None:
-        world.log.add([*files(cell(1), 3), *files(cell(2), 3)])
+        world.log.add([*files(partition(1), 3), *files(partition(2), 3)])
         await world.decider.follow(TABLE)
         lagging = MemoryLog(META)
         lagging.commits = list(world.log.commits)
         other = world.new_decider(replace(POLICY, target_bytes=64 * MIB), lagging)
-        world.log.add(files(cell(1), 1, "new"))
+        world.log.add(files(partition(1), 1, "new"))
         read, before = world.log.changes, []
 
-        async def recounted_meanwhile(
+        async def rebuilt_meanwhile(
             after: Position, metadata: TableMetadata, *, until: int | None = None
         ) -> AsyncGenerator[Commit, None]:
             async for commit in read(after, metadata, until=until):
@@ -190,7 +190,7 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
                     before.append(await other.follow(TABLE))
                 yield commit
 
-        world.log.changes = recounted_meanwhile  # type: ignore[method-assign]
+        world.log.changes = rebuilt_meanwhile  # type: ignore[method-assign]
         await world.decider.follow(TABLE)
         assert before
         await world.expect_exact()
@@ -198,33 +198,33 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
     in_world(redis_url, story)
 
 
-def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(redis_url: str) -> None:
-    """A drift is mended at the version that it was found at: cells that were read before would bring it back."""
+def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_version(redis_url: str) -> None:
+    """A drift is repaired at the version that it was found at: partitions that were read before would bring it back."""
 
     async def story(world: World) -> None:
-        world.log.add(files(cell(1), 3, "old"))
+        world.log.add(files(partition(1), 3, "old"))
         await world.decider.follow(TABLE)
         wrong = PartitionStats(files=9, bytes=900_000).encode()
-        await world.queue.redis.hset(keys.cells("default", TABLE.id), cell(1), wrong)
+        await world.queue.redis.hset(keys.partitions("default", TABLE.id), partition(1), wrong)
         lagging = MemoryLog(META)
         lagging.commits = list(world.log.commits)
         other = StateRebuilder(world.queue, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)))
-        read, mended = TableStateStore.calibrated_cells, []
+        read, repaired = TableStateStore.calibrated_partitions, []
 
-        async def mended_meanwhile(
+        async def repaired_meanwhile(
             states: TableStateStore, table: TableId, wanted: Sequence[PartitionKey]
         ) -> PartitionStates:
             known = await read(states, table, wanted)
-            if not mended:
-                mended.append(await other.recount(TABLE, lagging, await states.state(table), "drift"))
+            if not repaired:
+                repaired.append(await other.count_files(TABLE, lagging, await states.state(table), "drift"))
             return known
 
-        world.log.add(files(cell(1), 1, "new"))
+        world.log.add(files(partition(1), 1, "new"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableStateStore, "calibrated_cells", mended_meanwhile)
+            patch.setattr(TableStateStore, "calibrated_partitions", repaired_meanwhile)
             await world.decider.follow(TABLE)
-        assert mended
-        assert mended[0] is not None
+        assert repaired
+        assert repaired[0] is not None
         await world.expect_exact()
 
     in_world(redis_url, story)

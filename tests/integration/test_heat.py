@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.defaults import Alone
 
 from decider.archive.ledger_reader import LedgerReader
 from decider.decide import ledger
@@ -23,7 +24,6 @@ from shared.queue.model import JobState
 from shared.queue.records import JobView
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 
@@ -34,19 +34,19 @@ HOT, COOL = PartitionKey('{"dt":"1"}'), PartitionKey('{"dt":"2"}')
 
 
 class World:
-    """One table, its log, and a decider; a MERGE of five minutes ends in the hot cell every ten."""
+    """One table, its log, and a decider; a MERGE of five minutes ends in the hot partition every ten."""
 
     def __init__(self, url: str, configuration: dict[str, str]) -> None:
         self.log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),), configuration))
         self.queue = AsyncQueueExecutor(connect(url), "default")
         self.now_ms = NOON
-        standing = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
-        self.follower = TableTracker(self.queue, lambda _: self.log, lambda: self.now_ms, standing)
+        defaults = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
+        self.follower = TableTracker(self.queue, lambda _: self.log, lambda: self.now_ms, defaults)
         self._files = 0
 
-    def files(self, cell: PartitionKey, count: int) -> list[DataFile]:
+    def files(self, partition: PartitionKey, count: int) -> list[DataFile]:
         self._files += count
-        return [DataFile(f"f{self._files - n}", 100_000, cell) for n in range(count)]
+        return [DataFile(f"f{self._files - n}", 100_000, partition) for n in range(count)]
 
     async def merges(self, count: int) -> None:
         for _ in range(count):
@@ -54,13 +54,13 @@ class World:
             self.log.command("MERGE", self.now_ms, 5 * MINUTE, self.files(HOT, 1))
             await self.follower.follow(TABLE)
 
-    async def append(self, cell: PartitionKey) -> None:
-        self.log.command("WRITE", self.now_ms, 1_000, self.files(cell, 9))
+    async def append(self, partition: PartitionKey) -> None:
+        self.log.command("WRITE", self.now_ms, 1_000, self.files(partition, 9))
         await self.follower.follow(TABLE)
 
     async def jobs(self) -> dict[str, JobView]:
         pages = [await self.queue.run(queries.jobs("default", state)) for state in JobState]
-        return {job.key.cell: job for page in pages for job in page.jobs}
+        return {job.key.partition: job for page in pages for job in page.jobs}
 
     async def counters(self) -> dict[str, int]:
         return dict(await CounterReader(self.queue).read(TABLE.id))
@@ -69,7 +69,7 @@ class World:
 def in_world(
     url: str, story: Callable[[World], Coroutine[Any, Any, None]], configuration: dict[str, str] | None = None
 ) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url, configuration or {})
         try:
             await world.follower.follow(TABLE)
@@ -77,21 +77,24 @@ def in_world(
         finally:
             await world.queue.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())
 
 
-def test_a_job_for_a_hot_cell_waits_and_commits_group_by_group_and_others_do_not(redis_url: str) -> None:
+def test_a_job_for_a_hot_partition_waits_and_commits_group_by_group_and_others_do_not(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.merges(6)
         await world.append(HOT)
         await world.append(COOL)
         jobs = await world.jobs()
-        assert {cell: job.state for cell, job in jobs.items()} == {HOT: JobState.DELAYED, COOL: JobState.QUEUED}
+        assert {partition: job.state for partition, job in jobs.items()} == {
+            HOT: JobState.DELAYED,
+            COOL: JobState.QUEUED,
+        }
         assert JobPayload.decode(jobs[HOT].payload).is_contended
         assert not JobPayload.decode(jobs[COOL].payload).is_contended
-        newest = {record.cell: record for record in await LedgerReader(world.queue).newest(TABLE.id, limit=2)}
+        newest = {record.partition: record for record in await LedgerReader(world.queue).newest(TABLE.id, limit=2)}
         assert newest[HOT].verdict is DecisionKind.DEFER
-        assert "of the last hour" in newest[HOT].sentence
+        assert "of the last hour" in newest[HOT].message
         assert newest[COOL].verdict is DecisionKind.ENQUEUE
         for record in await LedgerReader(world.queue).newest(TABLE.id, limit=100):
             assert ledger.recompute(record) is record.verdict
@@ -104,7 +107,7 @@ def test_a_job_for_a_hot_cell_waits_and_commits_group_by_group_and_others_do_not
 @pytest.mark.parametrize(
     ("policy", "state"), [("always", JobState.QUEUED), ("defer", JobState.DELAYED), ("never", None)]
 )
-def test_the_tables_dml_policy_says_what_becomes_of_a_hot_cell(
+def test_the_tables_dml_policy_says_what_becomes_of_a_hot_partition(
     redis_url: str, policy: str, state: JobState | None
 ) -> None:
     async def story(world: World) -> None:
@@ -122,7 +125,7 @@ def test_the_tables_dml_policy_says_what_becomes_of_a_hot_cell(
     in_world(redis_url, story, {"lakewright.dml-policy": policy})
 
 
-def test_a_cell_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_recount(redis_url: str) -> None:
+def test_a_partition_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_rebuild(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.merges(6)
         changed = TableMetadata(

@@ -73,7 +73,7 @@ def test_what_is_too_large_or_too_deep_is_refused_wherever_it_is_sent(
     assert dump(redis_server.url) == before
 
 
-def test_a_cells_name_as_long_as_the_description_allows_can_be_asked_for(decider: LiveDecider) -> None:
+def test_a_partitions_name_as_long_as_the_description_allows_can_be_asked_for(decider: LiveDecider) -> None:
     """Each of its 20,000 characters takes twelve bytes in the head of the call."""
     url = httpx.URL(decider.url)
     # Not by httpx, which makes no call that long.

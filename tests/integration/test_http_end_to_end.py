@@ -40,7 +40,7 @@ def only_table(decider: LiveDecider) -> str:
     return str(tables[0]["name"])
 
 
-def test_an_event_registers_a_table_below_a_root_and_its_state_equals_a_recount(
+def test_an_event_registers_a_table_below_a_root_and_its_state_equals_a_count_of_all_files(
     decider: LiveDecider, lake: Path
 ) -> None:
     table = WrittenTable(lake / "orders")
@@ -49,16 +49,16 @@ def test_an_event_registers_a_table_below_a_root_and_its_state_equals_a_recount(
     assert (answer.status_code, answer.json()) == (202, {"accepted": 1, "ignored": []})
     decider.drain()
     name = only_table(decider)
-    assert decider.cells(name) == table.recount()
+    assert decider.partitions(name) == table.count_files()
     status = decider.get(f"/v1/tables/{name}")
     assert status["state"]["version"] == table.version
-    assert status["layout"]["files"] == sum(state.files for state in table.recount().values())
+    assert status["layout"]["files"] == sum(state.files for state in table.count_files().values())
     assert sum(level["files"] for level in status["layout"]["levels"]) == status["layout"]["files"]
     assert sum(level["bytes"] for level in status["layout"]["levels"]) == status["layout"]["bytes"]
     assert status["refusal"] is None
 
 
-def test_commits_folded_one_by_one_give_the_recount_and_a_job_that_explains_itself(
+def test_commits_folded_one_by_one_give_the_rebuild_and_a_job_that_explains_itself(
     decider: LiveDecider, lake: Path
 ) -> None:
     table = WrittenTable(lake / "orders", seed=1)
@@ -69,7 +69,7 @@ def test_commits_folded_one_by_one_give_the_recount_and_a_job_that_explains_itse
         decider.post("/v1/events", table.event(table.version))
         decider.drain()
     name = only_table(decider)
-    assert decider.cells(name) == table.recount()
+    assert decider.partitions(name) == table.count_files()
     decisions = decider.get(f"/v1/tables/{name}/decisions", limit=500)["decisions"]
     assert {one["decision"] for one in decisions} == {"skip", "enqueue"}
     assert all(one["reason_text"] in one["message"] for one in decisions)
@@ -113,7 +113,7 @@ def test_a_record_of_a_newer_release_is_shown_as_unreadable_and_hides_nothing(de
     newest, *others = decider.get(f"/v1/tables/{name}/decisions")["decisions"]
     assert others == before
     assert (newest["decision"], newest["record"], newest["files"]) == ("unreadable", odd, None)
-    assert (newest["version"], newest["partition_key"]) == (raw["v"], raw["cell"])
+    assert (newest["version"], newest["partition_key"]) == (raw["v"], raw["partition"])
     assert "cannot read" in newest["message"]
     assert decider.get(f"/v1/tables/{name}")["last_decision"] == newest
 
@@ -141,7 +141,7 @@ def test_dropped_doubled_and_shuffled_events_change_nothing_after_one_sweep(
     name = only_table(decider)
     status = decider.get(f"/v1/tables/{name}")
     assert status["state"]["version"] == table.version
-    assert decider.cells(name) == table.recount()
+    assert decider.partitions(name) == table.count_files()
     assert status["state"]["rebuilds"] == 0
     assert len(decider.get("/v1/tables")["tables"]) == 1
 
@@ -149,11 +149,11 @@ def test_dropped_doubled_and_shuffled_events_change_nothing_after_one_sweep(
 def test_a_forged_event_costs_at_most_a_look(decider: LiveDecider, lake: Path) -> None:
     table = WrittenTable(lake / "orders")
     name = decider.register(lake / "orders")
-    before = decider.cells(name)
+    before = decider.partitions(name)
     answer = decider.post("/v1/events", table.event(10**15))
     assert answer.json()["accepted"] == 1
     decider.drain()
-    assert decider.cells(name) == before
+    assert decider.partitions(name) == before
     assert decider.get(f"/v1/tables/{name}")["state"]["version"] == table.version
 
 
@@ -204,7 +204,7 @@ def test_two_deciders_on_one_redis_and_one_table_double_nothing(redis_url: str, 
             decider.drain()
         pair[0].sweep()
         name = only_table(pair[0])
-        assert pair[0].cells(name) == pair[1].cells(name) == table.recount()
+        assert pair[0].partitions(name) == pair[1].partitions(name) == table.count_files()
         status = pair[0].get(f"/v1/tables/{name}")
         assert status["state"]["version"] == table.version == 20
         first_sight = status["counters"]["tables_initialized"]

@@ -89,7 +89,7 @@ TABLES: list[tuple[str, Any, str]] = [
     ("a name of five parts", {"location": "/t", "name": "a.b.c.d.e"}, "name"),
     ("a tenant with a blank", {"location": "/t", "tenant": "a b"}, "tenant"),
     ("a tenant that would split a key", {"location": "/t", "tenant": "a|b"}, "tenant"),
-    ("a field nobody knows", {"location": "/t", "tennant": "a"}, "tennant"),
+    ("a field no one knows", {"location": "/t", "tennant": "a"}, "tennant"),
 ]
 
 OPTIMIZE: list[tuple[str, Any, str]] = [
@@ -103,7 +103,7 @@ OPTIMIZE: list[tuple[str, Any, str]] = [
     ("too many partitions", {"partitions": ["dt=1"] * 1_001}, "partitions"),
     ("a priority that is none", {"priority": "asap"}, "priority"),
     ("a dry run that is a text", {"dry_run": "perhaps"}, "dry_run"),
-    ("a field nobody knows", {"froce": True}, "froce"),
+    ("a field no one knows", {"froce": True}, "froce"),
 ]
 
 BODIES = [(f"tables: {name}", "/v1/tables", body, field) for name, body, field in TABLES]

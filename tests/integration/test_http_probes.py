@@ -70,8 +70,8 @@ def test_a_probe_without_a_token_learns_neither_redis_address_nor_its_settings(
         else:
             with own_redis_server.client() as client:
                 client.config_set("maxmemory-policy", "allkeys-lru")
-        told = "Redis does not respond" if is_away else "Redis is not durable; see /v1/status"
-        until("the probe notices", lambda: live.client.get("/readyz").json().get("detail") == told)
+        reported = "Redis does not respond" if is_away else "Redis is not durable; see /v1/status"
+        until("the probe notices", lambda: live.client.get("/readyz").json().get("detail") == reported)
     finally:
         live.close()
 

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.redis
 QUEUE = "default"
 
 
-def spec(cell: str, band: Band = Band.NORMAL) -> JobRequest:
-    return JobRequest(JobKey("orders-1", cell, "compact"), "sales", band, 5, 1 << 20, 1)
+def spec(partition: str, band: Band = Band.NORMAL) -> JobRequest:
+    return JobRequest(JobKey("orders-1", partition, "compact"), "sales", band, 5, 1 << 20, 1)
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def claimed(queue: SyncQueueExecutor, nonce: str) -> tuple[Claim, ...]:
 def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(
     decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
-    for cell, band in (("a", Band.NORMAL), ("b", Band.LOW), ("c", Band.URGENT)):
-        queue.run(commands.enqueue(QUEUE, spec(cell, band)))
+    for partition, band in (("a", Band.NORMAL), ("b", Band.LOW), ("c", Band.URGENT)):
+        queue.run(commands.enqueue(QUEUE, spec(partition, band)))
     shown = decider.get("/v1/queue")
     assert shown["depth"]["queued"] == 3
     assert shown["bands"] == {"normal": 1, "low": 1, "urgent": 1}
@@ -58,10 +58,12 @@ def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(
 
 def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     """The first to arrive is the oldest, wherever the order of service puts it."""
-    for cell, band in (("a", Band.LOW), ("b", Band.LOW), ("c", Band.URGENT)):
-        queue.run(commands.enqueue(QUEUE, spec(cell, band)))
-        job = keys.job(QUEUE, spec(cell).id)
-        queue.redis.zincrby(keys.queued(QUEUE), {"a": -90_000, "b": -30_000, "c": -5_000}[cell], job.partition("j:")[2])
+    for partition, band in (("a", Band.LOW), ("b", Band.LOW), ("c", Band.URGENT)):
+        queue.run(commands.enqueue(QUEUE, spec(partition, band)))
+        job = keys.job(QUEUE, spec(partition).id)
+        queue.redis.zincrby(
+            keys.queued(QUEUE), {"a": -90_000, "b": -30_000, "c": -5_000}[partition], job.partition("j:")[2]
+        )
     oldest = decider.get("/v1/queue")["oldest_waits_s"]
     assert oldest["tenants"]["sales"] == oldest["tables"]["orders-1"] == oldest["bands"]["low"] >= 90
     assert 5 <= oldest["bands"]["urgent"] < 30
@@ -96,8 +98,8 @@ def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queu
     assert decider.get("/v1/queue")["settings"] == {"limit:tenant|sales": "!"}
     assert decider.post("/v1/queue/resume", {"scope": "tenant", "name": "sales"}).status_code == 200
     body = {"scope": "table", "name": "orders-1", "weight": 2, "limit": 1}
-    said = decider.client.put("/v1/queue/weights", json=body).json()["message"]
-    assert said == "Table orders-1: weight 2, at most 1 concurrent job."
+    stated = decider.client.put("/v1/queue/weights", json=body).json()["message"]
+    assert stated == "Table orders-1: weight 2, at most 1 concurrent job."
     assert len(claimed(queue, "n2")) == 1
     assert decider.get("/v1/queue")["settings"] == {"weight:table|orders-1": "2", "limit:table|orders-1": "1"}
 
@@ -133,7 +135,7 @@ def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
     assert decider.post("/v1/jobs/nothing/expedite", {}).status_code == 404
 
 
-def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
+def test_an_audit_repairs_a_lost_index(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     queue.run(commands.enqueue(QUEUE, spec("a")))
     assert decider.post("/v1/queue/audit", {}).json()["repaired"] == 0
     queue.redis.delete(keys.ready(QUEUE, keys.ROOT))
@@ -143,16 +145,16 @@ def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueueExecu
 
 
 def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
-    def said(*arguments: str) -> str:
+    def stated(*arguments: str) -> str:
         result = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 
     queue.run(commands.enqueue(QUEUE, spec("a")))
-    assert "are furthest below fair share" in said("queue", "show")
-    assert json.loads(said("--json", "queue", "show"))["depth"]["queued"] == 1
-    assert "The queue is paused" in said("queue", "pause")
-    assert "is resumed" in said("queue", "resume")
-    assert "weight 3" in said("queue", "weight", "tenant", "sales", "--weight", "3")
-    assert "0 repaired" in said("queue", "audit")
-    assert "The job is ready" in said("jobs", "expedite", spec("a").id)
+    assert "are furthest below fair share" in stated("queue", "show")
+    assert json.loads(stated("--json", "queue", "show"))["depth"]["queued"] == 1
+    assert "The queue is paused" in stated("queue", "pause")
+    assert "is resumed" in stated("queue", "resume")
+    assert "weight 3" in stated("queue", "weight", "tenant", "sales", "--weight", "3")
+    assert "0 repaired" in stated("queue", "audit")
+    assert "The job is ready" in stated("jobs", "expedite", spec("a").id)

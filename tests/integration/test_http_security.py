@@ -56,7 +56,7 @@ CALLS = [
 ]
 
 
-def test_each_call_is_for_its_roles_and_for_nobody_without_a_token(start: Callable[..., LiveDecider]) -> None:
+def test_each_call_is_for_its_roles_and_for_no_one_without_a_token(start: Callable[..., LiveDecider]) -> None:
     live = start()
     for method, path, body, allowed in CALLS:
         for role, token in TOKENS.items():
@@ -72,7 +72,7 @@ def test_each_call_is_for_its_roles_and_for_nobody_without_a_token(start: Callab
         assert stranger.headers["content-type"] == "application/problem+json"
 
 
-def test_a_webhook_may_show_its_token_as_a_password_or_a_key_and_nobody_else_may(
+def test_a_webhook_may_show_its_token_as_a_password_or_a_key_and_no_one_else_may(
     start: Callable[..., LiveDecider],
 ) -> None:
     live = start()
@@ -126,7 +126,7 @@ def test_a_client_that_is_too_fast_waits_and_another_does_not(start: Callable[..
     assert all(live.client.get("/livez").status_code == 200 for _ in range(5))
 
 
-def test_a_body_that_trickles_is_ended_and_holds_nobody_up(start: Callable[..., LiveDecider]) -> None:
+def test_a_body_that_trickles_is_ended_and_holds_no_one_up(start: Callable[..., LiveDecider]) -> None:
     live = start(known=Credentials(), body_timeout_s=scaled(0.3))
     port = httpx.URL(live.url).port or 0
     slow = [socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) for _ in range(20)]
@@ -183,7 +183,7 @@ def test_azures_handshakes_are_answered(start: Callable[..., LiveDecider]) -> No
     assert live.client.options("/v1/events/pigeon", headers=asked).status_code == 404
 
 
-def test_a_subscription_of_a_topic_nobody_listed_is_not_confirmed(start: Callable[..., LiveDecider]) -> None:
+def test_a_subscription_of_a_topic_no_one_listed_is_not_confirmed(start: Callable[..., LiveDecider]) -> None:
     live = start(known=Credentials(), sns_topics=("arn:aws:sns:eu-west-1:123456789012:another",))
     body = next(sample.body for sample in SAMPLES if sample.file == "sns_subscription")
     assert live.post("/v1/events", body).json() == {
@@ -243,7 +243,7 @@ def test_no_secret_is_ever_logged(redis_server: RedisServer, tmp_path: Any) -> N
 def test_passwords_of_stores_are_neither_logged_nor_answered(redis_server: RedisServer, tmp_path: Any) -> None:
     stack = Stack(tmp_path, redis_server)
     environment = {
-        "LAKEWRIGHT_REDIS_URL": redis_server.url.replace("//", "//somebody:r3dis-passw0rd@"),
+        "LAKEWRIGHT_REDIS_URL": redis_server.url.replace("//", "//someone:r3dis-passw0rd@"),
         "LAKEWRIGHT_STORE_OPTIONS": '{"aws_secret_access_key": "st0re-passw0rd", "aws_region": "eu-west-1"}',
         "LAKEWRIGHT_LOG_LEVEL": "debug",
     }

@@ -1,4 +1,4 @@
-"""The calls about tables: registering, listing, status, cells, decisions, optimizing."""
+"""The calls about tables: registering, listing, status, partitions, decisions, optimizing."""
 
 import json
 from collections.abc import Iterator
@@ -120,24 +120,24 @@ def _set_property(path: Path, name: str, value: str) -> None:
     (log / f"{version:020d}.json").write_text(json.dumps(metadata))
 
 
-def test_cells_come_page_by_page_and_equal_the_recount(decider: LiveDecider, tmp_path: Path) -> None:
+def test_partitions_come_page_by_page_and_equal_the_rebuild(decider: LiveDecider, tmp_path: Path) -> None:
     table = WrittenTable(tmp_path / "orders", days=[f"2026-01-{day:02d}" for day in range(1, 9)])
     table.append(20)
     name = decider.register(table.path)
-    cells, cursor = [], None
+    partitions, cursor = [], None
     while True:
         page = decider.get(f"/v1/tables/{name}/partitions", limit=3, **({"page_token": cursor} if cursor else {}))
-        cells += page["partitions"]
+        partitions += page["partitions"]
         cursor = page["next_page_token"]
         if cursor is None:
             break
-    expected = table.recount()
-    assert [cell["partition_key"] for cell in cells] == sorted(expected)
-    for cell in cells:
-        state, layout = expected[cell["partition_key"]], cell["layout"]
+    expected = table.count_files()
+    assert [partition["partition_key"] for partition in partitions] == sorted(expected)
+    for partition in partitions:
+        state, layout = expected[partition["partition_key"]], partition["layout"]
         assert (layout["files"], layout["bytes"]) == (state.files, state.bytes)
         assert layout["mse_bytes2"] == float(state.mse())
-        assert cell["partition_label"] == f"dt={cell['partition']['dt']}"
+        assert partition["partition_label"] == f"dt={partition['partition']['dt']}"
 
 
 def test_the_decision_in_force_at_a_moment_is_the_last_one_before_it(decider: LiveDecider, tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(decider: LiveDecider, tmp_
     assert plan["ignored"] is None
     assert sum(group["files"] for one in plan["plans"] for group in one["groups"]) == plan["files_replaced"] == 12
     assert plan["files_removed"] == 11
-    (cell,) = plan["plans"]
-    assert cell["before"]["files"] - cell["after"]["files"] == 11
-    assert cell["bytes"] == table.recount()['{"dt":"2026-01-01"}'].bytes
+    (partition,) = plan["plans"]
+    assert partition["before"]["files"] - partition["after"]["files"] == 11
+    assert partition["bytes"] == table.count_files()['{"dt":"2026-01-01"}'].bytes
     assert decider.get("/v1/jobs") == before
 
 
@@ -238,7 +238,7 @@ def test_a_removal_that_races_with_a_look_leaves_no_state(
     decider.run(decider.services.requests.refresh_queue.put(stranger, None))
     decider.drain()
     assert decider.run(decider.services.tables.states.state(stranger.id)) is None
-    assert decider.run(decider.services.tables.states.all_cells(stranger.id)) == {}
+    assert decider.run(decider.services.tables.states.all_partitions(stranger.id)) == {}
     assert decider.get("/v1/jobs")["jobs"] == []
 
 

@@ -1,4 +1,4 @@
-"""A look that failed for the moment is taken again by itself, after pauses that grow, are bounded and differ."""
+"""A refresh that failed for the moment is taken again by itself, after pauses that grow, are bounded and differ."""
 
 import asyncio
 from pathlib import Path
@@ -34,7 +34,7 @@ def settings(redis_url: str, lake: Path) -> Any:
 
 
 def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:
-    """The store is away while an event is looked at, and no other event and no sweep comes."""
+    """The store is away while an event is read, and no other event and no sweep comes."""
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
     refreshes = live.services.requests.refresh_queue
     try:
@@ -54,7 +54,7 @@ def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_se
         until("it waits for its retry", lambda: refreshes.retrying == 1)
         away[0] = False
         until("it was followed", lambda: live.get(f"/v1/tables/{name}")["state"]["version"] == table.version)
-        assert live.cells(name) == table.recount()
+        assert live.partitions(name) == table.count_files()
     finally:
         live.close()
 
@@ -80,14 +80,14 @@ def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, la
 
 
 def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
-    looks: list[str] = []
+    refreshes: list[str] = []
 
     async def story() -> None:
         fourth = asyncio.Event()
 
         async def fails(found: Any, _version: int | None) -> None:
-            looks.append(found.name)
-            if len(looks) == 4:
+            refreshes.append(found.name)
+            if len(refreshes) == 4:
                 fourth.set()
             raise RetryableError("away")
 
@@ -102,10 +102,10 @@ def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
         await inbox.drained()
         for version in range(6, 10):
             await inbox.put(_table(), version)
-        assert (len(looks), inbox.retrying, inbox.backlog) == (5, 1, 0)
+        assert (len(refreshes), inbox.retrying, inbox.backlog) == (5, 1, 0)
         await inbox.put(_table(), None)
         await inbox.drained()
-        assert len(looks) == 6
+        assert len(refreshes) == 6
         work.cancel()
 
     asyncio.run(asyncio.wait_for(story(), scaled(20)))

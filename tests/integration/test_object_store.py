@@ -135,8 +135,8 @@ def test_wrong_credentials_are_refused_with_what_to_set_and_are_not_repeated(s3:
 
 def test_without_a_signature_only_what_is_public_is_read(s3: S3Server) -> None:
     table = Table(s3, "tables/public", 2)
-    nobody = StoreOptions({"": {"endpoint": s3.url, "allow_http": "true", "skip_signature": "true"}})
-    log = open_log(table.location, meter=ReadMeter(), stores=ObjectStores(nobody))
+    no_one = StoreOptions({"": {"endpoint": s3.url, "allow_http": "true", "skip_signature": "true"}})
+    log = open_log(table.location, meter=ReadMeter(), stores=ObjectStores(no_one))
     with pytest.raises(PermanentError):
         asyncio.run(log.snapshot())
     s3.publish("lake", "tables/public/")
@@ -162,14 +162,14 @@ def test_each_bucket_may_have_an_endpoint_and_keys_of_its_own(s3: S3Server) -> N
     try:
         Table(s3, "tables/here", 2)
         write_deltalake("s3://elsewhere/t", pa.table({"x": [1]}), storage_options=other.options())
-        said = {
+        stated = {
             "region": "eu-central-1",
             "allow_http": True,
             "s3://": {"endpoint": s3.url, "access_key_id": KEYS["access_key_id"], "secret_access_key": "x"},
             "s3a://elsewhere": {"endpoint": other.url},
             "gs://": {"skip_signature": True},
         }
-        stores = ObjectStores(store_options({"LAKEWRIGHT_STORE_OPTIONS": json.dumps(said)}))
+        stores = ObjectStores(store_options({"LAKEWRIGHT_STORE_OPTIONS": json.dumps(stated)}))
         here = open_log("s3a://lake/tables/here", meter=ReadMeter(), stores=stores)
         there = open_log("s3://elsewhere/t", meter=ReadMeter(), stores=stores)
         assert asyncio.run(here.snapshot()).version == 1
@@ -193,8 +193,8 @@ def test_the_decider_follows_a_table_on_s3_by_its_notifications(s3: S3Server, re
             decider.post("/v1/events", s3_event(f"tables/orders/_delta_log/{number:020d}.json"))
             decider.drain()
         (known,) = decider.get("/v1/tables")["tables"]
-        expected = {cell: stats_of_sizes(POLICY.size_levels, sizes) for cell, sizes in table.sizes().items()}
-        assert decider.cells(known["name"]) == expected
+        expected = {partition: stats_of_sizes(POLICY.size_levels, sizes) for partition, sizes in table.sizes().items()}
+        assert decider.partitions(known["name"]) == expected
         s3.gate.seen.clear()
         before = decider.reads()
         decider.drain()

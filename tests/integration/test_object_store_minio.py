@@ -151,8 +151,8 @@ def test_each_version_is_won_by_exactly_one_writer(minio: Minio) -> None:
     command = [sys.executable, "-m", "tests.support.s3_race", json.dumps(minio.options()), str(VERSIONS), str(seed)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    ours, theirs = set(told["ours"]), set(told["theirs"])
+    reported = json.loads(done.stdout.splitlines()[-1])
+    ours, theirs = set(reported["ours"]), set(reported["theirs"])
     assert ours, "the JVM never won: there was no race"
     assert theirs, "the other writer never won: there was no race"
     assert not ours & theirs
@@ -161,8 +161,8 @@ def test_each_version_is_won_by_exactly_one_writer(minio: Minio) -> None:
         key = f"race/_delta_log/{version:020d}.json"
         content = minio.client.get_object(Bucket="lake", Key=key)["Body"].read()
         assert content == (b"ours\n" if version in ours else b"theirs")
-    assert (told["again"], told["overwritten"]) == ("FileAlreadyExistsException", "")
-    assert told["cut"], "half a commit was taken for a whole one"
+    assert (reported["again"], reported["overwritten"]) == ("FileAlreadyExistsException", "")
+    assert reported["cut"], "half a commit was taken for a whole one"
     assert "Contents" not in minio.client.list_objects_v2(Bucket="lake", Prefix="cut/"), "half a commit is there"
 
 
@@ -181,11 +181,11 @@ def test_a_bucket_whose_server_ignores_the_condition_is_refused_and_each_is_aske
         command = [sys.executable, "-m", "tests.support.s3_conditions", asked]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
         assert done.returncode == 0, done.stderr[-3000:]
-        said = json.loads(done.stdout.splitlines()[-1])
-        assert len(said[deaf]) == 2
-        assert all("replaces an object although it is told not to" in text for text in said[deaf]), said
+        stated = json.loads(done.stdout.splitlines()[-1])
+        assert len(stated[deaf]) == 2
+        assert all("replaces an object despite the condition" in text for text in stated[deaf]), stated
         # There is no table: that was found out after the question.
-        assert not any("replaces an object" in text for place in (kept, lake) for text in said.get(place, [])), said
+        assert not any("replaces an object" in text for place in (kept, lake) for text in stated.get(place, [])), stated
         puts = [one.path for one in moto.gate.seen if one.method == "PUT" and "/.lakewright-probe-" in one.path]
         assert [sum(path.startswith(start) for path in puts) for start in ("/kept/", "/deaf/")] == [2, 4]
         assert not [key for bucket in ("kept", "deaf") for key in moto.keys(bucket) if "probe" in key]

@@ -38,7 +38,7 @@ def rewrite(table: tables.HandTable, job: str, token: int) -> None:
     first, second = list(tables.live(table.path).values())[:2]
     out = table.new_file(40, {})
     mark = CommitMetadata(
-        CommitOrigin(job, token), cell="{}", round=1, mode="minor", started_ms=1_767_276_187_000, size_levels=RUNGS
+        CommitOrigin(job, token), partition="{}", round=1, mode="minor", started_ms=1_767_276_187_000, size_levels=RUNGS
     )
     gone = [{"remove": {"path": add["path"], "size": add["size"], "dataChange": False}} for add in (first, second)]
     info = {"timestamp": 1_767_276_188_000, "operation": "OPTIMIZE", "userMetadata": mark.encode()}
@@ -75,9 +75,9 @@ def test_every_rewrite_is_a_row_with_the_figures_of_the_history_and_redis_may_be
     decider.register(tables.HandTable(tmp_path / "quiet").path, "quiet")
     assert taken(decider) == 3
     rows = ask(folder, "SELECT * FROM optimizations ORDER BY version DESC")
-    told = decider.get(f"/v1/tables/{name}/optimizations")["optimizations"]
-    assert [row["write_id"] for row in rows] == [event["write_id"] for event in told]
-    for row, event in zip(rows, told, strict=True):
+    reported = decider.get(f"/v1/tables/{name}/optimizations")["optimizations"]
+    assert [row["write_id"] for row in rows] == [event["write_id"] for event in reported]
+    for row, event in zip(rows, reported, strict=True):
         for field in ("table_id", "version", "optimization_name", "process_time_ms", "target_bytes", "deleted_rows"):
             assert row[field] == event[field]
         for side in ("input", "output"):
@@ -146,9 +146,7 @@ def test_a_decider_that_did_not_see_the_newest_batch_writes_nothing_beside_it(
     assert ask(tmp_path / "optimizations", "SELECT count(*) n FROM optimizations") == [{"n": 3}]
 
 
-def test_the_table_is_looked_after_like_others_and_lists_no_rewrites_of_itself(
-    decider: LiveDecider, tmp_path: Path
-) -> None:
+def test_the_table_is_managed_like_others_and_lists_no_rewrites_of_itself(decider: LiveDecider, tmp_path: Path) -> None:
     decider.register(orders(tmp_path / "orders", 1).path, "orders")
     assert taken(decider) == 1
     decider.drain()

@@ -68,7 +68,7 @@ def executor(request: pytest.FixtureRequest, thief: Thief) -> Iterator[Executor]
 
 def without_times(state: State) -> Any:
     """A state in which the moment of a call, and what follows from it, is left out."""
-    timed = ("t0", "started", "token", "d_t0", "last_call_ms", "last_call", "revoked", "looked_at")
+    timed = ("first_ms", "started", "token", "d_first_ms", "last_call_ms", "last_call", "revoked", "polled_ms")
     hashes = {
         name: {field: value for field, value in fields.items() if field not in timed}
         for name, fields in state.hashes.items()
@@ -172,14 +172,14 @@ DAMAGE: dict[str, tuple[Callable[[Redis], Any], Command[Any]]] = {
     "index": (lambda client: client.zadd(f"{START}dead", {"gone": 1}), audit.index(QUEUE, JobState.QUARANTINED, 0)),
     "in_flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.in_flight(QUEUE)),
     "throttled": (
-        lambda client: client.zadd(f"{START}p:table|t-1", {"1|nobody": 0}),
+        lambda client: client.zadd(f"{START}p:table|t-1", {"1|no one": 0}),
         audit.throttled(QUEUE, Scope.TABLE, "t-1"),
     ),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_an_audit_whose_reply_was_lost_has_mended_once(
+def test_an_audit_whose_reply_was_lost_has_repaired_once(
     redis_server: RedisServer, thief: Thief, executor: Executor, name: str
 ) -> None:
     """Each audit script finds real damage; its repetition finds none, and the store is as before the damage."""
@@ -192,7 +192,7 @@ def test_an_audit_whose_reply_was_lost_has_mended_once(
         thief.steal(1)
         again = executor.run(call)
         assert thief.left_to_steal == 0
-        assert again == 0 or again.repaired == 0, "the repetition mended once more"
+        assert again == 0 or again.repaired == 0, "the repetition repaired once more"
         assert without_times(read_state(client, QUEUE)) == sound
 
 
@@ -242,7 +242,7 @@ def test_tokens_increase_even_if_their_counter_went_with_the_tail_of_the_log(own
 
 
 def test_a_killed_server_leaves_each_ingest_whole_or_undone(own_redis_server: RedisServer) -> None:
-    """Cursor, cells, counters and jobs agree after every restart, whichever call the kill has met."""
+    """Cursor, partitions, counters and jobs agree after every restart, whichever call the kill has met."""
     with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, RetryPolicy(40, 0.05)) as executor:
         for version in range(30):
             assert executor.run(ingest(version - 1, {"{}": str(version)})).applied
@@ -251,7 +251,7 @@ def test_a_killed_server_leaves_each_ingest_whole_or_undone(own_redis_server: Re
             with own_redis_server.client() as client:
                 state = read_state(client, QUEUE)
             assert state.hash("cur:t-1")["version"] == str(version)
-            assert state.hash("cells:t-1") == {"{}": str(version)}
+            assert state.hash("partitions:t-1") == {"{}": str(version)}
             assert state.hash("count:t-1") == {"commits": str(version + 1)}
             assert state.streams["led:t-1"] == version + 1
             assert next(iter(state.jobs.values()))["version"] == str(version)

@@ -33,7 +33,7 @@ def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
 
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
-    """A decider that looks for slots all the time."""
+    """A decider that searches for slots all the time."""
     monkeypatch.setattr(slot_count, "EVERY_S", 0.02)
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
@@ -45,7 +45,7 @@ def announce(queue: SyncQueueExecutor, slots: int) -> None:
     Presence(queue, "a-1", about, ttl_ms=60_000).announce([])
 
 
-def wish(number: int) -> JobRequest:
+def request(number: int) -> JobRequest:
     return JobRequest(JobKey("orders-1", str(number), "compact"), "sales", Band.NORMAL, 5, 1 << 20, 1)
 
 
@@ -56,12 +56,12 @@ def claimed(queue: SyncQueueExecutor, nonce: str, slots: int = 1) -> tuple[Claim
 def test_the_decider_tells_the_slots_and_leaves_settings_and_a_newer_schema_alone(
     decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
-    said = {b"schema": b"2", b"aging_ms": b"5000", b"strict_in_row": b"3"}
-    queue.redis.hset(keys.config(QUEUE), mapping=said)
+    stated = {b"schema": b"2", b"aging_ms": b"5000", b"strict_in_row": b"3"}
+    queue.redis.hset(keys.config(QUEUE), mapping=stated)
     for slots in (4, 7):
         announce(queue, slots)
         until("the slots are known", lambda slots=slots: decider.get("/v1/queue")["slots"] == slots)
-    assert queue.redis.hgetall(keys.config(QUEUE)) == said | {b"slots": b"7"}
+    assert queue.redis.hgetall(keys.config(QUEUE)) == stated | {b"slots": b"7"}
 
 
 @pytest.mark.parametrize(("level", "name"), [(Scope.TABLE, "orders-1"), (Scope.TENANT, "sales")])
@@ -73,7 +73,7 @@ def test_a_quota_that_grows_lets_in_at_once_what_it_held_back(
     until("the slots are known", lambda: decider.get("/v1/queue")["slots"] == 2)
     queue.run(admin_commands.set_limit(QUEUE, level, name, SlotQuota(50)))
     for number in range(12):
-        queue.run(commands.enqueue(QUEUE, wish(number)))
+        queue.run(commands.enqueue(QUEUE, request(number)))
     assert len(claimed(queue, "before", slots=8)) == 1
     assert claimed(queue, "still", slots=8) == ()
     announce(queue, 16)
@@ -94,7 +94,7 @@ def test_settings_are_shown_and_changed_while_the_queue_runs(decider: LiveDecide
     assert answer.status_code == 200
     assert answer.json() == decider.get("/v1/queue/settings")
     assert shown(decider) == asdict(QueueSettings(max_attempts=1))
-    queue.run(commands.enqueue(QUEUE, wish(1)))
+    queue.run(commands.enqueue(QUEUE, request(1)))
     (claim,) = claimed(queue, "n1")
     how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1, "run_result": RunResult.FAIL}
     end = queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, **how))
@@ -120,18 +120,18 @@ def test_settings_that_cannot_be_used_are_refused_by_name(
 
 
 def test_the_command_line_takes_times_as_people_write_them(decider: LiveDecider) -> None:
-    def said(*arguments: str) -> str:
+    def stated(*arguments: str) -> str:
         result = CliRunner().invoke(app, ["--url", decider.url, "queue", *arguments], env={"COLUMNS": "200"})
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 
-    assert re.search(r"^aging +1min +time +1min +0s +1d ", said("settings"), re.MULTILINE)
-    said("set", "aging=1.5min", "backoff_base_ms=250ms", "strict-in-row=3")
+    assert re.search(r"^aging +1min +time +1min +0s +1d ", stated("settings"), re.MULTILINE)
+    stated("set", "aging=1.5min", "backoff_base_ms=250ms", "strict-in-row=3")
     assert shown(decider) == asdict(QueueSettings(aging_ms=90_000, backoff_base_ms=250, strict_in_row=3))
-    assert re.search(r"^backoff-base +250ms ", said("settings"), re.MULTILINE)
+    assert re.search(r"^backoff-base +250ms ", stated("settings"), re.MULTILINE)
 
 
-def test_what_is_shown_of_a_queue_that_somebody_wrote_by_hand_is_what_counts(
+def test_what_is_shown_of_a_queue_that_was_written_by_hand_is_what_counts(
     decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
     queue.redis.hset(keys.config(QUEUE), mapping={"aging_ms": "soon", "strict_in_row": "4"})

@@ -1,4 +1,4 @@
-"""A table that a rewrite could damage gets no job from anybody, says why everywhere, and is decided anew on change."""
+"""A table that a rewrite could damage gets no job from anyone, says why everywhere, and is decided again on change."""
 
 import json
 from collections.abc import Iterator
@@ -90,7 +90,9 @@ def test_a_refused_table_says_why_everywhere_and_gets_no_job_however_it_is_asked
     metrics = decider.client.get("/metrics").text
     assert "lakewright_tables_refused 1.0" in metrics
     assert 'lakewright_funnel_total{stage="refused"} ' in metrics
-    assert {cell["reason"] for cell in decider.get(f"/v1/tables/{name}/partitions")["partitions"]} == {"refused"}
+    assert {partition["reason"] for partition in decider.get(f"/v1/tables/{name}/partitions")["partitions"]} == {
+        "refused"
+    }
 
     for force in (False, True):
         answer = decider.post(f"/v1/tables/{name}/optimize", {"force": force}).json()
@@ -163,7 +165,7 @@ def test_a_table_replaced_by_a_refused_one_with_other_partitions_keeps_no_job_of
     assert jobs(decider) == []
 
 
-def test_a_log_that_may_no_longer_be_read_withdraws_the_jobs_and_is_decided_anew_once_it_may(
+def test_a_log_that_may_no_longer_be_read_withdraws_the_jobs_and_is_decided_again_once_it_may(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     table = written(tmp_path / "t")
@@ -206,7 +208,7 @@ def test_registered_properties_do_not_override_a_refusal(decider: LiveDecider, t
     assert decider.get("/v1/tables/t")["refusal"]["code"] == "unsafe_feature"
 
 
-def test_a_cell_with_files_of_a_z_cube_is_left_alone_and_the_cells_beside_it_are_not(
+def test_a_partition_with_files_of_a_z_cube_is_left_alone_and_the_partitions_beside_it_are_not(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     table = HandTable(tmp_path / "t", partitions={"dt": "date"})
@@ -220,7 +222,10 @@ def test_a_cell_with_files_of_a_z_cube_is_left_alone_and_the_cells_beside_it_are
 
     (job,) = jobs(decider)
     assert job["partition_key"] == '{"dt":"2026-01-02"}'
-    reasons = {cell["partition_key"]: cell["reason"] for cell in decider.get("/v1/tables/t/partitions")["partitions"]}
+    reasons = {
+        partition["partition_key"]: partition["reason"]
+        for partition in decider.get("/v1/tables/t/partitions")["partitions"]
+    }
     assert reasons['{"dt":"2026-01-01"}'] == "clustered"
     assert decider.get("/v1/tables/t")["refusal"] is None
     dry = decider.post("/v1/tables/t/optimize", {"dry_run": True, "force": True}).json()
@@ -242,11 +247,11 @@ def test_a_refused_location_is_not_planned_from_the_command_line(
         assert isinstance(result.exception, Unsupported)
         assert result.exit_code == 1
         assert culprit in str(result.exception)
-    told = CliRunner().invoke(app, ["--json", "what-if", str(table.path)])
-    assert any(culprit in note for note in json.loads(told.stdout)["notes"]), code
+    reported = CliRunner().invoke(app, ["--json", "what-if", str(table.path)])
+    assert any(culprit in note for note in json.loads(reported.stdout)["notes"]), code
 
 
-def test_a_release_with_another_rule_decides_a_table_anew(
+def test_a_release_with_another_rule_decides_a_table_again(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The refusal is stored with the state, and the rule is asked all the same: nothing in the log has changed."""

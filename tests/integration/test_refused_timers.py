@@ -1,9 +1,9 @@
-"""A timer that rings for a table that has become refused meanwhile queues nothing."""
+"""A timer that fires for a table that has become refused meanwhile queues nothing."""
 
 import pytest
 
 from shared.table import TableProtocol
-from tests.support.timed_world import HOUR_MS, TWO_SMALL, World, cell, in_world
+from tests.support.timed_world import HOUR_MS, TWO_SMALL, World, in_world, partition
 
 pytestmark = pytest.mark.redis
 
@@ -12,7 +12,7 @@ CLUSTERED = TableProtocol(1, 7, frozenset(), frozenset({"clustering", "domainMet
 
 def test_a_timer_of_a_table_that_became_refused_unseen_queues_nothing_and_ends(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         world.log.add(protocol=CLUSTERED, data_change=False)
         world.now_ms += 7 * HOUR_MS
         await world.decider.tick()
@@ -26,7 +26,7 @@ def test_a_timer_of_a_table_that_became_refused_unseen_queues_nothing_and_ends(r
 
 def test_the_timers_of_a_table_that_is_accepted_again_are_set_again(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         world.log.add(protocol=CLUSTERED, data_change=False)
         await world.decider.follow()
         world.log.add(protocol=TableProtocol(1, 2), data_change=False)

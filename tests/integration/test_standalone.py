@@ -1,4 +1,4 @@
-"""The standalone as a user starts it, without an actor: it serves, the doctor finds it, nobody else can enter."""
+"""The standalone as a user starts it, without an actor: it serves, the doctor finds it, no other can enter."""
 
 import json
 import os
@@ -23,10 +23,10 @@ def test_a_standalone_is_found_by_its_directory_and_keeps_everything_to_its_user
     address, data = f"127.0.0.1:{free_port()}", tmp_path / "data"
     environment = {**os.environ, "LAKEWRIGHT_DATA_DIR": str(data), "LAKEWRIGHT_HTTP_ADDRESS": address}
     environment.pop("LAKEWRIGHT_REDIS_URL", None)
-    with (tmp_path / "said").open("wb") as said:
+    with (tmp_path / "said").open("wb") as stated:
         process = subprocess.Popen(
             [sys.executable, "-m", "services.standalone", "--no-actor"],
-            cwd=ROOT, env=environment, stdout=said, stderr=said, umask=0o022,
+            cwd=ROOT, env=environment, stdout=stated, stderr=stated, umask=0o022,
         )  # fmt: skip
     try:
 

@@ -26,9 +26,9 @@ def environment(data: Path, address: str, **more: str) -> dict[str, str]:
 
 @contextmanager
 def standalone(given: dict[str, str], output: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    with output.open("wb") as said:
+    with output.open("wb") as stated:
         process = subprocess.Popen(
-            [sys.executable, "-m", "services.standalone", *arguments], cwd=ROOT, env=given, stdout=said, stderr=said
+            [sys.executable, "-m", "services.standalone", *arguments], cwd=ROOT, env=given, stdout=stated, stderr=stated
         )
     try:
         yield process

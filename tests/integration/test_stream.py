@@ -35,7 +35,7 @@ def decider(redis_url: str) -> Iterator[LiveDecider]:
 
 
 class Reader:
-    """A client of the stream in a thread of its own; it ends when it is told to, or after the events it wants."""
+    """A client of the stream in a thread of its own; it ends when it is asked to, or after the events it wants."""
 
     def __init__(self, decider: LiveDecider, last_id: str | None = None, **params: Any) -> None:
         self.heard: queue.Queue[ServerSentEvent] = queue.Queue()
@@ -47,9 +47,9 @@ class Reader:
     def next(self, event: str) -> ServerSentEvent:
         """Return the next event of this kind; others are passed over."""
         while True:
-            told = self.heard.get(timeout=scaled(20))
-            if told.event == event:
-                return told
+            reported = self.heard.get(timeout=scaled(20))
+            if reported.event == event:
+                return reported
 
     def leave(self) -> None:
         self._leaving.set()
@@ -58,8 +58,8 @@ class Reader:
 
     def _read(self) -> None:
         with ApiClient(self._url) as api:
-            for told in api.events("/v1/stream", self._params, self._last_id):
-                self.heard.put(told)
+            for reported in api.events("/v1/stream", self._params, self._last_id):
+                self.heard.put(reported)
                 if self._leaving.is_set():
                     return
 
@@ -92,9 +92,9 @@ def test_decisions_jobs_and_depth_are_told_as_they_happen_and_a_reader_resumes(
     first = reader.next("decision")
     assert (first.data["table"], first.data["version"], first.data["decision"]) == ("orders", 1, "skip")
     assert first.data["message"].startswith("Version 1, dt=2026-01-01: skip.")
-    while (told := reader.next("decision")).data["decision"] == "skip":
+    while (reported := reader.next("decision")).data["decision"] == "skip":
         pass
-    assert told.data["outcome"] == "queued"
+    assert reported.data["outcome"] == "queued"
     assert reader.next("queue").data["depth"]["queued"] == 1
     (job,) = decider.get("/v1/jobs")["jobs"]
     decider.client.delete(f"/v1/jobs/{job['id']}")
@@ -119,7 +119,7 @@ def test_a_reader_may_name_tables_and_kinds(decider: LiveDecider, tmp_path: Path
     assert named.next("decision").data["table"] == "two"
     leave_all(decider, named)
     heard = [named.heard.get() for _ in range(named.heard.qsize())]
-    assert {told.event for told in heard} <= {"decision", "job"}
+    assert {reported.event for reported in heard} <= {"decision", "job"}
     assert decider.client.get("/v1/stream", params={"table": "three"}).status_code == 404
     assert decider.client.get("/v1/stream", params={"about": "weather"}).status_code == 422
 
@@ -173,8 +173,8 @@ def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_ser
         own_redis_server.start()
         with own_redis_server.client() as client:
             client.xadd(keys.events("default"), {"event": "preempted", "job": "t.0.compact", "detail": "a-1 7"})
-        told = reader.next("job").data
-        assert (told["event"], told["table_id"], told["detail"]) == ("preempted", "t", "a-1 7")
+        reported = reader.next("job").data
+        assert (reported["event"], reported["table_id"], reported["detail"]) == ("preempted", "t", "a-1 7")
         leave_all(live, reader)
     finally:
         live.close()
@@ -192,9 +192,9 @@ def test_a_record_of_a_newer_release_is_told_as_unreadable_and_hides_nothing(
         raw = json.loads(client.xrevrange(keys.ledger("default", found.id), count=1)[0][1][b"record"])
         for record in (raw | {"policy": '{"full_file_threshold":"1/100"}'}, raw):
             client.xadd(keys.ledger("default", found.id), {"record": json.dumps(record), "out": ""})
-    told = [reader.next("decision").data for _ in range(2)]
-    assert [one["decision"] for one in told] == ["unreadable", raw["verdict"]]
-    assert [one["version"] for one in told] == [raw["v"]] * 2
+    reported = [reader.next("decision").data for _ in range(2)]
+    assert [one["decision"] for one in reported] == ["unreadable", raw["verdict"]]
+    assert [one["version"] for one in reported] == [raw["v"]] * 2
     leave_all(decider, reader)
 
 

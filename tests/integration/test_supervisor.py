@@ -155,14 +155,14 @@ def test_a_child_that_is_never_ready_is_given_up_with_what_it_lacked_and_where_i
         command=(sys.executable, "-c", "import signal; signal.pause()"),
         environment={},
         log_file=tmp_path / "never.log",
-        obstacle=lambda: "an answer from http://nobody",
+        obstacle=lambda: "an answer from http://no one",
         ready_timeout_s=0.2,
     )
     with pytest.raises(PermanentError) as caught, Supervisor([never]):
         pytest.fail("not ready")
-    said = str(caught.value)
-    assert "never was not ready within 0.2 s, it still lacked an answer from http://nobody" in said
-    assert f"Its log {never.log_file} is empty" in said
+    stated = str(caught.value)
+    assert "never was not ready within 0.2 s, it still lacked an answer from http://no one" in stated
+    assert f"Its log {never.log_file} is empty" in stated
 
 
 def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
@@ -185,16 +185,16 @@ def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
         obstacle=lambda: "" if ready.exists() else "the file ready",
         ready_timeout_s=60.0,
     )
-    with capture_logs() as said:
+    with capture_logs() as stated:
 
         def obstacle_removed() -> str:
-            if any(entry["event"] == "child_not_ready" and entry["log_ends"] for entry in said):
+            if any(entry["event"] == "child_not_ready" and entry["log_ends"] for entry in stated):
                 go.touch()
             return slow.obstacle()
 
         with Supervisor([replace(slow, obstacle=obstacle_removed)]):
             pass
-    waits = [entry for entry in said if entry["event"] == "child_not_ready"]
+    waits = [entry for entry in stated if entry["event"] == "child_not_ready"]
     assert waits, "it said nothing while it waited"
     assert waits[-1]["child"] == "slow"
     assert waits[-1]["waits_for"] == "the file ready"
@@ -257,5 +257,5 @@ def test_children_and_grandchildren_die_with_a_supervisor_that_is_killed(journal
     finally:
         supervisor.kill()
         supervisor.wait()
-    until("nobody is left", lambda: not any(is_running(pid) for pid in pids))
-    assert journal.lines()[-1].startswith("actor started"), "killed, not asked: there is nobody to wait for an answer"
+    until("no one is left", lambda: not any(is_running(pid) for pid in pids))
+    assert journal.lines()[-1].startswith("actor started"), "killed, not asked: there is no one to wait for an answer"

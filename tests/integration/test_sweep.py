@@ -1,4 +1,4 @@
-"""A sweep only asks for looks: what a table is registered as is read when it is looked at, however old the asking."""
+"""A sweep only requests looks: what a table is registered as is read when it is read, however old the asking."""
 
 import asyncio
 from pathlib import Path
@@ -48,8 +48,8 @@ def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, 
 
         task = live.run(begun())
         for name in names:
-            said = {"properties": {"lakewright.enabled": "false"}}
-            assert live.client.patch(f"/v1/tables/{name}", json=said).status_code == 200
+            stated = {"properties": {"lakewright.enabled": "false"}}
+            assert live.client.patch(f"/v1/tables/{name}", json=stated).status_code == 200
         live.drain()
         before = {name: live.get(f"/v1/tables/{name}")["state"] for name in names}
         assert live.get("/v1/jobs")["jobs"] == []
@@ -61,7 +61,7 @@ def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, 
         live.run(ended())
         live.drain()
         assert live.get("/v1/jobs")["jobs"] == []
-        assert {name: live.get(f"/v1/tables/{name}")["state"] for name in names} == before, "a recount"
+        assert {name: live.get(f"/v1/tables/{name}")["state"] for name in names} == before, "a rebuild"
     finally:
         live.close()
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
+from tests.support.defaults import Alone
 
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.queue_executor import AsyncQueueExecutor, connect
@@ -18,7 +19,6 @@ from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState
 from shared.table import DataFile, PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 
@@ -26,7 +26,7 @@ R = TypeVar("R")
 Hook = Callable[[], Awaitable[None]]
 
 TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
-CELLS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(3)]
+PARTITIONS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(3)]
 
 
 class HookedQueue(AsyncQueueExecutor):
@@ -47,11 +47,13 @@ class HookedQueue(AsyncQueueExecutor):
 
 
 class World:
-    """One table with three cells that wait for their jobs, and two deciders; the first one can be held up."""
+    """One table with three partitions that wait for their jobs, and two deciders; the first one can be held up."""
 
     def __init__(self, url: str) -> None:
         self.log = MemoryLog(self.metadata(enabled=True))
-        self.log.add([DataFile(f"{cell}-{number}", 100_000, cell) for cell in CELLS for number in range(9)])
+        self.log.add(
+            [DataFile(f"{partition}-{number}", 100_000, partition) for partition in PARTITIONS for number in range(9)]
+        )
         self.first, self.second = (HookedQueue(connect(url), "default") for _ in range(2))
 
     @staticmethod
@@ -63,27 +65,27 @@ class World:
         self.log.add(metadata=self.metadata(enabled=on), data_change=False)
 
     async def follow(self, queue: AsyncQueueExecutor) -> None:
-        standing = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
-        await TableTracker(queue, lambda _: self.log, lambda: 1_000_000, standing).follow(TABLE)
+        defaults = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
+        await TableTracker(queue, lambda _: self.log, lambda: 1_000_000, defaults).follow(TABLE)
 
     async def waiting(self) -> list[str]:
-        """Cells that have a job."""
+        """Partitions that have a job."""
         pages = [await self.second.run(queries.jobs("default", state)) for state in JobState]
-        return sorted(job.key.cell for page in pages for job in page.jobs)
+        return sorted(job.key.partition for page in pages for job in page.jobs)
 
 
 def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url)
         await world.follow(world.first)
-        assert await world.waiting() == CELLS
+        assert await world.waiting() == PARTITIONS
         try:
             await story(world)
         finally:
             await world.first.redis.aclose()
             await world.second.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())
 
 
 @pytest.mark.parametrize(("moment", "script"), [("after", ScriptName.INGEST), ("before", ScriptName.CANCEL)])
@@ -94,18 +96,18 @@ def test_who_switches_off_late_leaves_the_jobs_of_a_table_that_is_on_again(
         async def on_again() -> None:
             world.switch(on=True)
             await world.follow(world.second)
-            assert await world.waiting() == CELLS
+            assert await world.waiting() == PARTITIONS
 
         world.switch(on=False)
         setattr(world.first, moment, (script, on_again))
         await world.follow(world.first)
-        assert await world.waiting() == CELLS
+        assert await world.waiting() == PARTITIONS
 
     in_world(redis_url, story)
 
 
-def test_a_table_made_anew_and_switched_off_keeps_no_job_of_the_one_before(redis_url: str) -> None:
-    """Its versions start over, below those that the jobs were wished for at."""
+def test_a_table_made_again_and_switched_off_keeps_no_job_of_the_one_before(redis_url: str) -> None:
+    """Its versions start over, below those that the jobs were requested at."""
 
     async def story(world: World) -> None:
         files = (await world.log.snapshot()).files

@@ -148,19 +148,19 @@ def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
         with pytest.raises(RuntimeError, match="the process ended"):
             first.run(walk.run_once())
         assert len(names(first)) == 4
-        looked: list[str] = []
+        refreshed: list[str] = []
         theirs = second.services.requests.discovery
         again = theirs._adopt
 
         async def noted(location: str) -> bool:
-            looked.append(location)
+            refreshed.append(location)
             return await again(location)
 
         theirs._adopt = noted
         (found,) = second.run(theirs.run_once())
         assert found.state is DiscoveryState.DONE
         assert len(names(second)) == 9
-        assert len(looked) < 9, "the walk began anew"
+        assert len(refreshed) < 9, "the scan began again"
         theirs.pace = DiscoveryLimits(interval_s=3_600.0)
         assert second.run(theirs.run_once()) == (), "what was just walked is not due"
     finally:
@@ -195,14 +195,14 @@ def test_the_registry_comes_back_from_the_roots_after_redis_has_lost_everything(
         expected = [f"sales.t{number}" for number in range(3)]
         until("the tables are found", lambda: names(live) == expected)
         live.drain()
-        cells = {name: live.cells(name) for name in expected}
+        partitions = {name: live.partitions(name) for name in expected}
         with redis_library.Redis.from_url(redis_url) as client:
             client.flushall()
         assert names(live) == []
         until("the tables are found again", lambda: names(live) == expected)
         live.drain()
-        assert {name: live.cells(name) for name in expected} == cells
-        assert cells["sales.t0"] == tables[0].recount()
+        assert {name: live.partitions(name) for name in expected} == partitions
+        assert partitions["sales.t0"] == tables[0].count_files()
     finally:
         live.close()
 
@@ -246,15 +246,15 @@ def test_a_table_is_renamed_with_its_history_and_its_policy_changes_with_the_reg
 
 
 @pytest.mark.parametrize(
-    "said",
+    "stated",
     [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "8"}, {"acid.data.retain.hours": "1"}],
 )
 def test_properties_that_cannot_be_used_are_refused_at_registration(
-    decider: LiveDecider, lake: Path, said: dict[str, str]
+    decider: LiveDecider, lake: Path, stated: dict[str, str]
 ) -> None:
     WrittenTable(lake / "orders")
-    answer = decider.post("/v1/tables", {"location": str(lake / "orders"), "properties": said})
-    assert (answer.status_code, answer.json()["field"]) == (422, f"properties.{next(iter(said))}")
+    answer = decider.post("/v1/tables", {"location": str(lake / "orders"), "properties": stated})
+    assert (answer.status_code, answer.json()["field"]) == (422, f"properties.{next(iter(stated))}")
     assert names(decider) == []
 
 
@@ -279,7 +279,7 @@ def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
     assert (status["refusal"], status["state"]["version"]) == (None, 10)
-    assert decider.cells(name) == back.recount()
+    assert decider.partitions(name) == back.count_files()
     assert len(decider.get("/v1/jobs", table=name)["jobs"]) == 1
 
 

@@ -34,12 +34,12 @@ def levers(decider: LiveDecider) -> list[str]:
     )
 
 
-def say(decider: LiveDecider, name: str, said: dict[str, str]) -> None:
-    assert decider.client.patch(f"/v1/tables/{name}", json={"properties": said}).status_code == 200
+def say(decider: LiveDecider, name: str, stated: dict[str, str]) -> None:
+    assert decider.client.patch(f"/v1/tables/{name}", json={"properties": stated}).status_code == 200
 
 
-def set_properties(table: WrittenTable, said: dict[str, str]) -> None:
-    DeltaTable(str(table.path)).alter.set_table_properties(said, raise_if_not_exists=False)
+def set_properties(table: WrittenTable, stated: dict[str, str]) -> None:
+    DeltaTable(str(table.path)).alter.set_table_properties(stated, raise_if_not_exists=False)
 
 
 async def dies(*_: Any, **__: Any) -> bool:
@@ -47,7 +47,7 @@ async def dies(*_: Any, **__: Any) -> bool:
     raise RuntimeError("the process ended")
 
 
-def test_a_table_made_anew_where_another_one_was_has_none_of_its_levers(decider: LiveDecider, tmp_path: Path) -> None:
+def test_a_table_made_again_where_another_one_was_has_none_of_its_levers(decider: LiveDecider, tmp_path: Path) -> None:
     table = WrittenTable(tmp_path / "orders")
     name = decider.register(table.path)
     say(decider, name, ONE)
@@ -60,7 +60,7 @@ def test_a_table_made_anew_where_another_one_was_has_none_of_its_levers(decider:
 
 
 def cut_short(decider: LiveDecider, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Register a table whose levers a recount has set before it died, and return its name."""
+    """Register a table whose levers a rebuild has set before it died, and return its name."""
     name = decider.register(WrittenTable(folder / "orders").path)
     monkeypatch.setattr(rebuild, "ingest", dies)
     say(decider, name, ONE)
@@ -69,7 +69,7 @@ def cut_short(decider: LiveDecider, folder: Path, monkeypatch: pytest.MonkeyPatc
     return name
 
 
-def test_a_lever_set_by_a_recount_that_a_crash_cut_short_is_taken_back(
+def test_a_lever_set_by_a_rebuild_that_a_crash_cut_short_is_taken_back(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = cut_short(decider, tmp_path, monkeypatch)
@@ -82,7 +82,7 @@ def test_a_lever_set_by_a_recount_that_a_crash_cut_short_is_taken_back(
 def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_them(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before a recount sets its levers another decider sees the properties taken back, and moves the cursor first."""
+    """Before a rebuild sets its levers another decider sees the properties taken back, and moves the cursor first."""
     table = WrittenTable(tmp_path / "orders")
     name = decider.register(table.path)
     known = decider.run(decider.services.tables.registry.find(name))
@@ -106,7 +106,7 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
     assert levers(decider) == []
 
 
-def test_forgetting_a_table_lifts_what_a_cut_short_recount_had_set(
+def test_forgetting_a_table_lifts_what_a_cut_short_rebuild_had_set(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = cut_short(decider, tmp_path, monkeypatch)

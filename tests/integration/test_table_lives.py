@@ -1,4 +1,4 @@
-"""What can happen to a real table: replaced, restored, partitioned anew, cleaned up; switched, steered, drifted."""
+"""What can happen to a real table: replaced, restored, partitioned again, cleaned up; switched, steered, drifted."""
 
 import copy
 import json
@@ -86,11 +86,11 @@ def replace_schema(table: WrittenTable) -> None:
 
 
 def expect_exact(decider: LiveDecider, name: str, table: WrittenTable) -> Any:
-    """The state equals a recount of the live files at the newest version, and the table is not refused."""
+    """The state equals a count of the live files at the newest version, and the table is not refused."""
     status = decider.get(f"/v1/tables/{name}")
     assert status["state"]["version"] == table.version
     assert status["refusal"] is None
-    assert decider.cells(name) == table.recount()
+    assert decider.partitions(name) == table.count_files()
     return status
 
 
@@ -98,40 +98,40 @@ def jobs(decider: LiveDecider, name: str) -> list[Any]:
     return list(decider.get("/v1/jobs", table=name)["jobs"])
 
 
-def test_a_table_dropped_and_made_anew_is_counted_as_the_new_one(decider: LiveDecider, table: WrittenTable) -> None:
+def test_a_table_dropped_and_made_again_is_counted_as_the_new_one(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path)
     shutil.rmtree(table.path)
-    anew = WrittenTable(table.path, seed=9, days=("2026-03-03",))
-    anew.append(14)
+    again = WrittenTable(table.path, seed=9, days=("2026-03-03",))
+    again.append(14)
     decider.sweep()
-    status = expect_exact(decider, name, anew)
-    assert "made anew" in status["state"]["rebuild_reason"]
+    status = expect_exact(decider, name, again)
+    assert "created again" in status["state"]["rebuild_reason"]
 
 
-def test_a_table_made_anew_is_decided_under_its_new_id_although_a_job_of_the_old_one_waits(
+def test_a_table_made_again_is_decided_under_its_new_id_although_a_job_of_the_old_one_waits(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
-    """Versions start over, and of two wishes for one cell the later version's says what the job is about."""
+    """Versions start over, and of two requests for one partition the later version's says what the job is about."""
 
-    def told() -> set[str]:
+    def reported() -> set[str]:
         with redis_library.Redis.from_url(redis_url) as client:
             waiting = client.keys(keys.prefix("default") + "j:*")
-            return {json.loads(client.hget(key, "facts"))["table_uuid"] for key in waiting}
+            return {json.loads(client.hget(key, "payload"))["table_uuid"] for key in waiting}
 
     name = decider.register(table.path)
     old = str(DeltaTable(str(table.path)).metadata().id)
-    assert told() == {old}
+    assert reported() == {old}
     newest = table.version
     shutil.rmtree(table.path)
-    anew = WrittenTable(table.path, seed=9, days=("2026-01-01",))
-    anew.append(8)
-    assert anew.version < newest
+    again = WrittenTable(table.path, seed=9, days=("2026-01-01",))
+    again.append(8)
+    assert again.version < newest
     decider.sweep()
-    expect_exact(decider, name, anew)
-    assert told() == {str(DeltaTable(str(anew.path)).metadata().id)} != {old}
+    expect_exact(decider, name, again)
+    assert reported() == {str(DeltaTable(str(again.path)).metadata().id)} != {old}
 
 
-def test_a_restored_table_is_recounted(decider: LiveDecider, table: WrittenTable) -> None:
+def test_a_restored_table_is_rebuilt(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path)
     DeltaTable(str(table.path)).restore(3)
     decider.sweep()
@@ -140,18 +140,18 @@ def test_a_restored_table_is_recounted(decider: LiveDecider, table: WrittenTable
     assert status["layout"]["files"] == 4
 
 
-def test_a_table_partitioned_anew_is_recounted_in_its_new_cells(decider: LiveDecider, table: WrittenTable) -> None:
+def test_a_table_partitioned_again_is_rebuilt_in_its_new_partitions(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path)
     replace_schema(table)
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
-    assert set(decider.cells(name)) == {'{"country":"de"}', '{"country":"fr"}'}
+    assert set(decider.partitions(name)) == {'{"country":"de"}', '{"country":"fr"}'}
     assert (status["state"]["version"], status["layout"]["files"]) == (table.version, 2)
     assert "partition columns changed" in status["state"]["rebuild_reason"]
 
 
 @pytest.mark.parametrize("hint", ["event", "sweep"])
-def test_a_log_cleaned_up_behind_the_cursor_is_recounted_from_the_newer_checkpoint(
+def test_a_log_cleaned_up_behind_the_cursor_is_rebuilt_from_the_newer_checkpoint(
     decider: LiveDecider, table: WrittenTable, hint: str
 ) -> None:
     name = decider.register(table.path)
@@ -199,24 +199,24 @@ def test_a_copy_of_a_table_is_a_table_of_its_own(decider: LiveDecider, table: Wr
 
 
 def tamper(redis_url: str, decider: LiveDecider, name: str) -> None:
-    """Take two files off what Redis holds of a cell, as a fold with a bug would."""
+    """Take two files off what Redis holds of a partition, as a fold with a bug would."""
     known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
     with redis_library.Redis.from_url(redis_url) as client:
-        key = keys.cells("default", known.id)
-        (cell, raw), *_ = client.hgetall(key).items()  # type: ignore[union-attr]
+        key = keys.partitions("default", known.id)
+        (partition, raw), *_ = client.hgetall(key).items()  # type: ignore[union-attr]
         numbers = raw.decode().split(",")
-        client.hset(key, cell, ",".join([str(int(numbers[0]) - 2), *numbers[1:]]))
+        client.hset(key, partition, ",".join([str(int(numbers[0]) - 2), *numbers[1:]]))
 
 
 def write_checksum(table: WrittenTable, *, files: int = 0) -> None:
-    state = table.recount().values()
-    said = {"numFiles": sum(one.files for one in state) + files, "tableSizeBytes": sum(one.bytes for one in state)}
-    said |= {"numMetadata": 1, "numProtocol": 1}
-    (table.path / "_delta_log" / f"{table.version:020d}.crc").write_text(json.dumps(said))
+    state = table.count_files().values()
+    stated = {"numFiles": sum(one.files for one in state) + files, "tableSizeBytes": sum(one.bytes for one in state)}
+    stated |= {"numMetadata": 1, "numProtocol": 1}
+    (table.path / "_delta_log" / f"{table.version:020d}.crc").write_text(json.dumps(stated))
 
 
-def test_a_state_that_drifted_is_found_by_the_checksum_recounted_and_counted(
+def test_a_state_that_drifted_is_found_by_the_checksum_rebuilt_and_counted(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
     name = decider.register(table.path)
@@ -234,7 +234,7 @@ def test_a_state_that_drifted_is_found_by_the_checksum_recounted_and_counted(
     assert expect_exact(decider, name, table)["counters"]["drift"] == 1
 
 
-def test_a_wrong_checksum_is_noticed_once_and_costs_no_recount(decider: LiveDecider, table: WrittenTable) -> None:
+def test_a_wrong_checksum_is_noticed_once_and_costs_no_rebuild(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path)
     for _ in range(3):
         table.append()
@@ -264,7 +264,7 @@ def test_switching_off_withdraws_what_waits_and_switching_on_brings_it_back(
     expect_exact(decider, name, table)
 
 
-def test_a_policy_changed_while_a_job_runs_lets_it_finish_and_decides_anew(
+def test_a_policy_changed_while_a_job_runs_lets_it_finish_and_decides_again(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
     from actor.queue_executor import SyncQueueExecutor, connect
@@ -337,7 +337,7 @@ def test_a_run_asked_for_by_a_property_starts_once_and_is_ignored_visibly_otherw
 ) -> None:
     name = decider.register(table.path)
 
-    def said(changes: dict[str, str | None]) -> tuple[str, int, int]:
+    def stated(changes: dict[str, str | None]) -> tuple[str, int, int]:
         alter(table, changes)
         decider.sweep()
         found = decider.get(f"/v1/tables/{name}")["manual_run"]
@@ -345,18 +345,18 @@ def test_a_run_asked_for_by_a_property_starts_once_and_is_ignored_visibly_otherw
         return found["outcome"], found["jobs"], len(jobs(decider, name))
 
     kind = "use.optimization.type"
-    assert said({kind: "compaction"}) == ("auto_optimize_enabled", 0, 1)
-    assert said({kind: None}) == ("property_removed", 0, 1)
+    assert stated({kind: "compaction"}) == ("auto_optimize_enabled", 0, 1)
+    assert stated({kind: None}) == ("property_removed", 0, 1)
     assert decider.get(f"/v1/tables/{name}")["manual_run"]["requested"] == ""
     alter(table, {"lakewright.enabled": "false"})
     decider.sweep()
     assert jobs(decider, name) == []
-    started = said({kind: "compaction", "use.optimization.bytes-per-iter": "1073741824"})
+    started = stated({kind: "compaction", "use.optimization.bytes-per-iter": "1073741824"})
     assert started == ("started", 1, 1)
     table.append()
     decider.sweep()
     assert decider.get(f"/v1/tables/{name}")["manual_run"]["outcome"] == "started", "the value did not change"
-    assert said({"use.optimization.bytes-per-iter": None})[0] in ("started", "already_running")
+    assert stated({"use.optimization.bytes-per-iter": None})[0] in ("started", "already_running")
 
 
 def test_unset_of_qbeasts_switch_switches_the_table_off_until_a_switch_says_otherwise(
@@ -405,7 +405,7 @@ def test_properties_of_other_systems_that_are_not_obeyed_are_shown_and_hold_noth
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 4
 
 
-def test_a_second_wish_while_a_run_is_going_on_is_ignored_visibly(
+def test_a_second_request_while_a_run_is_going_on_is_ignored_visibly(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
     from actor.queue_executor import SyncQueueExecutor, connect
@@ -423,7 +423,7 @@ def test_a_second_wish_while_a_run_is_going_on_is_ignored_visibly(
     assert decider.get(f"/v1/tables/{name}")["manual_run"]["outcome"] == "already_running"
 
 
-def test_a_wish_older_than_the_first_look_starts_nothing(decider: LiveDecider, table: WrittenTable) -> None:
+def test_a_request_older_than_the_first_look_starts_nothing(decider: LiveDecider, table: WrittenTable) -> None:
     alter(table, {"lakewright.enabled": "false", "use.optimization.type": "compaction"})
     name = decider.register(table.path)
     found = decider.get(f"/v1/tables/{name}")["manual_run"]
@@ -446,13 +446,13 @@ def test_a_bad_value_and_an_unknown_property_keep_the_last_good_policy_and_are_s
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 3
-    assert decider.cells(name) == table.recount(replace(POLICY, fan_in=3))
+    assert decider.partitions(name) == table.count_files(replace(POLICY, fan_in=3))
 
 
-def test_a_wish_is_left_to_the_deciders_of_the_tables_group(
+def test_a_request_is_left_to_the_deciders_of_the_tables_group(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
-    """Any other decider takes the table for one that is not automatic, which is what a wish is honoured on."""
+    """Any other decider takes the table for one that is not automatic, which is what a request is honoured on."""
     alter(table, {"lakewright.queue": "nightly", "lakewright.enabled": "false"})
     name = decider.register(table.path)
     theirs = LiveDecider(decider_settings(redis_url, queue="nightly")).start()

@@ -73,9 +73,9 @@ def test_a_table_that_is_added_says_that_its_files_are_rewritten_and_how_to_look
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     table_with_small_files(tmp_path / "orders")
-    said = call(decider, "tables", "add", str(tmp_path / "orders"), "--name", "orders").stdout
-    assert "rewritten from now on" in said.replace("\n", " ")
-    assert "lakewright optimize orders --dry-run" in said.replace("\n", " ")
+    stated = call(decider, "tables", "add", str(tmp_path / "orders"), "--name", "orders").stdout
+    assert "rewritten from now on" in stated.replace("\n", " ")
+    assert "lakewright optimize orders --dry-run" in stated.replace("\n", " ")
     listed = call(decider, "tables", "list").stdout
     assert "version 11" in listed
 

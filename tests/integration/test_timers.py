@@ -1,4 +1,4 @@
-"""Timers: a cell that goes quiet is settled once for each quiet spell, whoever ticks, crashes or commits in between."""
+"""Timers: a partition is idle-compacted once for each idle period, whichever process ticks, crashes or commits."""
 
 import asyncio
 
@@ -20,24 +20,24 @@ from shared.policy import MIB
 from shared.queue import commands, keys
 from shared.queue.model import DecideOutcome, Timer
 from shared.table import RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
-from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, World, cell, in_world
+from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, World, in_world, partition
 
 pytestmark = pytest.mark.redis
 
 
-def test_a_cell_is_settled_once_for_each_quiet_spell(redis_url: str) -> None:
+def test_a_partition_is_settled_once_for_each_quiet_spell(redis_url: str) -> None:
     async def story(world: World) -> None:
         for _ in range(3):
-            await world.write(cell(1), TWO_SMALL)
+            await world.write(partition(1), TWO_SMALL)
             world.now_ms += 6 * HOUR_MS - 1
             assert await world.decider.tick() == TimerRunResult(0, 0)
             world.now_ms += 1
             assert await world.decider.tick() == TimerRunResult(1, 1)
             (job,) = await world.jobs()
-            facts = JobPayload.decode(job.payload)
-            assert (facts.reason, facts.rewrite_kind) == (Reason.IDLE, RewriteKind.IDLE)
+            payload = JobPayload.decode(job.payload)
+            assert (payload.reason, payload.rewrite_kind) == (Reason.IDLE, RewriteKind.IDLE)
             await world.run_job()
             for _ in range(4):
                 world.now_ms += 6 * HOUR_MS
@@ -46,11 +46,11 @@ def test_a_cell_is_settled_once_for_each_quiet_spell(redis_url: str) -> None:
     in_world(redis_url, story)
 
 
-def test_a_commit_in_between_postpones_even_one_that_nobody_told_of(redis_url: str) -> None:
+def test_a_commit_in_between_postpones_even_one_that_no_one_told_of(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         world.now_ms += 5 * HOUR_MS
-        world.log.add([world.file(cell(1), MIB)])
+        world.log.add([world.file(partition(1), MIB)])
         world.now_ms += HOUR_MS
         assert await world.decider.tick() == TimerRunResult(0, 0)
         assert await world.jobs() == []
@@ -62,15 +62,15 @@ def test_a_commit_in_between_postpones_even_one_that_nobody_told_of(redis_url: s
 
 def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
-        await world.write(cell(2), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
+        await world.write(partition(2), TWO_SMALL)
         world.now_ms += 5 * HOUR_MS
-        files = [file for file in (await world.log.snapshot()).files if file.cell == cell(2)]
-        gone = [RemovedFile(file.path, None, file.size_bytes, file.cell) for file in files]
-        world.log.add([world.file(cell(2), 4 * MIB)], gone, data_change=False)
+        files = [file for file in (await world.log.snapshot()).files if file.partition == partition(2)]
+        gone = [RemovedFile(file.path, None, file.size_bytes, file.partition) for file in files]
+        world.log.add([world.file(partition(2), 4 * MIB)], gone, data_change=False)
         await world.decider.follow()
         assert [COMPACTION_TIMERS.parse(name) for name in await world.timers.all(TABLE.id)] == [
-            TimerTarget(cell(1), RewriteKind.IDLE)
+            TimerTarget(partition(1), RewriteKind.IDLE)
         ]
         world.now_ms += HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
@@ -78,15 +78,15 @@ def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_u
     in_world(redis_url, story)
 
 
-def test_one_late_file_in_a_settled_cell_has_no_timer_and_two_have(redis_url: str) -> None:
+def test_one_late_file_in_a_settled_partition_has_no_timer_and_two_have(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         world.now_ms += 6 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
         await world.run_job()
-        await world.write(cell(1), [MIB])
+        await world.write(partition(1), [MIB])
         assert await world.timers.all(TABLE.id) == {}
-        await world.write(cell(1), [MIB])
+        await world.write(partition(1), [MIB])
         world.now_ms += 6 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
         await world.run_job()
@@ -100,17 +100,17 @@ def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(red
         world.now_ms = 100 * HOUR_MS
         for hour in range(6):
             for _ in range(3):
-                await world.write(cell(1), [100_000])
+                await world.write(partition(1), [100_000])
                 world.now_ms += HOUR_MS // 3
                 ticked = await world.decider.tick()
-                # Each of the windows that have been over for two hours is settled once.
+                # Each of the windows that have been over for two hours is idle-compacted once.
                 assert ticked.jobs == int(hour >= 2 and world.now_ms % HOUR_MS == 0)
                 if ticked.jobs:
                     await world.run_job()
         live = (await world.log.snapshot()).files
         assert sorted(file.size_bytes for file in live) == [100_000] * 6 + [300_000] * 4
         assert {COMPACTION_TIMERS.parse(name) for name in await world.timers.all(TABLE.id)} == {
-            TimerTarget(cell(1), RewriteKind.IDLE)
+            TimerTarget(partition(1), RewriteKind.IDLE)
         }
         assert len(await world.timers.all(TABLE.id)) == 2
         world.now_ms += 3 * HOUR_MS
@@ -123,10 +123,10 @@ def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(red
 
 
 @pytest.mark.parametrize("deciders", [2, 5])
-def test_any_number_of_deciders_settle_a_cell_once(redis_url: str, deciders: int) -> None:
+def test_any_number_of_deciders_settle_a_partition_once(redis_url: str, deciders: int) -> None:
     async def story(world: World) -> None:
         for number in range(8):
-            await world.write(cell(number), TWO_SMALL)
+            await world.write(partition(number), TWO_SMALL)
         world.now_ms += 6 * HOUR_MS
         ticked = await asyncio.gather(*(world.new_decider().tick() for _ in range(deciders)))
         assert sum(one.jobs for one in ticked) == len(await world.jobs()) == 8
@@ -138,19 +138,19 @@ def test_any_number_of_deciders_settle_a_cell_once(redis_url: str, deciders: int
     in_world(redis_url, story)
 
 
-def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
+def test_timers_outlast_a_restart_and_a_rebuild(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
-        await world.write(cell(2), [2 * MIB])
-        world.log.add([world.file(cell(2), 2 * MIB, settled=True)])
+        await world.write(partition(1), TWO_SMALL)
+        await world.write(partition(2), [2 * MIB])
+        world.log.add([world.file(partition(2), 2 * MIB, settled=True)])
         await world.decider.follow()
         world.now_ms += HOUR_MS
         changed = TableMetadata("u-1", DT, {"lakewright.idle-compaction-after": "2h"})
         world.log.add(metadata=changed, data_change=False)
         restarted = world.new_decider()
         await restarted.follow()
-        # The second cell holds one file that was never settled: there is nothing to merge it with.
-        assert list(await world.timers.all(TABLE.id)) == [timer_name(RewriteKind.IDLE, cell(1))]
+        # The second partition holds one file that was never idle-compacted: there is nothing to merge it with.
+        assert list(await world.timers.all(TABLE.id)) == [timer_name(RewriteKind.IDLE, partition(1))]
         assert await restarted.tick() == TimerRunResult(0, 0)
         world.now_ms += HOUR_MS
         assert await restarted.tick() == TimerRunResult(1, 1)
@@ -161,13 +161,13 @@ def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
 @pytest.mark.parametrize("name", ["lakewright.enabled", "lakewright.idle-compaction-after"])
 def test_what_is_switched_off_has_no_timers(redis_url: str, name: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         off = "false" if name.endswith("enabled") else "off"
         world.log.add(metadata=TableMetadata("u-1", DT, {name: off}), data_change=False)
         await world.decider.follow()
         world.now_ms += 6 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(0, 0)
-        await world.write(cell(1), [2 * MIB])
+        await world.write(partition(1), [2 * MIB])
         assert await world.timers.all(TABLE.id) == {}
 
     in_world(redis_url, story)
@@ -175,22 +175,22 @@ def test_what_is_switched_off_has_no_timers(redis_url: str, name: str) -> None:
 
 def test_a_table_that_was_removed_leaves_no_timers_behind(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         await world.registry.remove(TABLE)
         world.now_ms += 6 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(0, 0)
         assert not await world.queue.redis.exists(keys.due_tables("default"), keys.timers("default", TABLE.id))
         await world.registry.register(TABLE)
-        await world.write(cell(1), [2 * MIB])
+        await world.write(partition(1), [2 * MIB])
         await delete_table(world.queue, TABLE.id, kinds=["compact"])
         assert not await world.queue.redis.exists(keys.due_tables("default"), keys.timers("default", TABLE.id))
 
     in_world(redis_url, story)
 
 
-def test_a_cell_that_has_a_job_already_is_settled_after_it(redis_url: str) -> None:
+def test_a_partition_that_has_a_job_already_is_settled_after_it(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), [100_000] * 9)
+        await world.write(partition(1), [100_000] * 9)
         assert len(await world.jobs()) == 1
         world.now_ms += 6 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 0)
@@ -201,9 +201,9 @@ def test_a_cell_that_has_a_job_already_is_settled_after_it(redis_url: str) -> No
     in_world(redis_url, story)
 
 
-def test_a_cell_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_url: str) -> None:
+def test_a_partition_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_url: str) -> None:
     async def story(world: World) -> None:
-        world.log.command("MERGE", world.now_ms, 300_000, [world.file(cell(1), size) for size in TWO_SMALL])
+        world.log.command("MERGE", world.now_ms, 300_000, [world.file(partition(1), size) for size in TWO_SMALL])
         await world.decider.follow()
         world.now_ms += HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 0)
@@ -218,31 +218,31 @@ def test_a_cell_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_
 
 
 def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
-    """Its timer has rung and the newest facts ask for levels; what was asked for before goes with them."""
+    """Its timer has fired and the newest payload request levels; what was requested before goes with them."""
 
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         world.now_ms += 24 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
-        await world.write(cell(1), [100_000] * 9)
+        await world.write(partition(1), [100_000] * 9)
         (claim,) = await world.queue.run(commands.claim("default", worker="w", nonce="c", slots=1, lease_ms=60_000))
-        facts = JobPayload.decode(claim.payload)
-        assert facts.rewrite_kind is RewriteKind.LEVELS
-        assert facts.with_extent(claim.extent).rewrite_kind is RewriteKind.FULL
+        payload = JobPayload.decode(claim.payload)
+        assert payload.rewrite_kind is RewriteKind.LEVELS
+        assert payload.with_extent(claim.extent).rewrite_kind is RewriteKind.FULL
 
     in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
 
 def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         for _ in range(3):
             world.now_ms += 8 * HOUR_MS
-            await world.write(cell(1), [100])
+            await world.write(partition(1), [100])
         assert await world.decider.tick() == TimerRunResult(1, 1)
         (job,) = await world.jobs()
-        facts = JobPayload.decode(job.payload)
-        assert (facts.reason, facts.rewrite_kind) == (Reason.FULL_REWRITE_DUE, RewriteKind.FULL)
+        payload = JobPayload.decode(job.payload)
+        assert (payload.reason, payload.rewrite_kind) == (Reason.FULL_REWRITE_DUE, RewriteKind.FULL)
         await world.run_job()
         for _ in range(9):
             world.now_ms += 8 * HOUR_MS
@@ -251,14 +251,14 @@ def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_ur
     in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
 
-def test_a_recount_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
+def test_a_rebuild_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         before = await world.timers.all(TABLE.id)
         world.now_ms += 20 * HOUR_MS
         world.log.oldest = len(world.log.commits) + 1
-        world.log.add([world.file(cell(1), 100)])
-        world.log.add([world.file(cell(1), 100)])
+        world.log.add([world.file(partition(1), 100)])
+        world.log.add([world.file(partition(1), 100)])
         await world.decider.follow()
         assert await world.timers.all(TABLE.id) == before
 
@@ -267,7 +267,7 @@ def test_a_recount_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
 
 def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         world.now_ms += 24 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(2, 1)
         records = await LedgerReader(world.queue).newest(TABLE.id, limit=10)
@@ -276,18 +276,18 @@ def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -
         assert not any(ledger.contradictions(record) for record in records)
         quiet = next(record for record in records if record.reason is Reason.IDLE)
         assert quiet.verdict is DecisionKind.ENQUEUE
-        assert "is idle" in quiet.sentence
-        assert "A job was queued." in quiet.sentence
+        assert "is idle" in quiet.message
+        assert "A job was queued." in quiet.message
 
     in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h"})
 
 
 def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> None:
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         (timer,) = await world.timers.due(TABLE.id, world.now_ms + 6 * HOUR_MS, limit=9)
         world.now_ms += 1
-        await world.write(cell(1), [MIB])
+        await world.write(partition(1), [MIB])
         before = await world.timers.all(TABLE.id)
         taken = await world.timers.fire(TABLE.id, timer, rearm_at_ms=0, job=None, decision=("{}", {"x": 1}))
         assert taken is DecideOutcome.TIMER_CHANGED
@@ -302,10 +302,10 @@ def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> 
 
 
 def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url: str) -> None:
-    """They are due for longer than the table that can be followed, and more of them than one tick looks at."""
+    """They are due for longer than the table that can be followed, and more of them than one tick reads."""
 
     async def story(world: World) -> None:
-        await world.write(cell(1), TWO_SMALL)
+        await world.write(partition(1), TWO_SMALL)
         broken = [TableRef(TableId(f"b-{n}"), f"b{n}", f"memory:///b{n}") for n in range(TABLES_PER_TICK + 1)]
         for table in broken:
             await world.registry.register(table)
@@ -315,7 +315,7 @@ def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url
             if location == TABLE.location:
                 return world.log
             if location == broken[0].location:
-                raise ValueError("a log that nobody foresaw")
+                raise ValueError("a log that no one foresaw")
             raise RetryableError("the bucket is away")
 
         follower = TableTracker(world.queue, opened, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)))

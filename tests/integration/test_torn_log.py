@@ -58,17 +58,17 @@ def test_half_of_a_torn_transaction_is_never_carried_out(server: RedisServer) ->
     assert renewed(server)
     with server.client() as client:
         assert client.get("job") == b"running"
-        until("the log is written anew", lambda: is_written(client))
+        until("the log is written again", lambda: is_written(client))
         client.eval(WHOLE, 0)
     server.restart()
     with server.client() as client:
         assert (client.get("job"), client.get("count"), client.get("later")) == (b"running", None, b"1")
 
 
-def test_a_log_is_written_anew_once_after_each_start(server: RedisServer) -> None:
+def test_a_log_is_written_again_once_after_each_start(server: RedisServer) -> None:
     assert renewed(server)
     with server.client() as client:
-        until("the log is written anew", lambda: is_written(client))
+        until("the log is written again", lambda: is_written(client))
     assert not renewed(server)
     server.restart()
     assert renewed(server)

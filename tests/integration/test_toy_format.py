@@ -83,15 +83,15 @@ def test_a_table_of_another_format_is_followed_decided_and_rewritten(
     assert len(table.live()) < 12
     assert table.rows() == rows
     decider.sweep()
-    (cell,) = decider.cells(name).values()
-    assert (cell.files, cell.bytes) == (len(table.live()), sum(table.live().values()))
+    (partition,) = decider.partitions(name).values()
+    assert (partition.files, partition.bytes) == (len(table.live()), sum(table.live().values()))
     (event,) = decider.get(f"/v1/tables/{name}/optimizations")["optimizations"]
     assert event["version"] == table.versions()[-1]
     assert event["job"] == job.id
     table.append(["one more"])
     decider.sweep()
-    (cell,) = decider.cells(name).values()
-    assert cell.files == len(table.live())
+    (partition,) = decider.partitions(name).values()
+    assert partition.files == len(table.live())
 
 
 def test_each_actor_takes_the_jobs_of_its_format_and_the_others_wait_in_sight(
@@ -145,5 +145,5 @@ def test_a_table_of_another_format_may_take_a_place(
     table = toy_table(place, commits=3)
     decider.sweep()
     decider.sweep()
-    (cell,) = decider.cells(name).values()
-    assert cell.files == len(table.live())
+    (partition,) = decider.partitions(name).values()
+    assert partition.files == len(table.live())

@@ -1,4 +1,4 @@
-"""Two deciders on one Redis: nothing is lost, doubled or recounted for ever, whatever the events do."""
+"""Two deciders on one Redis: nothing is lost, doubled or rebuilt for ever, whatever the events do."""
 
 import random
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def of_lake(redis_url: str, lake: Path, policy: Policy = POLICY) -> Any:
     return decider_settings(redis_url, roots=(lake.as_uri(),), buckets={"lake": lake.as_uri()}, policy=policy)
 
 
-def test_dropped_doubled_and_shuffled_events_over_fifty_tables_leave_every_cell_exact(
+def test_dropped_doubled_and_shuffled_events_over_fifty_tables_leave_every_partition_exact(
     pair: tuple[LiveDecider, LiveDecider], tmp_path: Path
 ) -> None:
     """30 % of the events are dropped, 20 % doubled, all shuffled; each goes to either decider, both at work at once."""
@@ -53,8 +53,8 @@ def test_dropped_doubled_and_shuffled_events_over_fifty_tables_leave_every_cell_
         for _ in range(COMMITS):
             for table in tables:
                 table.append()
-                told = chaos.random()
-                pending += [table.event(table.version)] * (0 if told < 0.3 else 2 if told < 0.5 else 1)
+                reported = chaos.random()
+                pending += [table.event(table.version)] * (0 if reported < 0.3 else 2 if reported < 0.5 else 1)
             chaos.shuffle(pending)
             # The rest comes after the next commits, so that old events arrive late as well.
             half = len(pending) // 2
@@ -68,27 +68,27 @@ def test_dropped_doubled_and_shuffled_events_over_fifty_tables_leave_every_cell_
 
 
 def expect_exact(pair: tuple[LiveDecider, LiveDecider], name: str, table: WrittenTable) -> None:
-    """The state is a recount, each version was folded once, and each cell that is worth a job has one."""
+    """The state is a rebuild, each version was folded once, and each partition that is worth a job has one."""
     status = pair[0].get(f"/v1/tables/{name}")
     counters = status["counters"]
     assert status["state"]["version"] == table.version == COMMITS
-    assert pair[1].cells(name) == table.recount()
+    assert pair[1].partitions(name) == table.count_files()
     assert status["state"]["rebuilds"] == 0
     assert (counters["commits"], counters["tables_initialized"]) == (COMMITS, 1)
     decisions = pair[1].get(f"/v1/tables/{name}/decisions", limit=500)["decisions"]
     decided = [(one["version"], one["partition_key"]) for one in decisions]
     assert len(decided) == len(set(decided)), "a version was folded twice"
     worth = {
-        cell["partition_key"]
-        for cell in pair[0].get(f"/v1/tables/{name}/partitions")["partitions"]
-        if cell["decision"] == "enqueue"
+        partition["partition_key"]
+        for partition in pair[0].get(f"/v1/tables/{name}/partitions")["partitions"]
+        if partition["decision"] == "enqueue"
     }
     waiting = [job["partition_key"] for job in pair[1].get("/v1/jobs", table=name)["jobs"]]
     assert len(waiting) == len(set(waiting))
     assert worth <= set(waiting), "a job was lost"
 
 
-def test_deciders_of_different_defaults_come_to_agree_and_recount_each_table_once(
+def test_deciders_of_different_defaults_come_to_agree_and_rebuild_each_table_once(
     redis_url: str, tmp_path: Path
 ) -> None:
     tables = [WrittenTable(tmp_path / f"t{number}", seed=number) for number in range(4)]
@@ -104,7 +104,7 @@ def test_deciders_of_different_defaults_come_to_agree_and_recount_each_table_onc
             for name, table in zip(names, tables, strict=True):
                 status = older.get(f"/v1/tables/{name}")
                 assert status["state"]["rebuilds"] == 1
-                assert older.cells(name) == newer.cells(name) == table.recount(OTHER)
+                assert older.partitions(name) == newer.partitions(name) == table.count_files(OTHER)
                 assert status["policy"] == newer.get(f"/v1/tables/{name}")["policy"]
             ours, theirs = (live.get("/v1/status")["defaults"] for live in (older, newer))
             assert (ours["in_sync"], theirs["in_sync"]) == (False, True)
@@ -126,7 +126,7 @@ def test_the_older_decider_takes_over_the_newer_ones_defaults_for_new_tables_too
         table = WrittenTable(tmp_path / "t")
         name = older.register(table.path)
         newer.sweep()
-        assert older.cells(name) == table.recount(OTHER)
+        assert older.partitions(name) == table.count_files(OTHER)
         assert newer.get(f"/v1/tables/{name}")["state"]["rebuilds"] == 0
     finally:
         for live in (older, newer):

@@ -73,9 +73,14 @@ def is_ready(decider: LiveDecider) -> bool:
     return decider.client.get("/readyz").status_code == 200
 
 
-@pytest.mark.parametrize(("break_it", "mend_it", "reason"), TROUBLES)
+@pytest.mark.parametrize(("break_it", "repair_it", "reason"), TROUBLES)
 def test_an_unreliable_redis_is_given_nothing_with_the_reason_and_all_recovers(
-    decider: LiveDecider, own_redis_server: RedisServer, tmp_path: Path, break_it: Change, mend_it: Change, reason: str
+    decider: LiveDecider,
+    own_redis_server: RedisServer,
+    tmp_path: Path,
+    break_it: Change,
+    repair_it: Change,
+    reason: str,
 ) -> None:
     known, new = WrittenTable(tmp_path / "known"), WrittenTable(tmp_path / "new")
     decider.register(known.path, "known")
@@ -102,7 +107,7 @@ def test_an_unreliable_redis_is_given_nothing_with_the_reason_and_all_recovers(
         decider.sweep()
         assert stored(client) == before, "something was half taken"
         assert decider.get("/v1/tables")["tables"][0]["name"] == "known"
-        mend_it(own_redis_server, client)
+        repair_it(own_redis_server, client)
     until("the decider is ready again", lambda: is_ready(decider))
     taken = decider.post("/v1/events", {"table": "known", "version": known.version})
     assert (taken.status_code, taken.json()["accepted"]) == (202, 1)
@@ -110,11 +115,16 @@ def test_an_unreliable_redis_is_given_nothing_with_the_reason_and_all_recovers(
     decider.register(new.path, "new")
 
 
-@pytest.mark.parametrize(("break_it", "mend_it", "reason"), TROUBLES)
+@pytest.mark.parametrize(("break_it", "repair_it", "reason"), TROUBLES)
 def test_the_queue_takes_no_new_job_and_no_table_while_redis_is_unreliable(
-    decider: LiveDecider, own_redis_server: RedisServer, tmp_path: Path, break_it: Change, mend_it: Change, reason: str
+    decider: LiveDecider,
+    own_redis_server: RedisServer,
+    tmp_path: Path,
+    break_it: Change,
+    repair_it: Change,
+    reason: str,
 ) -> None:
-    """Also where no call asks for it: the sweep, discovery and timers write by themselves."""
+    """Also where no call requests it: the sweep, discovery and timers write by themselves."""
     decider.services.operations.safety.max_age_s = 0.0
     table = WrittenTable(tmp_path / "found")
     with own_redis_server.client() as client:
@@ -125,7 +135,7 @@ def test_the_queue_takes_no_new_job_and_no_table_while_redis_is_unreliable(
         with pytest.raises(RetryableError, match=reason):
             decider.run(decider.services.requests.resolver.register_if_new(table.path.as_uri()))
         assert stored(client) == before
-        mend_it(own_redis_server, client)
+        repair_it(own_redis_server, client)
     decider.run(decider.services.queue.executor.run(commands.enqueue("default", spec())))
     assert decider.run(decider.services.requests.resolver.register_if_new(table.path.as_uri()))
 

@@ -43,8 +43,8 @@ def test_a_job_merges_the_small_files_and_is_gone(bench: Bench) -> None:
 def test_a_job_yields_when_its_bytes_are_spent_and_the_next_one_goes_on(bench: Bench) -> None:
     bench.engine = MemoryEngine([5 * MIB] * 8)
     policy = replace(POLICY, max_bytes_per_job=10 * MIB, tolerance=Fraction(0))
-    facts = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB)).encode()
-    bench.queue.run(commands.enqueue("default", replace(spec(1), payload=facts)))
+    payload = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB)).encode()
+    bench.queue.run(commands.enqueue("default", replace(spec(1), payload=payload)))
     worker = bench.worker()
     while worker.run_next():
         pass
@@ -133,18 +133,18 @@ def test_a_commit_of_a_crashed_run_is_found_and_not_done_again(bench: Bench) -> 
 
 
 def test_a_run_tells_the_share_that_is_done_so_that_it_is_known_what_preempting_it_costs(bench: Bench) -> None:
-    told: list[float] = []
+    reported: list[float] = []
 
-    def is_told() -> bool:
+    def is_set_by_decider() -> bool:
         job = bench.queue.run(queries.job("default", spec(0).id))
-        said = json.loads((job.progress if job else None) or "{}")
-        told.extend([said["share"]] if "share" in said else [])
-        return bool(told)
+        stated = json.loads((job.progress if job else None) or "{}")
+        reported.extend([stated["share"]] if "share" in stated else [])
+        return bool(reported)
 
-    bench.engine.before_commit = lambda: until("a heartbeat told the share", is_told, seconds=10)
+    bench.engine.before_commit = lambda: until("a heartbeat told the share", is_set_by_decider, seconds=10)
     bench.enqueue(1)
     assert bench.worker().run_next()
-    assert told == [0.0], "nothing had landed yet"
+    assert reported == [0.0], "nothing had landed yet"
 
 
 def test_a_refused_table_takes_its_job_away_with_the_reason(bench: Bench) -> None:
@@ -183,8 +183,8 @@ def test_a_failure_that_trying_again_cannot_cure_is_set_aside_after_one_attempt(
 
 
 def test_a_job_of_a_kind_that_this_release_does_not_know_is_not_run_and_waits_for_one_that_does(bench: Bench) -> None:
-    """Its facts look like those of a compaction, and mean something else."""
-    other = replace(spec(1), key=JobKey(KEY.table, KEY.cell, "vacuum"))
+    """Its payload look like those of a compaction, and mean something else."""
+    other = replace(spec(1), key=JobKey(KEY.table, KEY.partition, "vacuum"))
     bench.queue.run(commands.enqueue("default", other))
     files = dict(bench.engine.files)
     assert bench.worker().run_next()
@@ -242,7 +242,7 @@ def test_a_place_that_cannot_be_reached_is_tried_again(bench: Bench) -> None:
     assert bench.state() is JobState.DELAYED
 
 
-def test_a_wish_made_under_other_properties_outlives_a_run_under_the_old_ones(bench: Bench) -> None:
+def test_a_request_made_under_other_properties_outlives_a_run_under_the_old_ones(bench: Bench) -> None:
     def change_policy() -> None:
         bench.engine.before_commit = lambda: None
         bench.engine.configuration = {"lakewright.min-input-files": "2"}

@@ -1,4 +1,4 @@
-"""What a job may ask for besides levels, and what a run teaches: settling, full rewrites, shrinking, hot cells."""
+"""What a job may request besides levels: idle compaction, full rewrites; and what a run teaches."""
 
 import json
 from dataclasses import replace
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.redis
 
 def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([MIB, MIB, 100]))
-    facts = JobPayload.decode(spec(1).payload)
+    payload = JobPayload.decode(spec(1).payload)
     try:
         worker = made.worker()
         for version, expected in ((1, [2 * MIB + 100]), (2, [2 * MIB + 100])):
-            settle = replace(spec(version), payload=replace(facts, rewrite_kind=RewriteKind.IDLE).encode())
+            settle = replace(spec(version), payload=replace(payload, rewrite_kind=RewriteKind.IDLE).encode())
             made.queue.run(commands.enqueue("default", settle))
             assert worker.run_next()
             assert [file.size_bytes for file in made.engine.files.values()] == expected
@@ -39,9 +39,9 @@ def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(re
 
 def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
-    facts = JobPayload.decode(spec(1).payload)
+    payload = JobPayload.decode(spec(1).payload)
     try:
-        full = replace(spec(1), payload=replace(facts, rewrite_kind=RewriteKind.FULL).encode())
+        full = replace(spec(1), payload=replace(payload, rewrite_kind=RewriteKind.FULL).encode())
         made.queue.run(commands.enqueue("default", full))
         assert made.worker().run_next()
         sizes = sorted(file.size_bytes for file in made.engine.files.values())
@@ -123,12 +123,14 @@ def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothi
         made.close()
 
 
-def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> None:
+def test_a_job_for_a_hot_partition_commits_one_group_at_a_time(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([5 * MIB] * 8))
     policy = replace(POLICY, tolerance=Fraction(0))
-    facts = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB), is_contended=True).encode()
+    payload = JobPayload(
+        "memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB), is_contended=True
+    ).encode()
     try:
-        made.queue.run(commands.enqueue("default", replace(spec(1), payload=facts)))
+        made.queue.run(commands.enqueue("default", replace(spec(1), payload=payload)))
         assert made.worker().run_next()
         (run,) = made.runs()
         assert len(json.loads(run.result)["versions"]) == 4
@@ -153,7 +155,7 @@ def test_a_table_that_was_switched_off_after_the_decision_is_left_alone(redis_ur
         made.close()
 
 
-def test_a_table_that_is_switched_off_between_two_rounds_keeps_what_landed_and_loses_no_wish(redis_url: str) -> None:
+def test_a_table_that_is_switched_off_between_two_rounds_keeps_what_landed_and_loses_no_request(redis_url: str) -> None:
     """What arrived while the job ran is the decider's word about a newer version; it is not taken back here."""
     made = Bench(redis_url, MemoryEngine(EIGHT))
 
@@ -173,25 +175,25 @@ def test_a_table_that_is_switched_off_between_two_rounds_keeps_what_landed_and_l
 
 
 def test_what_is_asked_for_despite_the_switch_runs(redis_url: str) -> None:
-    facts = JobPayload(
+    payload = JobPayload(
         "memory://t", "t", POLICY, "requested", PredictedCost(8, 7, 800_000), even_if_disabled=True
     ).encode()
     made = Bench(redis_url, MemoryEngine(EIGHT))
     made.engine.configuration = OFF
     try:
-        made.queue.run(commands.enqueue("default", replace(spec(1), payload=facts)))
+        made.queue.run(commands.enqueue("default", replace(spec(1), payload=payload)))
         assert made.worker().run_next()
         assert len(made.engine.files) == 1
     finally:
         made.close()
 
 
-def test_a_job_about_a_table_that_was_dropped_and_made_anew_is_cancelled_with_the_reason(redis_url: str) -> None:
+def test_a_job_about_a_table_that_was_dropped_and_made_again_is_cancelled_with_the_reason(redis_url: str) -> None:
     engine = MemoryEngine(EIGHT)
     made = Bench(redis_url, engine)
     try:
-        facts = replace(JobPayload.decode(spec(1).payload), table_uuid="dropped").encode()
-        made.queue.run(commands.enqueue("default", replace(spec(1), payload=facts)))
+        payload = replace(JobPayload.decode(spec(1).payload), table_uuid="dropped").encode()
+        made.queue.run(commands.enqueue("default", replace(spec(1), payload=payload)))
         assert made.worker().run_next()
         (run,) = made.runs()
         assert run.run_result == RunResult.CANCELLED

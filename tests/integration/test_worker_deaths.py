@@ -127,8 +127,8 @@ def test_a_suspected_job_that_is_innocent_runs_alone_one_group_at_a_time_and_is_
 
 
 def other(number: int) -> JobRequest:
-    facts = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
-    return JobRequest(JobKey(f"o-{number}", "{}", "compact"), "default", Band.LOW, 5, 800_000, 1, facts.encode())
+    payload = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
+    return JobRequest(JobKey(f"o-{number}", "{}", "compact"), "default", Band.LOW, 5, 800_000, 1, payload.encode())
 
 
 def test_no_other_job_of_the_actor_runs_beside_a_suspected_one(bench: Bench) -> None:

@@ -65,9 +65,9 @@ def main() -> int:
             found += results
             shutil.rmtree(folder / "tables", ignore_errors=True)
             if asked.json:  # After each round: a long run that is ended keeps what it found.
-                facts = {"versions": _versions(), "seconds": time.monotonic() - began, "cores": os.cpu_count()}
+                figures = {"versions": _versions(), "seconds": time.monotonic() - began, "cores": os.cpu_count()}
                 began = time.monotonic()
-                keep(results, facts, asked.json)
+                keep(results, figures, asked.json)
     if asked.json and asked.docs:
         asked.docs.write_text(page(*load(asked.json)))
     print(dict(Counter(result.verdict.value for result in found)))
@@ -104,8 +104,8 @@ def _versions() -> dict[str, str]:
     """Return the versions of the engines here and in the other environment."""
     here = {name: importlib.metadata.version(name) for name in _HERE}
     query = "import importlib.metadata as m; print(*(m.version(name) for name in " + repr(_THERE) + "))"
-    told = subprocess.run([_OTHERS, "-c", query], check=True, capture_output=True, text=True).stdout.split()
-    there = {f"{name} (in an environment of its own)": version for name, version in zip(_THERE, told, strict=True)}
+    reported = subprocess.run([_OTHERS, "-c", query], check=True, capture_output=True, text=True).stdout.split()
+    there = {f"{name} (in an environment of its own)": version for name, version in zip(_THERE, reported, strict=True)}
     return here | {"Delta Kernel (Java)": here["delta-spark"]} | there
 
 

@@ -40,7 +40,7 @@ KNOWN = (
 
 
 def explain(result: Result) -> str:
-    """Return why a result is as it is, the empty text if nobody knows."""
+    """Return why a result is as it is, the empty text if no one knows."""
     return next((one.why for one in KNOWN if one.reader == result.reader and one.words.search(result.detail)), "")
 
 

@@ -101,12 +101,12 @@ class Laboratory:
             return
         treated = _copy(made.location, home / "treated")
         try:
-            cells = self._staff.rewrite(treated)
+            partitions = self._staff.rewrite(treated)
         except RewriteRefusedError as refused:
             verdict = Verdict.REFUSED if case.may_be_refused else Verdict.OURS
             yield Result(place, "-", "rewrite", verdict, str(refused))
             return
-        assert cells, f"nothing was rewritten in {case.name}"
+        assert partitions, f"nothing was rewritten in {case.name}"
         yield from _laws(place, made.location, treated)
         bases = self._bases(made, creator, home)
         untouched = _Controls(bases)
@@ -235,7 +235,7 @@ class Laboratory:
 
 
 class _Controls:
-    """Tables that we never touched, changed like the other: each is copied and changed when a difference asks for it.
+    """Tables that we never touched, changed like the other: each is copied and changed when a difference requests it.
 
     Without an operation they are the bases themselves.
     """
@@ -313,23 +313,25 @@ def _expected(case: Case, model: Model) -> Rows:
 
 
 def _difference(seen: Any, expected: Rows) -> str:
-    """Say how what was read differs from the model."""
+    """Return how what was read differs from the model."""
     if isinstance(seen, Failure):
         return seen.text
     if seen == expected:
         return ""
-    told = []
+    reported = []
     if (seen.columns, seen.types) != (expected.columns, expected.types):
         wanted = dict(zip(expected.columns, expected.types, strict=True))
         found = dict(zip(seen.columns, seen.types, strict=True))
-        told.append(f"types {dict(found.items() - wanted.items())} instead of {dict(wanted.items() - found.items())}")
+        reported.append(
+            f"types {dict(found.items() - wanted.items())} instead of {dict(wanted.items() - found.items())}"
+        )
     if seen.counts != expected.counts:
         extra, missing = seen.counts - expected.counts, expected.counts - seen.counts
-        told.append(
+        reported.append(
             f"{seen.counts.total()} rows instead of {expected.counts.total()}; too many {list(extra.items())[:2]}, "
             f"missing {list(missing.items())[:2]}"
         )
-    return "; ".join(told)[:_LONGEST_DETAIL]
+    return "; ".join(reported)[:_LONGEST_DETAIL]
 
 
 def _copy(source: Path, folder: Path) -> Path:

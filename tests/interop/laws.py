@@ -19,12 +19,12 @@ _KEPT_AS_TEXT = ("minValues", "maxValues")
 def broken_laws(before: Path, after: Path) -> list[str]:
     """Return one sentence for everything that differs and must not, none if all is well."""
     old, new = TableLog.read(before), TableLog.read(after)
-    told = [*_table(old, new), *_commits(old, new)]
+    reported = [*_table(old, new), *_commits(old, new)]
     columns = {"\x00".join(path) for path in _primitive(new.schema)}
-    for cell, inputs, outputs in _rewritten(old, new):
-        told += [f"{cell}: {what}" for what in _statistics(inputs, outputs, columns)]
-        told += [f"{cell}: {what}" for what in _files(old, new, inputs, outputs)]
-    return sorted(set(told))
+    for partition, inputs, outputs in _rewritten(old, new):
+        reported += [f"{partition}: {what}" for what in _statistics(inputs, outputs, columns)]
+        reported += [f"{partition}: {what}" for what in _files(old, new, inputs, outputs)]
+    return sorted(set(reported))
 
 
 def _table(old: TableLog, new: TableLog) -> Iterator[str]:
@@ -45,27 +45,27 @@ def _commits(old: TableLog, new: TableLog) -> Iterator[str]:
                 yield f"version {number} holds a {kind} action"
 
 
-Cell = tuple[str, list[Action], list[Action]]
+Partition = tuple[str, list[Action], list[Action]]
 
 
-def _rewritten(old: TableLog, new: TableLog) -> Iterator[Cell]:
-    """Give each cell that changed: its partition values, the files that went, and those that came."""
+def _rewritten(old: TableLog, new: TableLog) -> Iterator[Partition]:
+    """Give each partition that changed: its partition values, the files that went, and those that came."""
     before = {_key(add): add for add in old.live()}
     after = {_key(add): add for add in new.live()}
-    cells: dict[str, tuple[list[Action], list[Action]]] = {}
+    partitions: dict[str, tuple[list[Action], list[Action]]] = {}
     for key in before.keys() - after.keys():
-        cells.setdefault(_cell(before[key]), ([], []))[0].append(before[key])
+        partitions.setdefault(_partition(before[key]), ([], []))[0].append(before[key])
     for key in after.keys() - before.keys():
-        cells.setdefault(_cell(after[key]), ([], []))[1].append(after[key])
-    for cell, (inputs, outputs) in cells.items():
-        yield cell, inputs, outputs
+        partitions.setdefault(_partition(after[key]), ([], []))[1].append(after[key])
+    for partition, (inputs, outputs) in partitions.items():
+        yield partition, inputs, outputs
 
 
 def _key(add: Action) -> str:
     return json.dumps([add["path"], add.get("deletionVector")])
 
 
-def _cell(add: Action) -> str:
+def _partition(add: Action) -> str:
     return json.dumps(add["partitionValues"], ensure_ascii=False, sort_keys=True)
 
 
@@ -147,7 +147,7 @@ def _partitions(log: TableLog) -> set[str]:
 def _column(name: str, inputs: list[dict[str, Any]], output: dict[str, Any]) -> Iterator[str]:
     for what in ("physical type", "logical type", "field id"):
         kinds = {column[what] for column in inputs}
-        if len(kinds) == 1 and output[what] not in kinds and not _is_int96_mended(inputs, output):
+        if len(kinds) == 1 and output[what] not in kinds and not _is_int96_repaired(inputs, output):
             yield f"{what} of {name} changed from {kinds.pop()} to {output[what]}"
     codecs = {column["codec"] for column in inputs}
     if len(codecs) == 1 and output["codec"] not in codecs:
@@ -158,7 +158,7 @@ def _column(name: str, inputs: list[dict[str, Any]], output: dict[str, Any]) -> 
         yield f"the files' own bounds of {name} are lost"
 
 
-def _is_int96_mended(inputs: list[dict[str, Any]], output: dict[str, Any]) -> bool:
+def _is_int96_repaired(inputs: list[dict[str, Any]], output: dict[str, Any]) -> bool:
     """INT96 is deprecated and has no bounds; microseconds hold every value that Delta knows."""
     return all(column["physical type"] == "INT96" for column in inputs) and output["physical type"] == "INT64"
 

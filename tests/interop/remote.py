@@ -11,7 +11,7 @@ from tests.interop.table_case import Case
 from tests.interop.values import Rows
 from tests.support.time_limits import scaled
 
-_ENDING_S = 30.0  # An engine has nothing to do when it is told to end.
+_ENDING_S = 30.0  # An engine has nothing to do when it is asked to end.
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -54,7 +54,7 @@ class Remote:
         self.close()
 
     def close(self) -> None:
-        """End the engine's process, which ends by itself when nobody speaks to it any more."""
+        """End the engine's process, which ends by itself when no one speaks to it any more."""
         if self._process is not None:
             self._process.communicate(timeout=scaled(_ENDING_S))
             self._process = None

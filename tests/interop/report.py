@@ -33,27 +33,27 @@ _INTRODUCTION = """# Interoperability with other engines
 This page is written by `make interop JSON=FILE DOCS=docs/interop.md`; do not edit it by hand.
 
 The laboratory (`tests/interop`) makes a table with one engine, lets Lakewright rewrite it, lets every engine that can
-write change it, and lets every engine that can read read it after each step. What must be found comes from a plain
-Python model of what the writers wrote; no code of ours takes part in that. Metadata, protocol, partition values,
-statistics, Parquet types and codec are compared with those before the rewrite.
+write change it, and compares what every engine reads after each step. The expected rows come from a plain Python model
+of the writers, which uses no code of Lakewright. Metadata, protocol, partition values, statistics, Parquet types and
+codec are compared with those before the rewrite.
 
-Where an engine differs from the model, the same is done to a copy of the table that was never rewritten. The
-difference is the engine's own only if it shows there, too: a failure, the same wrong rows, or rows that are each there
-once and wrong in no other column. `make test` runs the part of this that once failed.
+If an engine differs from the model, the same steps are repeated on a copy of the table that was never rewritten. The
+difference is the engine's own only if it also occurs there: a failure, the same wrong rows, or rows that each occur
+once and are wrong in no other column. `make test` runs the cases that have failed before.
 """
 _WORST = (Verdict.OURS, Verdict.KNOWN, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
 _MOST_EXAMPLES = 3
 _LONGEST_EXAMPLE = 220
 
 
-def keep(results: Iterable[Result], facts: dict[str, Any], file: Path) -> None:
+def keep(results: Iterable[Result], figures: dict[str, Any], file: Path) -> None:
     """Write results as JSON; those of rounds in the file from before stay, unless they were run again."""
     old = json.loads(file.read_text()) if file.exists() else {"facts": {"seconds": 0}, "results": []}
     new = [asdict(result) for result in results]
     again = {(result["place"]["case"], result["place"]["creator"]) for result in new}
     kept = [one for one in old["results"] if (one["place"]["case"], one["place"]["creator"]) not in again]
-    facts = facts | {"seconds": round(old["facts"]["seconds"] + facts["seconds"])}
-    file.write_text(json.dumps({"facts": facts, "results": [*kept, *new]}, ensure_ascii=False, indent=0) + "\n")
+    figures = figures | {"seconds": round(old["facts"]["seconds"] + figures["seconds"])}
+    file.write_text(json.dumps({"facts": figures, "results": [*kept, *new]}, ensure_ascii=False, indent=0) + "\n")
 
 
 def load(file: Path) -> tuple[dict[str, Any], list[Result]]:
@@ -66,20 +66,20 @@ def load(file: Path) -> tuple[dict[str, Any], list[Result]]:
     return held["facts"], [recognized(result) for result in results]
 
 
-def page(facts: dict[str, Any], results: list[Result]) -> str:
+def page(figures: dict[str, Any], results: list[Result]) -> str:
     """Return docs/interop.md."""
-    return "\n".join([*_head(facts, results), *_readers(results), *_writers(results), *_differences(results)]) + "\n"
+    return "\n".join([*_head(figures, results), *_readers(results), *_writers(results), *_differences(results)]) + "\n"
 
 
-def _head(facts: dict[str, Any], results: list[Result]) -> Iterator[str]:
+def _head(figures: dict[str, Any], results: list[Result]) -> Iterator[str]:
     counts = Counter(result.verdict for result in results)
     rounds = len({(result.place.case, result.place.creator) for result in results})
     yield _INTRODUCTION
     yield "| engine | version |\n|---|---|"
-    yield from (f"| {name} | {version} |" for name, version in facts["versions"].items())
+    yield from (f"| {name} | {version} |" for name, version in figures["versions"].items())
     yield ""
     there_are = len(list(whole()))
-    took = f"{facts['seconds'] / 60:.0f} minutes on {facts['cores']} cores"
+    took = f"{figures['seconds'] / 60:.0f} minutes on {figures['cores']} cores"
     yield f"{len(results):,} checks in {rounds} of the {there_are} rounds that `make interop` runs, {took}:"
     yield ""
     yield "| verdict | checks | means |\n|---|---|---|"

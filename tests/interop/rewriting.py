@@ -1,6 +1,6 @@
 """Our rewrite on a whole table: by the engine alone, or by the whole actor from its queue to its commits.
 
-Every cell with several files, or with a deletion vector, becomes one file.
+Every partition with several files, or with a deletion vector, becomes one file.
 """
 
 import itertools
@@ -43,11 +43,11 @@ class EngineRewrite:
         self._jobs = itertools.count()
 
     def __call__(self, location: Path) -> int:
-        """Rewrite a table and return how many cells were; raises RewriteRefusedError with our own reason."""
+        """Rewrite a table and return how many partitions were; raises RewriteRefusedError with our own reason."""
         uri = location.as_uri()
         try:
-            groups = [FileGroup(cell, self._engine.read_cell(uri, cell).files, RewriteMode.MINOR)
-                      for cell in worth_a_rewrite(self._engine, location)]  # fmt: skip
+            groups = [FileGroup(partition, self._engine.read_partition(uri, partition).files, RewriteMode.MINOR)
+                      for partition in worth_a_rewrite(self._engine, location)]  # fmt: skip
             if not groups:
                 return 0
             request = RewriteRequest(uri, tuple(groups), mark(f"lab-{next(self._jobs)}", 1))
@@ -71,17 +71,17 @@ class WorkerRewrite:
     def __call__(self, location: Path) -> int:
         """As `EngineRewrite`."""
         try:
-            cells = worth_a_rewrite(self._engine, location)
+            partitions = worth_a_rewrite(self._engine, location)
         except LakewrightError as error:
             raise RewriteRefusedError(str(error)) from error
         table, policy = f"lab-{next(self._tables)}", Policy(min_input_files=2)
-        for cell in cells:
+        for partition in partitions:
             predicted = PredictedCost(2, 1, 0)
-            facts = JobPayload(
+            payload = JobPayload(
                 location.as_uri(), table, policy, "asked", predicted, policy_digest({}), RewriteKind.FULL
             )
-            key = JobKey(table, cell, "compact")
-            self._queue.run(commands.enqueue(_QUEUE, JobRequest(key, _QUEUE, Band.NORMAL, 5, 0, 1, facts.encode())))
+            key = JobKey(table, partition, "compact")
+            self._queue.run(commands.enqueue(_QUEUE, JobRequest(key, _QUEUE, Band.NORMAL, 5, 0, 1, payload.encode())))
         before = len(TableLog.read(location).commits)
         while self._worker.run_next():
             pass
@@ -89,8 +89,8 @@ class WorkerRewrite:
         failed = [run for run in runs if run.run_result != "done"]
         if failed:
             raise RewriteRefusedError(f"{failed[0].run_result}: {failed[0].error or failed[0].result}")
-        assert not cells or len(TableLog.read(location).commits) > before, "the worker committed nothing"
-        return len(cells)
+        assert not partitions or len(TableLog.read(location).commits) > before, "the worker committed nothing"
+        return len(partitions)
 
 
 @contextmanager
@@ -108,12 +108,14 @@ def worker_on(engine: DeltaEngine, redis_url: str) -> Iterator[Worker]:
 
 
 def worth_a_rewrite(engine: DeltaEngine, location: Path) -> list[PartitionKey]:
-    """Return the cells of several files or with deletion vectors; the cells come from a plain replay of the log."""
+    """Return the partitions with several files or deletion vectors, from a plain replay of the log."""
     uri = location.as_uri()
-    columns = engine.read_cell(uri, WHOLE_TABLE).metadata.partition_columns
+    columns = engine.read_partition(uri, WHOLE_TABLE).metadata.partition_columns
     files: dict[PartitionKey, list[dict[str, object]]] = {}
     for add in TableLog.read(location).live():
         files.setdefault(partition_key(columns, add["partitionValues"]), []).append(add)
     return sorted(
-        cell for cell, adds in files.items() if len(adds) > 1 or any(add.get("deletionVector") for add in adds)
+        partition
+        for partition, adds in files.items()
+        if len(adds) > 1 or any(add.get("deletionVector") for add in adds)
     )

@@ -76,14 +76,14 @@ def attempt(what: Callable[[], Any]) -> Any:
 def _words(text: str) -> str:
     """Return what an error says without its stack; of a chain in Java, the last cause."""
     causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
-    told = (
+    reported = (
         causes[-1]
         if causes
         else text.split("JVM stacktrace", maxsplit=1)[0]
         .split("Stack Trace:", maxsplit=1)[0]
         .split("\n\tat ", maxsplit=1)[0]
     )
-    return " ".join(_COLOR.sub("", told).split())
+    return " ".join(_COLOR.sub("", reported).split())
 
 
 def judge(seen: Any, expected: Any, *without_us: Callable[[], Any]) -> Verdict:

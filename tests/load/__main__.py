@@ -31,10 +31,10 @@ def main() -> int:
             figures = run(plan, Path(folder), redis, lambda line: print(line, flush=True))
     finally:
         redis.close()
-    told = asdict(plan) | asdict(figures) | {"broken": figures.broken()}
-    print(json.dumps(told, indent=2))
+    reported = asdict(plan) | asdict(figures) | {"broken": figures.broken()}
+    print(json.dumps(reported, indent=2))
     if asked.json:
-        asked.json.write_text(json.dumps(told, indent=2) + "\n")
+        asked.json.write_text(json.dumps(reported, indent=2) + "\n")
     return 1 if figures.broken() else 0
 
 

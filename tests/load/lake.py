@@ -31,7 +31,7 @@ _FIRST = (
 
 @dataclass(slots=True)
 class LoadTable:
-    """One table: `version` is the newest of its log, `live` the size of each file by cell."""
+    """One table: `version` is the newest of its log, `live` the size of each file by partition."""
 
     path: Path
     rng: random.Random

@@ -74,7 +74,7 @@ class Figures:
             "no big body was refused": self.nuisance.get("big: 413", 0) > 0,
             f"memory grew from {early} to {self.rss_mb[-1]} MB": self.rss_mb[-1] <= MEMORY_BOUND * early,
             f"not caught up within {scaled(CATCH_UP_S):g} s": self.caught_up_s is not None,
-            f"{self.wrong_tables} tables differ from a recount": self.wrong_tables == 0,
+            f"{self.wrong_tables} tables differ from a count": self.wrong_tables == 0,
         }
         return [sentence for sentence, kept in checks.items() if not kept]
 
@@ -139,7 +139,7 @@ class Load:
         self._post_ms.append(1000 * (time.monotonic() - started))
 
     async def _watch(self, api: httpx.AsyncClient, process: psutil.Process, stop: asyncio.Event) -> None:
-        """Ask as a probe does, and look at memory and lag, once a second."""
+        """Ask as a probe does, and read memory and lag, once a second."""
         while not stop.is_set():
             started = time.monotonic()
             (await api.get("/livez")).raise_for_status()
@@ -169,14 +169,14 @@ class Load:
             return [int(version or -1) for version in pipe.execute()] == [table.version for table in self._lake.tables]
 
     def _wrong_tables(self) -> int:
-        """Count the tables whose stored cells differ from a recount of what was written, integer for integer."""
+        """Count the tables whose stored partitions differ from a rebuild of what was written, integer for integer."""
         wrong = 0
         with self._stack.redis.client() as redis:
             for table in self._lake.tables:
-                raw = redis.hgetall(keys.cells(QUEUE, table_id(table.path.as_uri())))
-                stored = {cell.decode(): PartitionStats.decode(state.decode()) for cell, state in raw.items()}
+                raw = redis.hgetall(keys.partitions(QUEUE, table_id(table.path.as_uri())))
+                stored = {partition.decode(): PartitionStats.decode(state.decode()) for partition, state in raw.items()}
                 wrong += stored != {
-                    cell: stats_of_sizes(POLICY.size_levels, sizes) for cell, sizes in table.live.items()
+                    partition: stats_of_sizes(POLICY.size_levels, sizes) for partition, sizes in table.live.items()
                 }
         return wrong
 

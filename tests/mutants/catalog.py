@@ -133,7 +133,7 @@ def _unknown_names(text: str) -> frozenset[str]:
 
 @cache
 def _functions(path: Path) -> frozenset[str]:
-    """Return the names under which a test file's tests can be asked for; each file is parsed once."""
+    """Return the names under which a test file's tests can be requested; each file is parsed once."""
     if not path.is_file():
         return frozenset()
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ from shared.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
 
 HERE = TableMetadata("t-1")
-CELLS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(2)]
+PARTITIONS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(2)]
 SPELLINGS = ("{}", "./{}", "x/../{}")
 COMMITS = 40
 
@@ -25,7 +25,7 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
-        self.cell_of: dict[str, PartitionKey] = {}
+        self.partition_of: dict[str, PartitionKey] = {}
         base = [self.new_file(f"base{number}") for number in range(6)]
         self.base = tuple(base)
         self.live = {(file.path, file.dv_id): file for file in base}
@@ -33,14 +33,14 @@ class Story:
 
     def new_file(self, name: str, dv_id: str | None = None) -> DataFile:
         dice = self.dice
-        cell = self.cell_of.setdefault(name, dice.choice(CELLS))
+        partition = self.partition_of.setdefault(name, dice.choice(PARTITIONS))
         tags = {tag: "1" for tag in (IDLE_COMPACTED_TAG, CUBE_TAG) if dice.random() < 0.3}
         deleted = dice.randint(1, 5) if dv_id else 0
-        return DataFile(name, dice.randint(1, 9 * MIB), cell, dv_id, 10, deleted, dice.randint(0, 10**6), tags)
+        return DataFile(name, dice.randint(1, 9 * MIB), partition, dv_id, 10, deleted, dice.randint(0, 10**6), tags)
 
     def removal(self, file: DataFile) -> RemovedFile:
         path = self.dice.choice(SPELLINGS).format(file.path)
-        return RemovedFile(path, file.dv_id, file.size_bytes, file.cell, file.deleted_rows, file.tags)
+        return RemovedFile(path, file.dv_id, file.size_bytes, file.partition, file.deleted_rows, file.tags)
 
     def commit(self, version: int) -> Commit:
         """Add new files, add touched ones again, remove live ones, remove those that are gone."""
@@ -77,7 +77,7 @@ class Story:
         return DataFile(
             path,
             file.size_bytes,
-            file.cell,
+            file.partition,
             file.dv_id,
             file.rows,
             file.deleted_rows,
@@ -95,10 +95,12 @@ def test_a_batch_that_repeats_adds_and_removals_folds_to_what_a_replay_leaves(se
     for version in range(1, COMMITS):
         made = fold(story.commit(version), HERE, policy, batch)
         assert made.rebuild_reason is None
-        for cell, change in made.changes.items():
-            state[cell] = (state.get(cell, EMPTY_STATS) + change).clamped()
+        for partition, change in made.changes.items():
+            state[partition] = (state.get(partition, EMPTY_STATS) + change).clamped()
         expected = count_live_files(story.live.values(), policy)
-        assert {cell: one for cell, one in state.items() if one.files} == expected, f"seed {seed}, version {version}"
+        assert {partition: one for partition, one in state.items() if one.files} == expected, (
+            f"seed {seed}, version {version}"
+        )
 
 
 def test_the_story_repeats_itself_and_spells_paths_in_several_ways() -> None:

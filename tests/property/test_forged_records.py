@@ -20,11 +20,11 @@ from shared.table import Commit, CommitOrigin, PartitionColumn, PartitionKey
 from tests.support.decisions import context_of, encoded
 
 BELIEVED = (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REQUESTED)
-"""Reasons that lie outside of the numbers: what the commit was, and that somebody asked."""
+"""Reasons that lie outside of the numbers: what the commit was, and that someone asked."""
 
 MAPPED = (PartitionColumn("dt", "col-1", "date"),)
 PLAIN = (PartitionColumn("dt", "dt", "date"),)
-INPUTS = ("state", "policy", "cell", "columns", "purgeable", "ask", "calibration", "heat")
+INPUTS = ("state", "policy", "partition", "columns", "purgeable", "ask", "calibration", "heat")
 DERIVED = ("verdict", "reason", "predicted", "purgeable", "heat", "calibration")
 
 
@@ -32,7 +32,7 @@ GROUPS = st.lists(
     st.tuples(st.sampled_from([1_000, 100_000, MIB, 3 * MIB, 9 * MIB]), st.sampled_from([1, 3, 8]), st.booleans()),
     max_size=3,
 )
-"""Files of a cell, as size, count and whether they have deletion vectors; small ones and full ones."""
+"""Files of a partition, as size, count and whether they have deletion vectors; small ones and full ones."""
 
 
 def counted(policy: Policy, groups: list[tuple[int, int, bool]]) -> PartitionStats:
@@ -72,7 +72,7 @@ def decided(record: LedgerRecord, way: str) -> Decision:
     context = context_of(
         record.policy, columns=record.columns, calibration=record.calibration, busy_ratio=record.busy_ratio
     )
-    return evaluate(context, record.cell, record.state, trigger)
+    return evaluate(context, record.partition, record.state, trigger)
 
 
 @st.composite
@@ -84,7 +84,7 @@ def honest(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     inputs = LedgerRecord(
         at_ms=17,
         version=4,
-        cell=PartitionKey(
+        partition=PartitionKey(
             json.dumps({columns[0].physical: draw(st.sampled_from(["a", "b", "c"]))}, separators=(",", ":"))
         ),
         verdict=DecisionKind.SKIP,

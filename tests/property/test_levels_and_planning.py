@@ -16,7 +16,7 @@ from shared.layout.planner import Plan, plan, stats_of_files
 from shared.policy import KIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
 
-CELL = PartitionKey("{}")
+PARTITION = PartitionKey("{}")
 
 
 @st.composite
@@ -39,12 +39,12 @@ sizes = st.one_of(st.integers(1, 2_000_000), st.integers(1, 300), st.integers(49
 
 
 def files_of(sizes_bytes: list[int]) -> list[DataFile]:
-    return [DataFile(f"f{n}", size, CELL) for n, size in enumerate(sizes_bytes)]
+    return [DataFile(f"f{n}", size, PARTITION) for n, size in enumerate(sizes_bytes)]
 
 
 def rewritten(files: list[DataFile], made: Plan, names: count) -> list[DataFile]:
     gone = {file.path for group in made.groups for file in group.files}
-    new = [DataFile(f"r{next(names)}", group.bytes, CELL) for group in made.groups]
+    new = [DataFile(f"r{next(names)}", group.bytes, PARTITION) for group in made.groups]
     return [file for file in files if file.path not in gone] + new
 
 
@@ -52,7 +52,7 @@ def rewritten(files: list[DataFile], made: Plan, names: count) -> list[DataFile]
 def test_verdict_from_state_alone_equals_the_plan(policy: Policy, sizes_bytes: list[int]) -> None:
     files = files_of(sizes_bytes)
     verdict = evaluate(stats_of_files(files, policy.size_levels), policy)
-    assert verdict.needs_rewrite == bool(plan(CELL, files, policy).groups)
+    assert verdict.needs_rewrite == bool(plan(PARTITION, files, policy).groups)
 
 
 @given(policies(), st.lists(sizes, max_size=60))
@@ -60,7 +60,7 @@ def test_every_group_obeys_the_promotion_rule_and_holds_small_files_once(
     policy: Policy, sizes_bytes: list[int]
 ) -> None:
     files, size_levels = files_of(sizes_bytes), policy.size_levels
-    made = plan(CELL, files, policy)
+    made = plan(PARTITION, files, policy)
     inputs = [file.path for group in made.groups for file in group.files]
     assert len(inputs) == len(set(inputs))
     for group in made.groups:
@@ -79,8 +79,8 @@ def test_every_group_obeys_the_promotion_rule_and_holds_small_files_once(
 @given(policies(), st.lists(sizes, max_size=60))
 def test_planning_is_a_fixed_point(policy: Policy, sizes_bytes: list[int]) -> None:
     files = files_of(sizes_bytes)
-    made = plan(CELL, files, policy)
-    assert not plan(CELL, rewritten(files, made, count()), policy).groups
+    made = plan(PARTITION, files, policy)
+    assert not plan(PARTITION, rewritten(files, made, count()), policy).groups
 
 
 def test_no_byte_is_rewritten_more_than_once_per_level() -> None:
@@ -100,14 +100,14 @@ def test_no_byte_is_rewritten_more_than_once_per_level() -> None:
         for added in commits:
             for size in added:
                 name = f"i{next(names)}"
-                files.append(DataFile(name, size, CELL))
+                files.append(DataFile(name, size, PARTITION))
                 rewrites[name] = {name: 0}
-            made = plan(CELL, files, policy)
+            made = plan(PARTITION, files, policy)
             for group in made.groups:
                 merged = {one: times + 1 for file in group.files for one, times in rewrites.pop(file.path).items()}
                 name = f"r{next(names)}"
                 rewrites[name] = merged
-                files = [file for file in files if file not in group.files] + [DataFile(name, group.bytes, CELL)]
+                files = [file for file in files if file not in group.files] + [DataFile(name, group.bytes, PARTITION)]
                 assert max(merged.values()) <= size_levels.level(group.bytes) <= SMALL_LEVELS
                 seen.update(merged.values())
 
@@ -122,17 +122,19 @@ def test_the_bound_is_reached_by_whoever_adds_just_enough_for_the_next_level() -
     policy = Policy(
         target_bytes=64 * KIB, fan_in=2, full_file_threshold=Fraction(1), tolerance=Fraction(0), min_input_files=2
     )
-    files, names = [DataFile("first", policy.size_levels.floors[1] // 2, CELL)], count()
+    files, names = [DataFile("first", policy.size_levels.floors[1] // 2, PARTITION)], count()
     for level in range(1, FULL + 1):
         missing = policy.size_levels.required_bytes(level - 1) - files[0].size_bytes
-        files.append(DataFile(f"i{level}", missing, CELL))
-        files = rewritten(files, plan(CELL, files, policy), names)
+        files.append(DataFile(f"i{level}", missing, PARTITION))
+        files = rewritten(files, plan(PARTITION, files, policy), names)
         assert [policy.size_levels.level(file.size_bytes) for file in files] == [level]
     assert next(names) == SMALL_LEVELS
 
 
 @given(policies(), st.lists(sizes, min_size=1, max_size=40), st.randoms(use_true_random=False))
-def test_state_is_a_recount_in_any_order_of_adds_and_removes(policy: Policy, sizes_bytes: list[int], rng) -> None:
+def test_state_is_a_count_of_all_files_in_any_order_of_adds_and_removes(
+    policy: Policy, sizes_bytes: list[int], rng
+) -> None:
     size_levels = policy.size_levels
     kept = [size for size in sizes_bytes if rng.random() < 0.5]
     gone = list(sizes_bytes)

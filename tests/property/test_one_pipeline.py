@@ -34,7 +34,7 @@ from shared.table import (
 
 TABLE = TableRef(TableId("t-1"), "sales.orders", "memory:///t", "sales")
 METADATA = TableMetadata("u-1", (PartitionColumn("dt", "col-1", "string"),), {"lakewright.enabled": "true"})
-CELLS = [PartitionKey(f'{{"col-1":"{value}"}}') for value in "abc"]
+PARTITIONS = [PartitionKey(f'{{"col-1":"{value}"}}') for value in "abc"]
 NOON = 500_000 * 3_600_000
 
 POLICIES = st.builds(
@@ -56,21 +56,21 @@ def live_files(draw: st.DrawFn) -> tuple[DataFile, ...]:
     """Small and full files in three partitions, some with deleted rows, some on harmful paths."""
     file = st.tuples(
         st.sampled_from([1_000, 100_000, MIB, 3 * MIB, 7 * MIB, 9 * MIB]),
-        st.sampled_from(CELLS),
+        st.sampled_from(PARTITIONS),
         st.sampled_from([0, 0, 0, 5, 60]),
         st.sampled_from(["f{}", "f{}", "a%20b/f{}", "x:y/f{}"]),
     )
     found = draw(st.lists(file, max_size=40))
     return tuple(
-        DataFile(path.format(n), size, cell, f"dv{n}" if deleted else None, rows=100, deleted_rows=deleted)
-        for n, (size, cell, deleted, path) in enumerate(found)
+        DataFile(path.format(n), size, partition, f"dv{n}" if deleted else None, rows=100, deleted_rows=deleted)
+        for n, (size, partition, deleted, path) in enumerate(found)
     )
 
 
 def contention(busy: bool) -> WriteContention:
     """A MERGE ran for half of the last hour in the first partition, or nothing did."""
     hour = NOON // 3_600_000
-    return WriteContention({CELLS[0]: ActivityWindow(hour, 1_800_000)} if busy else {})
+    return WriteContention({PARTITIONS[0]: ActivityWindow(hour, 1_800_000)} if busy else {})
 
 
 @given(files=live_files(), policy=POLICIES, calibration=CALIBRATIONS, busy=st.booleans())
@@ -83,12 +83,15 @@ def test_a_commit_leads_to_the_jobs_that_a_rebuild_of_its_table_leads_to(
     heat = contention(busy)
     done = batch.decide(PartitionStates({}, calibration), heat, NOON)
     context = DecisionContext.resolve(TABLE, METADATA, policy, calibration, contention=heat, at_ms=NOON)
-    purgeable = Counter(file.cell for file in files if is_purgeable(file, policy))
+    purgeable = Counter(file.partition for file in files if is_purgeable(file, policy))
     states = count_live_files(files, policy)
-    rebuilt = [evaluate(context, cell, state, Trigger(4, purgeable=purgeable[cell])) for cell, state in states.items()]
+    rebuilt = [
+        evaluate(context, partition, state, Trigger(4, purgeable=purgeable[partition]))
+        for partition, state in states.items()
+    ]
     jobs = [job_request(context, made) for made in rebuilt if made.prediction]
     event(f"{len(jobs)} jobs")
-    assert sorted(done.step.jobs, key=lambda job: job.key.cell) == sorted(jobs, key=lambda job: job.key.cell)
+    assert sorted(done.step.jobs, key=lambda job: job.key.partition) == sorted(jobs, key=lambda job: job.key.partition)
     linked = {index for _, index in done.step.ledger if index >= 0}
     assert linked == set(range(len(jobs))), "every job is named by a record of the ledger"
 
@@ -104,15 +107,15 @@ def test_a_plan_has_work_exactly_in_the_partitions_that_a_decision_gives_a_job(
     planned = plan_table(snapshot, PlanSelection(rewrite_kind=kind), policy)
     source = TriggerSource.REBUILD if kind is RewriteKind.LEVELS else TriggerSource.TIMER
     context = DecisionContext.of_policy(policy, METADATA.partition_columns)
-    purgeable = Counter(file.cell for file in files if kind is RewriteKind.LEVELS and is_purgeable(file, policy))
+    purgeable = Counter(file.partition for file in files if kind is RewriteKind.LEVELS and is_purgeable(file, policy))
     decisions = [
-        evaluate(context, cell, state, Trigger(4, source, kind, purgeable[cell]))
-        for cell, state in count_live_files(files, policy).items()
+        evaluate(context, partition, state, Trigger(4, source, kind, purgeable[partition]))
+        for partition, state in count_live_files(files, policy).items()
     ]
-    with_job = {made.cell for made in decisions if made.verdict is DecisionKind.ENQUEUE}
+    with_job = {made.partition for made in decisions if made.verdict is DecisionKind.ENQUEUE}
     if kind is not RewriteKind.LEVELS and policy.filter is not None:
-        with_job.discard(CELLS[2])  # The filter leaves it out; a timer is never set for it.
-    assert {made.cell for made in planned.plans} == with_job
+        with_job.discard(PARTITIONS[2])  # The filter leaves it out; a timer is never set for it.
+    assert {made.partition for made in planned.plans} == with_job
     assert planned.partitions == len(decisions) == len(planned.plans) + sum(planned.reasons.values())
     if kind is RewriteKind.LEVELS:
         assert planned.reasons == Counter(made.reason for made in decisions if made.prediction is None)

@@ -1,4 +1,4 @@
-"""Packing against brute force, and the laws of what is not asked for by levels: settling, windows, purges."""
+"""Packing against brute force, and the laws of what is not requested by levels: idle compaction, windows, purges."""
 
 import random
 from collections import Counter
@@ -21,7 +21,7 @@ from shared.layout.planner import FileGroup, Plan, RewriteMode, plan, plan_full,
 from shared.policy import KIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
 
-CELL = PartitionKey("{}")
+PARTITION = PartitionKey("{}")
 POLICIES = st.builds(
     Policy,
     target_bytes=st.sampled_from([64 * KIB, 100_003]),
@@ -34,18 +34,18 @@ SIZES = st.one_of(st.integers(1, 150_000), st.integers(1, 300), st.integers(40_0
 
 
 def files_of(sizes: list[int], **more) -> list[DataFile]:
-    return [DataFile(f"f{n}", size, CELL, modified_ms=n, **more) for n, size in enumerate(sizes)]
+    return [DataFile(f"f{n}", size, PARTITION, modified_ms=n, **more) for n, size in enumerate(sizes)]
 
 
 def landed(files: list[DataFile], groups: tuple[FileGroup, ...], names: count, at_ms: int) -> list[DataFile]:
     """Carry groups out; an output carries its group's tags, as the actor writes them."""
     gone = {file.path for group in groups for file in group.files}
-    new = [DataFile(f"r{next(names)}", g.bytes, CELL, modified_ms=at_ms, tags=g.tags) for g in groups]
+    new = [DataFile(f"r{next(names)}", g.bytes, PARTITION, modified_ms=at_ms, tags=g.tags) for g in groups]
     return [file for file in files if file.path not in gone] + new
 
 
 class Life:
-    """A cell under an adversary: who was rewritten how often, and a rolling state that must equal a recount."""
+    """A partition under an adversary: who was rewritten how often, and a rolling state that must equal a rebuild."""
 
     def __init__(self, policy: Policy, seen: Counter[str]) -> None:
         self.policy, self.seen = policy, seen
@@ -55,7 +55,7 @@ class Life:
         self.state = EMPTY_STATS
 
     def add(self, size: int, at_ms: int) -> None:
-        file = DataFile(f"i{next(self.names)}", size, CELL, modified_ms=at_ms)
+        file = DataFile(f"i{next(self.names)}", size, PARTITION, modified_ms=at_ms)
         self.files.append(file)
         self.rewrites[file.path] = {file.path: 0}
         self.state += stats_of_file(file, self.policy.size_levels)
@@ -68,7 +68,7 @@ class Life:
 
     def run(self, make: Callable[..., Plan], at_ms: int) -> None:
         size_levels = self.policy.size_levels
-        for group in make(CELL, self.files, self.policy, self.state).groups:
+        for group in make(PARTITION, self.files, self.policy, self.state).groups:
             merged = {one: times + 1 for file in group.files for one, times in self.rewrites.pop(file.path).items()}
             self.files = landed(self.files, (group,), self.names, at_ms)
             self.rewrites[self.files[-1].path] = merged
@@ -99,7 +99,7 @@ def nasty_sizes(size_levels: SizeLevels, seed: int) -> list[int]:
 def test_with_settling_and_windows_no_byte_is_rewritten_more_than_once_per_level_and_once_again(
     window_s: int | None,
 ) -> None:
-    """The theorem with settling: after every commit a plan, and after as many as the adversary likes a quiet spell."""
+    """The theorem with idle compaction: a plan after every commit, and idle periods wherever the adversary likes."""
     seen: Counter[str] = Counter()
 
     @given(POLICIES, st.integers(0, 2**32))
@@ -126,7 +126,7 @@ def test_with_settling_and_windows_no_byte_is_rewritten_more_than_once_per_level
 
 
 def test_the_bound_with_settling_is_reached() -> None:
-    """Six levels and one settling, none of which a byte can be spared if the adversary knows the rule."""
+    """Six levels and one idle compaction, none of which a byte can be spared if the adversary knows the rule."""
     policy = Policy(
         target_bytes=64 * KIB, fan_in=2, full_file_threshold=Fraction(1), tolerance=Fraction(0), min_input_files=2
     )
@@ -149,20 +149,20 @@ def test_windows_are_never_mixed_and_the_state_promises_no_more_than_the_plan_ho
     def law(policy: Policy, seed: int, length_s: int) -> None:
         sizes = nasty_sizes(policy.size_levels, seed)
         windowed = replace(policy, time_window_s=length_s)
-        files = [DataFile(f"f{n}", size, CELL, modified_ms=n * 1_000) for n, size in enumerate(sizes)]
-        made = plan(CELL, files, windowed)
+        files = [DataFile(f"f{n}", size, PARTITION, modified_ms=n * 1_000) for n, size in enumerate(sizes)]
+        made = plan(PARTITION, files, windowed)
         starts = [{file.modified_ms // (length_s * 1000) for file in group.files} for group in made.groups]
         assert all(len(start) == 1 for start in starts)
         # The rolling state tells the two newest windows apart: work in these is known, and no other is promised.
         newest = {file.modified_ms // (length_s * 1000) for file in files[::-1]}
         known = set(sorted(newest)[-2:])
-        state = count_live_files(files, windowed)[CELL] if files else EMPTY_STATS
+        state = count_live_files(files, windowed)[PARTITION] if files else EMPTY_STATS
         assert evaluate(state, windowed).needs_rewrite == any(start <= known for start in starts)
         seen["groups"] += len(starts)
         seen["groups of windows not known"] += sum(not start <= known for start in starts)
         # The outputs still know their window, although they were written now.
         again = landed(files, made.groups, count(), at_ms=10**12)
-        assert not plan(CELL, again, windowed).groups
+        assert not plan(PARTITION, again, windowed).groups
 
     law()
     print(f"groups that were met: {dict(seen)}")
@@ -174,7 +174,7 @@ def test_windows_are_never_mixed_and_the_state_promises_no_more_than_the_plan_ho
 def test_the_promotion_rule_holds_for_the_predicted_output(policy: Policy, sizes: list[int], shrink: Fraction) -> None:
     learned = Policy.decode(policy.encode().replace('"shrink":"1"', f'"shrink":"{shrink}"'))
     files, size_levels = files_of(sizes), learned.size_levels
-    made = plan(CELL, files, learned)
+    made = plan(PARTITION, files, learned)
     assert bool(made.groups) == evaluate(stats_of_files(files, size_levels), learned).needs_rewrite
     for group in made.groups:
         assert size_levels.level(-(-group.bytes * shrink.numerator // shrink.denominator)) > max(
@@ -189,12 +189,12 @@ def test_a_cap_at_minor_leaves_the_top_level_alone_and_nothing_else() -> None:
     def law(policy: Policy, seed: int) -> None:
         sizes = nasty_sizes(policy.size_levels, seed)
         capped, files, size_levels = replace(policy, max_mode=MaxMode.MINOR), files_of(sizes), policy.size_levels
-        made = plan(CELL, files, capped)
+        made = plan(PARTITION, files, capped)
         assert all(group.mode is RewriteMode.MINOR for group in made.groups)
         assert all(
             size_levels.level(file.size_bytes) < SMALL_LEVELS - 1 for group in made.groups for file in group.files
         )
-        free = plan(CELL, files, replace(policy, max_mode=MaxMode.MAJOR))
+        free = plan(PARTITION, files, replace(policy, max_mode=MaxMode.MAJOR))
         # What is permitted below the cap is not lost with what lies above it.
         assert made.groups or all(group.mode is RewriteMode.MAJOR for group in free.groups)
         seen["capped"] += len(made.groups)
@@ -211,8 +211,8 @@ def test_a_job_ends_at_the_group_that_would_exceed_its_bytes() -> None:
     @given(POLICIES, st.integers(0, 2**32), st.integers(64 * KIB, 2_000_000))
     def law(policy: Policy, seed: int, bound: int) -> None:
         sizes = nasty_sizes(policy.size_levels, seed)
-        whole = plan(CELL, files_of(sizes), policy)
-        cut = plan(CELL, files_of(sizes), replace(policy, max_bytes_per_job=bound))
+        whole = plan(PARTITION, files_of(sizes), policy)
+        cut = plan(PARTITION, files_of(sizes), replace(policy, max_bytes_per_job=bound))
         assert cut.groups == whole.groups[: len(cut.groups)]
         assert cut.is_truncated == (len(cut.groups) < len(whole.groups))
         assert bool(cut.groups) == bool(whole.groups)
@@ -232,10 +232,10 @@ def test_a_file_with_many_deleted_rows_is_purged_alone_or_in_a_group_and_others_
     policy: Policy, sizes: list[tuple[int, int]]
 ) -> None:
     files = [
-        DataFile(f"f{n}", size, CELL, "dv" if deleted else None, rows=50, deleted_rows=deleted)
+        DataFile(f"f{n}", size, PARTITION, "dv" if deleted else None, rows=50, deleted_rows=deleted)
         for n, (size, deleted) in enumerate(sizes)
     ]
-    made = plan(CELL, files, policy)
+    made = plan(PARTITION, files, policy)
     taken = [file for group in made.groups for file in group.files]
     assert len(taken) == len({file.path for file in taken})
     assert {file.path for file in files if file.deleted_rows >= 5} <= {file.path for file in taken}
@@ -249,7 +249,7 @@ def test_a_file_with_many_deleted_rows_is_purged_alone_or_in_a_group_and_others_
 @given(POLICIES, st.lists(SIZES, max_size=40))
 def test_a_full_rewrite_leaves_only_full_files_and_at_most_one_small_one(policy: Policy, sizes: list[int]) -> None:
     files = files_of(sizes)
-    made = plan_full(CELL, files, policy)
+    made = plan_full(PARTITION, files, policy)
     after = landed(files, made.groups, count(), 0)
     assert sum(policy.size_levels.level(file.size_bytes) < FULL for file in after) <= 1
     assert all(file.size_bytes < policy.size_levels.full_bytes for group in made.groups for file in group.files)
@@ -328,7 +328,7 @@ def test_covering_replaces_at_most_a_twentieth_more_files_than_the_optimum_on_av
 
     The gain is the entropy removed, as published, or the benefit that decisions are made by. Taken by itself, the
     number of outputs wants few large inputs and the number of files removed wants outputs beyond the target: what is
-    best for the one is bad for the other. With outputs and entropy both asked for, ours is optimal.
+    best for the one is bad for the other. With outputs and entropy both requested, ours is optimal.
     """
     dice = random.Random(7)
     replaced = 0

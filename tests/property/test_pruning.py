@@ -39,7 +39,7 @@ def most_removed(small: list[int]) -> int:
     return shortfall(small) - min(map(shortfall, splits(small)))
 
 
-def cells(samples: int) -> Iterator[tuple[Policy, list[int], list[int]]]:
+def partitions(samples: int) -> Iterator[tuple[Policy, list[int], list[int]]]:
     """Yield policies with up to six small files, whose sums lie below, around and above the target, and full ones."""
     dice = random.Random(11)
     for _ in range(samples):
@@ -57,9 +57,9 @@ def cells(samples: int) -> Iterator[tuple[Policy, list[int], list[int]]]:
         yield policy, small, full
 
 
-def test_no_merge_of_a_cell_that_entropy_prunes_removes_more_than_is_tolerated() -> None:
+def test_no_merge_of_a_partition_that_entropy_prunes_removes_more_than_is_tolerated() -> None:
     seen: Counter[str] = Counter()
-    for policy, small, full in cells(3_000):
+    for policy, small, full in partitions(3_000):
         files = [DataFile(f"f{n}", size, WHOLE_TABLE) for n, size in enumerate([*small, *full])]
         state = stats_of_files(files, policy.size_levels)
         bound = (policy.tolerance * TARGET) ** 2 * len(files)
@@ -76,7 +76,7 @@ def test_no_merge_of_a_cell_that_entropy_prunes_removes_more_than_is_tolerated()
 def test_the_excess_is_what_the_best_merge_removes_while_all_small_files_fit_into_one_output() -> None:
     """Then the bound is reached, so that nothing smaller would do; beyond a target it is all the shortfall there is."""
     seen: Counter[bool] = Counter()
-    for policy, small, full in cells(1_000):
+    for policy, small, full in partitions(1_000):
         files = [DataFile(f"f{n}", size, WHOLE_TABLE) for n, size in enumerate([*small, *full])]
         excess = stats_of_files(files, policy.size_levels).excess(TARGET)
         fits = sum(small) < TARGET

@@ -145,7 +145,7 @@ def test_two_flows_never_drift_further_apart_than_the_bound(
 def test_a_limit_that_all_share_leaves_the_bound_as_it_is(
     queue: SyncQueueExecutor, level: Scope, data: st.DataObject
 ) -> None:
-    """Whoever asks for more than the limit allows finds everybody parked, and must not wipe out who is owed what."""
+    """Whoever requests more than the limit allows finds everybody parked, and must not wipe out who is owed what."""
     emptied(queue)
     flows = data.draw(st.lists(st.builds(Flow, weights, costs), min_size=2, max_size=3))
     race = Race(queue, level, flows, shared_table=True)
@@ -177,7 +177,7 @@ def test_a_limit_that_all_share_leaves_the_bound_as_it_is(
 def test_the_bound_holds_for_what_jobs_cost_in_the_end(
     queue: SyncQueueExecutor, level: Scope, data: st.DataObject
 ) -> None:
-    """Estimates may be wrong by any factor: the difference is settled when the run ends."""
+    """Estimates may be wrong by any factor: the difference is idle-compacted when the run ends."""
     emptied(queue)
     actual = data.draw(st.lists(st.lists(st.integers(1, 64), min_size=1, max_size=4), min_size=2, max_size=3))
     flows = [Flow(data.draw(weights), sizes) for sizes in actual]
@@ -218,25 +218,25 @@ def finish(queue: SyncQueueExecutor, claim: Claim, cost_bytes: int | None = None
     )
 
 
-def wish(cell: str, *, tenant: str = "crowd", table: str = "crowded", priority: int = 5) -> JobRequest:
-    return JobRequest(JobKey(table, cell, "compact"), tenant, Band.NORMAL, priority, 64 * MIB, 1)
+def request(partition: str, *, tenant: str = "crowd", table: str = "crowded", priority: int = 5) -> JobRequest:
+    return JobRequest(JobKey(table, partition, "compact"), tenant, Band.NORMAL, priority, 64 * MIB, 1)
 
 
 def test_a_newcomer_behind_twenty_thousand_jobs_that_are_being_served_is_served_next(queue: SyncQueueExecutor) -> None:
     """Its tag is the tree's virtual time, which no backlog can be before; on the same table's level as well."""
     emptied(queue)
-    queue.run(commands.enqueue(QUEUE, wish("0")))
+    queue.run(commands.enqueue(QUEUE, request("0")))
     for first in range(0, BACKLOG, 500):
         pipeline = queue.redis.pipeline(transaction=False)
         for number in range(first, first + 500):
-            call = commands.enqueue(QUEUE, wish(str(number)))
+            call = commands.enqueue(QUEUE, request(str(number)))
             pipeline.fcall(LIBRARY.function(call.script), len(call.keys), *call.keys, *call.args)
         pipeline.execute()
     for number in range(100):
         claimed(queue, f"n{number}", 8)
-    queue.run(commands.enqueue(QUEUE, wish("x", tenant="newcomer", table="other")))
+    queue.run(commands.enqueue(QUEUE, request("x", tenant="newcomer", table="other")))
     assert [claim.tenant for claim in claimed(queue, "first")] == ["newcomer"]
-    queue.run(commands.enqueue(QUEUE, wish("x", table="another")))
+    queue.run(commands.enqueue(QUEUE, request("x", table="another")))
     assert [claim.key.table for claim in claimed(queue, "second")] == ["another"]
 
 
@@ -254,14 +254,14 @@ def test_a_job_is_overtaken_only_by_those_that_arrive_soon_enough(
     """A better priority p' overtakes priority p only if it arrives less than (p - p') ageing intervals later."""
     clock = emptied(queue)
     start_ms, aging_ms = clock.now_ms, 60_000
-    queue.run(commands.enqueue(QUEUE, wish("patient", priority=priority)))
+    queue.run(commands.enqueue(QUEUE, request("patient", priority=priority)))
     for number, (better, after_ms) in enumerate(rivals):
         clock.advance(after_ms)
-        queue.run(commands.enqueue(QUEUE, wish(str(number), priority=better)))
+        queue.run(commands.enqueue(QUEUE, request(str(number), priority=better)))
     overtook = []
     for number in range(len(rivals) + 1):
         (claim,) = claimed(queue, f"n{number}")
-        if claim.key.cell == "patient":
+        if claim.key.partition == "patient":
             break
         overtook.append(claim)
     for claim in overtook:

@@ -33,7 +33,8 @@ from shared.queue.model import (
     Scope,
 )
 from shared.queue.settings import QueueSettings
-from tests.support.queue_audit import mended
+from tests.support.job_states import States, illegal, states_in
+from tests.support.queue_audit import repaired
 from tests.support.queue_invariants import check
 from tests.support.queue_model import QueueModel
 from tests.support.queue_state import TestClock, library_with_test_clock, read_state
@@ -48,13 +49,13 @@ STALE = Finished(FinishOutcome.STALE)
 EXAMPLES = int(os.environ.get("LAKEWRIGHT_STRESS_EXAMPLES", "200"))
 STEPS = 50
 NAMES = {Scope.BAND: ["2", "3"], Scope.TENANT: ["x", "y"], Scope.TABLE: ["t1", "t2"]}
-MENDABLE = ("f:", "n:", "i:", "p:", "queued", "lease", "delay", "dead", "infl")
+REPAIRABLE = ("f:", "n:", "i:", "p:", "queued", "lease", "delay", "dead", "infl")
 """Keys without which an audit can still tell what they held."""
 
 specs = st.builds(
     JobRequest,
     key=st.builds(
-        JobKey, table=st.sampled_from(["t1", "t2"]), cell=st.sampled_from(["a", "b", "c"]), kind=st.just("c")
+        JobKey, table=st.sampled_from(["t1", "t2"]), partition=st.sampled_from(["a", "b", "c"]), kind=st.just("c")
     ),
     tenant=st.sampled_from(["x", "y"]),
     band=st.sampled_from([Band.URGENT, Band.NORMAL, Band.NORMAL, Band.LOW]),
@@ -81,6 +82,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.claims: list[Claim] = []
         self.waiting: dict[JobId, list[tuple[int, int]]] = {}
         self.claimed_at: dict[int, int] = {}
+        self.states: States = {}
         self.cursor = -1
         self.steps = 0
         self.remembered: list[tuple[Command[Any], Any]] = []
@@ -88,9 +90,13 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.run(commands.configure(QUEUE, asdict(SETTINGS)))
 
     def run(self, transition: Command[Any]) -> Any:
-        """Run a transition and keep it, so that `lost_reply` can run it a second time."""
+        """Run a transition of the table of job states and keep it, so that `lost_reply` can run it a second time."""
         self.steps += 1
         reply = self.queue.run(transition)
+        after = states_in(self.dump())
+        wrong = illegal(self.states, after, transition.script)
+        assert not wrong, f"{transition.script} must not make {wrong}"
+        self.states = after
         self.again = (transition, reply)
         if transition.script in (ScriptName.CANCEL, ScriptName.CLAIM, ScriptName.FINISH) and reply not in ((), STALE):
             self.remembered.append(self.again)
@@ -108,9 +114,9 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.run(commands.enqueue(QUEUE, spec)) == self.model.put(spec)
         self.arrived(spec)
 
-    @rule(wishes=st.lists(specs, max_size=3), on_time=st.booleans())
-    def ingest(self, wishes: list[JobRequest], *, on_time: bool) -> None:
-        mine = [spec for spec in wishes if spec.key.table == "t1"]
+    @rule(requests=st.lists(specs, max_size=3), on_time=st.booleans())
+    def ingest(self, requests: list[JobRequest], *, on_time: bool) -> None:
+        mine = [spec for spec in requests if spec.key.table == "t1"]
         expected = self.cursor if on_time else self.cursor + 1
         before = self.dump()
         reply = self.run(
@@ -119,7 +125,7 @@ class QueueMachine(RuleBasedStateMachine):
                 table="t1",
                 expected_version=expected,
                 state_fields={"version": str(expected + 1)},
-                cells={"a": str(expected)},
+                partitions={"a": str(expected)},
                 jobs=mine,
                 ledger=[("{}", index) for index in range(len(mine))],
                 counters={"commits": 1},
@@ -290,11 +296,11 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.of(JobState.LEASED))
     @rule()
     def preempt(self) -> None:
-        """Only for a strict job, only at the cost of a weighted one, and nobody more than twice."""
+        """Only for a strict job, only at the cost of a weighted one, and no one more than twice."""
         for one in self.run(admin_commands.preempt(QUEUE, admin_commands.Preemption(0, 0, 2))):
             waiting, victim = self.model.jobs[one.waiting], self.model.jobs[one.victim]
             assert one.waiting in self.model.ready()
-            assert waiting.wish.band < SETTINGS.strict_bands <= victim.wish.band
+            assert waiting.request.band < SETTINGS.strict_bands <= victim.request.band
             assert victim.state is JobState.LEASED
             assert not victim.revoked
             assert not victim.stopping
@@ -302,7 +308,7 @@ class QueueMachine(RuleBasedStateMachine):
             victim.revoked, victim.preempted = True, victim.preempted + 1
 
     def audit(self) -> int:
-        return sum(mended(self.queue, self.client))
+        return sum(repaired(self.queue, self.client))
 
     @rule()
     def audit_of_a_sound_queue(self) -> None:
@@ -316,7 +322,7 @@ class QueueMachine(RuleBasedStateMachine):
         """I16: one key is gone, and the audit restores what it held, as the laws then show."""
         start = keys.prefix(QUEUE)
         names = [key.decode().removeprefix(start) for key in self.client.scan_iter(match=start + "*")]
-        lost = sorted(name for name in names if name.startswith(MENDABLE))
+        lost = sorted(name for name in names if name.startswith(REPAIRABLE))
         if not lost:
             return
         name = data.draw(st.sampled_from(lost))
@@ -340,7 +346,7 @@ class QueueMachine(RuleBasedStateMachine):
         transition, reply = self.again
         before = self.dump()
         repeated = self.queue.run(transition)
-        # A wish that made a job is merged into it the second time, and who was revoked is not revoked again.
+        # A request that made a job is merged into it the second time, and who was revoked is not revoked again.
         assert repeated == reply or transition.script in (ScriptName.ENQUEUE, ScriptName.PREEMPT)
         assert self.dump() == before
 
@@ -379,7 +385,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def laws_hold(self) -> None:
-        check(self.dump(), self.model)
+        state = self.dump()
+        check(state, self.model)
+        assert states_in(state) == self.states, "no repetition, audit or lost key moves a job"
         for job_id, events in self.waiting.items():
             assert not events or job_id in self.model.jobs, f"I5: {job_id} lost {events}"
 

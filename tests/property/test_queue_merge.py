@@ -20,11 +20,11 @@ pytestmark = pytest.mark.redis
 
 QUEUE = "laws"
 MIB = 1 << 20
-WISH = (b"tenant", b"band", b"prio", b"cost", b"version", b"facts", b"reach", b"t0")
+REQUEST = (b"tenant", b"band", b"prio", b"cost", b"version", b"payload", b"extent", b"first_ms")
 KEY = JobKey("t", "{}", "compact")
 FLUSHED_BY_HAND = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-wishes = st.builds(
+requests = st.builds(
     JobRequest,
     key=st.just(KEY),
     tenant=st.sampled_from(["a", "b", "ä"]),
@@ -47,7 +47,7 @@ def queue(redis_server: RedisServer) -> Iterator[SyncQueueExecutor]:
 
 
 def merged(queue: SyncQueueExecutor, specs: list[JobRequest], *, while_running: bool) -> tuple[bytes, ...]:
-    """Return what becomes of these wishes, waiting or beside a run."""
+    """Return what becomes of these requests, waiting or beside a run."""
     redis_client: redis.Redis = queue.redis
     redis_client.flushdb()
     TestClock(redis_client, QUEUE)
@@ -61,7 +61,7 @@ def merged(queue: SyncQueueExecutor, specs: list[JobRequest], *, while_running: 
     raw: Any = redis_client.hgetall("{lw:laws}:j:" + job.id)
     mark = b"d_" if while_running else b""
     delay = (raw[b"d_quiet"], raw[b"d_max"]) if while_running else (job.ready_at_ms,)
-    return (*(raw.get(mark + name, b"0") for name in WISH), *delay)
+    return (*(raw.get(mark + name, b"0") for name in REQUEST), *delay)
 
 
 def texts(spec: JobRequest) -> tuple[bytes, bytes]:
@@ -69,8 +69,8 @@ def texts(spec: JobRequest) -> tuple[bytes, bytes]:
 
 
 @FLUSHED_BY_HAND
-@given(specs=st.lists(wishes, min_size=1, max_size=5), data=st.data(), while_running=st.booleans())
-def test_order_and_repetition_of_wishes_change_nothing(
+@given(specs=st.lists(requests, min_size=1, max_size=5), data=st.data(), while_running=st.booleans())
+def test_order_and_repetition_of_requests_change_nothing(
     queue: SyncQueueExecutor, specs: list[JobRequest], data: st.DataObject, *, while_running: bool
 ) -> None:
     """I11: merging is commutative, associative and idempotent, in bytes and not in a server's locale."""
@@ -106,7 +106,7 @@ def test_two_flows_that_stay_ready_get_the_same_within_one_job_each(
 ) -> None:
     """Start-time fair queueing: |S_i - S_j| <= L_i + L_j over any time in which both are ready (Goyal et al. 1996).
 
-    Flows come and go: one that returns neither catches up on what it did not ask for nor waits for others to.
+    Flows come and go: one that returns neither catches up on what it did not request nor waits for others to.
     """
     queue.redis.flushdb()
     TestClock(queue.redis, QUEUE)

@@ -1,4 +1,4 @@
-"""Settling is decided from the state alone: a quiet cell has a job exactly if there is something left to settle."""
+"""Idle compaction is decided from the state alone: an idle partition has a job exactly if there is one left to do."""
 
 from collections import Counter
 from fractions import Fraction
@@ -62,7 +62,7 @@ def test_the_state_alone_says_whether_there_is_anything_to_settle_and_the_cap_ho
         assert len(may) > 1 or not made.groups
 
     law()
-    print(f"cells that were met: {dict(seen)}")
+    print(f"partitions that were met: {dict(seen)}")
     assert min(seen["settled"], seen["capped"], seen["nothing left"]) >= 5
 
 

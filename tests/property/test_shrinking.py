@@ -43,9 +43,9 @@ def test_no_byte_is_rewritten_more_often_than_levels_and_counted_misses_allow(
     stories: dict[str, set[Story]] = {}
     learned = UNCALIBRATED
 
-    def take(size: int, told: set[Story]) -> None:
+    def take(size: int, reported: set[Story]) -> None:
         path = f"f{next(names)}"
-        live[path], stories[path] = DataFile(path, size, WHOLE_TABLE), told
+        live[path], stories[path] = DataFile(path, size, WHOLE_TABLE), reported
 
     for sizes, share in steps:
         for size in sizes:
@@ -61,16 +61,16 @@ def test_no_byte_is_rewritten_more_often_than_levels_and_counted_misses_allow(
             short = size_levels.levels_below_target(
                 largest_bytes=max(file.size_bytes for file in group.files), output_bytes=output
             )
-            told = {story for file in group.files for story in stories.pop(live.pop(file.path).path)}
-            take(output, {Story(story.rewrites + 1, story.missed + short) for story in told})
+            reported = {story for file in group.files for story in stories.pop(live.pop(file.path).path)}
+            take(output, {Story(story.rewrites + 1, story.missed + short) for story in reported})
             learned = Calibration(
                 runs=learned.runs + 1,
                 merged_bytes=learned.merged_bytes + group.bytes,
                 merged_into_bytes=learned.merged_into_bytes + output,
             )
-        for path, told in stories.items():
+        for path, reported in stories.items():
             level = size_levels.level(live[path].size_bytes)
-            assert all(story.rewrites <= level + story.missed <= SMALL_LEVELS + story.missed for story in told)
+            assert all(story.rewrites <= level + story.missed <= SMALL_LEVELS + story.missed for story in reported)
 
 
 @given(st.fractions(Fraction(1, 4), Fraction(1)), st.lists(st.integers(1 * KIB, 5 * MIB), min_size=8, max_size=60))

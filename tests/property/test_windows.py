@@ -1,4 +1,4 @@
-"""With time windows: a window is compacted while it is open, settled once it is over, and never looked at in vain.
+"""With time windows: a window is compacted while it is open, settled once it is over, and never read without result.
 
 The decider's side of each story is what `fold` makes of commits, in which a removal does not tell its window; the
 actor's side is the live files.
@@ -20,7 +20,7 @@ from shared.layout.file_selection import window_start_ms
 from shared.layout.levels import FULL
 from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, WINDOWS_KEPT, PartitionStats
 from shared.layout.planner import Plan, plan, plan_idle_compaction, stats_of_files
-from shared.partitions import WHOLE_TABLE as CELL
+from shared.partitions import WHOLE_TABLE as PARTITION
 from shared.policy import MIB, Policy
 from shared.queue.model import Timer, TimerChange
 from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, TableMetadata
@@ -30,8 +30,8 @@ MINUTE_MS = 60_000
 HERE = TableMetadata("u-1")
 
 
-class Cell:
-    """One cell that is written to, decided on and rewritten; time is the commits' own."""
+class Partition:
+    """One partition that is written to, decided on and rewritten; time is the commits' own."""
 
     def __init__(self, policy: Policy, seen: Counter[str]) -> None:
         self.policy, self.seen = policy, seen
@@ -39,7 +39,7 @@ class Cell:
         self.files: dict[str, DataFile] = {}
         self.state = EMPTY_STATS
         self.timers: dict[str, int] = {}
-        self.came: dict[str, int] = {}
+        self.arrived: dict[str, int] = {}
 
     def windows(self) -> dict[int, list[DataFile]]:
         found: dict[int, list[DataFile]] = {}
@@ -49,35 +49,37 @@ class Cell:
 
     def write(self, sizes: list[int], at_ms: int, *, written_ms: int, removes: int = 0) -> None:
         """Let others commit; what they remove is told without its window."""
-        added = [DataFile(f"i{next(self.names)}", size, CELL, modified_ms=written_ms) for size in sizes]
+        added = [DataFile(f"i{next(self.names)}", size, PARTITION, modified_ms=written_ms) for size in sizes]
         gone = list(self.files.values())[:removes]
-        commit = Commit(next(self.versions), at_ms, "WRITE", tuple(added), told(gone))
+        commit = Commit(next(self.versions), at_ms, "WRITE", tuple(added), reported(gone))
         self.take(commit)
-        self.change(COMPACTION_TIMERS.after_commit(CELL, self.state, self.policy, at_ms, ()))
-        made = decide_on_state(CELL, self.state, self.policy, commit.version)
+        self.change(COMPACTION_TIMERS.after_commit(PARTITION, self.state, self.policy, at_ms, ()))
+        made = decide_on_state(PARTITION, self.state, self.policy, commit.version)
         if made.prediction:
             assert 2 <= made.prediction.files_replaced <= self.state.small_files
-            self.run(plan(CELL, list(self.files.values()), self.policy), at_ms, "levels")
+            self.run(plan(PARTITION, list(self.files.values()), self.policy), at_ms, "levels")
 
     def run(self, made: Plan, at_ms: int, kind: str) -> None:
         self.seen[kind] += 1
         self.seen[f"{kind} in vain"] += not made.groups
         if not made.groups:
             return
-        out = [DataFile(f"r{next(self.names)}", g.bytes, CELL, modified_ms=at_ms, tags=g.tags) for g in made.groups]
+        out = [
+            DataFile(f"r{next(self.names)}", g.bytes, PARTITION, modified_ms=at_ms, tags=g.tags) for g in made.groups
+        ]
         gone = [file for group in made.groups for file in group.files]
         origin = CommitOrigin("j", next(self.versions))
-        commit = Commit(origin.token, at_ms, "OPTIMIZE", tuple(out), told(gone), data_change=False, origin=origin)
+        commit = Commit(origin.token, at_ms, "OPTIMIZE", tuple(out), reported(gone), data_change=False, origin=origin)
         self.take(commit)
-        rewritten = rewritten_windows(commit, self.policy)[CELL]
-        self.change(COMPACTION_TIMERS.after_rewrite(CELL, self.state, self.policy, rewritten))
+        rewritten = rewritten_windows(commit, self.policy)[PARTITION]
+        self.change(COMPACTION_TIMERS.after_rewrite(PARTITION, self.state, self.policy, rewritten))
 
     def take(self, commit: Commit) -> None:
         for gone in commit.removed:
             del self.files[gone.path]
         self.files |= {file.path: file for file in commit.added}
-        self.came |= {file.path: commit.timestamp_ms for file in commit.added}
-        self.state = (self.state + fold(commit, HERE, self.policy).changes[CELL]).clamped()
+        self.arrived |= {file.path: commit.timestamp_ms for file in commit.added}
+        self.state = (self.state + fold(commit, HERE, self.policy).changes[PARTITION]).clamped()
         size_levels = self.policy.size_levels
         total = stats_of_files(self.files.values(), size_levels)
         assert (self.state.counts, self.state.sizes) == (total.counts, total.sizes)
@@ -105,11 +107,11 @@ class Cell:
             if evaluate_idle(self.state, self.policy).needs_rewrite:
                 closed_ms = at_ms - (self.policy.idle_compaction_after_s or 0) * 1000
                 files = list(self.files.values())
-                self.run(plan_idle_compaction(CELL, files, self.policy, ended_by_ms=closed_ms), at_ms, "settling")
+                self.run(plan_idle_compaction(PARTITION, files, self.policy, ended_by_ms=closed_ms), at_ms, "settling")
 
 
-def told(files: list[DataFile]) -> tuple[RemovedFile, ...]:
-    return tuple(RemovedFile(file.path, file.dv_id, file.size_bytes, CELL, tags=file.tags) for file in files)
+def reported(files: list[DataFile]) -> tuple[RemovedFile, ...]:
+    return tuple(RemovedFile(file.path, file.dv_id, file.size_bytes, PARTITION, tags=file.tags) for file in files)
 
 
 def fresh(files: list[DataFile], policy: Policy) -> list[DataFile]:
@@ -118,7 +120,7 @@ def fresh(files: list[DataFile], policy: Policy) -> list[DataFile]:
 
 
 @pytest.mark.parametrize("removes", [0, 0.05], ids=["only added to", "deleted from, too"])
-def test_a_window_that_is_over_is_settled_while_newer_ones_are_written_to_and_nothing_is_looked_at_in_vain(
+def test_a_window_that_is_over_is_settled_while_newer_ones_are_written_to_and_nothing_is_read_in_vain(
     removes: float,
 ) -> None:
     seen: Counter[str] = Counter()
@@ -129,31 +131,31 @@ def test_a_window_that_is_over_is_settled_while_newer_ones_are_written_to_and_no
             target_bytes=64 * MIB, tolerance=Fraction(0), time_window_s=window_s, idle_compaction_after_s=settle_s,
             min_input_files=dice.choice([2, 8]),
         )  # fmt: skip
-        cell, deletions, at_ms = Cell(policy, seen), 0, 10**12
+        partition, deletions, at_ms = Partition(policy, seen), 0, 10**12
         gap_ms = window_s * 1000 // dice.choice([2, 6, 30])
         for _ in range(dice.choice([40, 100])):
             at_ms += dice.randint(1, 2 * gap_ms)
-            cell.pass_time(at_ms)
-            deleted = min(len(cell.files), dice.randint(1, 4)) if dice.random() < removes else 0
+            partition.pass_time(at_ms)
+            deleted = min(len(partition.files), dice.randint(1, 4)) if dice.random() < removes else 0
             deletions += bool(deleted)
             seen["deletions"] += bool(deleted)
             # Some files were begun in the window before.
             sizes = [dice.choice([MIB, dice.randint(1, 20 * MIB)]) for _ in range(dice.randint(1, 2))]
-            cell.write(sizes, at_ms, written_ms=at_ms - dice.choice([0, 0, gap_ms // 2]), removes=deleted)
-            for start_ms, files in cell.windows().items():
+            partition.write(sizes, at_ms, written_ms=at_ms - dice.choice([0, 0, gap_ms // 2]), removes=deleted)
+            for start_ms, files in partition.windows().items():
                 if start_ms + (window_s + settle_s) * 1000 < at_ms and not deletions:
-                    # Files that came after its end wait for a quiet spell of their own.
+                    # Files that came after its end wait for an idle period of their own.
                     end_ms = start_ms + window_s * 1000
-                    assert sum(cell.came[file.path] < end_ms for file in fresh(files, policy)) <= 1
+                    assert sum(partition.arrived[file.path] < end_ms for file in fresh(files, policy)) <= 1
                     seen["closed windows"] += 1
-        cell.pass_time(at_ms + 10 * (window_s + settle_s) * 1000)
-        for files in cell.windows().values():
+        partition.pass_time(at_ms + 10 * (window_s + settle_s) * 1000)
+        for files in partition.windows().values():
             assert len(fresh(files, policy)) <= 1 + deletions
-        seen["windows"] += len(cell.windows())
+        seen["windows"] += len(partition.windows())
     print(f"what was met: {dict(seen)}")
     assert min(seen["levels"], seen["settling"]) >= 100
     assert seen["levels in vain"] == 0
-    # A deletion may take what a timer was set for, and its window is looked at once all the same.
+    # A deletion may take what a timer was set for, and its window is read once all the same.
     assert seen["settling in vain"] <= seen["deletions"]
     assert seen["settling in vain"] <= 0.05 * seen["settling"]
 
@@ -164,7 +166,7 @@ def test_a_stream_into_windows_has_few_useless_scans_and_one_small_file_for_each
 ) -> None:
     def stream(sizes: int) -> CommitTrace:
         times = [(n, n * gap_min * MINUTE_MS) for n in range(sizes)]
-        files = [DataFile(f"f{n}", MIB, CELL, modified_ms=at_ms) for n, at_ms in times]
+        files = [DataFile(f"f{n}", MIB, PARTITION, modified_ms=at_ms) for n, at_ms in times]
         return CommitTrace((), tuple(Commit(n, at_ms, "WRITE", (files[n],)) for n, at_ms in times))
 
     policy = Policy(time_window_s=window_s)
@@ -178,18 +180,18 @@ def test_a_stream_into_windows_has_few_useless_scans_and_one_small_file_for_each
     assert done.wa <= 4
 
 
-def test_a_recount_sets_a_timer_for_each_window_that_is_not_over_and_one_for_all_that_are_overdue() -> None:
+def test_a_rebuild_sets_a_timer_for_each_window_that_is_not_over_and_one_for_all_that_are_overdue() -> None:
     policy = Policy(time_window_s=3600)
     hour = 3_600_000
-    files = [DataFile(f"f{n}", MIB, CELL, modified_ms=n * hour // 2) for n in range(48)]
+    files = [DataFile(f"f{n}", MIB, PARTITION, modified_ms=n * hour // 2) for n in range(48)]
     at_ms = 24 * hour
-    cells = count_live_files(files, policy)
-    timers = list(COMPACTION_TIMERS.after_rebuild(files, cells, policy, at_ms, ()))
+    partitions = count_live_files(files, policy)
+    timers = list(COMPACTION_TIMERS.after_rebuild(files, partitions, policy, at_ms, ()))
     overdue = [timer for timer in timers if timer.fires_at_ms <= at_ms]
     assert len(overdue) == 1
     later = sorted(timer.fires_at_ms for timer in timers if timer.fires_at_ms > at_ms)
     assert later == [at_ms + n * hour for n in range(1, 7)]
-    assert len(cells[CELL].windows) == WINDOWS_KEPT
-    groups = plan_idle_compaction(CELL, files, policy, ended_by_ms=at_ms - 6 * hour).groups
+    assert len(partitions[PARTITION].windows) == WINDOWS_KEPT
+    groups = plan_idle_compaction(PARTITION, files, policy, ended_by_ms=at_ms - 6 * hour).groups
     assert len(groups) == 18
     assert isinstance(timers[0], Timer)

@@ -1,4 +1,4 @@
-"""An actor as `lakewright standalone` starts it, which stops at a labelled point of a run when a wish asks for it."""
+"""An actor as `lakewright standalone` starts it, which stops at a labeled point of a run on request."""
 
 import os
 import sys

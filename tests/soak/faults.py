@@ -14,11 +14,11 @@ from tests.soak.household import ACTORS, DELTALAKE_WRITERS, LEASE_S, Household
 from tests.support.waiting import until
 
 POINT_S = 25.0
-"""How long a wish waits for an actor to come by its point."""
+"""How long a request waits for an actor to come by its point."""
 FULL_S = 10.0
 """How long the disk stays full."""
 TOP_UP_EVERY_S = 0.2
-"""Between two looks at whether somebody freed something on the full disk."""
+"""Between two checks whether someone freed something on the full disk."""
 
 
 @dataclass(slots=True)
@@ -132,15 +132,15 @@ class Faults:
 
     def _stopped_at(self, point: str) -> str | None:
         """Return the actor that stands still at a point, None if none came by in time."""
-        wish = self.home.folder / f"halt-{point}"
-        wish.touch()
+        request = self.home.folder / f"halt-{point}"
+        request.touch()
         for _ in range(round(POINT_S / 0.1)):
-            if not wish.exists() or self.stop.wait(0.1):
+            if not request.exists() or self.stop.wait(0.1):
                 break
         try:
-            wish.unlink()
+            request.unlink()
         except FileNotFoundError:
-            (taken,) = self.home.folder.glob(f"taken-{wish.name}-*")
+            (taken,) = self.home.folder.glob(f"taken-{request.name}-*")
             name = taken.name.rpartition("-")[2].partition("_")[0]
             until("the actor stands still", lambda: self.home.is_stopped(name), seconds=10)
             taken.unlink()

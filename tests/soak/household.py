@@ -36,7 +36,7 @@ what is kept free by default, so that nothing would ever be rewritten on it."""
 
 @dataclass(slots=True)
 class Household:
-    """Who runs under which name. `ended`: processes that nobody harmed and that ended; `lock`: while one is harmed."""
+    """Who runs under which name. `ended`: processes that no one harmed and that ended; `lock`: while one is harmed."""
 
     stack: Stack
     seed: int
@@ -49,7 +49,7 @@ class Household:
 
     @property
     def folder(self) -> Path:
-        """Where journals, logs and wishes lie."""
+        """Where journals, logs and requests lie."""
         return self.stack.folder
 
     def start_services(self) -> None:

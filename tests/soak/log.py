@@ -166,7 +166,7 @@ class TableLog:
             self.columns = {one["name"]: one["metadata"].get(PHYSICAL_NAME, one["name"]) for one in fields}
         for remove in commit.files("remove"):
             if remove["path"] not in self._added:
-                owner = self._meant.get(_bare(remove["path"]), "nobody")
+                owner = self._meant.get(_bare(remove["path"]), "no one")
                 self.stray.append(StrayRemove(commit.version, remove["path"], commit.engine, owner))
             elif self.live.pop(_key(remove), None) is None:
                 self.removed_twice += 1

@@ -48,7 +48,7 @@ class Model:
                 continue
             operation = operations.get(commit.nonce)
             if operation is None or operation.table != self.table:
-                self._problem(commit, f"made by nobody we know ({commit.engine}, nonce {commit.nonce!r})")
+                self._problem(commit, f"made by no one we know ({commit.engine}, nonce {commit.nonce!r})")
                 continue
             if commit.nonce in self.found and operation.action is not Action.VACUUM:  # VACUUM commits twice.
                 self._problem(commit, f"{commit.nonce} is there already as version {self.found[commit.nonce]}")

@@ -62,7 +62,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One wish. `read`: version of the snapshot that it was planned on; `target`: version to restore.
+    """One request. `read`: version of the snapshot that it was planned on; `target`: version to restore.
 
     `rows`: appended, written over the partition of `where`, or merged: those with ids of `where` update what they match
     there and are dropped where they match nothing, the others are inserted.
@@ -133,27 +133,29 @@ class Chooser:
         # Null has two spellings, and a predicate of one engine need not find both.
         is_named = bool(spec.by) and None not in values.values()
         self._made += 1
-        wish = Operation(f"{self._name}-{self._made}", spec.name, action, view.version)
-        chosen: Operation | None = wish
+        request = Operation(f"{self._name}-{self._made}", spec.name, action, view.version)
+        chosen: Operation | None = request
         match action:
             case Action.APPEND:
                 spelling = dict(zip(spec.by, partition, strict=True))
-                chosen = replace(wish, rows=self._some_rows(spec, partition, view), spelling=spelling)
+                chosen = replace(request, rows=self._some_rows(spec, partition, view), spelling=spelling)
             case Action.DELETE | Action.UPDATE | Action.MERGE:
-                chosen = self._change(wish, spec, view, writable)
+                chosen = self._change(request, spec, view, writable)
             case Action.OVERWRITE:
                 rows = self._some_rows(spec, partition, view)
-                chosen = replace(wish, rows=rows, where=Where(values)) if is_named else None
+                chosen = replace(request, rows=rows, where=Where(values)) if is_named else None
             case Action.ADD_COLUMN:
                 left = [column for column in ADDED_COLUMNS if column not in view.columns]
-                chosen = replace(wish, column=left[0]) if left else None
+                chosen = replace(request, column=left[0]) if left else None
             case Action.RESTORE:
-                chosen = replace(wish, target=self._rng.choice(view.restorable)) if view.restorable else None
+                chosen = replace(request, target=self._rng.choice(view.restorable)) if view.restorable else None
             case Action.OPTIMIZE:
-                chosen = replace(wish, where=Where(values)) if is_named or not spec.by else None
+                chosen = replace(request, where=Where(values)) if is_named or not spec.by else None
         return chosen
 
-    def _change(self, wish: Operation, spec: TableSpec, view: View, writable: Sequence[Partition]) -> Operation | None:
+    def _change(
+        self, request: Operation, spec: TableSpec, view: View, writable: Sequence[Partition]
+    ) -> Operation | None:
         filled = [partition for partition in writable if len(view.ids.get(_null(partition), ())) >= 10]
         if not filled:
             return None
@@ -163,20 +165,20 @@ class Chooser:
         # A partition of null values is addressed by ids alone: see `choose`.
         named = None if None in values.values() or not spec.by else values
         chosen = tuple(self._rng.sample(ids, min(len(ids), self._rng.randrange(1, 8))))
-        if wish.action is Action.MERGE:
+        if request.action is Action.MERGE:
             merged = self._rows(spec, partition, view, 2 * len(chosen))
             rows = tuple({**row, "id": key} for row, key in zip(merged, chosen, strict=False))
-            return replace(wish, rows=(*rows, *merged[len(chosen) :]), where=Where(named, chosen))
+            return replace(request, rows=(*rows, *merged[len(chosen) :]), where=Where(named, chosen))
         where = Where(named, chosen)
         if named is not None and self._rng.random() < 0.2:
             where = Where(named, below=f"{self._rng.randrange(48):02x}")
-        if wish.action is Action.DELETE:
-            return replace(wish, where=where)
+        if request.action is Action.DELETE:
+            return replace(request, where=where)
         assign: Row = {"value": self._text()}
         if spec.by and self._rng.random() < 0.2:
             target = self._rng.choice([one for one in writable if None not in spec.values(one).values()] or [partition])
             assign |= spec.values(target)
-        return replace(wish, where=where, assign=assign)
+        return replace(request, where=where, assign=assign)
 
     def _some_rows(self, spec: TableSpec, partition: Partition, view: View) -> tuple[Row, ...]:
         return tuple(self._rows(spec, partition, view, self._rng.randrange(5, 30)))

@@ -13,7 +13,7 @@ class Orphans:
     """Paths below one table.
 
     data: data files that no log ever named. staged: commits and checkpoints that never came to their name. hidden:
-    Hadoop's checksums of files that others have removed, which no VACUUM looks at.
+    Hadoop's checksums of files that others have removed, which no VACUUM reads.
     """
 
     data: tuple[str, ...] = ()

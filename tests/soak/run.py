@@ -35,7 +35,7 @@ FINDINGS_AT_ONCE = 3
 FULL_AT = 0.45
 """Share of the run after which the disk is filled."""
 REST_S = 90.0
-"""Within which all work is done once nobody writes any more."""
+"""Within which all work is done once no one writes any more."""
 WRITERS_END_S = 60.0
 
 
@@ -66,7 +66,7 @@ class Soak:
         balloon = None if self._not_small else Balloon(self._stack.tables)
         self._faults = Faults(self._home, Random(options.seed + 1), balloon)
         self._watch = Watch(self._stack.tables, options.folder, Journals(options.folder))
-        self._told = 0
+        self._reported = 0
         self.verdict = Verdict(options.seed, options.with_lakewright, self._watch, self._faults, self._home)
 
     def run(self) -> Verdict:
@@ -146,9 +146,9 @@ class Soak:
         self._refresh_all()
         self._say(progress(elapsed, self.verdict))
         found = [*map(str, self._watch.differences), *self._watch.unreadable]
-        for finding in found[self._told : self._told + FINDINGS_AT_ONCE]:
+        for finding in found[self._reported : self._reported + FINDINGS_AT_ONCE]:
             self._say(f"    {finding}")
-        self._told = len(found)
+        self._reported = len(found)
 
     def _quiet(self) -> None:
         """Stop the writers, and wait until all of our work is done."""

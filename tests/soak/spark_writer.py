@@ -119,7 +119,7 @@ class SparkEngine:
         ]
 
     def vacuum_all(self, spec: TableSpec) -> None:
-        """Remove every file that is not live: nobody else may be at work."""
+        """Remove every file that is not live: no other may be at work."""
         self._spark.conf.set("spark.databricks.delta.vacuum.logging.enabled", "false")  # No commit: nothing to replay.
         self._sql(f"VACUUM {self._name(spec)} RETAIN 0 HOURS")
 
@@ -186,11 +186,11 @@ def answer(engine: SparkEngine, requests: Path) -> None:
                 engine.vacuum_all(spec)
             if asked["fresh"]:
                 engine.forget()
-            said: dict[str, Any] = {"rows": engine.rows(spec, asked["version"], asked["since"])}
+            stated: dict[str, Any] = {"rows": engine.rows(spec, asked["version"], asked["since"])}
         except Exception as problem:  # noqa: BLE001 - whoever asked judges it
-            said = {"error": f"{type(problem).__name__}: {problem}"[:2000]}
+            stated = {"error": f"{type(problem).__name__}: {problem}"[:2000]}
         half = request.with_suffix(".half")
-        half.write_text(json.dumps(said))
+        half.write_text(json.dumps(stated))
         half.rename(request.with_suffix(".answer"))
 
 

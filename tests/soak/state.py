@@ -1,4 +1,4 @@
-"""The decider's rolling state beside a recount of the live files that our plain replay finds, integer for integer."""
+"""The decider's rolling state beside a rebuild of the live files that our plain replay finds, integer for integer."""
 
 import json
 
@@ -22,21 +22,24 @@ def is_at_rest(stack: Stack, spec: TableSpec) -> bool:
 
 
 def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]:
-    """Return the partitions whose stored state is not what a recount finds."""
+    """Return the partitions whose stored state is not what a rebuild finds."""
     table_id = stack.get(f"/v1/tables/soak.{spec.name}")["id"]
-    raw = stack.redis.client().hgetall(f"{{lw:default}}:cells:{table_id}")
-    stored = {_values(spec, log, json.loads(cell)): PartitionStats.decode(text.decode()) for cell, text in raw.items()}
-    counted = recount(spec, log)
+    raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{table_id}")
+    stored = {
+        _values(spec, log, json.loads(partition)): PartitionStats.decode(text.decode())
+        for partition, text in raw.items()
+    }
+    counted = count_files(spec, log)
     return [
-        f"{spec.name} {cell}: stored {stored.get(cell)}, counted {counted.get(cell)}"
-        for cell in sorted(stored.keys() | counted.keys(), key=str)
-        if stored.get(cell, PartitionStats()) != counted.get(cell, PartitionStats())
+        f"{spec.name} {partition}: stored {stored.get(partition)}, counted {counted.get(partition)}"
+        for partition in sorted(stored.keys() | counted.keys(), key=str)
+        if stored.get(partition, PartitionStats()) != counted.get(partition, PartitionStats())
     ]
 
 
-def recount(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], PartitionStats]:
+def count_files(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], PartitionStats]:
     """Return the state of each partition by its values, from the live files alone."""
-    cells: dict[tuple[Value, ...], PartitionStats] = {}
+    partitions: dict[tuple[Value, ...], PartitionStats] = {}
     for live in log.live.values():
         vector = live.add.get("deletionVector")
         one = file_stats(
@@ -46,9 +49,9 @@ def recount(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], Partition
             deleted_rows=int(vector["cardinality"]) if vector else 0,
             is_idle_compacted=IDLE_COMPACTED_TAG in (live.add.get("tags") or {}),
         )
-        cell = _values(spec, log, live.add["partitionValues"])
-        cells[cell] = cells.get(cell, PartitionStats()) + one
-    return cells
+        partition = _values(spec, log, live.add["partitionValues"])
+        partitions[partition] = partitions.get(partition, PartitionStats()) + one
+    return partitions
 
 
 def _values(spec: TableSpec, log: TableLog, values: dict[str, str | None]) -> tuple[Value, ...]:

@@ -103,7 +103,7 @@ def _mapped() -> TableSpec:
 
 
 TABLES: Sequence[TableSpec] = (
-    # No folder is named like `a%20b`: deltalake 1.5.1 looks for its log in `a b`, and finds it there.
+    # No folder is named like `a%20b`: deltalake 1.5.1 searches for its log in `a b`, and finds it there.
     _strings("blanks", "a b", "two  blanks", " leading", "trailing ", folder="a b"),
     _strings("signs", *SIGNS, folder="100%"),
     _strings("umlauts", "Zürich", "Łódź", "Αθήνα", "Ærø", folder="Zürich"),

@@ -50,9 +50,9 @@ def test_a_remove_that_spells_the_path_otherwise_misses_and_is_found(tmp_path: P
     assert len(log.live) == 1, "the file stays live for everybody"
 
 
-def test_a_remove_of_what_nobody_ever_added_is_found(tmp_path: Path) -> None:
+def test_a_remove_of_what_no_one_ever_added_is_found(tmp_path: Path) -> None:
     write(tmp_path, {"remove": file("x", change=False)}, info=OURS)
-    assert [(one.by, one.owner) for one in read(tmp_path).stray] == [("lakewright", "nobody")]
+    assert [(one.by, one.owner) for one in read(tmp_path).stray] == [("lakewright", "no one")]
 
 
 def test_a_file_that_is_removed_twice_is_counted(tmp_path: Path) -> None:

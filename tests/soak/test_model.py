@@ -101,10 +101,10 @@ def test_our_own_commits_change_nothing() -> None:
     assert story.model.problems == []
 
 
-def test_commits_that_nobody_made_or_that_come_twice_are_found() -> None:
+def test_commits_that_no_one_made_or_that_come_twice_are_found() -> None:
     story = Story()
     story.replay({"userMetadata": "who?"})
-    assert "made by nobody we know" in story.model.problems.pop()
+    assert "made by no one we know" in story.model.problems.pop()
     story.append(row(1))
     story.replay({"soak": "n-2"})
     assert "is there already as version 2" in story.model.problems.pop()

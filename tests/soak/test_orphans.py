@@ -1,4 +1,4 @@
-"""Files that belong to nothing are told apart by what they are."""
+"""Files that belong to nothing are distinguished by what they are."""
 
 from pathlib import Path
 

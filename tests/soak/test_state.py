@@ -1,4 +1,4 @@
-"""The recount finds a stored state that is off by one, and takes spellings of one value for one partition."""
+"""The rebuild finds a stored state that is off by one, and takes spellings of one value for one partition."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.layout.partition_stats import PartitionStats, file_stats
 from tests.soak.log import TableLog
-from tests.soak.state import recount, state_differences
+from tests.soak.state import count_files, state_differences
 from tests.soak.tables import spec_of
 from tests.soak.test_log import file, write
 from tests.support.outside import POLICY
@@ -15,10 +15,10 @@ FIELDS = [{"name": name, "metadata": {}} for name in ("id", "value", "at", "ts")
 
 
 class FakeStack:
-    """A decider that stores these cells."""
+    """A decider that stores these partitions."""
 
-    def __init__(self, cells: dict[str, PartitionStats]) -> None:
-        self._cells = cells
+    def __init__(self, partitions: dict[str, PartitionStats]) -> None:
+        self._partitions = partitions
 
     def get(self, path: str) -> dict[str, str]:
         return {"id": "t-1"}
@@ -31,7 +31,7 @@ class FakeStack:
         return self
 
     def hgetall(self, key: str) -> dict[bytes, bytes]:
-        return {cell.encode(): state.encode().encode() for cell, state in self._cells.items()}
+        return {partition.encode(): state.encode().encode() for partition, state in self._partitions.items()}
 
 
 def log_of(folder: Path, *adds: dict[str, Any]) -> TableLog:
@@ -48,18 +48,18 @@ def add(path: str, ts: str, size: int, **more: Any) -> dict[str, Any]:
 def test_a_state_that_is_off_by_one_file_is_found(tmp_path: Path) -> None:
     spec, one = spec_of("stamps"), file_stats(POLICY.size_levels, 5_000)
     log = log_of(tmp_path, add("a", "2024-01-01 00:00:00", 5_000), add("b", "2024-01-01T00:00:00.000000Z", 5_000))
-    cell = '{"ts":"2024-01-01T00:00:00.000000"}'
-    assert state_differences(FakeStack({cell: one + one}), spec, log) == []  # type: ignore[arg-type]
-    assert len(state_differences(FakeStack({cell: one}), spec, log)) == 1  # type: ignore[arg-type]
+    partition = '{"ts":"2024-01-01T00:00:00.000000"}'
+    assert state_differences(FakeStack({partition: one + one}), spec, log) == []  # type: ignore[arg-type]
+    assert len(state_differences(FakeStack({partition: one}), spec, log)) == 1  # type: ignore[arg-type]
     assert len(state_differences(FakeStack({}), spec, log)) == 1  # type: ignore[arg-type]
 
 
-def test_an_empty_cell_is_no_difference(tmp_path: Path) -> None:
-    cells = {'{"ts":"2024-01-01T00:00:00.000000"}': PartitionStats()}
-    assert state_differences(FakeStack(cells), spec_of("stamps"), log_of(tmp_path)) == []  # type: ignore[arg-type]
+def test_an_empty_partition_is_no_difference(tmp_path: Path) -> None:
+    partitions = {'{"ts":"2024-01-01T00:00:00.000000"}': PartitionStats()}
+    assert state_differences(FakeStack(partitions), spec_of("stamps"), log_of(tmp_path)) == []  # type: ignore[arg-type]
 
 
 def test_deletion_vectors_are_counted(tmp_path: Path) -> None:
     vector = {"storageType": "i", "pathOrInlineDv": "x", "cardinality": 3}
-    (state,) = recount(spec_of("stamps"), log_of(tmp_path, add("a", "", 9, deletionVector=vector))).values()
+    (state,) = count_files(spec_of("stamps"), log_of(tmp_path, add("a", "", 9, deletionVector=vector))).values()
     assert (state.dv_files, state.deleted_rows) == (1, 3)

@@ -88,8 +88,8 @@ class Watch:
         """Compare what Spark has answered; return how many answers are still to come."""
         for answer, (name, version, since) in list(self._asked.items()):
             if answer.exists():
-                said: dict[str, Any] = json.loads(answer.read_text())
-                self._judge(name, version, "Spark", said.get("rows", said.get("error", "")), since)
+                stated: dict[str, Any] = json.loads(answer.read_text())
+                self._judge(name, version, "Spark", stated.get("rows", stated.get("error", "")), since)
                 del self._asked[answer]
                 answer.unlink()
         return len(self._asked)

@@ -44,7 +44,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WriterOptions:
-    """What a writer is told. `events_url` empty: it tells nobody."""
+    """What a writer is told. `events_url` empty: it tells no one."""
 
     name: str
     tables: Path
@@ -95,11 +95,11 @@ def write(engine: Engine, options: WriterOptions, between: Callable[[], None] = 
             continue
         journal.committed(operation.nonce, version)
         if options.events_url:
-            _tell(rng, options.events_url, options.tables / spec.place, version)
+            _report(rng, options.events_url, options.tables / spec.place, version)
     journal.close()
 
 
-def _tell(rng: Random, url: str, table: Path, version: int) -> None:
+def _report(rng: Random, url: str, table: Path, version: int) -> None:
     chance = rng.random()
     times = 0 if chance < DROPPED else 2 if chance > 1 - DOUBLED else 1
     for _ in range(times):

@@ -1,4 +1,4 @@
-"""In CI a test that is skipped without being on the list fails: green must not mean that nobody looked.
+"""In CI a test that is skipped without being on the list fails: green must not mean that no test ran.
 
 A laptop may lack what a test needs. CI has it all but for what `.ci/allowed-skips.toml` names, so whatever else is
 skipped there has lost its server, its jars or its binary.

@@ -27,7 +27,7 @@ from tests.support.decisions import decide_on_state, encoded
 
 
 async def _ignored(_table: TableRef, _version: int | None) -> None:
-    """Nobody follows tables here."""
+    """No one follows tables here."""
 
 
 class World:
@@ -91,9 +91,9 @@ class Watched(LedgerArchiver):
 
 
 def in_world(url: str, folder: Path, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url, folder / "ledger")
         await story(world)
         await world.queue.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())

@@ -30,22 +30,22 @@ def context_of(
 
 
 def decide_on_state(
-    cell: PartitionKey, state: PartitionStats, policy: Policy, version: int, purgeable: int = 0
+    partition: PartitionKey, state: PartitionStats, policy: Policy, version: int, purgeable: int = 0
 ) -> Decision:
     """Decide as after a rebuild."""
-    return evaluate(context_of(policy), cell, state, Trigger(version, purgeable=purgeable))
+    return evaluate(context_of(policy), partition, state, Trigger(version, purgeable=purgeable))
 
 
-def decide_after_commit(cell: PartitionKey, state: PartitionStats, policy: Policy, commit: Commit) -> Decision:
+def decide_after_commit(partition: PartitionKey, state: PartitionStats, policy: Policy, commit: Commit) -> Decision:
     """Decide as after a commit."""
-    return evaluate(context_of(policy), cell, state, commit_trigger(commit))
+    return evaluate(context_of(policy), partition, state, commit_trigger(commit))
 
 
 def decide_on_timer(
-    kind: RewriteKind, cell: PartitionKey, state: PartitionStats, policy: Policy, version: int
+    kind: RewriteKind, partition: PartitionKey, state: PartitionStats, policy: Policy, version: int
 ) -> Decision:
     """Decide as on a due timer."""
-    return evaluate(context_of(policy), cell, state, Trigger(version, TriggerSource.TIMER, kind))
+    return evaluate(context_of(policy), partition, state, Trigger(version, TriggerSource.TIMER, kind))
 
 
 def encoded(decision: Decision, policy: Policy, at_ms: int) -> str:

@@ -15,8 +15,8 @@ from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, PartitionKey
 from tests.support.steering import Steering
 
-CELL_1 = PartitionKey('{"dt":"2026-01-01"}')
-CELL_2 = PartitionKey('{"dt":"2026-01-02"}')
+PARTITION_1 = PartitionKey('{"dt":"2026-01-01"}')
+PARTITION_2 = PartitionKey('{"dt":"2026-01-02"}')
 
 
 class DeltaLab:
@@ -30,19 +30,23 @@ class DeltaLab:
     def sql(self, statement: str) -> list[Any]:
         return self.spark.sql(statement).collect()
 
-    def cell(self, **values: str | None) -> PartitionKey:
-        """The key of a cell whose values are spelled canonically."""
+    def partition(self, **values: str | None) -> PartitionKey:
+        """The key of a partition whose values are spelled canonically."""
         return PartitionKey(json.dumps(values, sort_keys=True, separators=(",", ":")))
 
-    def files(self, location: str, cell: PartitionKey = WHOLE_TABLE) -> tuple[DataFile, ...]:
-        """The live files of a cell, in a fixed order."""
-        return tuple(sorted(self.engine.read_cell(location, cell).files, key=lambda file: (file.rows or 0, file.path)))
+    def files(self, location: str, partition: PartitionKey = WHOLE_TABLE) -> tuple[DataFile, ...]:
+        """The live files of a partition, in a fixed order."""
+        return tuple(
+            sorted(self.engine.read_partition(location, partition).files, key=lambda file: (file.rows or 0, file.path))
+        )
 
-    def group(self, location: str, cell: PartitionKey = WHOLE_TABLE, *, first: int = 0, count: int = 4) -> FileGroup:
+    def group(
+        self, location: str, partition: PartitionKey = WHOLE_TABLE, *, first: int = 0, count: int = 4
+    ) -> FileGroup:
         """A group of `count` live files, leaving out the `first` ones."""
-        files = self.files(location, cell)[first : first + count]
+        files = self.files(location, partition)[first : first + count]
         assert len(files) == count
-        return FileGroup(cell, files, RewriteMode.MINOR)
+        return FileGroup(partition, files, RewriteMode.MINOR)
 
     def rewrite(
         self,

@@ -6,7 +6,7 @@ import sys
 
 from pyspark import SparkContext
 
-from actor.worker import Reached
+from actor.worker import ProgressHook
 from services.actor.__main__ import main
 from shared.queue.model import Claim
 
@@ -14,7 +14,7 @@ TOO_MANY = 2**28
 """Longs: 2 GiB, which no heap of ours has."""
 
 
-def die(how: str) -> Reached:
+def die(how: str) -> ProgressHook:
     def reached(_claim: Claim, at: str) -> None:
         if at != "files_written":
             return

@@ -205,7 +205,7 @@ class FakeTransaction:
 
     def _set_metadata(self, fields: dict[str, Any]) -> None:
         asks = fields["configuration"].get("delta.randomizeFilePrefixes") == "true"
-        self._is_random = asks and self._table.heeds_random_prefixes
+        self._is_random = asks and self._table.honors_random_prefixes
 
     def writeFiles(self, frame: FakeFrame, options: Any, _optimize: bool, _seq: Any) -> list[FakeAction]:  # noqa: N802
         self._table.options.append(options)
@@ -263,7 +263,7 @@ class FakeTable:
     unreadable: Exception | None = None
     conf: dict[str, str] = field(default_factory=dict)
     inner_conf: dict[str, str] = field(default_factory=dict)
-    heeds_random_prefixes: bool = True
+    honors_random_prefixes: bool = True
     outputs_asked_for: list[int] = field(default_factory=list)
     options: list[Any] = field(default_factory=list)
     disk: dict[str, int] = field(default_factory=dict)
@@ -492,11 +492,11 @@ def group_of(table: FakeTable, *paths: str, mode: RewriteMode = RewriteMode.MINO
     snapshot = log.snapshot()
     listed = decode_adds(log.files(snapshot), log.shape(snapshot).metadata.partition_columns)
     by_path = {logged.file.path: logged.file for logged in listed}
-    return FileGroup(by_path[paths[0]].cell, tuple(by_path[path] for path in paths), mode)
+    return FileGroup(by_path[paths[0]].partition, tuple(by_path[path] for path in paths), mode)
 
 
 def live_group(table: FakeTable, *paths: str) -> LiveGroup:
-    """The same, as it was looked up in the newest snapshot."""
+    """The same, as it was found in the newest snapshot."""
     log = table.log()
     snapshot = log.snapshot()
     (live,) = find_live(log, snapshot, [group_of(table, *paths)], log.shape(snapshot).metadata.partition_columns)

@@ -8,7 +8,7 @@ from shared.queue.lua_library import ScriptName
 
 
 class FakeClock:
-    """A monotonic clock in seconds that moves only when it is told to."""
+    """A monotonic clock in seconds that moves only when it is asked to."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now

@@ -56,7 +56,7 @@ class GoProgram:
         print(f"[{self.name}] building {self.package} into {self.built}: minutes, the first time", flush=True)
         self.built.parent.mkdir(parents=True, exist_ok=True)
         building = {**os.environ, "GOBIN": str(self.built.parent), "GOFLAGS": "-trimpath"}
-        # Nobody debugs it here: symbols would only take room.
+        # No one debugs it here: symbols would only take room.
         command = [go, "install", "-ldflags=-s -w", self.package]
         return subprocess.run(command, env=building, timeout=scaled(BUILD_S), check=False).returncode
 

@@ -1,4 +1,4 @@
-"""A test that timed out may have left anything half done: whatever the session shares ends with it, and starts anew.
+"""A test that timed out may have left anything half done: whatever the session shares ends with it, and starts again.
 
 A time limit is a signal, which can come in the middle of a call into the JVM. py4j's connection is out of step from
 then on: each later call is given the answer of the one before it. So the JVM is killed at once, and after the test

@@ -6,6 +6,7 @@ from shared.queue import keys
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState
 from shared.queue.states import Transition, is_legal
+from tests.support.queue_state import State
 
 States = dict[str, JobState]
 
@@ -20,6 +21,11 @@ def job_states(client: redis.Redis, queue: str) -> States:
         for key, state in zip(found, states, strict=True)
         if state is not None
     }
+
+
+def states_in(state: State) -> States:
+    """Return the state of each job in a reading of the whole queue."""
+    return {job: JobState(stored["state"]) for job, stored in state.jobs.items()}
 
 
 def transitions(before: States, after: States) -> set[Transition]:

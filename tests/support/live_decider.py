@@ -95,11 +95,11 @@ class LiveDecider:
         return self.services.background[name]
 
     def drain(self) -> None:
-        """Return once every table that was asked for has been looked at."""
+        """Return once every table that was requested has been read."""
         self.run(asyncio.wait_for(self.services.requests.refresh_queue.drained(), scaled(30)))
 
     def sweep(self) -> None:
-        """Sweep once, and return when all tables have been looked at."""
+        """Sweep once, and return when all tables have been read."""
         self.run(self.task("sweep").run_once(spread_s=0.0))
         self.drain()
 
@@ -114,17 +114,17 @@ class LiveDecider:
         return self.client.post(path, json=body)
 
     def register(self, location: Path, name: str | None = None) -> str:
-        """Register a table, wait until it was looked at, and return its name."""
+        """Register a table, wait until it was read, and return its name."""
         answer = self.post("/v1/tables", {"location": str(location)} | ({"name": name} if name else {}))
         assert answer.status_code == httpx.codes.CREATED, answer.text
         self.drain()
         return str(answer.json()["name"])
 
-    def cells(self, name: str) -> dict[str, PartitionStats]:
-        """Return the stored state of every cell, as integers."""
+    def partitions(self, name: str) -> dict[str, PartitionStats]:
+        """Return the stored state of every partition, as integers."""
         table = self.run(self.services.tables.registry.find(name))
         assert table is not None
-        return dict(self.run(self.services.tables.states.all_cells(table.id)))
+        return dict(self.run(self.services.tables.states.all_partitions(table.id)))
 
     def reads(self) -> int:
         """Requests to object stores so far."""
@@ -146,7 +146,7 @@ class LiveDecider:
 
 
 def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
-    """Settings for tests: the small policy, no sweep unless asked for, and rates that no test reaches by accident.
+    """Settings for tests: the small policy, no sweep unless requested, and rates that no test reaches by accident.
 
     changes: fields of the settings or of one of their groups, by name; a group's other fields stay as they are here.
     """
@@ -206,13 +206,13 @@ class WrittenTable:
         """Return the S3 notification of one commit."""
         return s3_event(f"{self.path.name}/_delta_log/{version:020d}.json", bucket)
 
-    def recount(self, policy: Policy = POLICY) -> dict[str, PartitionStats]:
-        """Count the live files as `deltalake` lists them, cell by cell."""
+    def count_files(self, policy: Policy = POLICY) -> dict[str, PartitionStats]:
+        """Count the live files as `deltalake` lists them, partition by partition."""
         actions = pa.table(DeltaTable(str(self.path)).get_add_actions(flatten=True)).to_pydict()
         sizes: dict[str, list[int]] = {}
         for day, size in zip(actions["partition.dt"], actions["size_bytes"], strict=True):
             sizes.setdefault('{"dt":"' + str(day) + '"}', []).append(size)
-        return {cell: stats_of_sizes(policy.size_levels, found) for cell, found in sizes.items()}
+        return {partition: stats_of_sizes(policy.size_levels, found) for partition, found in sizes.items()}
 
 
 def s3_event(key: str, bucket: str = "lake", name: str = "ObjectCreated:Put") -> dict[str, Any]:

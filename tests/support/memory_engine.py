@@ -52,7 +52,7 @@ class MemoryEngine:
     def cancel(self, job: str) -> None:
         self.cancelled.set()
 
-    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
+    def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         if table_uuid not in ("", self.table_uuid):
             raise OtherTable(f"{location} holds the table {self.table_uuid}, not {table_uuid}", field="table_uuid")
         if self.refusal:

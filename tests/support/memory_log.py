@@ -80,7 +80,7 @@ class MemoryLog:
         if first >= len(self.commits):
             return HistoryEnd(is_end=True)
         if first > after.version + 1:
-            return HistoryEnd(lost=f"versions {after.version + 1} to {first - 1} are gone from the log")
+            return HistoryEnd(lost=f"versions {after.version + 1} to {first - 1} are missing from the log")
         return HistoryEnd()
 
     async def totals(self, at: Position) -> TableTotals | None:

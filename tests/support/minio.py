@@ -35,7 +35,7 @@ class Minio:
         return f"http://127.0.0.1:{self.port}"
 
     def options(self, **changes: str) -> dict[str, str]:
-        """Return what a store has to be told to find it; these are deltalake's names, too."""
+        """Return what a store has to be asked to find it; these are deltalake's names, too."""
         return {"endpoint": self.url, "region": REGION, "allow_http": "true", **KEYS, **changes}
 
     def start(self) -> "Minio":

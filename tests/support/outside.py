@@ -1,4 +1,4 @@
-"""What end-to-end tests look at from outside: the table's own log, the REST API, and the cells in Redis."""
+"""What end-to-end tests read from outside: the table's own log, the REST API, and the partitions in Redis."""
 
 import json
 from pathlib import Path
@@ -27,8 +27,8 @@ def own_commits(table: Path) -> list[dict[str, Any]]:
         assert files
         assert all(file["dataChange"] is False for file in files)
         assert not any(kind in action for action in actions for kind in ("metaData", "protocol", "txn"))
-        cells = {json.dumps(file["partitionValues"], sort_keys=True) for file in files}
-        assert len(cells) == 1, "one commit of ours touches one partition"
+        partitions = {json.dumps(file["partitionValues"], sort_keys=True) for file in files}
+        assert len(partitions) == 1, "one commit of ours touches one partition"
         ours.append(json.loads(info["userMetadata"])["lakewright"])
     return ours
 
@@ -45,10 +45,10 @@ def is_at_rest(stack: Stack, name: str, table: Path) -> bool:
     )
 
 
-def assert_state_equals_recount(stack: Stack, table_id: str, table: Path) -> None:
-    """Compare the stored cells with a recount of the live files by another reader, integer for integer."""
-    raw = stack.redis.client().hgetall(f"{{lw:default}}:cells:{table_id}")
-    stored = {json.loads(cell)["day"]: PartitionStats.decode(text.decode()) for cell, text in raw.items()}
+def assert_state_equals_files(stack: Stack, table_id: str, table: Path) -> None:
+    """Compare the stored partitions with a rebuild of the live files by another reader, integer for integer."""
+    raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{table_id}")
+    stored = {json.loads(partition)["day"]: PartitionStats.decode(text.decode()) for partition, text in raw.items()}
     live: dict[str, list[int]] = {}
     actions = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True)).to_pydict()
     for day, size in zip(actions["partition.day"], actions["size_bytes"], strict=True):
@@ -70,5 +70,5 @@ def runs(stack: Stack) -> int:
 
 
 def swept(stack: Stack) -> int:
-    """Count finished sweeps by the reads they cost: with one table, each sweep asks for one version that is absent."""
+    """Count finished sweeps by the reads they cost: with one table, each sweep requests one version that is absent."""
     return sum(stack.get("/v1/status")["object_store_requests"].values())

@@ -5,12 +5,12 @@ import sys
 import threading
 from pathlib import Path
 
-from actor.worker import Reached
+from actor.worker import ProgressHook
 from services.actor.__main__ import main
 from shared.queue.model import Claim
 
 
-def pause(point: str, note: Path) -> Reached:
+def pause(point: str, note: Path) -> ProgressHook:
     def reached(claim: Claim, at: str) -> None:
         if at == point and not note.exists():
             note.write_text(f"{claim.id} {claim.token}")

@@ -10,12 +10,12 @@ from shared.queue.command import Command
 from tests.support.queue_executors import Executor
 
 
-def mended(queue: Any, client: redis.Redis) -> Iterator[int]:
-    """Yield the number of things that each call mended."""
-    yield from mended_by(queue, queue.name, client)
+def repaired(queue: Any, client: redis.Redis) -> Iterator[int]:
+    """Yield the number of things that each call repaired."""
+    yield from repaired_by(queue, queue.name, client)
 
 
-def mended_by(executor: Executor, queue: str, client: redis.Redis) -> Iterator[int]:
+def repaired_by(executor: Executor, queue: str, client: redis.Redis) -> Iterator[int]:
     """The same by an executor that does not say which queue it serves."""
     found = [one for key in client.scan_iter(match=keys.all_keys(queue)) if (one := audit.parse_key(queue, key))]
     for asked in (*audit.steps(queue, found), *audit.final_steps(queue, found)):

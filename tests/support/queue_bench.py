@@ -30,10 +30,10 @@ SETTINGS = QueueSettings(max_attempts=3)
 
 
 def spec(
-    version: int = 1, *, cell: str = "{}", table: str = "t-1", band: Band = Band.NORMAL, **more: Any
+    version: int = 1, *, partition: str = "{}", table: str = "t-1", band: Band = Band.NORMAL, **more: Any
 ) -> JobRequest:
     values = {"tenant": "acme", "priority": 5, "cost_bytes": 1 << 20, "payload": f'{{"v":{version}}}', **more}
-    return JobRequest(JobKey(table, cell, "compact"), band=band, version=version, **values)
+    return JobRequest(JobKey(table, partition, "compact"), band=band, version=version, **values)
 
 
 class Bench:
@@ -51,8 +51,8 @@ class Bench:
         """A name for a call that none before had."""
         return next(self._nonces)
 
-    def enqueue(self, wish: JobRequest) -> Enqueued:
-        return self.run(commands.enqueue(QUEUE, wish))
+    def enqueue(self, request: JobRequest) -> Enqueued:
+        return self.run(commands.enqueue(QUEUE, request))
 
     def claim(self, slots: int = 1, *, worker: str = "w-1", nonce: str = "") -> tuple[Claim, ...]:
         nonce = nonce or next(self._nonces)
@@ -71,14 +71,14 @@ class Bench:
         return self.run(end).outcome
 
     def ingest(self, expected: int, version: int, **more: Any) -> Ingested:
-        values = {"table": "t-1", "state_fields": {"version": str(version)}, "cells": {}, **more}
+        values = {"table": "t-1", "state_fields": {"version": str(version)}, "partitions": {}, **more}
         return self.run(commands.ingest(QUEUE, expected_version=expected, **values))
 
-    def find(self, wish: JobRequest | None = None) -> JobView | None:
-        return self.run(queries.job(QUEUE, (wish or spec()).id))
+    def find(self, request: JobRequest | None = None) -> JobView | None:
+        return self.run(queries.job(QUEUE, (request or spec()).id))
 
-    def job(self, wish: JobRequest | None = None) -> JobView:
-        found = self.find(wish)
+    def job(self, request: JobRequest | None = None) -> JobView:
+        found = self.find(request)
         assert found is not None, "the job is gone"
         return found
 

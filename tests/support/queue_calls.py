@@ -25,8 +25,8 @@ QUEUE = "default"
 LEASE_MS = 60_000
 
 
-def spec(cell: str = "{}", version: int = 1) -> JobRequest:
-    return JobRequest(JobKey("t-1", cell, "compact"), "acme", Band.NORMAL, 5, 1 << 20, version)
+def spec(partition: str = "{}", version: int = 1) -> JobRequest:
+    return JobRequest(JobKey("t-1", partition, "compact"), "acme", Band.NORMAL, 5, 1 << 20, version)
 
 
 def claim(nonce: str = "c-1") -> Command[tuple[Claim, ...]]:
@@ -47,13 +47,13 @@ def finish(held: Claim, nonce: str = "f-1") -> Command[Any]:
     )
 
 
-def ingest(expected: int = -1, cells: dict[str, str | None] | None = None) -> Command[Any]:
+def ingest(expected: int = -1, partitions: dict[str, str | None] | None = None) -> Command[Any]:
     return commands.ingest(
         QUEUE,
         table="t-1",
         expected_version=expected,
         state_fields={"version": str(expected + 1)},
-        cells=cells or {"{}": "state"},
+        partitions=partitions or {"{}": "state"},
         jobs=[spec(version=expected + 1)],
         ledger=[("decision", 0)],
         counters={"commits": 1},
@@ -106,19 +106,19 @@ def replaced(expected: int, *, timers: list[Timer] | None = None, staged: Staged
         table="t-1",
         expected_version=expected,
         state_fields=cursor,
-        cells={} if staged else {"new": "state"},
+        partitions={} if staged else {"new": "state"},
         reset=staged or True,
         jobs=[spec(version=expected + 1)],
         timers=timers or (),
-        counters={"recounts": 1},
+        counters={"rebuilds": 1},
     )
 
 
 def staged(made: Place) -> Command[Any]:
     made.run(ingest())
-    made.client.hset(keys.staged_cells(QUEUE, "x"), mapping={"a": "1", "b": "2"})
+    made.client.hset(keys.staged_partitions(QUEUE, "x"), mapping={"a": "1", "b": "2"})
     made.client.zadd(keys.staged_timers(QUEUE, "x"), {"a": 7})
-    for key in (keys.staged_cells(QUEUE, "x"), keys.staged_timers(QUEUE, "x")):
+    for key in (keys.staged_partitions(QUEUE, "x"), keys.staged_timers(QUEUE, "x")):
         made.client.expire(key, 100)
     return replaced(0, staged=StagedState("x", 2, 1))
 

@@ -5,11 +5,11 @@ from collections.abc import Container, Iterable
 
 from shared.queue.model import Debounce, JobState
 from shared.queue.settings import QueueSettings
-from tests.support.queue_model import Job, QueueModel, Wish
+from tests.support.queue_model import Job, QueueModel, StoredRequest
 from tests.support.queue_state import State
 
-LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "cells:", "led:")
-"""What a drained queue may keep; `v` has the last token, the row of strict claims and the last look for due jobs."""
+LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "partitions:", "led:")
+"""What a drained queue may keep; `v` has the last token, the row of strict claims and the last search for due jobs."""
 
 RUN_FIELDS = {"worker", "started", "progress", "stop"}
 
@@ -52,18 +52,18 @@ def jobs_as_in_the_model(state: State, model: QueueModel) -> None:
     times = {**state.zset("delay"), **state.zset("lease"), **state.zset("dead")}
     for job_id, job in model.jobs.items():
         stored = state.jobs[job_id]
-        assert _wish(stored, "") == job.wish, job_id
-        assert (_wish(stored, "d_") if "d_version" in stored else None) == job.pending, job_id
+        assert _request(stored, "") == job.request, job_id
+        assert (_request(stored, "d_") if "d_version" in stored else None) == job.pending, job_id
         if job.pending is not None:
             assert Debounce(int(stored["d_quiet"]), int(stored["d_max"])) == job.pending_delay, job_id
         assert int(stored["attempts"]) == job.attempts, job_id
-        assert int(stored.get("deaths", 0)) == job.deaths, job_id
+        assert int(stored.get("crashes", 0)) == job.deaths, job_id
         assert stored.get("token") == (None if job.token is None else str(job.token)), job_id
         assert times.get(job_id) == job.at_ms, job_id
-        flow = f"{job.wish.band}|{job.wish.tenant}|{job.key.table}"
+        flow = f"{job.request.band}|{job.request.tenant}|{job.key.table}"
         if job.state is JobState.QUEUED:
             assert state.named("f:")[flow][job_id] == _aged(job, model.settings), job_id
-            assert state.zset("queued")[job_id] == job.wish.t0_ms
+            assert state.zset("queued")[job_id] == job.request.t0_ms
         run_fields = {name for name in stored if name.startswith("d_")} | RUN_FIELDS & set(stored)
         if job.state is not JobState.LEASED:
             assert not run_fields, f"{job_id} kept {run_fields} of a run that is over"
@@ -103,7 +103,7 @@ def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = 
         once = [*ready.get(node, {}), *waiting.get(node, {}), *state.zset(f"i:{node}")]
         assert len(once) == len(set(once)), f"{node} has a child in two places: {once}"
     assert set(state.named("i:")) <= busy, "an empty node must forget its idle children"
-    assert set(virtual) - {"token", "strict_run", "looked_at"} <= busy, "an empty node must forget its time"
+    assert set(virtual) - {"token", "strict_run", "polled_ms"} <= busy, "an empty node must forget its time"
 
 
 def expected_tree(flows: Iterable[str], parked: Parked) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
@@ -154,22 +154,22 @@ def drained_queue_is_empty(state: State, settings: QueueSettings) -> None:
     assert int(state.hash("v").get("strict_run", 0)) <= settings.strict_in_row
     kept = {name for name in state.without_ttl if not name.startswith(LASTING)}
     assert not kept, f"left behind by a drained queue: {kept}"
-    assert set(state.hash("v")) <= {"token", "strict_run", "looked_at"}
+    assert set(state.hash("v")) <= {"token", "strict_run", "polled_ms"}
 
 
 def _aged(job: Job, settings: QueueSettings) -> int:
-    return job.wish.t0_ms + job.wish.priority * settings.aging_ms
+    return job.request.t0_ms + job.request.priority * settings.aging_ms
 
 
-def _wish(stored: dict[str, str], mark: str) -> Wish:
-    return Wish(
+def _request(stored: dict[str, str], mark: str) -> StoredRequest:
+    return StoredRequest(
         stored[f"{mark}tenant"],
         int(stored[f"{mark}band"]),
         int(stored[f"{mark}prio"]),
         int(stored[f"{mark}cost"]),
         int(stored[f"{mark}version"]),
-        stored[f"{mark}facts"],
-        int(stored[f"{mark}t0"]),
-        int(stored.get(f"{mark}insist", 0)),
-        int(stored.get(f"{mark}reach", 0)),
+        stored[f"{mark}payload"],
+        int(stored[f"{mark}first_ms"]),
+        int(stored.get(f"{mark}precedence", 0)),
+        int(stored.get(f"{mark}extent", 0)),
     )

@@ -25,7 +25,7 @@ TIMED = (JobState.LEASED, JobState.DELAYED, JobState.QUARANTINED)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class StoredRequest:
     """What is wanted of a job; merging is a maximum, field by field or as a whole."""
 
     tenant: str
@@ -33,21 +33,27 @@ class Wish:
     priority: int
     cost: int
     version: int
-    facts: str
+    payload: str
     t0_ms: int
-    insistence: int = 0
-    reach: int = 0
+    precedence: int = 0
+    extent: int = 0
 
-    def merged(self, other: "Wish") -> "Wish":
-        def rank(wish: Wish) -> tuple[int, int, bytes, bytes, int]:
-            return (wish.version, wish.insistence, wish.facts.encode(), wish.tenant.encode(), wish.cost)
+    def merged(self, other: "StoredRequest") -> "StoredRequest":
+        def rank(request: StoredRequest) -> tuple[int, int, bytes, bytes, int]:
+            return (
+                request.version,
+                request.precedence,
+                request.payload.encode(),
+                request.tenant.encode(),
+                request.cost,
+            )
 
         return replace(
             max(self, other, key=rank),
             band=min(self.band, other.band),
             priority=min(self.priority, other.priority),
             t0_ms=min(self.t0_ms, other.t0_ms),
-            reach=max(self.reach, other.reach),
+            extent=max(self.extent, other.extent),
         )
 
 
@@ -56,7 +62,7 @@ class Job:
     """A job as the model sees it; `at_ms` is its deadline or when it is ready."""
 
     key: JobKey
-    wish: Wish
+    request: StoredRequest
     state: JobState = JobState.QUEUED
     at_ms: int | None = None
     debounced: bool = False
@@ -64,7 +70,7 @@ class Job:
     attempts: int = 0
     deaths: int = 0
     token: int | None = None
-    pending: Wish | None = None
+    pending: StoredRequest | None = None
     pending_delay: Debounce = IMMEDIATE
     stopping: bool = False
     revoked: bool = False
@@ -82,7 +88,7 @@ class QueueModel:
     limits: dict[tuple[Scope, str], int] = field(default_factory=dict)
     paused: set[tuple[Scope, str]] = field(default_factory=set)
     held_back: set[str] = field(default_factory=set)
-    looked_at_ms: int = 0
+    refreshed_at_ms: int = 0
     strict_row: int = 0
     strict_row_while_weighted_wait: int = 0
 
@@ -90,29 +96,29 @@ class QueueModel:
         return {job_id: job for job_id, job in self.jobs.items() if job.state is state}
 
     def put(self, spec: JobRequest) -> Enqueued:
-        wish = Wish(
+        request = StoredRequest(
             *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.payload, self.now_ms),
-            insistence=spec.precedence,
-            reach=spec.extent,
+            precedence=spec.precedence,
+            extent=spec.extent,
         )
         job = self.jobs.get(spec.id)
         if job is None:
-            job = self.jobs[spec.id] = Job(spec.key, wish)
+            job = self.jobs[spec.id] = Job(spec.key, request)
             self._wait(job, spec.debounce)
             return Enqueued(EnqueueOutcome.QUEUED, job.state)
         if job.state is JobState.LEASED:
             delay = spec.debounce if job.pending is None else shorter(job.pending_delay, spec.debounce)
-            job.pending, job.pending_delay = wish if job.pending is None else job.pending.merged(wish), delay
+            job.pending, job.pending_delay = request if job.pending is None else job.pending.merged(request), delay
             return Enqueued(EnqueueOutcome.RERUN_REQUESTED, job.state)
-        merged, delay = job.wish.merged(wish), shorter(job.delay, spec.debounce)
-        is_news = merged != job.wish or delay != job.delay
-        job.wish = merged
+        merged, delay = job.request.merged(request), shorter(job.delay, spec.debounce)
+        is_news = merged != job.request or delay != job.delay
+        job.request = merged
         if job.state is JobState.DELAYED and job.debounced and is_news:
             self._wait(job, delay)
         return Enqueued(EnqueueOutcome.MERGED, job.state)
 
     def _wait(self, job: Job, delay: Debounce) -> None:
-        at = min(job.wish.t0_ms + delay.max_delay_ms, self.now_ms + delay.quiet_ms)
+        at = min(job.request.t0_ms + delay.max_delay_ms, self.now_ms + delay.quiet_ms)
         job.state, job.at_ms, job.debounced, job.delay = JobState.QUEUED, None, False, delay
         if at > self.now_ms:
             job.state, job.at_ms, job.debounced = JobState.DELAYED, at, True
@@ -120,13 +126,13 @@ class QueueModel:
     def take_up_due(self, *, serves: bool) -> list[JobId]:
         """Do what time does before a claim; return the jobs whose leases ran out.
 
-        A claim that serves nobody writes nothing down, so that the next one looks again.
+        A claim that serves no one writes nothing down, so that the next one looks again.
         """
-        if self.now_ms - self.looked_at_ms < DUE_EVERY_MS:
+        if self.now_ms - self.refreshed_at_ms < DUE_EVERY_MS:
             return []
         more = any(len(self._due(state)) == DUE_PER_CLAIM for state in TIMED)
         if serves:
-            self.looked_at_ms = 0 if more else self.now_ms
+            self.refreshed_at_ms = 0 if more else self.now_ms
         expired = self._due(JobState.LEASED)
         for job_id in expired:
             self._end(job_id, "expired", -1)
@@ -144,7 +150,7 @@ class QueueModel:
 
     def in_flight(self, level: Scope, name: str) -> int:
         running = self.of(JobState.LEASED).values()
-        return sum((job.key.table if level is Scope.TABLE else job.wish.tenant) == name for job in running)
+        return sum((job.key.table if level is Scope.TABLE else job.request.tenant) == name for job in running)
 
     def is_blocked(self, level: Scope, name: str) -> bool:
         limit = self.limits.get((level, name))
@@ -157,8 +163,8 @@ class QueueModel:
         return {
             job_id: job
             for job_id, job in self.of(JobState.QUEUED).items()
-            if (Scope.BAND, str(job.wish.band)) not in self.paused
-            and not self.is_blocked(Scope.TENANT, job.wish.tenant)
+            if (Scope.BAND, str(job.request.band)) not in self.paused
+            and not self.is_blocked(Scope.TENANT, job.request.tenant)
             and not self.is_blocked(Scope.TABLE, job.key.table)
         }
 
@@ -174,11 +180,16 @@ class QueueModel:
         ]
         assert self._aged(job) == min(siblings), "a job of lower aged priority was served first"
         assert claim.token > self.last_token, "tokens must increase"
-        wish = job.wish
-        assert (claim.key, claim.tenant, claim.band, claim.priority) == (job.key, wish.tenant, wish.band, wish.priority)
-        assert (claim.version, claim.payload, claim.cost_bytes) == (wish.version, wish.facts, wish.cost)
-        assert claim.extent == wish.reach
-        assert (claim.enqueued_at_ms, claim.attempts, claim.previous_token) == (wish.t0_ms, job.attempts, job.token)
+        request = job.request
+        assert (claim.key, claim.tenant, claim.band, claim.priority) == (
+            job.key,
+            request.tenant,
+            request.band,
+            request.priority,
+        )
+        assert (claim.version, claim.payload, claim.cost_bytes) == (request.version, request.payload, request.cost)
+        assert claim.extent == request.extent
+        assert (claim.enqueued_at_ms, claim.attempts, claim.previous_token) == (request.t0_ms, job.attempts, job.token)
         assert (claim.engine_crashes, claim.runs_exclusively) == (job.deaths, job.deaths >= 2)
         assert claim.lease_until_ms == self.now_ms + lease_ms
         self.last_token = claim.token
@@ -186,7 +197,7 @@ class QueueModel:
 
     def _check_band(self, claim: Claim) -> None:
         """I9: strict bands by rank, but at most `strict_in_row` claims in a row while a weighted band waits."""
-        bands = {job.wish.band for job in self.ready().values()}
+        bands = {job.request.band for job in self.ready().values()}
         strict = {band for band in bands if band < self.settings.strict_bands}
         if claim.band < self.settings.strict_bands:
             assert claim.band == min(strict), "a better strict band waits"
@@ -202,7 +213,7 @@ class QueueModel:
         job = self.jobs[job_id]
         if job.state is JobState.LEASED:
             return
-        job.wish = replace(job.wish, band=min(job.wish.band, band), priority=0)
+        job.request = replace(job.request, band=min(job.request.band, band), priority=0)
         self._queue(job)
 
     def requeue(self, job_id: JobId) -> None:
@@ -212,11 +223,11 @@ class QueueModel:
             self._queue(job)
 
     def _aged(self, job: Job) -> int:
-        return job.wish.t0_ms + job.wish.priority * self.settings.aging_ms
+        return job.request.t0_ms + job.request.priority * self.settings.aging_ms
 
     @staticmethod
     def _flow(job: Job) -> tuple[int, str, str]:
-        return (job.wish.band, job.wish.tenant, job.key.table)
+        return (job.request.band, job.request.tenant, job.key.table)
 
     def holds(self, claim: Claim) -> bool:
         job = self.jobs.get(claim.id)
@@ -233,16 +244,16 @@ class QueueModel:
             verdict = "cancelled"
         pending, job.pending, job.stopping, job.revoked = job.pending, None, False, False
         if verdict == "done" and pending is not None and pending.version <= seen_version:
-            pending = None if pending.reach <= job.wish.reach else pending
+            pending = None if pending.extent <= job.request.extent else pending
         if verdict in ("done", "cancelled"):
             del self.jobs[job_id]
             if pending is None:
                 return FinishOutcome.DELETED
-            self.jobs[job_id] = anew = Job(job.key, pending)
-            self._wait(anew, job.pending_delay)
-            return FinishOutcome.REQUEUED if anew.state is JobState.QUEUED else FinishOutcome.DELAYED
+            self.jobs[job_id] = again = Job(job.key, pending)
+            self._wait(again, job.pending_delay)
+            return FinishOutcome.REQUEUED if again.state is JobState.QUEUED else FinishOutcome.DELAYED
         if pending is not None:
-            job.wish = job.wish.merged(pending)
+            job.request = job.request.merged(pending)
         self._queue(job)
         if verdict == "yield":
             return FinishOutcome.REQUEUED

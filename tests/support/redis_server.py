@@ -48,12 +48,12 @@ def _in_wheel() -> str | None:
 
 def _version(binary: str) -> int:
     try:
-        said = subprocess.run(
+        stated = subprocess.run(
             [binary, "--version"], capture_output=True, text=True, timeout=scaled(20), check=False
         ).stdout
     except OSError:
         return 0
-    match = re.search(r"v=(\d+)\.", said)
+    match = re.search(r"v=(\d+)\.", stated)
     return int(match[1]) if match else 0
 
 

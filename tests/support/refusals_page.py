@@ -108,14 +108,14 @@ REQUESTS: Mapping[RequestIgnored, str] = {
 }
 
 TRIGGER = "decider/optimize/property_trigger.py"
-STARTED = frozenset({TriggerOutcome.TAKEN_UP, TriggerOutcome.STARTED})
+STARTED = frozenset({TriggerOutcome.PENDING, TriggerOutcome.STARTED})
 TRIGGERS: Mapping[TriggerOutcome, str] = {
     TriggerOutcome.AUTO_IS_ON: "Set `lakewright.enabled=false` for manual runs only",
     TriggerOutcome.ALREADY_RUNNING: "Wait for the running jobs",
     TriggerOutcome.NOTHING_TO_DO: "Nothing",
     TriggerOutcome.FIRST_SIGHT: "Unset the property and set it again",
     TriggerOutcome.REFUSED: "See the refusal of the table above",
-    TriggerOutcome.TAKEN_BACK: "Set the property to start a run",
+    TriggerOutcome.PROPERTY_REMOVED: "Set the property to start a run",
 }
 
 FORMATS = "decider/events/formats"
@@ -209,10 +209,10 @@ def deciding(reason: Reason) -> tuple[str, ...]:
 
 def _requests() -> Iterator[tuple[str, ...]]:
     for one in RequestIgnored:
-        yield f"`{one}`", one.sentence, f"`{ON_DEMAND}`", REQUESTS[one]
+        yield f"`{one}`", one.message, f"`{ON_DEMAND}`", REQUESTS[one]
     for two in TriggerOutcome:
         if two not in STARTED:
-            yield f"`{two}`", two.sentence, f"`{TRIGGER}`", TRIGGERS[two]
+            yield f"`{two}`", two.message, f"`{TRIGGER}`", TRIGGERS[two]
 
 
 def _events() -> Iterator[tuple[str, ...]]:

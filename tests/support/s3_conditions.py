@@ -21,7 +21,7 @@ from tests.support.steering import Steering
 def main() -> None:
     """Ask each location in turn: nothing is to be rewritten there, so that only the question is put."""
     options, *locations = json.loads(sys.argv[1])
-    said: dict[str, list[str]] = {}
+    stated: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as folder:
         jvm = Jvm(options, Path(folder))
         engine = DeltaEngine(jvm.spark, EngineSettings(allow_s3=True))
@@ -29,8 +29,8 @@ def main() -> None:
             try:
                 engine.rewrite(RewriteRequest(location, (), mark("job", 1)), Steering())
             except LakewrightError as error:
-                said.setdefault(location, []).append(f"{type(error).__name__}: {error}")
-        print(json.dumps(said))
+                stated.setdefault(location, []).append(f"{type(error).__name__}: {error}")
+        print(json.dumps(stated))
         stop_session(jvm.spark)
 
 

@@ -82,9 +82,9 @@ def race(jvm: Jvm, rival: S3Store, versions: int, seed: int) -> tuple[list[int],
     other.start()
     for version in range(versions):
         start.wait()
-        said = jvm.write(f"s3://lake/race/_delta_log/{version:020d}.json", ["ours"])
-        assert said in ("", "FileAlreadyExistsException"), said
-        if not said:
+        stated = jvm.write(f"s3://lake/race/_delta_log/{version:020d}.json", ["ours"])
+        assert stated in ("", "FileAlreadyExistsException"), stated
+        if not stated:
             ours.append(version)
     other.join()
     return ours, theirs

@@ -1,4 +1,4 @@
-"""A server that speaks S3's API on a free port of the loopback address: moto, behind a gate that can be told to fail.
+"""A server that speaks S3's API on a free port of the loopback address: moto, behind a gate that can be asked to fail.
 
 The gate notes every request, refuses access keys that it does not know as S3 does, and answers some requests itself,
 like a store under pressure. It can hide conditions from moto, as if the store ignored them. Signatures are not checked
@@ -104,7 +104,7 @@ class S3Server:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def options(self, **changes: str) -> dict[str, str]:
-        """Return what a store has to be told to find it; these are deltalake's names, too."""
+        """Return what a store has to be asked to find it; these are deltalake's names, too."""
         return {"endpoint": self.url, "region": REGION, "allow_http": "true", **KEYS, **changes}
 
     def make_bucket(self, name: str) -> None:

@@ -14,7 +14,7 @@ def rows(number: int, count: int) -> pa.Table:
 
 
 def main() -> None:
-    """Append as many commits as asked for."""
+    """Append as many commits as requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--location", required=True)
     parser.add_argument("--options", required=True, help="storage options as a JSON object")

@@ -13,8 +13,8 @@ PAGE = ROOT / "docs" / "settings.md"
 PREFIX = "LAKEWRIGHT_"
 HEAD = """# Settings
 
-Every service reads its settings from environment variables only; an invalid value ends the start
-with the variable's name and what it accepts. Per-table configuration is in the table properties:
+Every service reads its settings from environment variables only. With an invalid value it does not start: the error
+names the variable and the values it accepts. Per-table configuration is in the table properties:
 [properties.md](properties.md).
 """
 SECTIONS = {
@@ -39,8 +39,8 @@ def variables(path: Path) -> Iterator[str]:
     if not path.exists():
         return
     body = ast.parse(path.read_text()).body
-    for name, said in pairwise(body):
-        match name, said:
+    for name, stated in pairwise(body):
+        match name, stated:
             case ast.Assign(value=ast.Constant(value=str(variable))), ast.Expr(value=ast.Constant(value=str(text))):
                 if variable.startswith(PREFIX):
                     yield f"| `{variable}` | {' '.join(text.split()).replace('|', chr(92) + '|')} |\n"

@@ -20,8 +20,8 @@ from shared.queue import commands, queries
 from shared.queue.model import JobState, RunResult
 from shared.queue.records import JobView
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 HOUR_MS = 3_600_000
 POLICY = Policy(target_bytes=8 * MIB)
@@ -46,15 +46,15 @@ class World:
     def new_decider(self) -> "Decider":
         return Decider(self)
 
-    async def write(self, cell: PartitionKey, sizes: Iterable[int]) -> None:
+    async def write(self, partition: PartitionKey, sizes: Iterable[int]) -> None:
         """Commit files, and let the decider see it."""
-        self.log.add([self.file(cell, size) for size in sizes])
+        self.log.add([self.file(partition, size) for size in sizes])
         await self.decider.follow()
 
-    def file(self, cell: PartitionKey, size: int, *, settled: bool = False) -> DataFile:
+    def file(self, partition: PartitionKey, size: int, *, settled: bool = False) -> DataFile:
         self.files += 1
         tags = {IDLE_COMPACTED_TAG: "1"} if settled else {}
-        return DataFile(f"f{self.files}", size, cell, modified_ms=self.now_ms, tags=tags)
+        return DataFile(f"f{self.files}", size, partition, modified_ms=self.now_ms, tags=tags)
 
     async def jobs(self) -> list[JobView]:
         pages = [await self.queue.run(queries.jobs("default", state)) for state in JobState]
@@ -65,12 +65,15 @@ class World:
         (claim,) = await self.queue.run(
             commands.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
         )
-        cell, facts = PartitionKey(claim.key.cell), JobPayload.decode(claim.payload).with_extent(claim.extent)
+        partition, payload = (
+            PartitionKey(claim.key.partition),
+            JobPayload.decode(claim.payload).with_extent(claim.extent),
+        )
         rounds = 0
-        while groups := _planned(cell, await self._live(cell), facts):
-            merged = [replace(self.file(cell, group.bytes), tags=group.tags) for group in groups]
+        while groups := _planned(partition, await self._live(partition), payload):
+            merged = [replace(self.file(partition, group.bytes), tags=group.tags) for group in groups]
             gone = [
-                RemovedFile(file.path, None, file.size_bytes, cell, tags=file.tags)
+                RemovedFile(file.path, None, file.size_bytes, partition, tags=file.tags)
                 for group in groups
                 for file in group.files
             ]
@@ -91,17 +94,17 @@ class World:
         )
         await self.decider.follow()
 
-    async def _live(self, cell: PartitionKey) -> list[DataFile]:
-        return [file for file in (await self.log.snapshot()).files if file.cell == cell]
+    async def _live(self, partition: PartitionKey) -> list[DataFile]:
+        return [file for file in (await self.log.snapshot()).files if file.partition == partition]
 
 
-def _planned(cell: PartitionKey, files: list[DataFile], facts: JobPayload) -> tuple[FileGroup, ...]:
-    if facts.rewrite_kind is RewriteKind.FULL:
-        return plan_full(cell, files, facts.policy).groups
-    groups = plan(cell, files, facts.policy).groups
-    if groups or facts.rewrite_kind is RewriteKind.LEVELS:
+def _planned(partition: PartitionKey, files: list[DataFile], payload: JobPayload) -> tuple[FileGroup, ...]:
+    if payload.rewrite_kind is RewriteKind.FULL:
+        return plan_full(partition, files, payload.policy).groups
+    groups = plan(partition, files, payload.policy).groups
+    if groups or payload.rewrite_kind is RewriteKind.LEVELS:
         return groups
-    return plan_idle_compaction(cell, files, facts.policy, ended_by_ms=facts.ended_by_ms).groups
+    return plan_idle_compaction(partition, files, payload.policy, ended_by_ms=payload.ended_by_ms).groups
 
 
 class Decider:
@@ -120,7 +123,7 @@ class Decider:
         return await self.settle.run_once()
 
 
-def cell(name: object) -> PartitionKey:
+def partition(name: object) -> PartitionKey:
     return PartitionKey(f'{{"dt":"{name}"}}')
 
 
@@ -131,7 +134,7 @@ def in_world(
     *,
     actions: ActionRegistry = ACTIONS,
 ) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url, configuration or {}, actions)
         await world.registry.register(TABLE)
         await world.decider.follow()
@@ -140,7 +143,7 @@ def in_world(
         finally:
             await world.queue.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())
 
 
 TWO_SMALL = [MIB, MIB]

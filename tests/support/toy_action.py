@@ -37,31 +37,36 @@ class CensusTimers:
     """A timer for each partition that others write to."""
 
     def parse(self, name: str) -> TimerTarget | None:
-        head, _, cell = name.partition(" ")
-        return TimerTarget(PartitionKey(cell)) if head == CENSUS else None
+        head, _, partition = name.partition(" ")
+        return TimerTarget(PartitionKey(partition)) if head == CENSUS else None
 
     def after_commit(
-        self, cell: PartitionKey, state: PartitionStats, policy: Policy, at_ms: int, columns: Sequence[PartitionColumn]
-    ) -> Iterator[Timer]:
-        if policy.enabled and permits(policy.filter, cell, columns) and state.files >= MANY_FILES:
-            yield Timer(f"{CENSUS} {cell}", at_ms + AFTER_MS, TimerChange.SET)
-
-    def after_rewrite(
-        self, cell: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
-    ) -> Iterator[Timer]:
-        if state.files < MANY_FILES:
-            yield Timer(f"{CENSUS} {cell}", 0, TimerChange.STOP)
-
-    def after_rebuild(
         self,
-        files: Iterable[DataFile],
-        cells: Mapping[PartitionKey, PartitionStats],
+        partition: PartitionKey,
+        state: PartitionStats,
         policy: Policy,
         at_ms: int,
         columns: Sequence[PartitionColumn],
     ) -> Iterator[Timer]:
-        for cell, state in cells.items():
-            yield from self.after_commit(cell, state, policy, at_ms, columns)
+        if policy.enabled and permits(policy.filter, partition, columns) and state.files >= MANY_FILES:
+            yield Timer(f"{CENSUS} {partition}", at_ms + AFTER_MS, TimerChange.SET)
+
+    def after_rewrite(
+        self, partition: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
+    ) -> Iterator[Timer]:
+        if state.files < MANY_FILES:
+            yield Timer(f"{CENSUS} {partition}", 0, TimerChange.STOP)
+
+    def after_rebuild(
+        self,
+        files: Iterable[DataFile],
+        partitions: Mapping[PartitionKey, PartitionStats],
+        policy: Policy,
+        at_ms: int,
+        columns: Sequence[PartitionColumn],
+    ) -> Iterator[Timer]:
+        for partition, state in partitions.items():
+            yield from self.after_commit(partition, state, policy, at_ms, columns)
 
 
 class Census:

@@ -1,4 +1,4 @@
-"""A table format for tests alone: JSON lines in a folder, with versions in steps of ten that nobody may compute with.
+"""A table format for tests alone: JSON lines in a folder, with versions in steps of ten that no one may compute with.
 
 `_toy/<version>.json` holds one commit as one JSON object that names the version before it; data files hold one row per
 line. Reader, writer and engine are here; nothing of the product is changed to add them.
@@ -263,7 +263,7 @@ class ToyEngine:
 
     format = FORMAT
 
-    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
+    def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         table = _at(location)
         versions = table.versions()
         metadata = next(_metadata(table.body(version)) for version in reversed(versions) if _has(table, version))

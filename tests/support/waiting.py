@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.1
-"""What is soon true is soon seen; what takes long is not slowed down by being asked for a hundred times a second."""
+"""What is soon true is soon seen; what takes long is not slowed down by being requested a hundred times a second."""
 
 
 def comes_true(condition: Callable[[], T], *, seconds: float) -> T | None:
@@ -35,7 +35,7 @@ def until(what: str, condition: Callable[[], T], *, seconds: float = 20.0) -> T:
 
 
 def is_running(pid: int) -> bool:
-    """True while the process exists and is not a zombie that nobody has reaped yet."""
+    """True while the process exists and is not a zombie that no one has reaped yet."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -25,8 +25,8 @@ EIGHT = [100_000] * 8
 
 
 def spec(version: int) -> JobRequest:
-    facts = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
-    return JobRequest(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
+    payload = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
+    return JobRequest(KEY, "default", Band.NORMAL, 5, 800_000, version, payload.encode())
 
 
 class Bench:
@@ -36,7 +36,9 @@ class Bench:
         self.url = url
         self.engine = engine
         self.queue = SyncQueueExecutor(connect(url), "default")
-        known = commands.ingest("default", table="t-1", expected_version=-1, state_fields={"version": "0"}, cells={})
+        known = commands.ingest(
+            "default", table="t-1", expected_version=-1, state_fields={"version": "0"}, partitions={}
+        )
         self.queue.run(known)
         self.stopping = threading.Event()
         self._hearts: list[Heartbeat] = []

@@ -28,7 +28,7 @@ CHANGED_DAY = DAYS[-1]
 anything was added to the partition, and refused operations prove nothing."""
 Rows = dict[int, tuple[str, str]]
 PAUSE_S = 0.3
-"""Between operations of one writer: on a small machine writers at full speed leave no time to anybody else."""
+"""Between operations of one writer: on a small machine writers at full speed leave no time to any other."""
 
 
 def create(location: Path, **configuration: str) -> None:

@@ -114,10 +114,10 @@ def test_the_chart_gives_settings_that_the_services_accept(switches: str) -> Non
     decider = decider_settings(environment_of(containers["x-decider"]))
     build_services(decider)
     assert decider.locations.roots == (("s3://lake", "s3://more") if switches else ())
-    said = environment_of(containers["x-actor"])
-    assert actor_settings(said).allow_s3 is bool(switches)
-    assert said.keys() <= known_variables()
-    assert actor.SLOTS in said
+    stated = environment_of(containers["x-actor"])
+    assert actor_settings(stated).allow_s3 is bool(switches)
+    assert stated.keys() <= known_variables()
+    assert actor.SLOTS in stated
     for container in containers.values():
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert container["readinessProbe"]

@@ -1,4 +1,4 @@
-"""Delta's JSON becomes our nouns here, once: nothing behind this file looks into a dictionary of the log.
+"""Delta's JSON actions are decoded here, once: no other module reads a dictionary of the log.
 
 The field names are those of the Delta protocol ("Actions"). Values that the log may leave out are None or empty in
 our nouns, never guessed.
@@ -38,7 +38,7 @@ def decode_add(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> Da
     return DataFile(
         path=add["path"],
         size_bytes=int(add["size"]),
-        cell=partition_key(columns, add.get("partitionValues") or {}),
+        partition=partition_key(columns, add.get("partitionValues") or {}),
         dv_id=vector_id(vector),
         rows=None if rows is None else int(rows),
         deleted_rows=int(vector["cardinality"]) if vector else 0,

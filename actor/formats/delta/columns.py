@@ -1,6 +1,6 @@
 """How values of a column are stored in a Parquet file, and which of two such ways a rewrite may go.
 
-Spark writes a column as the table's schema and the session's settings say, whatever the inputs looked like. A rewrite
+Spark writes a column by the table's schema and the session's settings, regardless of the inputs. A rewrite
 changes no data, so its outputs must hold every value that their inputs can hold: same instants, same digits, no less
 precise. Names of list and map wrappers differ between writers ("element", "item", "array") and mean nothing.
 """
@@ -21,8 +21,8 @@ Detail: TypeAlias = tuple[Any, ...]
 class Column:
     """A leaf of a Parquet schema: its path without wrappers, physical type, and what that type means.
 
-    `kind` is one of int, decimal, timestamp, date, text, bytes, or the physical type in lower case; `detail` tells
-    kinds apart further: bits of an int, (precision, scale), (unit, adjusted to UTC).
+    `kind` is one of int, decimal, timestamp, date, text, bytes, or the physical type in lower case; `detail`
+    distinguishes kinds further: bits of an int, (precision, scale), (unit, adjusted to UTC).
     """
 
     path: tuple[str, ...]
@@ -102,7 +102,7 @@ def _meaning(field: Mapping[str, Any]) -> tuple[str, Detail]:
 
 
 def fits(given: Column, written: Column) -> bool:
-    """Say whether every value that a column can hold as given is the same value as written."""
+    """Return whether every value that a column can hold as given is the same value as written."""
     kinds = (given.kind, written.kind)
     if kinds in _HOLDS:
         return _HOLDS[kinds](given.detail, written.detail)
@@ -130,7 +130,7 @@ _HOLDS: Mapping[tuple[str, str], Callable[[Detail, Detail], bool]] = {
     ("int", "double"): lambda given, _: given == (32,),
     ("float", "double"): _always,
     ("date", "timestamp"): lambda _, written: written == ("MICROS", False),
-    # The same bytes, and which of the two it is says the table's schema.
+    # The same bytes; the table's schema decides which of the two it is.
     ("text", "bytes"): _always,
     ("bytes", "text"): _always,
     ("bytes", "bytes"): _always,
@@ -140,7 +140,7 @@ call for ("Type Widening" in the protocol), and never less precise."""
 
 
 def difference(given: Column, written: Column, *, mapped: bool) -> str:
-    """Say how a column would be changed for the worse, the empty string if it would not; `mapped`: ids count."""
+    """Return how a column would be changed for the worse, the empty string if it would not; `mapped`: ids count."""
     name = ".".join(given.path)
     if not fits(given, written):
         return f"column {name!r} is stored as {given} and would become {written}"

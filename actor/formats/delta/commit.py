@@ -1,7 +1,7 @@
 """Committing written groups: what others took is set aside, what is left is offered again, and doubt is never guessed.
 
 After a *refused* commit our own outputs that will not be used are deleted. After an *unknown* outcome nothing is ever
-deleted: the log is asked for the job and token first, and if it does not show them the files are left to VACUUM.
+deleted: the log is requested the job and token first, and if it does not show them the files are left to VACUUM.
 """
 
 import time
@@ -114,17 +114,17 @@ class Committer:
     def _require_outputs(self, offered: Sequence[WrittenGroup]) -> None:
         """Raise RetryableError unless every output is there with its size.
 
-        Somebody may have removed files that no version refers to, as VACUUM without retention does. Then the inputs
-        must not be replaced by them.
+        Another process may have removed files that no version refers to, as VACUUM without retention does. Then the
+        inputs must not be replaced by them.
         """
         expected = {output.key: output.file.size_bytes for group in offered for output in group.outputs}
         sizes = self._log.sizes(expected)
         wrong = [f"{key.path} ({sizes[key]} of {size} bytes)" for key, size in expected.items() if sizes[key] != size]
         if wrong:
             raise RetryableError(
-                f"{len(wrong)} of {len(expected)} files written for {self._log.location} are gone or cut before their "
-                f"commit, so nothing was committed: {wrong[0]}. Does somebody run VACUUM with a retention of 0, or "
-                "clean the folder up?",
+                f"{len(wrong)} of {len(expected)} files written for {self._log.location} are missing or truncated "
+                f"before their commit, so nothing was committed: {wrong[0]}. Does a process run VACUUM with a "
+                "retention of 0, or clean up the folder?",
             )
 
     def _resolve_failure(self, error: Exception, offered: Sequence[WrittenGroup], *, since_version: int) -> int | None:
@@ -161,7 +161,7 @@ class Committer:
         except Exception as unreadable:  # noqa: BLE001 - reported together with what it was to explain
             raise RetryableError(
                 f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}), and its log cannot "
-                f"be read ({first_line(unreadable)}); first look for job {self._origin.job}, "
+                f"be read ({first_line(unreadable)}); first search for job {self._origin.job}, "
                 f"token {self._origin.token}",
             ) from error
 
@@ -174,7 +174,7 @@ class Committer:
         }
 
     def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
-        """Return adds and removes for Delta, having told the transaction which files they were made from."""
+        """Return adds and removes for Delta, after passing the files that they were made from to the transaction."""
         now_ms = int(time.time() * 1000)
         inputs = self._scala.add_files(json_array([logged for group in offered for logged in group.live.inputs]))
         outputs = self._scala.add_files(json_array([logged for group in offered for logged in group.outputs]))

@@ -41,13 +41,13 @@ class ConditionalPuts:
         path = self._scala.path(f"{hadoop_path(location)}/_delta_log/.lakewright-probe-{uuid.uuid4()}")
         files = path.getFileSystem(jvm_session(self._spark).sessionState().newHadoopConf())
         try:
-            # Nobody else knows the name: a first put is refused only if the client repeated it, which is a second one.
+            # No other knows the name: a first put is refused only if the client repeated it, which is a second one.
             replaced = self._put(files, path) and self._put(files, path)
         finally:
             _delete(files, path)
         if replaced:
             raise Unsupported(
-                f"the server of {location} replaces an object although it is told not to (If-None-Match: *): a commit "
+                f"the server of {location} replaces an object despite the condition If-None-Match: *: a commit "
                 "of another writer could be lost; keep tables that several programs write on a store that puts "
                 "conditionally (see docs/object-stores.md)",
                 field="location",
@@ -58,7 +58,7 @@ class ConditionalPuts:
         """Put the object if there is none; returns whether the server took it."""
         builder = files.createFile(path)
         builder.create()
-        builder.overwrite(True)  # noqa: FBT003 - Java's flag: no look beforehand, the condition decides
+        builder.overwrite(True)  # noqa: FBT003 - Java's flag: no check beforehand, the condition decides
         builder.must(_CONDITION, "true")
         try:
             builder.build().close()
@@ -79,5 +79,5 @@ def _is_refusal(error: Py4JJavaError) -> bool:
 def _delete(files: Any, path: Any) -> None:
     try:
         files.delete(path, _NOT_RECURSIVE)
-    except Py4JError as error:  # It is empty, and no reader looks at it.
+    except Py4JError as error:  # It is empty, and no reader reads it.
         _log.warning("probe_object_not_deleted", path=str(path.toString()), error=first_line(error))

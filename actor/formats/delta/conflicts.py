@@ -29,7 +29,7 @@ class CommitFailure(StrEnum):
     """What a failed commit attempt means."""
 
     TAKEN = "taken"  # Others removed an input: what is left may still be committed.
-    CHANGED = "changed"  # Metadata or protocol moved: comparing the table's shape tells whether the files still fit.
+    CHANGED = "changed"  # Metadata or protocol changed: the table's shape decides whether the files still fit.
     BUSY = "busy"  # Refused because others kept committing first: the same commit may be tried again.
     REFUSED = "refused"  # Another conflict: plan again.
     UNKNOWN = "unknown"  # It may or may not have been written: ask the log.
@@ -56,7 +56,7 @@ def conflict_kind(error: BaseException) -> str | None:
 
 
 def classify(error: BaseException) -> CommitFailure:
-    """Say what a failed commit attempt means."""
+    """Return what a failed commit attempt means."""
     match conflict_kind(error):
         case "ConcurrentDeleteReadException" | "ConcurrentDeleteDeleteException":
             return CommitFailure.TAKEN
@@ -75,7 +75,7 @@ def refused(error: BaseException, location: str) -> Conflict:
 
 
 def translate(error: BaseException, doing: str, *, so: str = "") -> LakewrightError:
-    """Return our error for a failure of Spark or Delta outside a commit; `so` says what follows for the table."""
+    """Return our error for a failure of Spark or Delta outside a commit; `so` is the consequence for the table."""
     names = jvm_class_names(error)
     text = f"{doing}: {first_line(error)}"
     if any("UnsupportedTableFeature" in name or name == "InvalidProtocolVersionException" for name in names):

@@ -14,7 +14,7 @@ from actor.formats.delta.conflicts import translate
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.optimize_fallback import OptimizeExecutor
 from actor.formats.delta.preflight import check_location
-from actor.formats.delta.read import read_cell
+from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.self_test import SelfTestResult, self_test
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 
 class RewriteExecutor(Protocol):
-    """One way to rewrite; `is_exact` says whether precisely the planned files are replaced."""
+    """One way to rewrite; `is_exact` returns whether precisely the planned files are replaced."""
 
     is_exact: bool
 
@@ -75,17 +75,17 @@ class DeltaEngine:
         """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
         self.executor = OptimizeExecutor(self._scala, self._sessions, self._read_cache)
 
-    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
-        """Return the live files of a cell at the newest version.
+    def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
+        """Return the live files of a partition at the newest version.
 
         Raises:
             OtherTable: the table is not the one of this id (empty: any).
-            Unsupported: the table must not be rewritten; the message says why.
+            Unsupported: the table must not be rewritten; the message has the reason.
             InvalidInput: there is no Delta table.
             RetryableError: Spark or the store failed.
         """
         with self._log(location, "read") as log:
-            seen = read_cell(log, cell, self._read_cache, table_uuid=table_uuid)
+            seen = read_partition(log, partition, self._read_cache, table_uuid=table_uuid)
         files = tuple(logged.file for logged in seen.files)
         self._settings.boundary.check_files(location, files)
         return LivePartition(seen.version, seen.shape.metadata, seen.shape.protocol, files)
@@ -115,7 +115,7 @@ class DeltaEngine:
             return False
 
     def terminate(self) -> EngineDeath | None:
-        """End the JVM if it has not ended, and say why it died; None if it cannot be ended."""
+        """End the JVM if it has not ended, and return the cause of its end; None if it cannot be ended."""
         return self._autopsy.perform()
 
     def cancel(self, job: str) -> None:

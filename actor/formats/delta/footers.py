@@ -1,4 +1,4 @@
-"""What the footers of Parquet files say: how columns are stored, with which codec, and the exact bounds of outputs.
+"""Footers of Parquet files: how columns are stored, with which codec, and the exact bounds of outputs.
 
 Only footers are read, several at once, by the library that Spark itself reads them with: no Spark job.
 """
@@ -91,7 +91,7 @@ class Footers:
                 yield footer.getParquetMetadata()
 
     def _status(self, logged: LoggedFile) -> Any:
-        """Return what the log says of a file, which spares asking the store for it."""
+        """Return what the log records about a file, which saves a request to the store."""
         size, modified = logged.file.size_bytes, logged.file.modified_ms
         is_directory, replication, block_size = False, 1, 1 << 27
         path = self._log.data_path(logged.key)

@@ -1,11 +1,11 @@
-"""Which planned inputs are still live, and the log's own words about them, without a Spark job where possible.
+"""Live inputs of a plan, and their entries in the log, without a Spark job where possible.
 
-A file is live if the snapshot has it with the very deletion vector it was planned with. Listing a snapshot costs a
-Spark job over the whole table's state. So what was read is remembered (`memory`), and the commits since then, which
-are few and small, say whether anybody touched those paths. Any file action on a path makes its group stale: that is
-stricter than Delta's own rule, and costs a new plan at worst. A version number alone does not say which commit was
-read: an operator may undo commits, and writers make others of the same numbers. So the digest of that commit is kept
-with it, and commits since count only while it stands.
+A file is live if the snapshot has it with the same deletion vector as in the plan. Listing a snapshot costs a Spark job
+over the whole table's state. So an actor caches what it read (`read_cache`), and the commits since then, which are few
+and small, show whether another writer touched those paths. Any file action on a path makes its group stale: that is
+stricter than Delta's own rule, and costs a new plan at worst. A version number alone does not identify the commit that
+was read: an operator may undo commits, and writers create others with the same numbers. So the digest of that commit is
+stored with it, and later commits count only while that commit exists.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ class LiveGroup:
 
 
 def still_live(log: TableLog, groups: Sequence[LiveGroup], *, at_version: int) -> dict[FileGroup, bool]:
-    """Say for each group, live at its own version, whether nothing touched its inputs until version `at_version`.
+    """Decide for each group, live at its own version, whether its inputs are unchanged until version `at_version`.
 
     Groups that cannot be judged from single commits are left out of the answer.
     """
@@ -49,11 +49,11 @@ def still_live(log: TableLog, groups: Sequence[LiveGroup], *, at_version: int) -
     if not all(map(is_plain, touched)):
         return {}
     # Only after the commits since were read: whatever was undone before that is noticed now.
-    standing = {(version, digest) for version, digest in _read_at(groups) if log.has_commit(version, digest)}
+    unchanged = {(version, digest) for version, digest in _read_at(groups) if log.has_commit(version, digest)}
     return {
         live.group: all(touched.get(file.path, -1) <= live.version for file in live.group.files)
         for live in groups
-        if (live.version, live.digest) in standing and all(is_plain(file.path) for file in live.group.files)
+        if (live.version, live.digest) in unchanged and all(is_plain(file.path) for file in live.group.files)
     }
 
 
@@ -62,14 +62,14 @@ def _read_at(groups: Iterable[LiveGroup]) -> set[tuple[int, str | None]]:
 
 
 def is_plain(path: str) -> bool:
-    """Say whether a path has one spelling only; absolute ones have several, and Delta's snapshot rewrites them."""
+    """Return whether a path has one spelling only; absolute ones have several, and Delta's snapshot rewrites them."""
     return ":" not in path and not path.startswith("/") and "//" not in path and "./" not in path
 
 
 def find_live(
     log: TableLog, snapshot: Any, groups: Iterable[FileGroup], columns: tuple[PartitionColumn, ...]
 ) -> list[LiveGroup]:
-    """Look groups up in a snapshot by a Spark job; those with an input that is not live are left out."""
+    """Find groups in a snapshot by a Spark job; those with an input that is not live are left out."""
     wanted = tuple(groups)
     if not wanted:
         return []
@@ -98,11 +98,11 @@ def resolve_live(
     digest = log.digest(version) if any(live is not None for _, live in known) else None
     verdicts = still_live(log, [live for _, live in known if live is not None], at_version=version)
     unsure = [group for group, _ in known if group not in verdicts]
-    looked_up = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
+    resolved = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
     moved = {
         group: LiveGroup(group, live.inputs, version, digest)
         for group, live in known
         if live is not None and verdicts.get(group)
     }
-    found = moved | looked_up
+    found = moved | resolved
     return [found[group] for group, _ in known if group in found]

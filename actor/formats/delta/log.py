@@ -56,7 +56,7 @@ class TableShape:
         return decode_protocol(self.protocol_json)
 
     def same_layout(self, other: "TableShape") -> bool:
-        """Say whether files written under one are valid under the other: only properties that Delta ignores differ."""
+        """Return whether files written under one are valid under the other: they differ only in ignored properties."""
         return self.protocol_json == other.protocol_json and _layout(self.metadata_json) == _layout(other.metadata_json)
 
 
@@ -171,9 +171,9 @@ class TableLog:
         newest = int(self.snapshot().version())
         if newest - since_version > MAX_COMMITS_SEARCHED:
             raise PermanentError(
-                f"cannot tell whether job {origin.job} (token {origin.token}) has committed to {self.location}: "
+                f"cannot determine whether job {origin.job} (token {origin.token}) has committed to {self.location}: "
                 f"{newest - since_version} commits since version {since_version}, and only "
-                f"{MAX_COMMITS_SEARCHED} are searched; look for its userMetadata with DESCRIBE HISTORY",
+                f"{MAX_COMMITS_SEARCHED} are searched; search for its userMetadata with DESCRIBE HISTORY",
             )
         versions = range(since_version + 1, newest + 1)
         return next((version for version in versions if self._origin(version) == origin), None)
@@ -184,7 +184,7 @@ class TableLog:
             lines = self._log.store().readAsIterator(self._commit_path(version), self._log.newDeltaHadoopConf())
         except Py4JError as error:
             if "FileNotFoundException" in jvm_class_names(error):
-                return None  # Cleaned up by log retention, days after any lease: cannot be the commit asked for.
+                return None  # Cleaned up by log retention, days after any lease: cannot be the commit requested.
             raise
         try:
             first = json.loads(lines.next()) if lines.hasNext() else {}
@@ -222,7 +222,7 @@ class TableLog:
             stream.close()
 
     def has_commit(self, version: int, digest: str | None) -> bool:
-        """Say whether the commit is still the one of this digest: an undone one may lie there anew, or be gone."""
+        """Return whether the commit is still the one of this digest: it may have been undone, and replaced or not."""
         return digest is not None and self.digest(version) == digest
 
     def _commit_path(self, version: int) -> Any:

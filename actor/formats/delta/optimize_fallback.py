@@ -1,10 +1,10 @@
 """The fallback when Delta's inner API is not what we know: OPTIMIZE ... WHERE, public, but not exact.
 
 OPTIMIZE takes every small file of the partition, also those that arrived after planning, and commits on its own. So
-the lease is asked before the statement instead of before its commit, a group has landed if the commit removed all its
-inputs, and outputs are told per cell, not per group. A group that the commit touched only in part is stale: what is
-left has to be planned again. Single files are left alone: no deletion vector is purged. And rows can be compared only
-after its commit: where they differ, the error names the version to restore.
+the lease is checked before the statement instead of before its commit, a group is committed if the commit removed all
+its inputs, and outputs are reported per partition, not per group. A group that the commit touched only in part is
+stale: the rest has to be planned again. Single files are left alone: no deletion vector is purged. And rows can be
+compared only after its commit: where they differ, the error names the version to restore.
 """
 
 import time
@@ -35,7 +35,7 @@ _MAX = "spark.databricks.delta.optimize.maxFileSize"
 
 
 class OptimizeExecutor:
-    """Rewrites by SQL, one statement and one commit per cell."""
+    """Rewrites by SQL, one statement and one commit per partition."""
 
     is_exact = False
 
@@ -45,21 +45,23 @@ class OptimizeExecutor:
         self._read_cache = read_cache
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
-        """Compact the cells of the groups; see the module for how that differs from what was asked.
+        """Compact the partitions of the groups; see the module for how that differs from what was asked.
 
         Raises:
-            LeaseLost: the control forbade a statement; cells before it are committed.
+            LeaseLost: the control forbade a statement; partitions before it are committed.
             Conflict: others took the files while the statement ran.
-            Corrupt: the commit's rows in and out differ; it is made, and the message says what to restore.
+            Corrupt: the rows in and out of the commit differ; it is made, and the message names the version to restore.
             RetryableError: Spark failed, or the outcome is unknown and the log does not show it.
         """
         started = time.monotonic()
         outcomes: dict[FileGroup, GroupOutcome] = {}
         version = None
-        for cell, groups in groupby(sorted(request.groups, key=lambda group: group.cell), lambda group: group.cell):
+        for partition, groups in groupby(
+            sorted(request.groups, key=lambda group: group.partition), lambda group: group.partition
+        ):
             if outcomes and control.should_stop():
                 break
-            found, ends = self._compact(request, cell, tuple(groups), control)
+            found, ends = self._compact(request, partition, tuple(groups), control)
             outcomes |= {end.group: end for end in ends}
             version = version if found is None else found
         if version is not None:
@@ -72,7 +74,7 @@ class OptimizeExecutor:
         )
 
     def _compact(
-        self, request: RewriteRequest, cell: PartitionKey, groups: Sequence[FileGroup], control: Control
+        self, request: RewriteRequest, partition: PartitionKey, groups: Sequence[FileGroup], control: Control
     ) -> tuple[int | None, list[GroupOutcome]]:
         """Run one OPTIMIZE; returns its version, None if it found nothing to do, and how each group ended."""
         origin = require_origin(request.user_metadata)
@@ -93,7 +95,7 @@ class OptimizeExecutor:
             if not live:
                 return None, [GroupOutcome(group, GroupStatus.CONFLICTED) for group in groups]
             control.may_commit()
-            version = self._run(log, _statement(log.location, columns, cell), origin, int(snapshot.version()))
+            version = self._run(log, _statement(log.location, columns, partition), origin, int(snapshot.version()))
             if version is not None:
                 self._check_rows(log, snapshot, columns, version)
             return version, _ends(log, groups, live, columns, version)
@@ -119,15 +121,15 @@ class OptimizeExecutor:
             unknown_text = f" (and of {len(unknown)} files that the log did not hold before)" if unknown else ""
             raise Corrupt(
                 f"OPTIMIZE of {log.location} removed {len(gone)} files of {expected} rows{unknown_text} and wrote "
-                f"{written} rows. This is committed, as version {version}: look at it, and if rows are missing, "
+                f"{written} rows. This is committed, as version {version}: check it, and if rows are missing, "
                 f"RESTORE TABLE delta.`{hadoop_path(log.location)}` TO VERSION AS OF {version - 1}"
             )
 
     def _rows(self, log: TableLog, snapshot: Any, files: Sequence[LoggedFile]) -> int:
         """Return the rows that readers see by the log's statistics, or by reading the files where one has none."""
-        told = logical_rows(files)
-        if told is not None:
-            return told
+        from_log = logical_rows(files)
+        if from_log is not None:
+            return from_log
         return log.rows(snapshot, self._scala.seq(self._scala.add_files(json_array(files))))
 
     def _run(self, log: TableLog, statement: str, origin: CommitOrigin, before: int) -> int | None:
@@ -140,7 +142,7 @@ class OptimizeExecutor:
             if classify(error) is CommitFailure.UNKNOWN:
                 raise RetryableError(
                     f"OPTIMIZE of {log.location} failed ({first_line(error)}), and the log does not show job "
-                    f"{origin.job}, token {origin.token}; as far as the log tells the table is unchanged"
+                    f"{origin.job}, token {origin.token}; according to the log the table is unchanged"
                 ) from error
             raise refused(error, log.location) from error
         return log.find_commit(origin, since_version=before)
@@ -150,8 +152,8 @@ def _logged(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> Logge
     return LoggedFile(decode_add(add, columns), encode(add))
 
 
-def _statement(location: str, columns: Sequence[PartitionColumn], cell: PartitionKey) -> str:
-    values = partition_values(cell)
+def _statement(location: str, columns: Sequence[PartitionColumn], partition: PartitionKey) -> str:
+    values = partition_values(partition)
     conditions = [
         f"{_quoted(column.name)} IS NULL"
         if values[column.physical] is None
@@ -173,7 +175,7 @@ def _ends(
     columns: Sequence[PartitionColumn],
     version: int | None,
 ) -> list[GroupOutcome]:
-    """Compare the commit with what was planned; the outputs of the cell are told with its first landed group."""
+    """Compare the commit with the plan; the outputs of the partition are reported with its first committed group."""
     inputs = {found.group: found.inputs for found in live}
     actions = [] if version is None else log.actions(version)
     removed = {action["remove"]["path"] for action in actions if "remove" in action}

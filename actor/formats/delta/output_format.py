@@ -89,7 +89,7 @@ def choose_codec(configuration: Mapping[str, str], codec_bytes: Mapping[str, int
 
 
 def differences(given: Sequence[Column], written: Sequence[Column], *, mapped: bool) -> list[str]:
-    """Say what a rewrite would change for the worse; a column that one side lacks was added or dropped later."""
+    """Return what a rewrite would change for the worse; a column that one side lacks was added or dropped later."""
     by_id = {column.field_id: column for column in written if column.field_id is not None} if mapped else {}
     by_path = {column.path: column for column in written}
     by_folded = {_folded(column): column for column in written}

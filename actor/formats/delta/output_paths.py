@@ -8,7 +8,7 @@ Only where no folder can name the values (column mapping, a column's name that n
 file system) the random folder stands alone. The transactions that outputs are written through are never committed, so
 their metadata and folder may be set without changing the table's.
 
-Delta leaves the files of failed tasks where they are, and tells nobody their names. All files of an attempt begin
+Delta leaves the files of failed tasks in place, and does not report their names. All files of an attempt begin
 with the attempt's own prefix: what it left can be found in the few folders it wrote to.
 """
 
@@ -50,13 +50,13 @@ _LONGEST_PLAIN_DATE = len("9999-12-31")  # Spark writes later years with a plus 
 def hive_folder(columns: Sequence[PartitionColumn], values: dict[str, str | None]) -> str | None:
     """Return the folder into which Spark writes these partition values, None if it would not name them exactly.
 
-    Exactly: with nothing escaped, and with an empty string told from null.
+    Exactly: with nothing escaped, and with an empty string distinguished from null.
     """
     segments = []
     for column in columns:
         value = values[column.physical]
         plain = _PLAIN_TYPES.fullmatch(column.type) and _PLAIN_VALUE.fullmatch(value or "")
-        # Empty is null by the protocol, and empty to most readers all the same: Spark's folder would say null.
+        # Empty is null by the protocol, and empty to most readers all the same: Spark's folder would mean null.
         if not plain or value == "" or (column.type == "date" and len(value or "") > _LONGEST_PLAIN_DATE):
             return None
         segments.append(f"{column.physical}={value or _HIVE_NULL}")
@@ -146,7 +146,7 @@ class OutputPaths:
         for path in paths:
             if not is_portable(path):
                 raise PermanentError(
-                    f"the rewrite of {live.group.cell} of {self._log.location} was stopped before its commit: its "
+                    f"the rewrite of {live.group.partition} of {self._log.location} was stopped before its commit: its "
                     f"output {path!r} lies on a path that some engines escape, so that their removes would miss it. "
                     "The table is unchanged; please report this with the table's schema",
                 )

@@ -30,11 +30,11 @@ def check_location(location: str, *, allow_s3: bool) -> None:
 
 
 def check_identity(location: str, metadata: TableMetadata, table_uuid: str) -> None:
-    """Raise OtherTable unless the table is the one that is meant; an empty `table_uuid` means whichever is there."""
+    """Raise OtherTable unless the table has this id; an empty `table_uuid` means any table."""
     if table_uuid and metadata.table_uuid != table_uuid:
         raise OtherTable(
             f"{location} holds the table {metadata.table_uuid}, and the job is about {table_uuid}: it was dropped and "
-            "made anew since; nothing was changed, and the decider decides anew when it next reads the log",
+            "created again since; nothing was changed, and the decider decides again when it next reads the log",
             field="table_uuid",
             allowed=table_uuid,
         )

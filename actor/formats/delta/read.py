@@ -1,7 +1,7 @@
-"""Reading a cell at the newest version: from what is remembered where that is certain, from the snapshot where not.
+"""Reading a partition at the newest version: from the cache where that is exact, otherwise from the snapshot.
 
-A small table is listed as a whole the first time, so that the next job on it finds its cell without listing anything,
-whichever cell that is.
+A small table is listed as a whole the first time, so that the next job on it finds its partition without listing
+anything, whichever partition that is.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.preflight import check_files, check_identity, check_table
 from actor.formats.delta.read_cache import CachedRead, ReadCache, caught_up
-from actor.formats.delta.snapshot import list_cell
+from actor.formats.delta.snapshot import list_partition
 from shared.table import PartitionKey
 
 WHOLE_TABLE_FILES = 2_000
@@ -20,15 +20,17 @@ WHOLE_TABLE_FILES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class PartitionSnapshot:
-    """One cell's live files at one version, and the shape of the table they belong to."""
+    """One partition's live files at one version, and the shape of the table they belong to."""
 
     version: int
     shape: TableShape
     files: tuple[LoggedFile, ...]
 
 
-def read_cell(log: TableLog, cell: PartitionKey, cache: ReadCache, *, table_uuid: str = "") -> PartitionSnapshot:
-    """Read a cell at the newest version; raises Unsupported for a table or files that must not be rewritten.
+def read_partition(
+    log: TableLog, partition: PartitionKey, cache: ReadCache, *, table_uuid: str = ""
+) -> PartitionSnapshot:
+    """Read a partition at the newest version; raises Unsupported for a table or files that must not be rewritten.
 
     Raises OtherTable where the table's id is not `table_uuid` (empty: any).
     """
@@ -36,22 +38,22 @@ def read_cell(log: TableLog, cell: PartitionKey, cache: ReadCache, *, table_uuid
     shape, version = log.shape(snapshot), int(snapshot.version())
     check_identity(log.location, shape.metadata, table_uuid)
     check_table(log.location, shape.metadata, shape.protocol)
-    known = cache.get(log.location, cell)
+    known = cache.get(log.location, partition)
     seen = caught_up(log, known, shape, version=version) if known is not None else None
-    seen = seen or _listed(log, snapshot, shape, cell)
+    seen = seen or _listed(log, snapshot, shape, partition)
     cache.put(log.location, seen)
-    files = seen.of(cell)
+    files = seen.of(partition)
     check_files(log.location, tuple(logged.file for logged in files))
     return PartitionSnapshot(version, shape, files)
 
 
-def _listed(log: TableLog, snapshot: Any, shape: TableShape, cell: PartitionKey) -> CachedRead:
-    """List the whole table if it is small, else the cell."""
+def _listed(log: TableLog, snapshot: Any, shape: TableShape, partition: PartitionKey) -> CachedRead:
+    """List the whole table if it is small, else the partition."""
     version, columns = int(snapshot.version()), shape.metadata.partition_columns
     digest = log.digest(version)
     few = log.few_files(snapshot, WHOLE_TABLE_FILES)
     if few is not None:
         everything = decode_adds(few, columns)
         return CachedRead(None, version, digest, shape, {logged.key: logged for logged in everything})
-    found = list_cell(log, snapshot, columns, cell)
-    return CachedRead(cell, version, digest, shape, {logged.key: logged for logged in found})
+    found = list_partition(log, snapshot, columns, partition)
+    return CachedRead(partition, version, digest, shape, {logged.key: logged for logged in found})

@@ -1,9 +1,9 @@
-"""What was read of a table is remembered, and brought up to date by the commits since: a job rarely lists a snapshot.
+"""Cache of what was read of a table, brought up to date by the commits since: a job rarely lists a snapshot.
 
-Delta rebuilds the state of a table by a Spark job after every new version, for a cell of ten files as for a million.
-Commits are small and say exactly what came and went, so that reading those since the last look gives the same files.
-Where they might not (other metadata, a path with several spellings, a removal of what was never seen, a commit undone
-since), the snapshot is listed again.
+Delta rebuilds the state of a table by a Spark job after every new version, for a partition of ten files as for a
+million. Commits are small and list exactly what was added and removed, so reading those since gives the same
+files. Where they might not (other metadata, a path with several spellings, a removal of what was never seen, a commit
+undone since), the snapshot is listed again.
 """
 
 import threading
@@ -21,26 +21,28 @@ from shared.table import FileKey, PartitionKey
 MAX_CACHED_FILES = 100_000
 """Files whose JSON is kept over all tables, about 1 KB each; a read pushes out what was read longest ago.
 
-A cell or table counts as one file more: one without files has to be forgotten, too.
+A partition or table counts as one file more: one without files has to be forgotten, too.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CachedRead:
-    """The live files of one cell, or of the whole table (`cell` None), at one version under one shape.
+    """The live files of one partition, or of the whole table (`partition` None), at one version under one shape.
 
     `digest` is that version's commit's: None matches no commit.
     """
 
-    cell: PartitionKey | None
+    partition: PartitionKey | None
     version: int
     digest: str | None
     shape: TableShape
     files: Mapping[FileKey, LoggedFile]
 
-    def of(self, cell: PartitionKey) -> tuple[LoggedFile, ...]:
-        """Return the files of a cell that is covered."""
-        return tuple(logged for logged in self.files.values() if self.cell is not None or logged.file.cell == cell)
+    def of(self, partition: PartitionKey) -> tuple[LoggedFile, ...]:
+        """Return the files of a partition that is covered."""
+        return tuple(
+            logged for logged in self.files.values() if self.partition is not None or logged.file.partition == partition
+        )
 
     @property
     def weight(self) -> int:
@@ -56,15 +58,15 @@ class ReadCache:
         self._lock = threading.Lock()
         self._reads: OrderedDict[tuple[str, PartitionKey | None], CachedRead] = OrderedDict()
         self._weight = 0
-        # Of each table the newest, as long as anything is known under it: a wide schema outweighs many cells.
+        # Of each table the newest, as long as anything is known under it: a wide schema outweighs many partitions.
         self._shapes: WeakValueDictionary[str, TableShape] = WeakValueDictionary()
 
     def put(self, location: str, read: CachedRead) -> None:
-        """Keep what was read, replacing what was known of that cell or table."""
+        """Keep what was read, replacing what was known of that partition or table."""
         with self._lock:
-            before = self._reads.pop((location, read.cell), None)
+            before = self._reads.pop((location, read.partition), None)
             self._weight += read.weight - (before.weight if before else 0)
-            self._reads[location, read.cell] = replace(read, shape=self._shared(location, read.shape))
+            self._reads[location, read.partition] = replace(read, shape=self._shared(location, read.shape))
             while len(self._reads) > 1 and self._weight > self._max_files:
                 _, oldest = self._reads.popitem(last=False)
                 self._weight -= oldest.weight
@@ -76,25 +78,25 @@ class ReadCache:
         self._shapes[location] = shape
         return shape
 
-    def get(self, location: str, cell: PartitionKey) -> CachedRead | None:
-        """Return what was seen last of a cell, None if nothing is known."""
+    def get(self, location: str, partition: PartitionKey) -> CachedRead | None:
+        """Return what was seen last of a partition, None if nothing is known."""
         with self._lock:
-            known = [self._reads.get((location, key)) for key in (None, cell)]
+            known = [self._reads.get((location, key)) for key in (None, partition)]
         return max((seen for seen in known if seen is not None), key=lambda seen: seen.version, default=None)
 
     def live_group(self, location: str, group: FileGroup, shape: TableShape) -> LiveGroup | None:
         """Return the group as it was seen live under this shape; None if it was not, or not all of it."""
-        seen = self.get(location, group.cell)
+        seen = self.get(location, group.partition)
         if seen is None or seen.shape != shape or any(file.key not in seen.files for file in group.files):
             return None
         return LiveGroup(group, tuple(seen.files[file.key] for file in group.files), seen.version, seen.digest)
 
 
 def caught_up(log: TableLog, cached: CachedRead, shape: TableShape, *, version: int) -> CachedRead | None:
-    """Return the same cell or table at a later version, None if the commits in between do not tell for certain."""
+    """Return the same partition or table at a later version, None if the commits in between are not conclusive."""
     if shape != cached.shape or not 0 <= version - cached.version <= MAX_COMMITS_REPLAYED:
         return None
-    # Before the commits are read, and what was known is looked at after them: whatever is undone meanwhile is noticed,
+    # Before the commits are read, and what was known is read after them: whatever is undone meanwhile is noticed,
     # now or the next time.
     digest = log.digest(version)
     if version == cached.version:
@@ -102,7 +104,7 @@ def caught_up(log: TableLog, cached: CachedRead, shape: TableShape, *, version: 
     files = _replayed(log, cached, shape, version)
     if files is None or not log.has_commit(cached.version, cached.digest):
         return None
-    return CachedRead(cached.cell, version, digest, shape, files)
+    return CachedRead(cached.partition, version, digest, shape, files)
 
 
 def _replayed(log: TableLog, cached: CachedRead, shape: TableShape, version: int) -> dict[FileKey, LoggedFile] | None:
@@ -113,15 +115,15 @@ def _replayed(log: TableLog, cached: CachedRead, shape: TableShape, version: int
         if actions is None:
             return None
         gone = [action["remove"] for action in actions if action.get("remove") is not None]
-        came = [action["add"] for action in actions if action.get("add") is not None]
-        if not all(is_plain(body["path"]) for body in (*gone, *came)):
+        added = [action["add"] for action in actions if action.get("add") is not None]
+        if not all(is_plain(body["path"]) for body in (*gone, *added)):
             return None
         for body in gone:
-            if files.pop(_key(body), None) is None and cached.cell is None:
+            if files.pop(_key(body), None) is None and cached.partition is None:
                 return None
-        for body in came:
+        for body in added:
             file = decode_add(body, columns)
-            if cached.cell in (None, file.cell):
+            if cached.partition in (None, file.partition):
                 # As the snapshot spells it: whether the commit changed data is no property of a live file.
                 files[file.key] = LoggedFile(file, encode({**body, "dataChange": False}))
     return files

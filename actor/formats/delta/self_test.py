@@ -23,7 +23,7 @@ from shared.locations import hadoop_path
 from shared.partitions import WHOLE_TABLE
 
 SELF_TEST = "self_test"
-"""Marks log events of the self-test: its conflict is provoked, and would alarm whoever reads of it."""
+"""Marks log events of the self-test: its conflict is provoked, and would alarm a reader of the log."""
 
 _ROWS = 40
 _FILES = 2
@@ -32,7 +32,7 @@ _RECURSIVELY = True  # Scala's positional flag by name.
 
 @dataclass(frozen=True, slots=True)
 class SelfTestResult:
-    """The verdict: `reason` is empty if it passed, otherwise says which expectation did not hold."""
+    """Result of the self-test: `reason` is empty if it passed, otherwise the expectation that did not hold."""
 
     reason: str
     took_ms: int
@@ -81,7 +81,7 @@ def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTes
 
 def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
     spark.range(0, _ROWS, 1, _FILES).write.format("delta").save(hadoop_path(location))
-    files = engine.read_cell(location, WHOLE_TABLE).files
+    files = engine.read_partition(location, WHOLE_TABLE).files
     _expect(len(files) == _FILES, f"the table has {len(files)} files, not {_FILES}")
     group = FileGroup(WHOLE_TABLE, files, RewriteMode.FULL)
     landed: list[RewriteOutcome] = []

@@ -1,6 +1,6 @@
-"""The live files of one cell in a snapshot, listed by Delta itself: one Spark job and one string.
+"""The live files of one partition in a snapshot, listed by Delta itself: one Spark job and one string.
 
-Delta filters the snapshot's state by the text of the partition values, so that only the cell's files cross into
+Delta filters the snapshot's state by the text of the partition values, so that only the partition's files cross into
 Python. That filter may let too much through, never too little; `shared.partitions.partition_key` then decides, because
 several spellings name one value.
 """
@@ -14,17 +14,17 @@ from shared.partitions import partition_values
 from shared.table import PartitionColumn, PartitionKey
 
 
-def list_cell(
-    log: TableLog, snapshot: Any, columns: tuple[PartitionColumn, ...], cell: PartitionKey
+def list_partition(
+    log: TableLog, snapshot: Any, columns: tuple[PartitionColumn, ...], partition: PartitionKey
 ) -> Sequence[LoggedFile]:
-    """Return the live files of a cell in a snapshot."""
-    found = decode_adds(log.files(snapshot, cell_condition(columns, cell)), columns)
-    return [logged for logged in found if logged.file.cell == cell]
+    """Return the live files of a partition in a snapshot."""
+    found = decode_adds(log.files(snapshot, partition_condition(columns, partition)), columns)
+    return [logged for logged in found if logged.file.partition == partition]
 
 
-def cell_condition(columns: tuple[PartitionColumn, ...], cell: PartitionKey) -> str:
-    """Return an SQL condition on `add` fields that holds for every file of the cell, and for few others."""
-    values = partition_values(cell)
+def partition_condition(columns: tuple[PartitionColumn, ...], partition: PartitionKey) -> str:
+    """Return an SQL condition on `add` fields that holds for every file of the partition, and for few others."""
+    values = partition_values(partition)
     return " AND ".join(
         _value_condition(column, values[column.physical]) for column in columns if column.physical in values
     )

@@ -28,7 +28,7 @@ class _Number(str):
 
 
 def columns_to_complete(written: str, inputs: Iterable[str], columns: Iterable[Column]) -> list[Column]:
-    """Return the columns of which an input's statistics say something that the output's do not, or say it cut."""
+    """Return the columns for which an input's statistics have a bound that the output's lack or have truncated."""
     ours, theirs = _load(written), [_load(text) for text in inputs]
     return [
         column

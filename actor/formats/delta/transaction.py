@@ -1,10 +1,10 @@
 """The exact rewrite: replace precisely the planned files, in one commit that changes no data.
 
 Theory of operation. Outputs are written first, through a transaction that is never committed. Then, and only then, a
-fresh transaction is opened, groups whose inputs somebody touched meanwhile are set aside, and the rest is committed:
-the window in which we could abort others, or they us, is as short as that commit (`committing`). Delta runs a commit of
-nothing but `dataChange=false` file actions under snapshot isolation, where appends never conflict with it; a `txn`
-action would undo that, so identity travels in userMetadata only.
+fresh transaction is opened, groups whose inputs changed meanwhile are set aside, and the rest is committed: the window
+in which Lakewright and other writers could abort each other is as short as that commit (`committing`). Delta runs a
+commit of nothing but `dataChange=false` file actions under snapshot isolation, where appends never conflict with it; a
+`txn` action would undo that, so identity travels in userMetadata only.
 """
 
 import time
@@ -51,13 +51,13 @@ class TransactionExecutor:
         self._settings = settings
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
-        """Replace the groups' files; groups whose inputs are gone come back STALE, those not begun SKIPPED.
+        """Replace the groups' files; groups whose inputs are not live return STALE, those not begun SKIPPED.
 
         Raises:
             LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.
             Conflict: metadata changed so that the written files no longer fit, or others won every attempt.
             Corrupt: rows in and rows out differ; nothing was committed.
-            RetryableError: Spark failed, the disk is full, outputs are gone before the commit, or the outcome of the
+            RetryableError: Spark failed, the disk is full, outputs are missing before the commit, or the outcome of the
                 commit is unknown and the log does not show it.
         """
         origin = require_origin(request.user_metadata)

@@ -83,8 +83,8 @@ class GroupWriter:
             seen = {_seen(column, spelling.get(column.physical)) for spelling in spellings}
             if len(seen) > 1:
                 raise Unsupported(
-                    f"the files of {live.group.cell} at {self._log.location} spell {column.name!r} in ways readers "
-                    f"take for different values ({', '.join(sorted(map(repr, seen)))}), so they are not merged",
+                    f"the files of {live.group.partition} at {self._log.location} spell {column.name!r} in ways "
+                    f"readers take for different values ({', '.join(sorted(map(repr, seen)))}), so they are not merged",
                     field=column.name,
                 )
         return {column.physical: spellings[0].get(column.physical) for column in self._columns}
@@ -100,9 +100,9 @@ class GroupWriter:
         if written != expected:
             held = expected if counted else self._log.rows(self._snapshot, adds)
             raise Corrupt(
-                f"the rewrite of {len(live.inputs)} files in {live.group.cell} of {self._log.location} was stopped "
-                f"before its commit: {expected} rows in by {'count' if counted else 'the log statistics'}, {written} "
-                f"rows out; reading the inputs finds {held}. First input: {live.inputs[0].file.path}. "
+                f"the rewrite of {len(live.inputs)} files in {live.group.partition} of {self._log.location} was "
+                f"stopped before its commit: {expected} rows in by {'count' if counted else 'the log statistics'}, "
+                f"{written} rows out; reading the inputs finds {held}. First input: {live.inputs[0].file.path}. "
                 "The table is unchanged",
             )
         return written
@@ -124,7 +124,7 @@ def logical_rows(files: Sequence[LoggedFile]) -> int | None:
 
 
 def _seen(column: PartitionColumn, value: str | None) -> str | None:
-    """Return what tells apart two spellings of one cell's value for a reader, the same for spellings that agree.
+    """Return what distinguishes two spellings of one partition's value for a reader, the same for spellings that agree.
 
     By the protocol the empty string is null, yet Spark shows it as an empty string; and a timestamp without a zone is
     an instant of the reader's zone.

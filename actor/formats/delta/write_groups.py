@@ -1,7 +1,7 @@
 """All groups of a rewrite are written side by side, and either every failure is explained or nothing stays behind.
 
-A group that fails because its inputs are gone was taken by others: it is stale, and the rest goes on. Any other
-failure stops the rewrite before its commit, and deletes what it wrote.
+A group that fails because its inputs are missing is stale: another writer removed them, and the rest continues. Any
+other failure stops the rewrite before its commit, and deletes what it wrote.
 """
 
 import threading
@@ -44,7 +44,7 @@ class WriteContext:
 
 
 def write_groups(context: WriteContext, groups: Sequence[LiveGroup]) -> WriteResult:
-    """Write groups until told to stop; raises the first failure that staleness does not explain."""
+    """Write groups until asked to stop; raises the first failure that staleness does not explain."""
     attempts = _attempt_all(context, groups)
     written = tuple(result for result in attempts if isinstance(result, WrittenGroup))
     skipped = tuple(live.group for live, result in zip(groups, attempts, strict=True) if result is None)
@@ -87,8 +87,11 @@ def _explain(context: WriteContext, live: LiveGroup, error: Exception) -> None:
     if isinstance(error, LakewrightError):
         raise error
     if context.is_live(live):
-        doing = f"writing {len(live.inputs)} files of {live.group.cell}"
+        doing = f"writing {len(live.inputs)} files of {live.group.partition}"
         raise translate(error, doing, so="the table is unchanged") from error
     _log.info(
-        "group_inputs_removed_concurrently", partition=live.group.cell, files=len(live.inputs), error=first_line(error)
+        "group_inputs_removed_concurrently",
+        partition=live.group.partition,
+        files=len(live.inputs),
+        error=first_line(error),
     )

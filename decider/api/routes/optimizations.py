@@ -60,8 +60,8 @@ def event_view(
         write_id=mark.write_id,
         table_id=table,
         job=mark.origin.job,
-        partition_key=mark.cell,
-        partition_label=_label(mark.cell, columns),
+        partition_key=mark.partition,
+        partition_label=_label(mark.partition, columns),
         started_at=moment(mark.started_ms),
         finished_at=moment(event.finished_ms),
         process_time_ms=event.process_time_ms,
@@ -83,12 +83,12 @@ def _stats(stats: rewrites.FileStats, *, files: bool) -> FileStatsView:
     )
 
 
-def _label(cell: str | None, columns: Sequence[PartitionColumn]) -> str | None:
+def _label(partition: str | None, columns: Sequence[PartitionColumn]) -> str | None:
     """Return a partition label; the key comes from commit metadata and may be arbitrary text."""
-    if cell is None:
+    if partition is None:
         return None
     try:
-        partition_values(PartitionKey(cell))
+        partition_values(PartitionKey(partition))
     except (LakewrightError, ValueError, AttributeError):
-        return cell
-    return label(PartitionKey(cell), columns)
+        return partition
+    return label(PartitionKey(partition), columns)

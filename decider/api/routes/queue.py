@@ -77,18 +77,18 @@ async def change_settings(asked: queue_settings.QueueSettingsUpdate, queue: Queu
 async def set_weight(body: ShareRequest, queue: Queue) -> AdminResult:
     """Set the weight of a band, tenant or table, or the maximum number of its concurrent jobs."""
     level = Scope(body.scope)
-    said = []
+    changes = []
     if body.weight is not None:
         await queue.admin.set_weight(level, body.name, body.weight)
-        said.append(f"weight {body.weight:g}")
+        changes.append(f"weight {body.weight:g}")
     if body.quota_percent is not None:
         await queue.admin.set_limit(level, body.name, SlotQuota(body.quota_percent))
-        said.append(f"at most {body.quota_percent}% of the slots")
+        changes.append(f"at most {body.quota_percent}% of the slots")
     elif body.limit is not None:
         await queue.admin.set_limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
         jobs = "job" if body.limit == 1 else "jobs"
-        said.append(f"at most {body.limit} concurrent {jobs}" if body.limit else "no limit")
-    return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(said) or 'nothing changed'}.")
+        changes.append(f"at most {body.limit} concurrent {jobs}" if body.limit else "no limit")
+    return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(changes) or 'nothing changed'}.")
 
 
 @router.post("/pause", summary="Pause a scope", responses=failures(422))
@@ -141,7 +141,7 @@ def _named(body: PauseRequest) -> str:
 
 def _next(one: NextJob) -> NextJobView:
     band = one.band.name.lower()
-    sentence = {
+    message = {
         DispatchReason.STRICT_PRIORITY: f"Band {band} has strict priority.",
         DispatchReason.STARVATION_GUARD: f"Starvation guard: band {band} is served after a run of strict claims.",
         DispatchReason.FAIR_SHARE: (
@@ -157,5 +157,5 @@ def _next(one: NextJob) -> NextJobView:
         reason=one.reason.value,
         virtual_start=(one.band_virtual_start, one.tenant_virtual_start, one.table_virtual_start),
         enqueued_at=moment(one.enqueued_at_ms),
-        message=sentence,
+        message=message,
     )

@@ -19,10 +19,10 @@ from shared.table import TableRef
 
 router = APIRouter(prefix="/v1/scheduled", tags=["tables"])
 
-MAX_LOOKS = 20
+MAX_PAGES = 20
 """Maximum pages of jobs per state, and of finished runs, per request: two thousand of each."""
 
-_SAID = {
+_STATES = {
     JobState.LEASED: "running",
     JobState.QUEUED: "waiting",
     JobState.DELAYED: "backing_off",
@@ -68,11 +68,11 @@ async def _scheduled(
     state = await tables.states.state(table.id)
     if state is None or await tables.registry.refusal(table.id) is not None:
         return None
-    in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_facts)
+    in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
     if not in_force.policy.enabled:
         return None
     jobs: Mapping[JobState, int] = work.jobs.get(table.id, Counter())
-    doing = next((said for state, said in _SAID.items() if jobs.get(state)), "idle")
+    doing = next((label for state, label in _STATES.items() if jobs.get(state)), "idle")
     due_ms = operations.now_ms() if jobs.get(JobState.QUEUED) else work.ready_ms.get(table.id)
     last = work.last.get(table.id)
     origin = in_force.origins["enabled"]
@@ -96,7 +96,7 @@ async def _work(queue: Queue) -> _QueuedWork:
         work.count(table, JobState.QUEUED, waiting)
     for stage in (JobStage.LEASED, JobStage.DELAYED, JobStage.QUARANTINED, JobStage.FINISHED):
         cursor: str | None = None
-        for _ in range(MAX_LOOKS):
+        for _ in range(MAX_PAGES):
             page = await queue.runs.page(limit=QUEUE_PAGE, stage=stage, page_token=cursor)
             for entry in page.entries:
                 _note(work, entry)

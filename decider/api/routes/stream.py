@@ -31,7 +31,7 @@ MAX_TABLES = 200
 """Tables whose decisions one reader hears of; beyond that it has to name them."""
 
 REFRESH_POLLS = 30
-"""Looks between two lists of all tables: half a minute until a new one is heard of."""
+"""Polls between two lists of all tables: half a minute until a new table is included."""
 
 RETRY_MS = 2_000
 """When a browser that lost the connection comes back."""
@@ -126,7 +126,7 @@ async def watch(
     yield await watching.begin()
     while True:
         try:
-            for event in await watching.look():
+            for event in await watching.poll():
                 yield event
         except LakewrightError as problem:
             yield ServerSentEvent(event="error", data={"detail": str(problem)})
@@ -135,7 +135,7 @@ async def watch(
 
 @dataclass(slots=True)
 class _Subscription:
-    """One reader: what it hears of, where it is, and the depth that it was told last."""
+    """One reader: the events it selects, its position, and the depth that it received last."""
 
     known_tables: TableServices
     queue: QueueServices
@@ -147,24 +147,26 @@ class _Subscription:
     polls: int = 0
 
     async def begin(self) -> ServerSentEvent:
-        """List the tables and say what will come."""
+        """List the tables and describe the stream to the reader."""
         everything = await self._list()
         return ServerSentEvent(
             event="connected", data=ConnectedEvent(tables=len(self.tables), all_tables=everything), retry=RETRY_MS
         )
 
-    async def look(self) -> list[ServerSentEvent]:
+    async def poll(self) -> list[ServerSentEvent]:
         """Return what is new."""
         self.polls += 1
         if self.polls % REFRESH_POLLS == 0:
             await self._list()
         streams = [RUNS, NOTES] if "jobs" in self.about else []
         streams += [LEDGER + table for table in self.tables]
-        told = [event for entry in await self.queue.streams.read(self.tail, streams) if (event := self._told(entry))]
-        return told + ([depth] if (depth := await self._depth()) else [])
+        events = [
+            event for entry in await self.queue.streams.read(self.tail, streams) if (event := self._event_of(entry))
+        ]
+        return events + ([depth] if (depth := await self._depth()) else [])
 
     async def _list(self) -> bool:
-        """Note the tables whose decisions are told; returns whether these are all that were asked for."""
+        """Select the tables whose decisions are sent; returns whether these are all that were requested."""
         if "decisions" not in self.about:
             return True
         if self.named is not None:
@@ -186,8 +188,8 @@ class _Subscription:
             event="queue", data=QueueStreamEvent(depth=depth, oldest_wait_s=found.oldest_wait_ms / 1000)
         )
 
-    def _told(self, entry: StreamEntry) -> ServerSentEvent | None:
-        """Tell an entry; None for one that this release cannot read, which is logged."""
+    def _event_of(self, entry: StreamEntry) -> ServerSentEvent | None:
+        """Convert an entry; None for one that this release cannot read, which is logged."""
         try:
             if entry.table is not None:
                 return ServerSentEvent(event="decision", data=self._decided(entry, entry.table), id=entry.id)
@@ -206,28 +208,28 @@ class _Subscription:
             at=_at(record.at_ms),
             table_id=table.id,
             table=table.name,
-            partition_label=None if record.cell is None else partition_label(record.cell),
+            partition_label=None if record.partition is None else partition_label(record.partition),
             version=record.version,
             action=record.action,
             decision=verdict,
             reason=reason,
             outcome=record.outcome,
-            message=record.sentence,
+            message=record.message,
         )
 
 
 def _job(entry: StreamEntry) -> JobStreamEvent:
-    said = entry.fields
-    job = said["job"]
+    fields = entry.fields
+    job = fields["job"]
     is_run = entry.stream == RUNS
     return JobStreamEvent(
         at=_at(entry.at_ms),
         job=job,
-        event=said["verdict"] if is_run else said["event"],
-        table_id=said["table"] if is_run else job.rsplit(".", 2)[0],
-        partition_label=partition_label(PartitionKey(said["cell"])) if is_run else "",
-        actor=said["worker"] if is_run else "",
-        detail=said["error"] if is_run else said["detail"],
+        event=fields["run_result"] if is_run else fields["event"],
+        table_id=fields["table"] if is_run else job.rsplit(".", 2)[0],
+        partition_label=partition_label(PartitionKey(fields["partition"])) if is_run else "",
+        actor=fields["worker"] if is_run else "",
+        detail=fields["error"] if is_run else fields["detail"],
     )
 
 

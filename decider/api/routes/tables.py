@@ -23,8 +23,8 @@ from decider.api.schemas.tables import (
 )
 from decider.api.table_registrar import Registrar, check_properties
 from decider.api.views.table_status import table_status
-from decider.api.views.tables import cell_view, decision_view, refusal_view, table_view
-from decider.optimize.partition_selector import find_cell
+from decider.api.views.tables import decision_view, partition_view, refusal_view, table_view
+from decider.optimize.partition_selector import find_partition
 from decider.web.base_model import MAX_PAGE
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -90,8 +90,8 @@ async def change_table(table: KnownTable, asked: TableUpdate, tables: Tables, re
     """Change name, tenant or property overrides; a changed policy takes effect with the refresh that follows."""
     if asked.properties is not None:
         check_properties(asked.properties, tables.defaults.current)
-    said = {name: value for name, value in asked.model_dump().items() if value is not None}
-    changed = replace(table, **said, is_discovered=False)
+    overrides = {name: value for name, value in asked.model_dump().items() if value is not None}
+    changed = replace(table, **overrides, is_discovered=False)
     await tables.registry.update(table, changed)
     await requests.refresh_queue.put(changed, None)
     return table_view(changed)
@@ -108,20 +108,20 @@ async def forget_table(table: KnownTable, registrar: Registrar) -> None:
 
 
 @router.get("/{name}/partitions", summary="List partitions", responses=failures(404, 422))
-async def list_cells(
+async def list_partitions(
     table: KnownTable, tables: Tables, limit: Limit = 100, page_token: PageToken = None
 ) -> PartitionList:
     """List the partitions of a table with their layout and current decision."""
     state = await tables.states.state(table.id)
     if state is None:
         return PartitionList(version=-1, partitions=(), next_page_token=None)
-    in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_facts)
+    in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
     policy = (await tables.states.calibration(table.id)).with_learned_shrink(in_force.policy)
-    cells, after = await tables.states.page(table.id, after=page_token or "", limit=limit)
+    partitions, after = await tables.states.page(table.id, after=page_token or "", limit=limit)
     columns = state.metadata.partition_columns
     return PartitionList(
         version=state.version,
-        partitions=tuple(cell_view(cell, one, policy, columns) for cell, one in cells.items()),
+        partitions=tuple(partition_view(partition, one, policy, columns) for partition, one in partitions.items()),
         next_page_token=after,
     )
 
@@ -153,10 +153,12 @@ async def list_decisions(
         key = (
             None
             if partition is None
-            else await find_cell(partition, (one async for one, _ in tables.states.iterate_cells(table.id)), columns)
+            else await find_partition(
+                partition, (one async for one, _ in tables.states.iterate_partitions(table.id)), columns
+            )
         )
         if at is None:
-            found = await tables.ledgers.newest(table.id, limit=limit, cell=key)
+            found = await tables.ledgers.newest(table.id, limit=limit, partition=key)
         else:
-            found = await tables.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, cell=key)
+            found = await tables.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, partition=key)
     return DecisionList(decisions=tuple(decision_view(record, columns) for record in found))

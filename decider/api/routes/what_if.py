@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from decider.api.dependencies import Http, KnownTable, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.what_if import WhatIfRequest, WhatIfResponse
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.whatif.comparison import CostModel
 from decider.whatif.examination import describe, examine
 from decider.whatif.trace_reader import read_history
@@ -41,7 +41,7 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, tables: Tables,
             table,
             history.metadata.configuration,
             state.last_good if state else {},
-            LogFacts(is_stopped_by_qbeast=state is not None and state.is_stopped_by_qbeast),
+            LogStatus(is_stopped_by_qbeast=state is not None and state.is_stopped_by_qbeast),
         )
         # Seconds of computation: in a thread, so that the event loop serves other requests.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)

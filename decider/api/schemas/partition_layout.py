@@ -43,7 +43,7 @@ class PartitionView(ResponseModel):
     reason_text: str = Field(description="Human-readable reason.")
 
 
-CELL_EXAMPLE: dict[str, Any] = {
+PARTITION_EXAMPLE: dict[str, Any] = {
     "partition_key": '{"dt":"2026-01-01"}',
     "partition_label": "dt=2026-01-01",
     "partition": {"dt": "2026-01-01"},
@@ -69,7 +69,7 @@ class PartitionList(ResponseModel):
 
     model_config = ConfigDict(
         frozen=True,
-        json_schema_extra={"examples": [{"version": 41, "partitions": [CELL_EXAMPLE], "next_page_token": None}]},
+        json_schema_extra={"examples": [{"version": 41, "partitions": [PARTITION_EXAMPLE], "next_page_token": None}]},
     )
 
     version: int = Field(description="Table version of the state.")

@@ -11,8 +11,8 @@ from shared.queue.settings import SETTINGS
 def _of(name: str) -> Any:
     """Return the field of one setting, with its range and its words."""
     known = SETTINGS[name]
-    said = f"{known.description} Unit: {known.unit}. Default: {known.default}."
-    return Field(None, ge=known.low, le=known.high, description=said)
+    description = f"{known.description} Unit: {known.unit}. Default: {known.default}."
+    return Field(None, ge=known.low, le=known.high, description=description)
 
 
 class QueueSettingsUpdate(RequestModel):

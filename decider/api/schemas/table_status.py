@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from decider.api.schemas.calibration import CALIBRATION_EXAMPLE, TableCalibration
 from decider.api.schemas.decision_records import DECISION_EXAMPLE, DecisionRecord
 from decider.api.schemas.jobs import JobSummary
-from decider.api.schemas.partition_layout import CELL_EXAMPLE, LayoutView
+from decider.api.schemas.partition_layout import PARTITION_EXAMPLE, LayoutView
 from decider.api.schemas.policy_in_force import PolicyInForce
 from decider.api.schemas.tables import TableRefusal, TableView
 from decider.web.base_model import ResponseModel
@@ -38,7 +38,7 @@ class CursorView(ResponseModel):
 class PartitionContention(ResponseModel):
     """Recent MERGE, UPDATE and DELETE activity in a partition."""
 
-    partition_key: str = Field(description="Partition key; `*` stands for all partitions.")
+    partition_key: str = Field(description="Partition key; `*` means all partitions.")
     partition_label: str = Field(description="Partition label.")
     busy_ratio: float = Field(
         description="Share of the last hour with DML, 0 to 1; above `max-write-contention` jobs are deferred."
@@ -68,7 +68,7 @@ class TableStatus(TableView):
                     },
                     "partitions": 30,
                     "eligible_partitions": 1,
-                    "layout": CELL_EXAMPLE["layout"],
+                    "layout": PARTITION_EXAMPLE["layout"],
                     "policy": {
                         "version": "9ad1c2f0",
                         "values": [

@@ -1,4 +1,4 @@
-"""How predicted and measured numbers look over the wire, for a table and for a job."""
+"""Predicted and measured numbers in responses, for a table and for a job."""
 
 from collections.abc import Iterable, Mapping
 

@@ -45,12 +45,12 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
 
 def cancelled_view(outcome: CancelOutcome) -> CancelResult:
     """Return the result of a cancellation."""
-    sentence = {
+    message = {
         CancelOutcome.DELETED: "The waiting job was deleted.",
         CancelOutcome.STOPPING: "The job is running; its actor stops after the current file groups.",
         CancelOutcome.UNKNOWN: "The job does not exist.",
     }[outcome]
-    return CancelResult(outcome=outcome, message=sentence)
+    return CancelResult(outcome=outcome, message=message)
 
 
 def moved_view(outcome: MoveOutcome) -> MoveResult:
@@ -60,14 +60,14 @@ def moved_view(outcome: MoveOutcome) -> MoveResult:
 
 
 def _live(job: JobView) -> JobSummary:
-    facts = _object(job.payload)
+    payload = _object(job.payload)
     return JobSummary(
         id=job.id,
         state=job.state,
         table=job.key.table,
-        table_name=str(facts.get("name", job.key.table)),
-        partition_key=job.key.cell,
-        partition_label=_label(job.key.cell),
+        table_name=str(payload.get("name", job.key.table)),
+        partition_key=job.key.partition,
+        partition_label=_label(job.key.partition),
         kind=job.key.kind,
         tenant=job.tenant,
         band=job.band.name.lower(),
@@ -76,13 +76,13 @@ def _live(job: JobView) -> JobSummary:
         attempts=job.attempts,
         engine_crashes=job.engine_crashes,
         actor=job.worker or "",
-        reason=str(facts.get("reason", "")),
+        reason=str(payload.get("reason", "")),
         enqueued_at=moment(job.enqueued_at_ms),
         started_at=moment(job.started_ms),
         finished_at=None,
         result="",
         error=job.error or "",
-        predicted=_numbers(facts.get("predicted")),
+        predicted=_numbers(payload.get("predicted")),
         measured={},
         progress=_object(job.progress or ""),
         stop_reason=job.stop or "",
@@ -96,8 +96,8 @@ def _finished(run: RunRecord) -> JobSummary:
         state=FINISHED,
         table=run.key.table,
         table_name=str(result.get("table", run.key.table)),
-        partition_key=run.key.cell,
-        partition_label=_label(run.key.cell),
+        partition_key=run.key.partition,
+        partition_label=_label(run.key.partition),
         kind=run.key.kind,
         tenant=run.tenant,
         band=run.band.name.lower(),
@@ -119,8 +119,8 @@ def _finished(run: RunRecord) -> JobSummary:
     )
 
 
-def _label(cell: str) -> str:
-    return partition_label(PartitionKey(cell)) if _object(cell) or cell == "{}" else cell
+def _label(partition: str) -> str:
+    return partition_label(PartitionKey(partition)) if _object(partition) or partition == "{}" else partition
 
 
 def _object(text: str) -> dict[str, Any]:

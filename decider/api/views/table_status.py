@@ -17,7 +17,7 @@ from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.state.contention import ALL_PARTITIONS, WriteContention
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.store.table_registry import StoredRefusal
 from decider.store.table_state import TableState
 from decider.web.base_model import moment
@@ -27,14 +27,14 @@ from shared.queue.model import JobKey, job_id
 from shared.table import PartitionColumn, TableId, TableRef
 
 LEDGER_DEPTH = 200
-"""Records in which the last job is looked for; further back its run has left the history as well."""
+"""Records in which the last job is searched; further back its run has left the history as well."""
 
 
 @dataclass(slots=True)
 class _TableTotals:
-    """All cells of a table added up."""
+    """All partitions of a table added up."""
 
-    cells: int = 0
+    partitions: int = 0
     worth_it: int = 0
     total: PartitionStats = EMPTY_STATS
 
@@ -46,7 +46,7 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
         table,
         cursor.metadata.configuration if cursor else {},
         cursor.last_good if cursor else {},
-        cursor.log_facts if cursor else LogFacts(),
+        cursor.log_status if cursor else LogStatus(),
     )
     columns = cursor.metadata.partition_columns if cursor else ()
     learned = await tables.states.calibration(table.id)
@@ -57,7 +57,7 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
     return TableStatus(
         **table_view(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
-        partitions=summary.cells,
+        partitions=summary.partitions,
         eligible_partitions=summary.worth_it,
         layout=layout_view(summary.total, in_force.policy.size_levels),
         policy=policy_view(in_force),
@@ -72,9 +72,9 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
 
 
 def _now_refused(noted: StoredRefusal | None, cursor: TableState | None) -> StoredRefusal | None:
-    """Return the refusal that holds: what the state says of the table, or what the last look at its log ended with.
+    """Return the current refusal: that of the state, or the one with which the last refresh ended.
 
-    The look notes a refusal by rule after the state has moved; until then the state is right.
+    The refresh stores a refusal by rule after the state has moved; until then the state is right.
     """
     by_rule = cursor.refusal if cursor is not None else None
     if noted is not None and (not noted.code or cursor is None):
@@ -87,17 +87,17 @@ def _now_refused(noted: StoredRefusal | None, cursor: TableState | None) -> Stor
 
 
 async def _manual_run(table: TableId, tables: TableServices) -> ManualRun | None:
-    wish = await tables.manual_runs.read(table)
-    if wish is None:
+    record = await tables.manual_runs.read(table)
+    if record is None:
         return None
-    outcome = TriggerOutcome(wish.outcome or TriggerOutcome.TAKEN_UP)
+    outcome = TriggerOutcome(record.outcome or TriggerOutcome.PENDING)
     return ManualRun(
-        requested=wish.requested,
-        version=wish.version,
-        at=datetime.fromtimestamp(wish.at_ms / 1000, UTC),
+        requested=record.requested,
+        version=record.version,
+        at=datetime.fromtimestamp(record.at_ms / 1000, UTC),
         outcome=outcome,
-        message=outcome.sentence,
-        jobs=wish.jobs,
+        message=outcome.message,
+        jobs=record.jobs,
     )
 
 
@@ -115,14 +115,14 @@ def _cursor_view(cursor: TableState) -> CursorView:
 def _heat_views(
     heat: WriteContention, columns: Sequence[PartitionColumn], now_ms: int
 ) -> tuple[PartitionContention, ...]:
-    shares = {cell: float(heat.busy_ratio(cell, now_ms)) for cell in heat.windows}
+    shares = {partition: float(heat.busy_ratio(partition, now_ms)) for partition in heat.windows}
     return tuple(
         PartitionContention(
-            partition_key=cell,
-            partition_label=WHOLE_TABLE_LABEL if cell == ALL_PARTITIONS else label(cell, columns),
+            partition_key=partition,
+            partition_label=WHOLE_TABLE_LABEL if partition == ALL_PARTITIONS else label(partition, columns),
             busy_ratio=share,
         )
-        for cell, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
+        for partition, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
         if share
     )
 
@@ -132,20 +132,20 @@ async def _summary(
 ) -> _TableTotals:
     summary = _TableTotals()
     context, now = DecisionContext.of_policy(policy, columns), Trigger(0)
-    async for cell, state in tables.states.iterate_cells(table):
-        summary.cells += 1
+    async for partition, state in tables.states.iterate_partitions(table):
+        summary.partitions += 1
         summary.total += state.total
-        summary.worth_it += evaluate(context, cell, state, now).prediction is not None
+        summary.worth_it += evaluate(context, partition, state, now).prediction is not None
     return summary
 
 
 async def _last_job(
     table: TableId, records: tuple[LedgerRecord | UnreadableRecord, ...], queue: QueueServices
 ) -> JobSummary | None:
-    newest = next((record for record in records if record.outcome and record.cell is not None), None)
-    if newest is None or newest.cell is None:
+    newest = next((record for record in records if record.outcome and record.partition is not None), None)
+    if newest is None or newest.partition is None:
         return None
-    job = job_id(JobKey(table, newest.cell, newest.action))
+    job = job_id(JobKey(table, newest.partition, newest.action))
     live = await queue.runs.job(job)
     if live is not None:
         return job_view(live)

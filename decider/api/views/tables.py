@@ -31,14 +31,14 @@ MAX_PLANS = 200
 UNREADABLE = "unreadable"
 """Verdict and reason of a record that this release cannot read, as one of a newer release may be."""
 
-_SAID_BY = {PolicySource.SERVICE: "LAKEWRIGHT_POLICY", PolicySource.DEFAULT: "default"}
-"""What stands for the property where no property said a value."""
+_SOURCE_NAMES = {PolicySource.SERVICE: "LAKEWRIGHT_POLICY", PolicySource.DEFAULT: "default"}
+"""Name of the source for a value that no property sets."""
 
 
 def table_view(table: TableRef) -> TableView:
     """Show a registered table."""
-    said = dict(table.properties)
-    return TableView(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=said)
+    overrides = dict(table.properties)
+    return TableView(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=overrides)
 
 
 def refusal_view(refusal: StoredRefusal) -> TableRefusal:
@@ -48,7 +48,7 @@ def refusal_view(refusal: StoredRefusal) -> TableRefusal:
 
 
 def layout_view(state: PartitionStats, size_levels: SizeLevels) -> LayoutView:
-    """Show the files of a cell, or of many cells added up, level by level."""
+    """Show the files of a partition, or of many partitions added up, level by level."""
     floors = size_levels.floors
     counts = (*state.counts, state.files - state.small_files)
     sizes = (*state.sizes, state.bytes - state.small_bytes)
@@ -84,7 +84,8 @@ def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
             value=_plain(getattr(in_force.policy, prop.policy_field)),
             unit=prop.unit,
             source=in_force.origins[prop.policy_field].source,
-            set_by=in_force.origins[prop.policy_field].name or _SAID_BY[in_force.origins[prop.policy_field].source],
+            set_by=in_force.origins[prop.policy_field].name
+            or _SOURCE_NAMES[in_force.origins[prop.policy_field].source],
             description=prop.description,
         )
         for prop in PROPERTIES
@@ -96,15 +97,15 @@ def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
     return PolicyInForce(version=in_force.policy.version, values=values, issues=issues, notes=in_force.notes)
 
 
-def cell_view(
-    cell: PartitionKey, state: PartitionStats, policy: Policy, columns: Sequence[PartitionColumn]
+def partition_view(
+    partition: PartitionKey, state: PartitionStats, policy: Policy, columns: Sequence[PartitionColumn]
 ) -> PartitionView:
-    """Show one cell, and what would be decided about it now."""
-    decision = evaluate(DecisionContext.of_policy(policy, columns), cell, state, Trigger(0))
+    """Show one partition, and what would be decided about it now."""
+    decision = evaluate(DecisionContext.of_policy(policy, columns), partition, state, Trigger(0))
     return PartitionView(
-        partition_key=cell,
-        partition_label=label(cell, columns),
-        partition=named_values(cell, columns),
+        partition_key=partition,
+        partition_label=label(partition, columns),
+        partition=named_values(partition, columns),
         layout=layout_view(state, policy.size_levels),
         decision=decision.verdict,
         reason=decision.reason,
@@ -113,7 +114,7 @@ def cell_view(
 
 
 def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[PartitionColumn]) -> DecisionRecord:
-    """Show one entry of the ledger; of one that this release cannot read, what it plainly says and its text."""
+    """Show one entry of the ledger; of one that this release cannot read, its readable fields and its text."""
     at = datetime.fromtimestamp(record.at_ms / 1000, UTC)
     if isinstance(record, UnreadableRecord):
         return DecisionRecord(
@@ -121,13 +122,13 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
             at_ms=record.at_ms,
             version=record.version,
             action=record.action,
-            partition_key=record.cell,
-            partition_label=None if record.cell is None else label(record.cell, columns),
-            partition={} if record.cell is None else named_values(record.cell, columns),
+            partition_key=record.partition,
+            partition_label=None if record.partition is None else label(record.partition, columns),
+            partition={} if record.partition is None else named_values(record.partition, columns),
             decision=UNREADABLE,
             reason=UNREADABLE,
             reason_text="This release cannot read the record.",
-            message=record.sentence,
+            message=record.message,
             outcome=record.outcome,
             record=record.text,
         )
@@ -136,13 +137,13 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
         at_ms=record.at_ms,
         version=record.version,
         action=record.action,
-        partition_key=record.cell,
-        partition_label=label(record.cell, columns),
-        partition=named_values(record.cell, columns),
+        partition_key=record.partition,
+        partition_label=label(record.partition, columns),
+        partition=named_values(record.partition, columns),
         decision=record.verdict,
         reason=record.reason,
         reason_text=record.reason.message,
-        message=record.sentence,
+        message=record.message,
         outcome=record.outcome,
         files=record.state.files,
         small_files=record.state.small_files,
@@ -157,8 +158,8 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
     jobs = tuple(
         RequestedJobView(
             id=job.id,
-            partition_key=job.cell,
-            partition_label=label(job.cell, answer.columns),
+            partition_key=job.partition,
+            partition_label=label(job.partition, answer.columns),
             outcome=job.outcome,
             predicted_bytes=job.bytes,
             predicted_files_replaced=job.files_replaced,
@@ -171,7 +172,7 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
         version=answer.version,
         jobs=jobs,
         ignored=answer.ignored,
-        message=f"{answer.ignored.sentence}{refused}" if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
+        message=f"{answer.ignored.message}{refused}" if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
         reasons={str(reason): count for reason, count in answer.reasons.items()},
         running=answer.running,
         remaining=answer.left_out,
@@ -185,14 +186,14 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     removed = sum(plan.files_removed for plan in plans)
     total = sum(plan.bytes for plan in plans)
     refused = f" {found.refusal.message}" if found.refusal else ""
-    sentence = (
+    message = (
         f"{_count(replaced, 'file')} would be replaced, the file count would decrease by {removed}, and {_size(total)} "
         f"would be read in {_count(len(plans), 'partition')}."
     )
     return OptimizePlan(
         version=found.version,
         ignored=found.ignored,
-        message=f"{found.ignored.sentence}{refused}" if found.ignored else sentence,
+        message=f"{found.ignored.message}{refused}" if found.ignored else message,
         partitions=len(plans),
         files_replaced=replaced,
         files_removed=removed,
@@ -214,8 +215,8 @@ def _plan_view(plan: Plan, size_levels: SizeLevels, columns: Sequence[PartitionC
         for group in plan.groups
     )
     return PartitionPlan(
-        partition_key=plan.cell,
-        partition_label=label(plan.cell, columns),
+        partition_key=plan.partition,
+        partition_label=label(plan.partition, columns),
         groups=groups,
         files_replaced=plan.files_replaced,
         files_removed=plan.files_removed,

@@ -1,4 +1,4 @@
-"""Azure's Event Grid tells of blobs; Delta commits on ADLS by a rename, so the new name is what counts there.
+"""Events of Azure's Event Grid about blobs; Delta commits on ADLS by a rename, so there the new name counts.
 
 Before the first event Event Grid sends a code that must come back. The URL of a blob names account, container and
 path, the last percent-encoded. Source: "Azure Blob Storage as an Event Grid source", "Endpoint validation with Event
@@ -16,7 +16,7 @@ from decider.events.table_hint import IgnoredReason, Outcome, ValidationHandshak
 VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
 STORAGE = "Microsoft.Storage."
 URL_FIELDS = {"Microsoft.Storage.BlobCreated": "url", "Microsoft.Storage.BlobRenamed": "destinationUrl"}
-"""The events after which a blob is there, and the field that says which."""
+"""The events after which a blob exists, and the field that names it."""
 
 MAX_CODE_CHARS = 256
 """A code has 36; what is sent back must not be of any length."""

@@ -50,7 +50,7 @@ def from_headers(headers: Mapping[str, str], data: object) -> Fields | None:
 
 
 def _data(event: Fields, context: ReadContext) -> tuple[object, str]:
-    """Return the data and the field they stand in; a text is JSON once more, as some senders encode it twice."""
+    """Return the data and the field that holds them; a text is JSON once more, as some senders encode it twice."""
     if event.get("data_base64") is not None:
         return context.json(context.base64(event, "data_base64"), "data_base64"), "data_base64"
     data = event.get("data")

@@ -1,6 +1,6 @@
-"""Google Cloud Storage tells of objects through a push subscription of Pub/Sub, or through Eventarc.
+"""Events of Google Cloud Storage about objects, through a push subscription of Pub/Sub or through Eventarc.
 
-A push message's attributes say all that matters, and its data repeat the object's metadata; a message without these
+A push message's attributes have everything needed, and its data repeat the object's metadata; a message without these
 attributes holds some other event in its data. Source: "Pub/Sub notifications for Cloud Storage", "Push subscriptions".
 """
 

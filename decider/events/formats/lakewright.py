@@ -1,7 +1,7 @@
 """Our own shape: a table by name or location, perhaps a version; a list of them is a batch.
 
 Writers may send a whole commit definition. It is checked and taken as a hint only, because the state of a table comes
-from its log alone: what a sender says of files could be forged, doubled or late, and a table without a log could not
+from its log alone: what a sender claims of files could be forged, doubled or late, and a table without a log could not
 be committed to anyway. Misspelt fields are refused: they would be silently without effect.
 """
 

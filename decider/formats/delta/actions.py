@@ -1,6 +1,6 @@
 """The bytes of one commit become one value, or an error that names the line; nothing in between.
 
-A commit file is newline-delimited JSON in no promised order: `commitInfo` may stand anywhere or be missing, and a
+A commit file is newline-delimited JSON in no promised order: `commitInfo` may be on any line or missing, and a
 `metaData` below decides how the lines above it are to be read. Unknown actions are ignored, as the protocol wants.
 """
 
@@ -41,7 +41,7 @@ def decode_commit(data: bytes, log: LogFile, metadata: TableMetadata | None) -> 
 
 
 def commit_time_ms(data: bytes, log: LogFile) -> int:
-    """Return only the time of a commit, 0 if it does not tell, without decoding its file actions."""
+    """Return only the time of a commit, 0 if it has none, without decoding its file actions."""
     for _, action in parsed_lines([line for line in _lines(data, log) if b'"commitInfo"' in line], log):
         info = action.get("commitInfo")
         if info is not None:
@@ -56,7 +56,7 @@ def _lines(data: bytes, log: LogFile) -> Sequence[bytes]:
 
 
 def _changed_metadata(lines: Sequence[bytes], log: LogFile) -> TableMetadata | None:
-    """Return the metadata that a commit sets; it is looked for first, because file actions above it depend on it."""
+    """Return the metadata that a commit sets; it is searched first, because file actions above it depend on it."""
     found: TableMetadata | None = None
     candidates = [line if _METADATA in line else b"" for line in lines]
     for position, action in parsed_lines(candidates, log):
@@ -81,7 +81,7 @@ class _CommitReader:
         self._data_change = False
 
     def take(self, action: dict[str, Any], position: int) -> None:
-        """Take the actions of one line; there is one as a rule, and null stands for none."""
+        """Take the actions of one line; there is one as a rule, and null means none."""
         for kind, body in action.items():
             if body is None:
                 continue

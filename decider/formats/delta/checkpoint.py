@@ -1,6 +1,6 @@
 """A checkpoint is read in two steps: what the table is, then its live files; the rest of it is never decoded.
 
-The cells of files depend on the metadata, which may stand in another row or another part. Tombstones, transactions
+The partitions of files depend on the metadata, which may be in another row or another part. Tombstones, transactions
 and minima and maxima make up most of a checkpoint, and Parquet lets us leave them where they are.
 """
 
@@ -62,7 +62,7 @@ class CheckpointPart:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointHead:
-    """What a checkpoint says about the table, and the names of its sidecars below `_delta_log/_sidecars`."""
+    """Metadata and protocol in a checkpoint, and the names of its sidecars below `_delta_log/_sidecars`."""
 
     metadata: TableMetadata
     protocol: TableProtocol
@@ -70,7 +70,7 @@ class CheckpointHead:
 
 
 def read_head(parts: Sequence[CheckpointPart]) -> CheckpointHead:
-    """Read what the parts of one checkpoint say about the table; raises Corrupt unless it is said exactly once."""
+    """Read metadata and protocol from the parts of one checkpoint; raises Corrupt unless each occurs exactly once."""
     metadata: list[TableMetadata] = []
     protocol: list[TableProtocol] = []
     sidecars: list[str] = []
@@ -190,4 +190,4 @@ def _sidecar(action: object, log: LogFile, position: int) -> str:
 def _check_version(action: object, log: LogFile, position: int) -> None:
     version = action.get("version") if isinstance(action, dict) else None
     if version is not None and version != log.version:
-        raise log.corrupt(position, f"the checkpoint says that it is of version {version!r}")
+        raise log.corrupt(position, f"the checkpoint claims to be of version {version!r}")

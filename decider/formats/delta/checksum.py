@@ -1,4 +1,4 @@
-"""`<version>.crc` says how many files a version has and how large they are together: a check of our counting for free.
+"""`<version>.crc` has the number of files of a version and their total size: a check of the rolling state for free.
 
 Not every writer writes one, and nothing obliges it to be right, so it can only ever raise a question.
 """

@@ -1,6 +1,6 @@
-"""Damage is reported with its place: which table, which file of the log, which line, and what should have stood there.
+"""Damage is reported with its position: table, file of the log, line, and what was expected there.
 
-A log that is guessed at yields a state that is wrong for ever, and a report without a place is one that nobody acts on.
+Guessing at a damaged log would make the state wrong for ever, and a report without a position cannot be acted on.
 """
 
 from dataclasses import dataclass
@@ -46,5 +46,5 @@ def shown(value: object) -> str:
 
 
 def no_log(location: str) -> NoTable:
-    """Return the error for a place where no version of a table is told."""
+    """Return the error for a log that does not define its version."""
     return NoTable(f"{location}: there is no Delta log", field="location", allowed="a directory with a _delta_log")

@@ -1,7 +1,7 @@
 """An `add` or `remove` becomes a value at the price of a few look-ups: commits of 50,000 files are normal.
 
 Every field that is used is checked, in one condition for the usual case; what exactly is wrong is found out only
-where something is. The cell of a file is computed once for each spelling of its partition values.
+where something is. The partition of a file is computed once for each spelling of its partition values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class FileDecoder:
     def __init__(self, columns: Sequence[PartitionColumn], log: LogFile) -> None:
         self._columns = columns
         self._log = log
-        self._cells: dict[tuple[tuple[str, str | None], ...], PartitionKey] = {}
+        self._partitions: dict[tuple[tuple[str, str | None], ...], PartitionKey] = {}
         self._no_tags: dict[str, str] = {}
 
     def add(self, action: Action, position: int, rows: int | None = None) -> DataFile:
@@ -46,7 +46,7 @@ class FileDecoder:
         return DataFile(
             path=path if path.isascii() else self._encodable(path, position),
             size_bytes=size,
-            cell=self._cell(action.get("partitionValues"), position) if self._columns else WHOLE_TABLE,
+            partition=self._partition(action.get("partitionValues"), position) if self._columns else WHOLE_TABLE,
             dv_id=dv_id,
             rows=rows,
             deleted_rows=deleted,
@@ -55,7 +55,7 @@ class FileDecoder:
         )
 
     def remove(self, action: Action, position: int) -> RemovedFile:
-        """Decode a `remove`; size and cell stay None where the writer says that it did not fill them in."""
+        """Decode a `remove`; size and partition stay None where the writer declares that it did not fill them in."""
         path, size = action.get("path"), action.get("size")
         if type(path) is not str or not path:
             raise self._log.wrong(position, "remove.path", path, "a text")
@@ -63,41 +63,41 @@ class FileDecoder:
             raise self._log.wrong(position, "remove.size", size, "a number of bytes")
         vector = action.get("deletionVector")
         dv_id, deleted = self._vector(vector, position) if vector else (None, 0)
-        # Old writers put 0 and {} where they knew nothing, and said so with extendedFileMetadata=false.
+        # Old writers put 0 and {} for unknown values, and declared it with extendedFileMetadata=false.
         is_filled = action.get("extendedFileMetadata") is not False
         return RemovedFile(
             path=path if path.isascii() else self._encodable(path, position),
             dv_id=dv_id,
             size_bytes=size if is_filled else None,
-            cell=self._cell_of_removed(action, position) if is_filled or not self._columns else None,
+            partition=self._partition_of_removed(action, position) if is_filled or not self._columns else None,
             deleted_rows=deleted,
-            # The one sign that a writer repeats the tags: without it their absence says nothing.
+            # The only sign that a writer repeats the tags: without it their absence has no meaning.
             tags=self._tags(action.get("tags") or {}, position) if action.get("extendedFileMetadata") is True else None,
         )
 
-    def _cell(self, values: object, position: int) -> PartitionKey:
-        """Return the cell of partition values, computed once for each spelling that the file uses."""
+    def _partition(self, values: object, position: int) -> PartitionKey:
+        """Return the partition of partition values, computed once for each spelling that the file uses."""
         if type(values) is not dict:
             raise self._log.wrong(position, "partitionValues", values, "texts by partition column")
         try:
-            known = self._cells.get(spelling := tuple(values.items()))
+            known = self._partitions.get(spelling := tuple(values.items()))
         except TypeError:
             raise self._log.wrong(position, "partitionValues", values, "texts and nulls only") from None
         if known is None:
-            known = self._cells[spelling] = self._new_cell(values, position)
+            known = self._partitions[spelling] = self._new_partition(values, position)
         return known
 
-    def _new_cell(self, values: Mapping[str, Any], position: int) -> PartitionKey:
+    def _new_partition(self, values: Mapping[str, Any], position: int) -> PartitionKey:
         if not all(value is None or type(value) is str for value in values.values()):
             raise self._log.wrong(position, "partitionValues", values, "texts and nulls only")
         try:
-            cell = partition_key(self._columns, values)
+            partition = partition_key(self._columns, values)
         except (InvalidInput, ValueError, OverflowError) as problem:
             raise self._log.corrupt(position, f"partitionValues {shown(values)}: {problem}") from problem
-        return PartitionKey(self._encodable(cell, position))
+        return PartitionKey(self._encodable(partition, position))
 
-    def _cell_of_removed(self, action: Action, position: int) -> PartitionKey | None:
-        """Return the cell that a removed file lay in, None where its values are of other columns (an older layout).
+    def _partition_of_removed(self, action: Action, position: int) -> PartitionKey | None:
+        """Return the partition of a removed file; None where its values are of other columns (an older layout).
 
         Spark leaves nulls out of the `partitionValues` of a `remove`, though not of an `add`: what is missing is null.
         """
@@ -111,7 +111,7 @@ class FileDecoder:
             if not values.keys() <= nulls.keys():
                 return None
             values = nulls | values
-        return self._cell(values, position)
+        return self._partition(values, position)
 
     def _vector(self, vector: object, position: int) -> tuple[str, int]:
         """Return a deletion vector's unique id, built as Delta builds it, and the number of rows that it hides."""

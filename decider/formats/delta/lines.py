@@ -1,8 +1,8 @@
 """A JSON file of the log is read line by line, each line one object; a line that is not is damage with its place.
 
 orjson reads the lines, more than twice as fast as the standard library. What it refuses is read again by the standard
-library, so that the two accept the same lines, and damage is told in one way: a lone half of a surrogate pair or NaN
-in a field that nobody uses is no reason to give up a table.
+library, so that both accept the same lines, and damage is reported in one way: a lone half of a surrogate pair or NaN
+in a field that is not used is no reason to refuse a table.
 """
 
 import json

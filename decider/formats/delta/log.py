@@ -1,7 +1,7 @@
 """A table's log, read as it is: the newest usable checkpoint, every commit on top of it, and nothing made up.
 
 `_last_checkpoint` is a hint that may be stale, damaged or about another table; the listing decides. A version that
-is missing above the checkpoint means that files were added or removed that nobody can know of, so it is refused.
+is missing above the checkpoint means that unknown files were added or removed, so it is refused.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from shared.locations import canonical_location
 from shared.table import MAX_VERSION, Commit, DataFile, Snapshot, TableMetadata
 
 READ_AHEAD = 8
-"""Objects asked for at once: enough to hide the latency of a store, few enough to hold them all in memory."""
+"""Objects requested at once: enough to hide the latency of a store, few enough to hold them all in memory."""
 
 THREAD_BYTES = 256 * 1024
 """From this size on an object is decoded in a thread: it takes milliseconds, which the event loop cannot wait."""
@@ -53,7 +53,7 @@ class DeltaLog:
     """Reads the log of one table; holds no state of the table itself."""
 
     def __init__(self, reads: ObjectReader, boundary: Boundary | None = None) -> None:
-        """`boundary` says which files a table may name; without one its log is read for what it says."""
+        """`boundary` limits the files that a table may name; without one its log is read unchecked."""
         self._reads = reads
         self._boundary = boundary
         self.location = reads.location
@@ -188,12 +188,12 @@ class DeltaLog:
             for name, body in zip(some, bodies, strict=True):
                 where = LogFile(self.location, point.version, f"{below}/{name}".lstrip("/"))
                 if body is None:
-                    raise where.corrupt(0, "the checkpoint needs this file, and it is gone")
+                    raise where.corrupt(0, "the checkpoint needs this file, and it is missing")
                 parts.append(CheckpointPart(where, body))
         return parts
 
     async def _refuse_holes(self, wanted: range, listing: Listing, damage: dict[Checkpoint, Corrupt]) -> None:
-        """Raise unless every wanted commit exists; one that the listing missed while it was written is looked for."""
+        """Raise unless every wanted commit exists; one that the listing missed while it was written is searched."""
         listed = set(listing.commits)
         for version in wanted:
             if version in listed or await self._exists(version):
@@ -229,7 +229,7 @@ class DeltaLog:
         return timestamp_ms, digest
 
     async def _known_of(self, version: int) -> tuple[int, str]:
-        """Return time and digest of a commit that a checkpoint covers, which does not keep them; 0 and `""` if gone."""
+        """Return time and digest of a commit that a checkpoint covers without them; 0 and `""` if it was deleted."""
         body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
         if body is None:
             return 0, ""

@@ -44,7 +44,7 @@ REFUSED_FEATURES: Mapping[str, str] = {
     "catalogOwned-preview": _LOG_IS_ELSEWHERE,
     "coordinatedCommits-preview": _LOG_IS_ELSEWHERE,
 }
-"""Features, of readers or writers, under which the log says less than the truth."""
+"""Features, of readers or writers, under which the log alone does not define the table."""
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _MAPPING_MODE = "delta.columnMapping.mode"
@@ -88,7 +88,7 @@ def decode_protocol(action: object, log: LogFile, position: int) -> TableProtoco
 
 
 def decode_metadata(action: object, log: LogFile, position: int) -> TableMetadata:
-    """Decode a `metaData` action; the schema is looked at only where there are partition columns."""
+    """Decode a `metaData` action; the schema is read only where there are partition columns."""
     if not isinstance(action, dict):
         raise log.wrong(position, "metaData", action, "an object")
     table_uuid = action.get("id")

@@ -1,8 +1,8 @@
-"""Whether removes in a log hit the files they meant: the log compares paths as text, and engines spell them anew.
+"""Finds removes in a log that missed their files: the log compares paths as text, and engines spell them differently.
 
 A remove whose path was never added as spelled removes nothing. Where the same file was added under another spelling,
-its rows are still there: a delete is undone, an update doubled, for every reader. What is told here is read off the
-log alone; see docs/doctor.md for what it cannot tell.
+its rows stay live: a delete is undone, an update doubled, for every reader. The findings come from the log alone; see
+docs/doctor.md for what it does not show.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -109,9 +109,9 @@ class _Spelled:
 
 @dataclass(slots=True)
 class MissedRemoves:
-    """Finds missed removes while commits are shown to it, oldest first, from the files live before the first of them.
+    """Finds missed removes in commits, given oldest first, from the files live before the first of them.
 
-    Without those (`base` is None: the log does not reach back and no checkpoint covers it) files added before are known
+    Without those (`base` is None: older commits are deleted and no checkpoint covers them) files added before are known
     from `newest`, the files live at the end, only.
     """
 

@@ -15,12 +15,12 @@ from shared.locations import canonical_location
 from shared.table import DataFile, Snapshot
 
 READ_AHEAD = 16
-"""Commits asked for at once: enough to hide the latency of a store."""
+"""Commits requested at once: enough to hide the latency of a store."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathHistory:
-    """What a log tells: the newest snapshot, the removes that missed, and from which version on (None: none is left).
+    """Contents of a log: the newest snapshot, the removes that missed, and the first version (None: none is left).
 
     `is_whole`: what was live before the first examined commit is known.
     """
@@ -56,7 +56,7 @@ class PathLog:
         return PathHistory(snapshot, missed, first, is_whole=base is not None)
 
     async def _live_before(self, first: int | None) -> tuple[DataFile, ...] | None:
-        """Return the files live before the first commit, None where no checkpoint tells them."""
+        """Return the files live before the first commit, None where no checkpoint has them."""
         if first is None:
             return None
         try:

@@ -1,6 +1,6 @@
 """Replaying a log: a file is live if the newest word about its path and deletion vector is that it was added.
 
-The same file may be spelled in two ways, `/x` and `file:/x`, so that files are told apart by canonical path. The
+The same file may be spelled in two ways, `/x` and `file:/x`, so that files are distinguished by canonical path. The
 spelling of the newest `add` is what the snapshot carries.
 """
 
@@ -26,7 +26,7 @@ class SnapshotReplay:
         self._has_moved_columns = False
 
     def start(self, metadata: TableMetadata, protocol: TableProtocol) -> None:
-        """Begin with what a checkpoint says about the table; its files follow by `add`."""
+        """Begin with metadata and protocol of a checkpoint; its files follow by `add`."""
         self._set_metadata(metadata)
         self._protocol = protocol
 
@@ -36,7 +36,7 @@ class SnapshotReplay:
             self._files[path_key(file)] = file
 
     def apply(self, commit: Commit) -> None:
-        """Take the next commit: what it removes is gone, what it adds is live, whatever the order of its lines."""
+        """Apply the next commit: the files it removes are not live, those it adds are, in any order of its lines."""
         for removed in commit.removed:
             self._files.pop(path_key(removed), None)
         self.add(commit.added)
@@ -45,11 +45,11 @@ class SnapshotReplay:
         self._protocol = commit.protocol or self._protocol
 
     def snapshot(self, log: LogFile, timestamp_ms: int) -> Snapshot:
-        """Return the state as of a version; raises Corrupt if the log never said what a table has to say."""
+        """Return the state as of a version; raises Corrupt if the log lacks metadata or protocol."""
         if self.metadata is None or self._protocol is None:
             missing = "metaData" if self.metadata is None else "protocol"
             raise log.corrupt(0, f"no {missing} action up to this version; expected one in the first commit")
-        files = self._recelled(log) if self._has_moved_columns else tuple(self._files.values())
+        files = self._repartitioned(log) if self._has_moved_columns else tuple(self._files.values())
         refused = refusal(self.metadata, self._protocol)
         return Snapshot(log.version, timestamp_ms, self.metadata, self._protocol, files, refusal=refused)
 
@@ -59,16 +59,20 @@ class SnapshotReplay:
         self._columns = columns
         self.metadata = metadata
 
-    def _recelled(self, log: LogFile) -> tuple[DataFile, ...]:
-        """Return the live files with the cells of the last partition columns, which older commits did not know."""
+    def _repartitioned(self, log: LogFile) -> tuple[DataFile, ...]:
+        """Return the live files with the partitions of the last partition columns, which older commits did not know."""
         columns = self._columns or ()
-        cells: dict[PartitionKey, PartitionKey] = {}
+        partitions: dict[PartitionKey, PartitionKey] = {}
         moved: list[DataFile] = []
         for file in self._files.values():
-            if file.cell not in cells:
+            if file.partition not in partitions:
                 try:
-                    cells[file.cell] = partition_key(columns, partition_values(file.cell))
+                    partitions[file.partition] = partition_key(columns, partition_values(file.partition))
                 except InvalidInput as problem:
                     raise log.corrupt(0, f"{file.path} is live under other partition columns: {problem}") from problem
-            moved.append(file if cells[file.cell] == file.cell else replace(file, cell=cells[file.cell]))
+            moved.append(
+                file
+                if partitions[file.partition] == file.partition
+                else replace(file, partition=partitions[file.partition])
+            )
         return tuple(moved)

@@ -1,8 +1,8 @@
 """Our history is read from the table's own log and nothing else, so that it outlives Redis, deciders and releases.
 
 One event per commit of ours, newest first. Going back costs one request of a few kilobytes per commit, for the first
-line of a commit tells whose it is; only ours are read whole. A page looks at a bounded number of commits and then says
-where to go on, and the history ends where the log's retention has cut it off.
+line of a commit names its writer; only Lakewright's are read whole. A page reads a bounded number of commits and then
+says where to go on, and the history ends where the log's retention has cut it off.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ HEAD_BYTES = 16_384
 """Read of each commit to learn whose it is: Delta, which writes ours, puts commitInfo on the first line, some 2 KB."""
 
 READ_AHEAD = 16
-"""Commits asked for at once: enough to hide the latency of a store."""
+"""Commits requested at once: enough to hide the latency of a store."""
 
 
 class DeltaRewrites:
@@ -97,7 +97,7 @@ class DeltaRewrites:
 
 
 def decode_event(body: bytes, place: LogFile) -> Rewrite | None:
-    """Decode a commit file into the event it stands for, None if it is not one of ours or rewrote nothing.
+    """Decode a commit file into the event it represents, None if it is no Lakewright commit or rewrote nothing.
 
     Raises Corrupt for damaged lines.
     """

@@ -33,7 +33,7 @@ class DeltaTable:
             yield commit
 
     async def contains(self, position: Position) -> bool:
-        """Say whether the commit of that version still has that digest; an unknown digest is not compared."""
+        """Return whether the commit of that version still has that digest; an unknown digest is not compared."""
         return not position.digest or await self._log.digest(position.version) == position.digest
 
     async def end_of_history(self, after: Position) -> HistoryEnd:
@@ -42,7 +42,7 @@ class DeltaTable:
         if not later:
             return HistoryEnd(is_end=True)
         if later[0] > after.version + 1:
-            return HistoryEnd(lost=f"versions {after.version + 1} to {later[0] - 1} are gone from the log")
+            return HistoryEnd(lost=f"versions {after.version + 1} to {later[0] - 1} are missing from the log")
         return HistoryEnd()
 
     async def snapshot(self, at: Position | None = None) -> Snapshot:
@@ -78,7 +78,7 @@ class DeltaFormat:
         self._access = access
 
     async def probe(self, place: ObjectReader, path: str = "") -> bool:
-        """Look for a commit or checkpoint; a folder with the log's name proves nothing."""
+        """Search for a commit or checkpoint; a folder with the log's name proves nothing."""
         names = await place.first_names(f"{path}/{LOG_DIRECTORY}" if path else LOG_DIRECTORY)
         return read_listing(names).newest is not None
 

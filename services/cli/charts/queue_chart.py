@@ -12,7 +12,7 @@ from services.cli.render import counted
 
 WIDTH, HEIGHT = 1000, 470
 LEFT, RIGHT = 76, 712
-"""Where the axis of the tenants begins and ends; Jain's index stands right of it."""
+"""Where the axis of the tenants begins and ends; Jain's index is right of it."""
 
 TOP, FLOOR = 112, 390
 JAIN_LEFT, JAIN_RIGHT = 786, 976
@@ -42,14 +42,14 @@ MOST_LABELS = 16
 
 def picture(load: ArrivalLoad, first: SimulatedQueue, shared: SimulatedQueue) -> str:
     """Return the SVG text of both orders' outcomes under one load."""
-    said = f"{counted(load.jobs, 'job')} of {load.tenants} tenants by Zipf's law, {counted(load.slots, 'slot')}, "
-    said += f"{load.load:.0%} of their time needed, a job takes 1 s on average"
+    caption = f"{counted(load.jobs, 'job')} of {load.tenants} tenants by Zipf's law, {counted(load.slots, 'slot')}, "
+    caption += f"{load.load:.0%} of their time needed, a job takes 1 s on average"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
         f'font-family="system-ui, sans-serif" font-size="12"><title>Dwell by tenant</title><style>{_style()}</style>'
         f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>'
         f'<text class="title" x="24" y="34">How long a tenant\'s jobs take, from arrival to end</text>'
-        f'<text class="soft" x="24" y="54">{escape(said)}</text>{_legend()}'
+        f'<text class="soft" x="24" y="54">{escape(caption)}</text>{_legend()}'
         f"{_dwells(first, shared)}{_jain(first, shared)}</svg>\n"
     )
 
@@ -107,9 +107,9 @@ def _dwells(first: SimulatedQueue, shared: SimulatedQueue) -> str:
         middle = LEFT + (number + 0.5) * wide
         for offset, (name, words), one in zip((-0.16, 0.16), ORDERS, pair, strict=True):
             x, half = middle + offset * wide, max(2.5, min(7.0, wide / 8))
-            told = f"tenant {number + 1}, {words}: p50 {one.p50_s:.1f} s, p95 {one.p95_s:.1f} s"
+            title = f"tenant {number + 1}, {words}: p50 {one.p50_s:.1f} s, p95 {one.p95_s:.1f} s"
             parts.append(
-                f"<g><title>{told}</title>"
+                f"<g><title>{title}</title>"
                 f'<line class="{name} span" x1="{x:.1f}" x2="{x:.1f}" y1="{y(one.p50_s):.1f}" y2="{y(one.p95_s):.1f}"/>'
                 f'<line class="{name} end" x1="{x - half:.1f}" x2="{x + half:.1f}" y1="{y(one.p95_s):.1f}" '
                 f'y2="{y(one.p95_s):.1f}"/><circle class="{name}" cx="{x:.1f}" cy="{y(one.p50_s):.1f}" r="3.5"/></g>'

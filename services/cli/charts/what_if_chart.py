@@ -73,7 +73,7 @@ TIME_STEPS_S += tuple(n * 86_400 for n in (10, 25, 50, 100, 250, 500, 1000))
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis: its range, whether it is logarithmic, and what stands at its ticks."""
+    """An axis: its range, whether it is logarithmic, and the labels of its ticks."""
 
     title: str
     low: float
@@ -181,10 +181,10 @@ def _trade(rules: Sequence[dict[str, Any]]) -> str:
         x, y = _x(across, rule["files_mean"]), _y(up, rule["write_amplification"])
         files = mean(rule["files_mean"])
         noun = "file" if files == "1" else "files"
-        said = escape(f"{rule['title']}: {files} {noun}, {rule['write_amplification']:.2f} per byte")
+        label = escape(f"{rule['title']}: {files} {noun}, {rule['write_amplification']:.2f} per byte")
         radius = 8 if index == 1 else 5.5
         dots.append(
-            f'<circle class="f{_colour(index)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{said}</title></circle>'
+            f'<circle class="f{_colour(index)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{label}</title></circle>'
         )
     return _frame(across, up) + "".join(dots[:1] + dots[2:] + dots[1:2])
 
@@ -266,7 +266,7 @@ def _time_axis(end_s: float) -> Axis:
 
 
 def tick(seconds: float) -> str:
-    """Return a time span as it stands at an axis: in the largest unit that it is whole quarters of, never rounded."""
+    """Return a time span as an axis label: in the largest unit that it is whole quarters of, never rounded."""
     units = ((86_400, "d"), (HOUR_S, "h"), (60, "min"))
     fits = ((unit_s, unit) for unit_s, unit in units if seconds >= unit_s and 4 * seconds % unit_s == 0)
     unit_s, unit = next(fits, (1, "s"))

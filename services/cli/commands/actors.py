@@ -1,12 +1,12 @@
 """`lakewright actors …`: list the actors, and drain one before it is stopped."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from services.cli.cli_context import setting_of
+from services.cli.cli_context import print_answer, show_message
 from services.cli.client import segment
-from services.cli.render import at, duration, shown
+from services.cli.render import Output, at, duration, shown
 
 app = typer.Typer(no_args_is_help=True, help="List and drain actors.")
 
@@ -14,11 +14,16 @@ app = typer.Typer(no_args_is_help=True, help="List and drain actors.")
 @app.command("list")
 def list_actors(context: typer.Context) -> None:
     """List the actors with their slots, jobs and versions."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get("/v1/actors")
-    if out.as_json:
-        return out.raw(answer)
+    print_answer(context, lambda api: api.get("/v1/actors"), _show_actors)
+
+
+@app.command("drain")
+def drain_actor(context: typer.Context, actor: Annotated[str, typer.Argument(help="Name of the actor.")]) -> None:
+    """Let an actor finish its jobs and take no new ones, so that stopping it loses no work."""
+    print_answer(context, lambda api: api.post(f"/v1/actors/{segment(actor)}/drain", {}), show_message)
+
+
+def _show_actors(out: Output, answer: Any) -> None:
     rows = [
         (
             one["id"],
@@ -40,13 +45,3 @@ def list_actors(context: typer.Context) -> None:
     )
     for one in answer["unserved"]:
         out.line(f"No actor can run {one['ability']}: {one['jobs']:,} jobs wait for one that can")
-    return None
-
-
-@app.command("drain")
-def drain_actor(context: typer.Context, actor: Annotated[str, typer.Argument(help="Name of the actor.")]) -> None:
-    """Let an actor finish its jobs and take no new ones, so that stopping it loses no work."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.post(f"/v1/actors/{segment(actor)}/drain", {})
-    return out.raw(answer) if out.as_json else out.line(answer["message"])

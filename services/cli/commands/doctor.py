@@ -1,7 +1,7 @@
 """What keeps Lakewright from working here is named before it fails: what, where, and what to do about it.
 
-Each check looks at one thing and returns a finding; none raises, none needs another, and nothing is changed but the
-shim of the bundled Java, which looking for a Java writes.
+Each check reads one thing and returns a finding; none raises, none needs another, and nothing is changed but the
+shim of the bundled Java, which searching for a Java writes.
 """
 
 import json
@@ -37,7 +37,7 @@ OLDEST_REDIS = 7  # The queue's scripts are written for Redis 7; Valkey answers 
 FREE_WARN_BYTES = 5 * 2**30  # Spark spills what does not fit in memory, and Redis rewrites its file beside the old one.
 FREE_FAIL_BYTES = 512 * 2**20  # Below this the next rewrite of the append-only file may fail.
 SKEW_WARN_MS = 2_000  # Leases are judged by Redis's clock; logs and ages are not, and become hard to read.
-_TIMEOUT_S = 3.0  # A server that takes longer to say hello is not usable either.
+_TIMEOUT_S = 3.0  # A server that takes longer to answer is not usable either.
 
 
 class FindingLevel(StrEnum):
@@ -61,7 +61,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class DoctorSettings:
-    """Where to look."""
+    """Addresses and folders to check."""
 
     java: JavaSearch
     ivy_dir: Path
@@ -72,7 +72,7 @@ class DoctorSettings:
 
 
 def doctor_settings(environ: Mapping[str, str]) -> DoctorSettings:
-    """Read where to look from the environment, as the services do."""
+    """Read what to check from the environment, as the services do."""
     return DoctorSettings(
         java=java_search(environ),
         ivy_dir=ivy_dir(environ),
@@ -271,7 +271,7 @@ def check_actors(answer: Mapping[str, Any], where: str) -> Finding:
 
 
 def check_unserved(answer: Mapping[str, Any], where: str) -> list[Finding]:
-    """No job waits for an actor that nobody started; `answer` is the API's list of actors."""
+    """No job waits for an actor that was never started; `answer` is the API's list of actors."""
     return [
         Finding(
             "jobs",
@@ -285,7 +285,7 @@ def check_unserved(answer: Mapping[str, Any], where: str) -> list[Finding]:
 
 
 def check_decider(url: str) -> Finding:
-    """The decider says that it is ready."""
+    """The decider reports that it is ready."""
     import httpx  # noqa: PLC0415 - a fifth of a second, which --help need not wait for
 
     address = f"{url.rstrip('/')}/readyz"

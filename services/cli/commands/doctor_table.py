@@ -26,7 +26,7 @@ from shared.locations import hadoop_path
 SHOWN = 20
 """Removes and files that are listed for people; `--json` lists all."""
 
-REPAIR = "docs/doctor.md says how to repair the table, step by step; stop its writers first"
+REPAIR = "see docs/doctor.md for the repair of the table, step by step; stop its writers first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class TableReport:
 
 
 def doctor_table(table: str, setting: CliContext) -> int:
-    """Examine a table by location or registered name and say what was found; returns the exit code.
+    """Examine a table by location or registered name and print the findings; returns the exit code.
 
-    Raises InvalidInput for what is no location, and CallFailed for a name that nobody knows.
+    Raises InvalidInput for an invalid location, and CallFailed for an unknown name.
     """
     location = location_of(table) if is_location(table) else _registered(table, setting)
     setting.prepare_logs()
@@ -120,9 +120,9 @@ def _remove(path: str) -> dict[str, Any]:
 def _log(history: Any) -> Finding:
     version, first = history.snapshot.version, history.first_version
     if first is None:
-        return Finding("log", FindingLevel.WARN, f"version {version} by a checkpoint alone: its commits are gone")
+        return Finding("log", FindingLevel.WARN, f"version {version} by a checkpoint alone: its commits are deleted")
     if not history.is_whole:
-        what = f"commits before version {first} are gone and no checkpoint covers them: removes before are not known"
+        what = f"commits before version {first} are deleted and no checkpoint covers them: earlier removes are unknown"
         return Finding("log", FindingLevel.WARN, what)
     return Finding("log", FindingLevel.OK, f"{counted(version - first + 1, 'commit')} read, from version {first} on")
 
@@ -147,7 +147,7 @@ def _missed(missed: Sequence[Any], location: str) -> Finding:
     if missed:
         what = f"{counted(len(missed), 'remove')} missed once, and the files were removed by later commands"
         return Finding(
-            "removes", FindingLevel.WARN, what, action="look whether those commands copied rows of these files"
+            "removes", FindingLevel.WARN, what, action="check whether those commands copied rows of these files"
         )
     return Finding("removes", FindingLevel.OK, "every remove hit the file that it meant")
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from services.cli.cli_context import setting_of
+from services.cli.cli_context import print_answer, setting_of
 from services.cli.client import segment
 from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
@@ -19,7 +19,7 @@ def optimizations(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="Name of a registered table, or path or URI of any Delta table.")],
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of rows.")] = 20,
-    before: Annotated[int | None, typer.Option(min=0, help="Only rewrites below this version.")] = None,
+    before: Annotated[int | None, typer.Option(min=0, help="Only rewrites with a lower version.")] = None,
     files: Annotated[bool, typer.Option("--files", help="List every file; needs --json.")] = False,  # noqa: FBT002
 ) -> None:
     """List the rewrites of a table from its own log, newest first."""
@@ -43,11 +43,14 @@ def scheduled(
     page_token: Annotated[str | None, typer.Option(help="Token that the previous page ended with.")] = None,
 ) -> None:
     """List tables that are optimized automatically: what is due, and how the last run ended."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get("/v1/scheduled", {"prefix": prefix, "limit": limit, "page_token": page_token})
-    if out.as_json:
-        return out.raw(answer)
+    print_answer(
+        context,
+        lambda api: api.get("/v1/scheduled", {"prefix": prefix, "limit": limit, "page_token": page_token}),
+        _show_scheduled,
+    )
+
+
+def _show_scheduled(out: Output, answer: Any) -> None:
     rows = [
         (
             one["name"],
@@ -62,7 +65,8 @@ def scheduled(
     ]
     columns = ("table", "state", "jobs", "next due (UTC)", "last run (UTC)", "result", "enabled by")
     out.rows("Scheduled", columns, rows)
-    return out.line(f"More tables: --page-token {answer['next_page_token']}") if answer["next_page_token"] else None
+    if answer["next_page_token"]:
+        out.line(f"More tables: --page-token {answer['next_page_token']}")
 
 
 def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from services.cli.cli_context import setting_of
+from services.cli.cli_context import print_answer, show_message
 from services.cli.client import segment
-from services.cli.render import at, measured_runs, shown
+from services.cli.render import Output, at, measured_runs, shown
 
 app = typer.Typer(no_args_is_help=True, help="List, show, cancel, expedite and requeue jobs.")
 
@@ -17,17 +17,40 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Job id.")]
 def list_jobs(
     context: typer.Context,
     state: Annotated[
-        str | None, typer.Option(help="leased, queued, delayed, quarantined or finished. Default: all.")
+        str | None, typer.Option(help="leased (running), queued, delayed, quarantined or finished. Default: all.")
     ] = None,
     table: Annotated[str | None, typer.Option(help="Only jobs of this table.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of rows.")] = 50,
 ) -> None:
     """List jobs: running, queued, delayed and quarantined ones, then finished runs."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get("/v1/jobs", {"state": state, "table": table, "limit": limit})
-    if out.as_json:
-        return out.raw(answer)
+    print_answer(context, lambda api: api.get("/v1/jobs", {"state": state, "table": table, "limit": limit}), _show_jobs)
+
+
+@app.command("show")
+def show_job(context: typer.Context, job: JobArgument) -> None:
+    """Show a job: its timeline, and what was predicted and measured."""
+    print_answer(context, lambda api: api.get(f"/v1/jobs/{segment(job)}"), _show_job)
+
+
+@app.command("cancel")
+def cancel_job(context: typer.Context, job: JobArgument) -> None:
+    """Cancel a job: delete it if it waits, stop it if it runs."""
+    print_answer(context, lambda api: api.delete(f"/v1/jobs/{segment(job)}"), show_message)
+
+
+@app.command("expedite")
+def expedite_job(context: typer.Context, job: JobArgument) -> None:
+    """Move a waiting job to the head of the queue."""
+    _move(context, job, "expedite")
+
+
+@app.command("requeue")
+def requeue_job(context: typer.Context, job: JobArgument) -> None:
+    """Make a delayed or quarantined job ready now, and reset its failures."""
+    _move(context, job, "requeue")
+
+
+def _show_jobs(out: Output, answer: Any) -> None:
     rows = [
         (
             job["id"],
@@ -40,50 +63,19 @@ def list_jobs(
         )
         for job in answer["jobs"]
     ]
-    return out.rows("Jobs", ("id", "state", "result", "table", "partition", "band", "enqueued at (UTC)"), rows)
+    out.rows("Jobs", ("id", "state", "result", "table", "partition", "band", "enqueued at (UTC)"), rows)
 
 
-@app.command("show")
-def show_job(context: typer.Context, job: JobArgument) -> None:
-    """Show a job: its timeline, and what was predicted and measured."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get(f"/v1/jobs/{segment(job)}")
-    if out.as_json:
-        return out.raw(answer)
+def _show_job(out: Output, answer: Any) -> None:
     learned = answer["calibration"]
     over = measured_runs(learned)
     out.pairs(answer["job"]["id"], _summary(answer["job"]) | {"all runs": over if learned["runs"] else "-"})
     moments = [(at(one["at"]), one["event"], one["detail"]) for one in answer["timeline"]]
-    return out.rows("Timeline", ("at (UTC)", "event", "detail"), moments)
-
-
-@app.command("cancel")
-def cancel_job(context: typer.Context, job: JobArgument) -> None:
-    """Cancel a job: delete it if it waits, stop it if it runs."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.delete(f"/v1/jobs/{segment(job)}")
-    return out.raw(answer) if out.as_json else out.line(answer["message"])
-
-
-@app.command("expedite")
-def promote_job(context: typer.Context, job: JobArgument) -> None:
-    """Move a waiting job to the head of the queue."""
-    _move(context, job, "expedite")
-
-
-@app.command("requeue")
-def requeue_job(context: typer.Context, job: JobArgument) -> None:
-    """Make a delayed or quarantined job ready now, and reset its failures."""
-    _move(context, job, "requeue")
+    out.rows("Timeline", ("at (UTC)", "event", "detail"), moments)
 
 
 def _move(context: typer.Context, job: str, how: str) -> None:
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.post(f"/v1/jobs/{segment(job)}/{how}", {})
-    return out.raw(answer) if out.as_json else out.line(answer["message"])
+    print_answer(context, lambda api: api.post(f"/v1/jobs/{segment(job)}/{how}", {}), show_message)
 
 
 def _summary(job: dict[str, Any]) -> dict[str, object]:

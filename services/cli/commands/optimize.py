@@ -16,7 +16,7 @@ OUTCOMES = {
     "merged": "already queued: joined the waiting job",
     "rerun": "runs again after the current run",
 }
-"""What became of a request for each partition, in words: none of them says that anything was rewritten yet."""
+"""Outcome of a request for each partition, for people: none of them means that anything was rewritten yet."""
 
 PRIORITY, MODE = "urgent", "levels"
 """The defaults of the options that belong to one of the two ways only."""
@@ -49,9 +49,9 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     130: stopped by Ctrl-C; finished groups are committed.
     """
     setting = setting_of(context)
-    wishes = {**({"target-file-size": target_file_size} if target_file_size else {}), **pairs(set_ or [])}
+    overrides = {**({"target-file-size": target_file_size} if target_file_size else {}), **pairs(set_ or [])}
     if not is_location(table):
-        if mode != MODE or wishes or yes:
+        if mode != MODE or overrides or yes:
             raise typer.BadParameter("--mode, --target-file-size, --set and --yes need a location, not a name")
         body = {"partitions": partition or [], "priority": priority, "dry_run": dry_run, "force": force}
         return _by_name(setting, table, body)
@@ -65,7 +65,9 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
         )
     from services.cli.local import optimize as alone  # noqa: PLC0415 - the parts of a decider are optional, and slow to import
 
-    asked = alone.OptimizeArguments(table, mode, tuple(partition or ()), wishes, dry_run=dry_run, force=force, yes=yes)
+    asked = alone.OptimizeArguments(
+        table, mode, tuple(partition or ()), overrides, dry_run=dry_run, force=force, yes=yes
+    )
     code = alone.optimize(asked, setting)
     if code:
         raise typer.Exit(code)

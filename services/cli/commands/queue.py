@@ -2,15 +2,15 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from services.cli.charts.queue_chart import picture
 from services.cli.charts.simulation import ArrivalLoad, arrivals, fair, fifo, outcome
-from services.cli.cli_context import setting_of
+from services.cli.cli_context import print_answer, setting_of, show_message
 from services.cli.commands.queue_settings import COLUMNS, changes, rows
-from services.cli.render import at, counted, duration
+from services.cli.render import Output, at, counted, duration
 from shared.queue.limits import MAX_FORESEEN
 
 app = typer.Typer(no_args_is_help=True, help="Show and administer the queue.")
@@ -27,41 +27,13 @@ def show_queue(
     ] = MAX_FORESEEN,
 ) -> None:
     """Show queue depth and the next jobs to be dispatched."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get("/v1/queue", {"next_claims": claims})
-    if out.as_json:
-        return out.raw(answer)
-    names = answer["table_names"]
-    out.pairs("Queue", {**answer["depth"], "oldest wait": duration(answer["oldest_wait_s"]), **answer["settings"]})
-    oldest, held = answer["oldest_waits_s"], answer["occupancy"]
-    waiting = [
-        (level, names.get(name, name), jobs, _wait(oldest[level].get(name)), _share(held.get(level, {}), name))
-        for level in ("bands", "tenants", "tables")
-        for name, jobs in answer[level].items()
-    ]
-    out.rows("Waiting", ("scope", "name", "jobs", "oldest wait", "slot share"), waiting)
-    rows = [
-        (
-            names.get(one["table"], one["table"]),
-            one["band"],
-            one["tenant"],
-            at(one["enqueued_at"]),
-            one["message"].replace(one["table"], names.get(one["table"], one["table"])),
-            one["id"],
-        )
-        for one in answer["next"]
-    ]
-    return out.rows("Next jobs", ("table", "priority", "tenant", "enqueued at (UTC)", "reason", "job"), rows)
+    print_answer(context, lambda api: api.get("/v1/queue", {"next_claims": claims}), _show_queue)
 
 
 @app.command("settings")
 def show_settings(context: typer.Context) -> None:
     """Show queue settings with their value, default, range and description."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get("/v1/queue/settings")
-    return out.raw(answer) if out.as_json else out.rows("Settings", COLUMNS, rows(answer))
+    print_answer(context, lambda api: api.get("/v1/queue/settings"), _show_settings)
 
 
 @app.command("set")
@@ -73,10 +45,7 @@ def change_settings(
 ) -> None:
     """Change settings of the running queue; others stay. `lakewright queue settings` lists the names."""
     asked = changes(settings)
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.patch("/v1/queue/settings", asked)
-    return out.raw(answer) if out.as_json else out.rows("Settings", COLUMNS, rows(answer))
+    print_answer(context, lambda api: api.patch("/v1/queue/settings", asked), _show_settings)
 
 
 @app.command("weight")
@@ -92,10 +61,7 @@ def set_weight(
 ) -> None:
     """Set the weight, the limit or the quota of a band, a tenant or a table."""
     body = {"scope": scope, "name": name, "weight": weight, "limit": limit, "quota_percent": quota}
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.put("/v1/queue/weights", body)
-    return out.raw(answer) if out.as_json else out.line(answer["message"])
+    print_answer(context, lambda api: api.put("/v1/queue/weights", body), show_message)
 
 
 @app.command("pause")
@@ -113,14 +79,7 @@ def resume(context: typer.Context, scope: ScopeArgument = "queue", name: NameArg
 @app.command("audit")
 def audit(context: typer.Context) -> None:
     """Rebuild queue indexes and repair inconsistencies."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.post("/v1/queue/audit", {})
-    return (
-        out.raw(answer)
-        if out.as_json
-        else out.line(f"{counted(answer['keys_checked'], 'key')} checked, {answer['repaired']:,} repaired")
-    )
+    print_answer(context, lambda api: api.post("/v1/queue/audit", {}), _show_audit)
 
 
 @app.command("sim")
@@ -150,6 +109,38 @@ def simulate(
     return out.line(f"Jain's fairness index under full backlog: first come {first.jain:.3f}, fair {shared.jain:.3f}")
 
 
+def _show_queue(out: Output, answer: Any) -> None:
+    names = answer["table_names"]
+    out.pairs("Queue", {**answer["depth"], "oldest wait": duration(answer["oldest_wait_s"]), **answer["settings"]})
+    oldest, held = answer["oldest_waits_s"], answer["occupancy"]
+    waiting = [
+        (level, names.get(name, name), jobs, _wait(oldest[level].get(name)), _share(held.get(level, {}), name))
+        for level in ("bands", "tenants", "tables")
+        for name, jobs in answer[level].items()
+    ]
+    out.rows("Waiting", ("scope", "name", "jobs", "oldest wait", "slot share"), waiting)
+    rows = [
+        (
+            names.get(one["table"], one["table"]),
+            one["band"],
+            one["tenant"],
+            at(one["enqueued_at"]),
+            one["message"].replace(one["table"], names.get(one["table"], one["table"])),
+            one["id"],
+        )
+        for one in answer["next"]
+    ]
+    out.rows("Next jobs", ("table", "priority", "tenant", "enqueued at (UTC)", "reason", "job"), rows)
+
+
+def _show_settings(out: Output, answer: Any) -> None:
+    out.rows("Settings", COLUMNS, rows(answer))
+
+
+def _show_audit(out: Output, answer: Any) -> None:
+    out.line(f"{counted(answer['keys_checked'], 'key')} checked, {answer['repaired']:,} repaired")
+
+
 def _wait(wait_s: float | None) -> str:
     return "" if wait_s is None else duration(wait_s)
 
@@ -159,7 +150,4 @@ def _share(shares: dict[str, float], name: str) -> str:
 
 
 def _post(context: typer.Context, path: str, body: dict[str, str]) -> None:
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.post(path, body)
-    return out.raw(answer) if out.as_json else out.line(answer["message"])
+    print_answer(context, lambda api: api.post(path, body), show_message)

@@ -41,7 +41,7 @@ def _change(pair: str) -> tuple[str, int]:
     known = {_short(full): full for full, setting in SETTINGS.items() if not setting.is_set_by_decider}
     asked = _short(name.strip())
     if not sign or asked not in known:
-        why = f"{name!r} is told by the decider" if _is_told(asked) else f"{pair!r} sets nothing"
+        why = f"{name!r} is set by the decider" if _is_set_by_decider(asked) else f"{pair!r} sets nothing"
         raise typer.BadParameter(f"{why}; NAME is one of {', '.join(known)}", param_hint=_HINT)
     try:
         return known[asked], _value(text, SETTINGS[known[asked]])
@@ -60,12 +60,12 @@ def _value(text: str, setting: QueueSetting) -> int:
     return found
 
 
-def _is_told(short: str) -> bool:
+def _is_set_by_decider(short: str) -> bool:
     return any(setting.is_set_by_decider and _short(name) == short for name, setting in SETTINGS.items())
 
 
 def _short(name: str) -> str:
-    """Return a name as options are written: without the unit, which stands in the value."""
+    """Return a name as options are written: without the unit, which is part of the value."""
     return name.replace("_", "-").removesuffix("-ms")
 
 

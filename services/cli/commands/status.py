@@ -4,19 +4,18 @@ from typing import Any
 
 import typer
 
-from services.cli.cli_context import setting_of
-from services.cli.render import duration, size
+from services.cli.cli_context import print_answer
+from services.cli.render import Output, duration, size
 
 
 def status(context: typer.Context) -> None:
     """Show the state of the service: Redis, tables, queue, actors and savings."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get("/v1/status")
-    if out.as_json:
-        return out.raw(answer)
+    print_answer(context, lambda api: api.get("/v1/status"), _show_status)
+
+
+def _show_status(out: Output, answer: Any) -> None:
     out.pairs("Lakewright", _status(answer))
-    return out.rows("Funnel", ("stage", "count"), list(answer["funnel"].items()))
+    out.rows("Funnel", ("stage", "count"), list(answer["funnel"].items()))
 
 
 def _status(answer: dict[str, Any]) -> dict[str, object]:

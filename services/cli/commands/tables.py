@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from services.cli.cli_context import setting_of
-from services.cli.client import CallFailed, segment
+from services.cli import tables_view
+from services.cli.cli_context import print_answer, setting_of, show_message
+from services.cli.client import ApiClient, CallFailed, segment
 from services.cli.lazy_group import lazy_group
-from services.cli.render import Output, at, counted, duration, measured_runs, shown, size
+from services.cli.render import at
 
 HISTORY = "services.cli.commands.history"
 
@@ -24,10 +25,7 @@ FIRST_READ_S = 20.0
 """Seconds that `tables add` waits for the first read of the table."""
 
 CLOCK_SKEW = timedelta(minutes=1)
-"""How far the clocks of this machine and of whoever names a moment may differ."""
-
-BUSY_SHOWN = 5
-"""Partitions under DML that fit into one line."""
+"""Maximum difference between the clock of this machine and that of a person who names a time."""
 
 Name = Annotated[str, typer.Argument(help="Table name or id.")]
 Properties = Annotated[
@@ -45,18 +43,11 @@ def list_tables(
     page_token: Annotated[str | None, typer.Option(help="Token that the previous page ended with.")] = None,
 ) -> None:
     """List registered tables by name, with the state of each."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get("/v1/tables", {"prefix": prefix, "limit": limit, "page_token": page_token})
-    if out.as_json:
-        return out.raw(answer)
-    rows = [(table["name"], table["tenant"], table["location"], _state(table)) for table in answer["tables"]]
-    out.rows("Tables", ("name", "tenant", "location", "state"), rows)
-    if any(table["refusal"] or table["error"] for table in answer["tables"]):
-        out.line("Why a table is not optimized: lakewright tables show NAME")
-    if answer["next_page_token"]:
-        out.line(f"More tables: --page-token {answer['next_page_token']}")
-    return None
+    print_answer(
+        context,
+        lambda api: api.get("/v1/tables", {"prefix": prefix, "limit": limit, "page_token": page_token}),
+        tables_view.show_tables,
+    )
 
 
 @app.command("add")
@@ -72,7 +63,7 @@ def add_table(
 ) -> None:
     """Register a table and start to optimize it. Its own properties set the policy; those of --set take precedence.
 
-    Exit code 1: the table is not there (and is not registered), or cannot be read or rewritten.
+    Exit code 1: there is no table at the location (nothing is registered), or it cannot be read or rewritten.
     """
     out = setting_of(context).output()
     body = {
@@ -101,20 +92,17 @@ def change_table(
     unset: Annotated[list[str] | None, typer.Option(help="Property override to remove; may be repeated.")] = None,
 ) -> None:
     """Rename a table, or change its tenant or its property overrides."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
+    path = f"/v1/tables/{segment(name)}"
+
+    def call(api: ApiClient) -> Any:
         body: dict[str, Any] = {"name": new_name, "tenant": tenant}
         if set_ or unset:
-            said = api.get(f"/v1/tables/{segment(name)}")["properties"]
+            overrides = api.get(path)["properties"]
             dropped = _full(dict.fromkeys(unset or (), ""))
-            body["properties"] = {key: value for key, value in said.items() if key not in dropped} | _pairs(set_)
-        answer = api.patch(
-            f"/v1/tables/{segment(name)}", {key: value for key, value in body.items() if value is not None}
-        )
-    if out.as_json:
-        return out.raw(answer)
-    overrides = shown(answer["properties"]) if answer["properties"] else "no overrides"
-    return out.line(f"{answer['name']} of {answer['tenant']}: {overrides}")
+            body["properties"] = {key: value for key, value in overrides.items() if key not in dropped} | _pairs(set_)
+        return api.patch(path, {key: value for key, value in body.items() if value is not None})
+
+    print_answer(context, call, tables_view.show_change)
 
 
 @app.command("discover")
@@ -123,26 +111,11 @@ def discover(
     start: Annotated[bool, typer.Option("--start", help="Start discovery now.")] = False,  # noqa: FBT002
 ) -> None:
     """Show the progress of table discovery below the allowed roots, or start it."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.post("/v1/discovery", {}) if start else api.get("/v1/discovery")
-    if out.as_json:
-        return out.raw(answer)
-    rows = [
-        (
-            one["root"],
-            " ".join(filter(None, (one["state"], one["error"]))),
-            one["path"],
-            one["folders"],
-            one["tables"],
-            one["new_tables"],
-            one["unreadable_folders"],
-            at(one["finished_at"]) if one["finished_at"] else "-",
-        )
-        for one in answer["roots"]
-    ]
-    heads = ("root", "state", "at", "folders", "tables", "new", "unreadable", "ended (UTC)")
-    return out.rows("Discovery", heads, rows)
+    print_answer(
+        context,
+        lambda api: api.post("/v1/discovery", {}) if start else api.get("/v1/discovery"),
+        tables_view.show_discovery,
+    )
 
 
 @app.command("remove")
@@ -159,45 +132,17 @@ def remove_table(context: typer.Context, name: Name) -> None:
 @app.command("show")
 def show_table(context: typer.Context, name: Name) -> None:
     """Show a table: its policy and the source of each value, its layout, last decision and last job."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get(f"/v1/tables/{segment(name)}")
-    if out.as_json:
-        return out.raw(answer)
-    out.pairs(answer["name"], _summary(answer))
-    _layout(out, answer["layout"])
-    policy = [(one["property"], one["value"], one["unit"], _origin(one)) for one in answer["policy"]["values"]]
-    out.rows("Policy", ("property", "value", "unit", "from"), policy)
-    issues = [(one["property"], one["value"], one["reason"]) for one in answer["policy"]["issues"]]
-    if issues:
-        out.rows("Invalid properties", ("property", "value", "reason"), issues)
-    for note in answer["policy"]["notes"]:
-        out.line(note)
-    return None
+    print_answer(context, lambda api: api.get(f"/v1/tables/{segment(name)}"), tables_view.show_table)
 
 
 @app.command("partitions")
-def list_cells(context: typer.Context, name: Name, limit: Limit = 100) -> None:
+def list_partitions(context: typer.Context, name: Name, limit: Limit = 100) -> None:
     """List the partitions of a table with the decision that each would get now."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get(f"/v1/tables/{segment(name)}/partitions", {"limit": limit})
-    if out.as_json:
-        return out.raw(answer)
-    rows = [
-        (
-            cell["partition_label"],
-            cell["layout"]["files"],
-            cell["layout"]["small_files"],
-            size(cell["layout"]["bytes"]),
-            f"{cell['layout']['rms_shortfall']:.0%}",
-            cell["decision"],
-            cell["reason"],
-        )
-        for cell in answer["partitions"]
-    ]
-    columns = ("partition", "files", "small", "bytes", "entropy", "decision", "reason")
-    return out.rows(f"Partitions at version {answer['version']}", columns, rows)
+    print_answer(
+        context,
+        lambda api: api.get(f"/v1/tables/{segment(name)}/partitions", {"limit": limit}),
+        tables_view.show_partitions,
+    )
 
 
 @app.command("decisions")
@@ -211,13 +156,13 @@ def list_decisions(
     limit: Limit = 20,
 ) -> None:
     """List the decisions about a table, skips included, newest first."""
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.get(f"/v1/tables/{segment(name)}/decisions", {"partition": partition, "at": at_, "limit": limit})
-    if out.as_json:
-        return out.raw(answer)
-    rows = [(at(one["at"]), one["decision"], one["message"]) for one in answer["decisions"]]
-    return out.rows("Decisions", ("at (UTC)", "decision", "why"), rows)
+    print_answer(
+        context,
+        lambda api: api.get(
+            f"/v1/tables/{segment(name)}/decisions", {"partition": partition, "at": at_, "limit": limit}
+        ),
+        tables_view.show_decisions,
+    )
 
 
 @app.command("why")
@@ -293,67 +238,12 @@ def _added(name: str, *, paused: bool) -> str:
     return f"Its small files are rewritten from now on: {preview}, and `lakewright tables pause {name}` stops it."
 
 
-def _state(table: dict[str, Any]) -> str:
-    if table["refusal"]:
-        return _listed(table["refusal"])
-    if table["version"] is None:
-        return "cannot be read" if table["error"] else "not read yet"
-    return f"version {table['version']}"
-
-
 def _steer(context: typer.Context, name: str, how: str) -> None:
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.post(f"/v1/tables/{segment(name)}/{how}", {})
-    return out.raw(answer) if out.as_json else out.line(answer["message"])
+    print_answer(context, lambda api: api.post(f"/v1/tables/{segment(name)}/{how}", {}), show_message)
 
 
-def _summary(answer: dict[str, Any]) -> dict[str, object]:
-    cursor, decision, job = answer["state"], answer["last_decision"], answer["last_job"]
-    return {
-        "location": answer["location"],
-        "tenant": answer["tenant"],
-        "refused": _refusal(answer["refusal"]) if answer["refusal"] else "no",
-        "version": cursor["version"] if cursor else "not yet read",
-        "applied at (UTC)": at(cursor["applied_at"]) if cursor else "-",
-        "lag": duration(cursor["lag_s"]) if cursor else "-",
-        "rebuilds": cursor["rebuilds"] if cursor else 0,
-        "partitions": f"{answer['partitions']}, {answer['eligible_partitions']} of them eligible",
-        "last decision": decision["message"] if decision else "-",
-        "last job": f"{job['id']} {job['state']} {job['result']}" if job else "-",
-        "manual run": answer["manual_run"]["message"] if answer["manual_run"] else "-",
-        "MERGE, UPDATE, DELETE": _contention(answer["write_contention"]),
-        "predicted and measured": _calibration(answer["calibration"]),
-        "counters": shown(answer["counters"]),
-    }
-
-
-def _contention(cells: list[dict[str, Any]]) -> str:
-    busiest = (f"{cell['partition_label']} {cell['busy_ratio']:.0%}" for cell in cells[:BUSY_SHOWN])
-    more = f" and {len(cells) - BUSY_SHOWN} more" if len(cells) > BUSY_SHOWN else ""
-    return ", ".join(busiest) + more + " of the last hour" if cells else "no DML in the last hour"
-
-
-def _calibration(learned: dict[str, Any]) -> str:
-    if not learned["runs"]:
-        return "no rewrites yet"
-    groups = learned["groups_not_promoted"] + learned["groups_promoted"]
-    return (
-        f"{measured_runs(learned)}; outputs are {learned['shrink']:.0%} of their inputs; "
-        f"{learned['groups_not_promoted']} of {counted(groups, 'group')} stayed below their target level"
-    )
-
-
-def _listed(refusal: dict[str, Any]) -> str:
-    return "missing" if refusal["missing"] else str(refusal["code"] or "unreadable")
-
-
-def _refusal(refusal: dict[str, Any]) -> str:
-    return f"{'missing' if refusal['missing'] else 'yes'}, since {at(refusal['since'])} UTC: {refusal['reason']}"
-
-
-def _pairs(said: Sequence[str] | None) -> dict[str, str]:
-    pairs = [one.partition("=") for one in said or ()]
+def _pairs(settings: Sequence[str] | None) -> dict[str, str]:
+    pairs = [one.partition("=") for one in settings or ()]
     for name, equals, _ in pairs:
         if not equals:
             raise typer.BadParameter(f"expected name=value, found {name!r}", param_hint="--set")
@@ -364,25 +254,3 @@ def _full(settings: dict[str, str]) -> dict[str, str]:
     from shared.properties import as_properties  # noqa: PLC0415 - for settings alone
 
     return as_properties(settings)
-
-
-def _origin(value: dict[str, Any]) -> str:
-    return str(value["set_by"]) if value["source"] == "default" else f"{value['source']}: {value['set_by']}"
-
-
-def _layout(out: Output, layout: dict[str, Any]) -> None:
-    title = (
-        f"Layout: {counted(layout['files'], 'file')}, {size(layout['bytes'])}, {layout['small_files']} small; "
-        f"entropy {layout['rms_shortfall']:.0%} of the target (root of MSE)"
-    )
-    rows = [
-        (
-            "full" if level["below_bytes"] is None else level["level"],
-            size(level["from_bytes"]),
-            "" if level["below_bytes"] is None else size(level["below_bytes"]),
-            level["files"],
-            size(level["bytes"]),
-        )
-        for level in layout["levels"]
-    ]
-    out.rows(title, ("level", "from", "below", "files", "bytes"), rows)

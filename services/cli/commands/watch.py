@@ -32,9 +32,9 @@ def watch(
     while left is None or left > 0:
         try:
             with setting.api() as api:
-                for told in api.events("/v1/stream", {"table": table, "about": about}, last_id):
-                    was_connected, last_id = True, told.id or last_id
-                    _show(out, told)
+                for event in api.events("/v1/stream", {"table": table, "about": about}, last_id):
+                    was_connected, last_id = True, event.id or last_id
+                    _show(out, event)
                     left = None if left is None else left - 1
                     if left == 0:
                         return
@@ -47,10 +47,10 @@ def watch(
         time.sleep(AGAIN_S)
 
 
-def _show(out: Output, told: ServerSentEvent) -> None:
+def _show(out: Output, event: ServerSentEvent) -> None:
     if out.as_json:
-        return out.one_line({"event": told.event, "id": told.id, "data": told.data})
-    return out.line(_line(told.event, told.data))
+        return out.one_line({"event": event.event, "id": event.id, "data": event.data})
+    return out.line(_line(event.event, event.data))
 
 
 def _line(event: str, data: Any) -> str:
@@ -61,8 +61,8 @@ def _line(event: str, data: Any) -> str:
         case "decision":
             return f"{at(data['at'])}  {data['table']}  {data['message']}"
         case "job":
-            said = "  ".join(part for part in (data["actor"], data["detail"]) if part)
-            return f"{at(data['at'])}  job {data['job']} {data['event']}  {said}".rstrip()
+            detail = "  ".join(part for part in (data["actor"], data["detail"]) if part)
+            return f"{at(data['at'])}  job {data['job']} {data['event']}  {detail}".rstrip()
         case "queue":
             return f"queue: {shown(data['depth'])}"
         case _:

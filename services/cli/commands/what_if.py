@@ -64,7 +64,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     ] = None,
     svg: Annotated[Path | None, typer.Option(help="Write the charts to this file, as SVG.")] = None,
 ) -> None:
-    """Replay a table's history without compaction, under Lakewright and under other engines' rules; read-only."""
+    """Replay a table's history without compaction, with Lakewright and with the rules of other engines; read-only."""
     setting = setting_of(context)
     out = setting.output()
     prices = {
@@ -77,12 +77,12 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         raise typer.BadParameter("costs must be finite numbers")
     if svg is not None and svg.suffix.lower() not in ("", ".svg"):
         raise typer.BadParameter(f"charts are SVG, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
-    said = pairs(set_ or [])
+    overrides = pairs(set_ or [])
     if is_location(table):
         setting.prepare_logs()
-        answer = _examine(table, prices, max_commits, said)
+        answer = _examine(table, prices, max_commits, overrides)
     else:
-        body = {**prices, "max_commits": min(max_commits, 2_000), **({"properties": said} if said else {})}
+        body = {**prices, "max_commits": min(max_commits, 2_000), **({"properties": overrides} if overrides else {})}
         answer = _ask(setting, table, body)
     if svg is not None:
         _write(svg, draw(answer))
@@ -107,7 +107,7 @@ def _ask(setting: CliContext, table: str, body: dict[str, Any]) -> dict[str, Any
     return answer
 
 
-def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[str, str]) -> dict[str, Any]:
+def _examine(table: str, prices: dict[str, float], max_commits: int, overrides: dict[str, str]) -> dict[str, Any]:
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
@@ -119,7 +119,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
         from decider.whatif import examination as parts  # noqa: PLC0415
         from decider.whatif.comparison import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, CostModel  # noqa: PLC0415
         from decider.whatif.trace_reader import read_history  # noqa: PLC0415
-    parts.lay_over(Policy(), said)  # What cannot be used is refused before anything is read.
+    parts.lay_over(Policy(), overrides)  # What cannot be used is refused before anything is read.
     location = location_of(table)
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -133,13 +133,15 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
             )
         )
         progress.remove_task(reading)
-        replaying = progress.add_task("replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(said))
+        replaying = progress.add_task(
+            "replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(overrides)
+        )
 
         def tick(step: str) -> None:
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
         in_force = resolve_unregistered(Policy(), history.metadata.configuration, {})
-        return parts.describe(parts.examine(history, in_force, CostModel(**prices), said, tick))
+        return parts.describe(parts.examine(history, in_force, CostModel(**prices), overrides, tick))
 
 
 def _show(out: Output, answer: dict[str, Any]) -> None:
@@ -177,9 +179,9 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
 
 
 def _yours(yours: dict[str, Any], current_s: float) -> str:
-    said = ", ".join(f"{name}={value}" for name, value in yours["properties"].items())
+    overrides = ", ".join(f"{name}={value}" for name, value in yours["properties"].items())
     return (
-        f"With your settings ({said}) it would have taken {time_span(yours['cost_s'])} of core time, "
+        f"With your settings ({overrides}) it would have taken {time_span(yours['cost_s'])} of core time, "
         f"as it is set now {time_span(current_s)}."
     )
 

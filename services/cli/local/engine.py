@@ -25,21 +25,21 @@ from shared.errors import PermanentError
 
 
 @contextmanager
-def alone_engine(say: Callable[[str], None]) -> Iterator[EngineSet]:
-    """Start Spark in this process and stop it at the end; `say` hears what is being waited for.
+def alone_engine(report: Callable[[str], None]) -> Iterator[EngineSet]:
+    """Start Spark in this process and stop it at the end; `report` gets the name of each step.
 
     Raises InvalidInput without a usable Java, PermanentError if jars cannot be fetched, there is no scratch space of
     our own, Spark does not start, or the exact rewrite does not work with what is installed.
     """
     configure_logs("warning")
     settings = actor_settings(os.environ)
-    prepare(os.environ, say)
+    prepare(os.environ, report)
     java = find_java(java_search(os.environ))
     with scratch_dir(private_dir(Path(tempfile.gettempdir()) / f"lakewright-{os.getuid()}")) as scratch:
-        say("starting Spark")
+        report("starting Spark")
         spark = start_spark(settings, scratch=scratch, java=java)
         try:
-            say("trying an exact rewrite on a scratch table")
+            report("trying an exact rewrite on a scratch table")
             engines, verdict = start_engines(spark, engine_options(settings), scratch=scratch.resolve().as_uri())
             if not verdict.passed:
                 raise PermanentError(

@@ -1,6 +1,6 @@
-"""`lakewright optimize LOCATION`: plan, show, confirm, run, and say what it gained, with nothing else running.
+"""`lakewright optimize LOCATION`: plan, show, confirm, run, and report the gain, with no other service running.
 
-The plan is made from the table's log without a JVM, in a second or less; Spark starts only after somebody said yes.
+The plan is made from the table's log without a JVM, in a second or less; Spark starts only after the confirmation.
 Standard output carries the answer, standard error whatever moves.
 """
 
@@ -36,10 +36,10 @@ from shared.table import Snapshot
 
 PARTLY, INTERRUPTED = 3, 130
 ROWS_SHOWN = 40
-"""Cells that a plan lists for people; the totals count all."""
+"""Partitions that a plan lists for people; the totals count all."""
 
 Engine = Callable[[Callable[[str], None]], AbstractContextManager[EngineSet]]
-"""Opens the engines for one run; it is told where to say what is being waited for."""
+"""Opens the engines for one run; its argument reports each step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ def _plan(asked: OptimizeArguments, location: str) -> LocalPlan:
             field="mode",
             allowed=", ".join(RewriteKind),
         ) from None
-    wish = LocalRequest(kind, asked.partitions, asked.properties, force=asked.force)
-    return make_plan(location, _snapshot(location), wish, decider_settings(os.environ).tracking.policy)
+    request = LocalRequest(kind, asked.partitions, asked.properties, force=asked.force)
+    return make_plan(location, _snapshot(location), request, decider_settings(os.environ).tracking.policy)
 
 
 def _snapshot(location: str) -> Snapshot:
@@ -120,24 +120,24 @@ def _snapshot(location: str) -> Snapshot:
     return asyncio.run(formats.open(location).snapshot())
 
 
-def _own_engine(say: Callable[[str], None]) -> AbstractContextManager[EngineSet]:
+def _own_engine(report: Callable[[str], None]) -> AbstractContextManager[EngineSet]:
     try:
         from services.cli.local.engine import alone_engine  # noqa: PLC0415 - Spark is optional and takes a second
     except ImportError as missing:
         raise CallFailed(
             f"rewriting a table needs Spark ({missing.name} is missing): pip install 'lakewright[standalone]'"
         ) from missing
-    return alone_engine(say)
+    return alone_engine(report)
 
 
 def _run(made: LocalPlan, engine: Engine, run: LocalRun) -> bool:
-    """Run the plan under a progress bar; returns whether somebody asked to stop."""
+    """Run the plan under a progress bar; returns whether it was asked to stop."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress, _stop_on_ctrl_c() as stopping:
         task = progress.add_task("preparing", total=made.bytes)
         done = 0
 
-        def say(text: str) -> None:
+        def report(text: str) -> None:
             progress.update(task, description=text)
 
         def ended(groups: int, count_bytes: int) -> None:
@@ -146,10 +146,10 @@ def _run(made: LocalPlan, engine: Engine, run: LocalRun) -> bool:
             progress.update(task, advance=count_bytes)
 
         def begun(_plan: object, groups: int) -> None:
-            say(f"rewriting groups {done + 1} to {done + groups} of {len(made.groups)}")
+            report(f"rewriting groups {done + 1} to {done + groups} of {len(made.groups)}")
 
-        with engine(say) as opened:
-            steps = RunListener(stopping.is_set, begun, lambda point: say(point.replace("_", " ")), ended)
+        with engine(report) as opened:
+            steps = RunListener(stopping.is_set, begun, lambda point: report(point.replace("_", " ")), ended)
             LocalRunner(made, opened.of(made.format), steps, run).go()
     return stopping.is_set()
 

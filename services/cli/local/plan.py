@@ -1,4 +1,4 @@
-"""What `lakewright optimize LOCATION` would do, as a value: made from one snapshot, shown, and then run as it stands.
+"""Plan of `lakewright optimize LOCATION`, as a value: made from one snapshot, shown, and then run unchanged.
 
 The planner is the one that actors use. What a dry run lists is what a run rewrites, group by group, for the run takes
 these very groups; a group whose files others took meanwhile is left alone, never replaced by another.
@@ -28,7 +28,7 @@ NO_CUT_BYTES = 2**62
 
 @dataclass(frozen=True, slots=True)
 class LocalRequest:
-    """What is asked for; `properties` are policy values by their names without prefix, laid over the table's own."""
+    """What is requested; `properties` are policy values by their names without prefix, laid over the table's own."""
 
     kind: RewriteKind = RewriteKind.LEVELS
     partitions: tuple[str, ...] = ()
@@ -38,9 +38,9 @@ class LocalRequest:
 
 @dataclass(frozen=True, slots=True)
 class LocalPlan:
-    """The plans with work, cells in the order of their keys; `before` and `after` add up the whole table.
+    """The plans with work, partitions in the order of their keys; `before` and `after` add up the whole table.
 
-    reasons: cells without work, by why. issues: properties of the table that cannot be used.
+    reasons: partitions without work, by why. issues: properties of the table that cannot be used.
     """
 
     location: str
@@ -49,7 +49,7 @@ class LocalPlan:
     columns: tuple[PartitionColumn, ...]
     policy: Policy
     plans: tuple[Plan, ...]
-    cells: int
+    partitions: int
     before: PartitionStats
     after: PartitionStats
     reasons: Mapping[DecisionReason, int]
@@ -73,7 +73,7 @@ class LocalPlan:
         return sum(plan.files_replaced for plan in self.plans)
 
 
-def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Policy) -> LocalPlan:
+def make_plan(location: str, snapshot: Snapshot, request: LocalRequest, default: Policy) -> LocalPlan:
     """Plan a table on a snapshot of it.
 
     Raises Unsupported for a table that a rewrite could damage, whatever is forced; InvalidInput for a property that
@@ -83,13 +83,13 @@ def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Po
     if refused is not None:
         raise Unsupported(f"{location}: {refused.message}", field=refused.subject)
     in_force = resolve_unregistered(default, snapshot.metadata.configuration, {})
-    policy = _overridden(in_force.policy, wish)
-    # Whoever runs the command wants this table planned, whatever its switch says to the decider.
-    planned = plan_table(snapshot, PlanSelection(wish.partitions, wish.kind), replace(policy, enabled=True))
+    policy = _overridden(in_force.policy, request)
+    # A person who runs the command wants this table planned, even if it is disabled for the decider.
+    planned = plan_table(snapshot, PlanSelection(request.partitions, request.kind), replace(policy, enabled=True))
     before = stats_of_files(snapshot.files, policy.size_levels)
     after = sum((one.predicted - one.before for one in planned.plans), EMPTY_STATS) + before
     return LocalPlan(
-        location, snapshot.version, wish.kind, planned.columns, policy, planned.plans, planned.partitions, before,
+        location, snapshot.version, request.kind, planned.columns, policy, planned.plans, planned.partitions, before,
         after, planned.reasons, in_force.issues, snapshot.metadata.table_uuid, snapshot.metadata.format,
     )  # fmt: skip
 
@@ -102,7 +102,7 @@ def describe(made: LocalPlan) -> dict[str, Any]:
         "mode": made.kind,
         "target_bytes": made.policy.target_bytes,
         "policy_version": made.policy.version,
-        "partitions": made.cells,
+        "partitions": made.partitions,
         "files_replaced": made.files_replaced,
         "files_removed": made.before.files - made.after.files,
         "bytes": made.bytes,
@@ -122,22 +122,22 @@ def shortfall(state: PartitionStats, policy: Policy) -> float:
 
 
 def batches(made: LocalPlan, groups_per_commit: int) -> Iterator[tuple[Plan, tuple[FileGroup, ...]]]:
-    """Yield what one commit takes: a few groups of one cell."""
+    """Yield what one commit takes: a few groups of one partition."""
     for one in made.plans:
         for first in range(0, len(one.groups), groups_per_commit):
             yield one, one.groups[first : first + groups_per_commit]
 
 
-def _overridden(policy: Policy, wish: LocalRequest) -> Policy:
-    policy = replace(apply(policy, read_settings(wish.properties)), max_bytes_per_job=NO_CUT_BYTES)
-    policy = policy.for_manual_rewrite if wish.force or wish.kind is RewriteKind.FULL else policy
-    return replace(policy, tolerance=Fraction(0)) if wish.force else policy
+def _overridden(policy: Policy, request: LocalRequest) -> Policy:
+    policy = replace(apply(policy, read_settings(request.properties)), max_bytes_per_job=NO_CUT_BYTES)
+    policy = policy.for_manual_rewrite if request.force or request.kind is RewriteKind.FULL else policy
+    return replace(policy, tolerance=Fraction(0)) if request.force else policy
 
 
 def _described(one: Plan, columns: Sequence[PartitionColumn]) -> dict[str, Any]:
     return {
-        "partition_key": one.cell,
-        "partition_label": label(one.cell, columns),
+        "partition_key": one.partition,
+        "partition_label": label(one.partition, columns),
         "files": one.before.files,
         "files_replaced": one.files_replaced,
         "files_removed": one.files_removed,

@@ -1,8 +1,8 @@
 """Running a plan on the spot, with an actor's own engine: exactly its groups, each commit whole or not at all.
 
-Nobody leases anything here, so nothing forbids a commit; what guards the table is what always does: Delta's own
-transaction, the inputs looked up again before it, and rows in compared with rows out. A wish to stop is heard between
-groups: what is written by then is committed, and the rest was never touched.
+There are no leases here, so nothing forbids a commit; the table is protected as always, by Delta's own
+transaction, the inputs checked again before it, and rows in compared with rows out. A request to stop is heard
+between groups: what is written by then is committed, and the rest was never touched.
 """
 
 import time
@@ -21,7 +21,7 @@ GROUPS_PER_COMMIT = 8
 """Groups that share a commit, as in an actor: more save commits, fewer lose less to a conflict."""
 
 ALONE = 1
-"""The token of a run that nobody else can take over."""
+"""The token of a run that no other can take over."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class LocalRun:
 
 @dataclass(frozen=True, slots=True)
 class RunListener:
-    """Who is told: `begun` of a batch, `reached` of points inside it, `ended` with its bytes; `stopping` is asked."""
+    """Hooks of a run: a batch has `begun`, `reached` a point or `ended` with its bytes; `stopping` is polled."""
 
     stopping: Callable[[], bool]
     begun: Callable[[Plan, int], None] = lambda _plan, _groups: None
@@ -93,7 +93,7 @@ class LocalRunner:
     run: LocalRun
 
     def go(self) -> None:
-        """Run to the end, to a wish to stop, or to a failure, which is kept; a conflict only makes groups stale."""
+        """Run to the end, to a request to stop, or to a failure, which is kept; a conflict only makes groups stale."""
         seen: PartitionKey | None = None
         for number, (one, groups) in enumerate(batches(self.made, GROUPS_PER_COMMIT), 1):
             if self.run.failure is not None or self.steps.stopping():
@@ -101,10 +101,10 @@ class LocalRunner:
                 continue
             self.steps.begun(one, len(groups))
             try:
-                if one.cell != seen:
-                    # Refuses a table that must not be touched, and remembers the files, which saves looking them up.
-                    self.engine.read_cell(self.made.location, one.cell, table_uuid=self.made.table_uuid)
-                    seen = one.cell
+                if one.partition != seen:
+                    # Refuses a table that must not be changed, and caches the files, which saves another listing.
+                    self.engine.read_partition(self.made.location, one.partition, table_uuid=self.made.table_uuid)
+                    seen = one.partition
                 self._note(self._rewrite(one, groups, number))
             except Conflict:
                 self.run.stale += len(groups)
@@ -116,13 +116,13 @@ class LocalRunner:
     def _rewrite(self, one: Plan, groups: tuple[FileGroup, ...], number: int) -> RewriteOutcome:
         mark = CommitMetadata(
             origin=CommitOrigin(self.run.job, ALONE),
-            cell=one.cell,
+            partition=one.partition,
             round=number,
             mode=max(group.mode for group in groups),
             started_ms=time.time_ns() // 1_000_000,
             size_levels=self.made.policy.size_levels,
-            cell_files=one.before.files,
-            cell_small_files=one.before.small_files,
+            partition_files=one.before.files,
+            partition_small_files=one.before.small_files,
         )
         request = RewriteRequest(self.made.location, groups, mark.encode(), self.made.table_uuid)
         return self.engine.rewrite(request, _LocalControl(self.steps))

@@ -1,6 +1,6 @@
 #!lua
 --[[
-  audit_flow: a page of one flow holds queued jobs of this flow only; an empty flow is not in the tree.
+  audit_flow: repairs a page of one flow: it holds queued jobs of this flow only; an empty flow is not in the tree.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  band
@@ -8,7 +8,7 @@
   ARGV[3]  table
   ARGV[4]  offset
 
-  Output: {entries that are left on this page, number of things mended}
+  Output: {entries that are left on this page, number of repairs}
 ]]
 -- include: repair
 local band, tenant, tbl, offset = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])

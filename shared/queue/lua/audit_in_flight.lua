@@ -1,12 +1,12 @@
 #!lua
 --[[
-  audit_in_flight: the counts of running jobs are the leases. All leases are read at once, because a count cannot be
-  mended piece by piece; beyond the bound nothing is done.
+  audit_in_flight: the counts of running jobs equal the leases. All leases are read at once, because a count cannot be
+  repaired page by page; if there are more than the bound, nothing is done.
 
   KEYS[1]  prefix of the queue
-  ARGV[1]  most leases that are read
+  ARGV[1]  maximum number of leases
 
-  Output: number of things mended, -1 if there are too many leases
+  Output: number of repairs, -1 if there are too many leases
 ]]
 -- include: config
 local most = tonumber(ARGV[1])

@@ -6,7 +6,7 @@
   ARGV[1]  state
   ARGV[2]  offset
 
-  Output: {entries that are left on this page, number of things mended}
+  Output: {entries that are left on this page, number of repairs}
 ]]
 -- include: config
 local INDEXES = {queued = QUEUED, leased = LEASE, delayed = DELAY, quarantined = DEAD}

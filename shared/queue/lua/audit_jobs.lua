@@ -1,22 +1,22 @@
 #!lua
 --[[
-  audit_jobs: each job is in the one index that its state names, and a queued one can be reached from the root.
+  audit_jobs: each job is in the one index of its state, and a queued one is on a path from the root.
 
   KEYS[1]  prefix of the queue
-  ARGV[1]  lease ms of a running job whose lease is lost
+  ARGV[1]  new lease in ms for a running job whose lease is lost
   ARGV[2..]  id of each job
 
-  Output: number of things mended
+  Output: number of repairs
 ]]
 -- include: repair
 local INDEXES = {queued = QUEUED, leased = LEASE, delayed = DELAY, quarantined = DEAD}
 
--- A hash that a cut log left without what a job needs is no job.
+-- A hash from which a truncated log has lost a required field is no job.
 local function is_whole(job)
   for i = 1, #REQUEST_FIELDS do
     if not job[REQUEST_FIELDS[i]] then return false end
   end
-  return job.table and job.cell and job.kind and job.attempts and job.generation and INDEXES[job.state] and true
+  return job.table and job.partition and job.kind and job.attempts and job.revision and INDEXES[job.state] and true
 end
 
 local function leave_others(id, state)
@@ -33,13 +33,13 @@ local function repair_score(index, id, score)
 end
 
 local function repair_queued(id, job)
-  local aged = int(tonumber(job.t0) + tonumber(job.prio) * aging_ms)
-  repair_score(QUEUED, id, job.t0)
+  local aged = int(tonumber(job.first_ms) + tonumber(job.prio) * aging_ms)
+  repair_score(QUEUED, id, job.first_ms)
   repair_score(flow_key(job.band, job.tenant, job.table), id, aged)
   repair_path(job.band, job.tenant, job.table)
 end
 
--- When a waiting or running job is due cannot be known once its index is lost: at once, or after a whole period.
+-- Once its index is lost, the time at which a job is due is unknown: it is due at once, or after a whole period.
 local function repair_timed(id, state)
   if call('ZSCORE', INDEXES[state], id) then return end
   local after_ms = state == 'leased' and tonumber(ARGV[1]) or state == 'quarantined' and setting('half_open_ms') or 0

@@ -1,13 +1,13 @@
 #!lua
 --[[
-  audit_node: the children on this page of a node are ready or held as what lies below them says.
+  audit_node: each child on this page of a node is ready or held according to the nodes below it.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  node
   ARGV[2]  which of its children (ready, held)
   ARGV[3]  offset
 
-  Output: {children that are left on this page, number of things mended}
+  Output: {children that are left on this page, number of repairs}
 ]]
 -- include: repair
 local node, which, offset = ARGV[1], ARGV[2], tonumber(ARGV[3])

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
 --[[
-  cancel: a waiting job is deleted; a running one is told to stop with its next heartbeat and does not come back. What was
-  wished for before is cancelled with it, also what was noted beside the run; what is wished for afterwards counts.
+  cancel: a waiting job is deleted; a running one is asked to stop with its next heartbeat and is not queued again. All
+  requests so far are cancelled with it, also the one recorded beside the run; a later request counts.
 
   KEYS[1]  prefix of the queue
-  ARGV[1]  nonce: a repetition must not cancel what was wished for in between
+  ARGV[1]  nonce: a repetition must not cancel what was requested in between
   ARGV[2]  id
-  ARGV[3]  newest version that is cancelled, '' for any: a job that somebody wished for at a later one is left alone
+  ARGV[3]  newest version that is cancelled, '' for any: a job that was requested at a later version is left alone
 
-  Output: gone, stopping or unknown (also: left alone)
+  Output: deleted, stopping or unknown (also: left alone)
 ]]
 -- include: index
 -- include: event

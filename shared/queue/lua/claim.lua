@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
-  claim: up to `slots` jobs are leased to a worker, each under a token of its own; first, time's own transitions are made.
-  Runs when memory is short, too: only claiming and finishing make room again.
+  claim: up to `slots` jobs are leased to a worker, each under a token of its own; transitions by time are made first.
+  Runs also when memory is short: only claiming and finishing free memory.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  worker
@@ -10,8 +10,8 @@
   ARGV[4]  lease ms
   ARGV[5..]  each ability that the worker has (`format/kind`); none: all
 
-  Output: JSON list of lists (id, table, cell, kind, tenant, band, priority, token, previous token or "", attempts,
-          generation, version, reach, cost, facts, t0 ms, lease until ms, deaths), all as text
+  Output: JSON list of lists (id, table, partition, kind, tenant, band, priority, token, previous token or "", attempts,
+          revision, version, extent, cost, payload, first arrival ms, lease until ms, crashes), all as text
 ]]
 -- include: due
 -- include: serve
@@ -26,21 +26,21 @@ if known then return known end
 
 local deadline = int(now_ms + lease_ms)
 
--- Nearly no job has any, and an absent field costs a walk along the hash.
-local function deaths_of(id, job)
-  return job.attempts ~= '0' and call('HGET', job_key(id), 'deaths') or '0'
+-- Nearly no job has any, and an absent field costs a scan of the hash.
+local function crashes_of(id, job)
+  return job.attempts ~= '0' and call('HGET', job_key(id), 'crashes') or '0'
 end
 
 local function lease(id, job)
-  -- Strictly increasing even if the counter was lost: the clock has moved on since.
+  -- Strictly increasing even if the counter was lost: the clock has advanced since.
   last_token = math.max(last_token + 1, now_us)
   local token = int(last_token)
   call('HSET', job_key(id), 'state', 'leased', 'token', token, 'worker', worker, 'started', now_ms)
   call('ZADD', LEASE, deadline, id)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
   call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
-  return {id, job.table, job.cell, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,
-    job.generation, job.version, job.reach, job.cost, job.facts, job.t0, deadline, deaths_of(id, job)}
+  return {id, job.table, job.partition, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,
+    job.revision, job.version, job.extent, job.cost, job.payload, job.first_ms, deadline, crashes_of(id, job)}
 end
 
 begin_claims()
@@ -58,7 +58,7 @@ for _ = 1, slots + PASSED_OVER do
   if job then claims[#claims + 1] = lease(id, job) end
 end
 
--- Nothing was given, so nothing can be doubled; an idle worker's polls leave no trace.
+-- An empty reply may be computed again, so it is not remembered; an idle worker's polls leave no trace.
 if #claims == 0 then return '[]' end
 end_claims()
 return remember(worker, nonce, cjson.encode(claims))

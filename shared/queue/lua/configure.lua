@@ -1,7 +1,7 @@
 #!lua
 --[[
-  configure: the settings that are given are written; the others, weights and what else lives in the hash stay. The
-  schema is written where it is absent or lower and never lowered: beside a newer release it is that one's.
+  configure: writes the given settings; all other fields of the hash stay. The schema version is written if it is absent or
+  lower, and never lowered: a newer release may have written it.
 
   KEYS[1]  prefix of the queue
   ARGV[1..]  name and value of each setting that is given

@@ -1,21 +1,21 @@
 #!lua
 --[[
-  decide: what follows from a decision that no commit led to, in one step: its timer is taken, its job is queued, its
-  record is kept. If the timer rings at another time by now, or a job for the key waits or runs, no job is queued.
+  decide: applies a decision that no commit led to, in one step: moves its timer, queues its job, appends its record.
+  If the timer has changed meanwhile, or a job for the key waits or runs, no job is queued.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  worker and
-  ARGV[2]  nonce, by which a repetition is recognised
+  ARGV[2]  nonce, which identifies a repetition
   ARGV[3]  table
   ARGV[4]  timer, '' for none
-  ARGV[5]  time at which it must ring
-  ARGV[6]  time at which it rings again if there is a job already, or if none is wanted yet; 0: it is stopped then
+  ARGV[5]  time at which the timer must fire
+  ARGV[6]  time at which it fires again if there is a job already, or if none is requested yet; 0: it is deleted then
   ARGV[7]  record, '' for none
   ARGV[8]  ledger records kept per table
   ARGV[9]  1 if there is a job
   ARGV[10..]  request (14 values, as in enqueue) · counter, increment
 
-  Output: queued, merged, dirty, none (no job was wanted), busy (there is one) or late (the timer is another one now)
+  Output: queued, merged, rerun, none (no job was requested), already_queued or timer_changed
 ]]
 -- include: upsert
 -- include: count

@@ -4,7 +4,7 @@
 
   KEYS[1]  prefix of the queue
 
-  Output: {now ms, queued, delayed, leased, quarantined, t0 of the oldest queued job or ""}
+  Output: {now ms, queued, delayed, leased, quarantined, first_ms of the oldest queued job or ""}
 ]]
 -- include: config
 local oldest = call('ZRANGE', QUEUED, 0, 0, 'WITHSCORES')[2]

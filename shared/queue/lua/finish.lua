@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
 --[[
-  finish: a run ends by its worker's word; its job goes where the verdict and what arrived meanwhile send it, the charge
-  is settled, the history and the counters get their entry. A wrong token or state changes nothing.
-  Runs when memory is short, too: finishing makes room.
+  finish: a worker reports the end of a run. Its result and the request that arrived meanwhile decide the job's next state;
+  the charge is reconciled, history and counters get their entry. A wrong token or state changes nothing.
+  Runs also when memory is short: finishing frees memory.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  worker
   ARGV[2]  nonce
   ARGV[3]  id
   ARGV[4]  token
-  ARGV[5]  verdict (done, fail, quarantine, crashed, yield, cancelled)
+  ARGV[5]  result (done, fail, quarantine, crashed, yield, cancelled)
   ARGV[6]  actual cost in bytes
   ARGV[7]  newest table version the run planned on
   ARGV[8]  result, opaque
@@ -17,7 +17,7 @@
   ARGV[10] number of counters
   ARGV[11..]  counter, increment · measure, increment
 
-  Output: gone, requeued, delayed, quarantined or STALE
+  Output: deleted, requeued, delayed, quarantined or STALE
 ]]
 -- include: run_end
 -- include: history
@@ -25,20 +25,20 @@
 -- include: reply
 -- include: count
 -- include: measure
-local worker, nonce, id, token, verdict = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local worker, nonce, id, token, run_result = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local actual, seen_version, result, problem = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
 
 local job = read_job(id, ENDED)
--- A call that finds its run no more may have been the one that ended it.
+-- A call whose run has ended may have been the one that ended it.
 if not job or job.state ~= 'leased' or job.token ~= token then return recall(worker, nonce) or 'STALE' end
 
 reconcile_charge(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
 if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
-local outcome = end_run(id, job, verdict, seen_version)
+local outcome = end_run(id, job, run_result, seen_version)
 write_history(id, job,
-  {verdict = verdict, outcome = outcome, worker = worker, cost = actual, result = result, error = problem})
+  {run_result = run_result, outcome = outcome, worker = worker, cost = actual, result = result, error = problem})
 local counters = tonumber(ARGV[10])
--- Of a table that was forgotten while the run went on, nothing may come back that nobody would ever remove.
+-- A table that was unregistered during the run must get no new counters, because they would never be removed.
 local is_known = call('EXISTS', cursor_key(job.table)) == 1
 count(is_known and job.table or nil, ARGV, 11, counters)
 if is_known then measure(job.table, ARGV, 11 + 2 * counters, (#ARGV - 10) / 2 - counters) end

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 --[[
-  heartbeat: the leases that still belong to these tokens are extended; nothing else is touched.
+  heartbeat: extends the leases that these tokens still hold; nothing else changes.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  lease ms
-  ARGV[2..]  id, token, progress ("" leaves the last one) of each job
+  ARGV[2..]  id, token, progress ("" keeps the last one) of each job
 
   Output: list of OK, LOST or STOP:<reason>, in the order given
 ]]

@@ -1,25 +1,25 @@
 #!lua
 --[[
-  ingest: a table's cursor moves, and with it, in this one script, its cells, jobs, ledger and counters; nothing between
-  them can be lost. If somebody else moved the cursor first, nothing is written.
+  ingest: moves a table's cursor together with its partitions, jobs, ledger and counters, so that none of them can be lost. If
+  another caller moved the cursor first, nothing is written.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  table
   ARGV[2]  `version|policy|rescans|digest` that the cursor must have, `-1|||`: none yet
-  ARGV[3]  digest of the call, by which a repetition is recognised
-  ARGV[4]  0: keep the other cells and timers; 1: drop all of them first; else: put those in their place that were
-           staged under this name
+  ARGV[3]  digest of the call, which identifies a repetition
+  ARGV[4]  0: keep the other partitions and timers; 1: drop all of them first; else: replace them by those that were staged
+           under this name
   ARGV[5]  ledger records kept per table
   ARGV[6]  number of cursor fields
-  ARGV[7]  number of cells to set
-  ARGV[8]  number of cells to drop
+  ARGV[7]  number of partitions to set
+  ARGV[8]  number of partitions to drop
   ARGV[9]  number of jobs
   ARGV[10] number of ledger records
   ARGV[11] number of counters
   ARGV[12] number of timers
-  ARGV[13] number of cells that were staged
+  ARGV[13] number of partitions that were staged
   ARGV[14] number of timers that were staged
-  ARGV[15..]  cursor field, value · cell, state · dropped cell · request (14 values, as in enqueue) ·
+  ARGV[15..]  cursor field, value · partition, state · dropped partition · request (14 values, as in enqueue) ·
               record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time
 
   Output: JSON {applied, version now in the store, outcome of each job}
@@ -31,22 +31,22 @@
 local tbl, expected, nonce, reset, ledger_kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local fields, set, dropped = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local jobs, records, counters = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local timers, staged_cells, staged_timers = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
+local timers, staged_partitions, staged_timers = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
 local ARGS_PER_CALL = 1000
 local first = 15
 
--- The cursor itself remembers the last call, so that a repetition is told from a race.
+-- The cursor stores the digest of the last call, which distinguishes a repetition from a race.
 local found, policy, rescans, digest, last_call, last_ms, last_reply = unpack(
   call('HMGET', cursor_key(tbl), 'version', 'policy', 'rescans', 'digest', 'last_call', 'last_call_ms', 'last_reply'))
 if last_call == nonce and now_ms - tonumber(last_ms) < REPLY_TTL_MS then return last_reply end
 found = found or '-1'
--- A recount may leave the version as it was: cells that were read before it must not be written back after it.
+-- A rebuild may keep the version: partitions that were read before it must not be written after it.
 if table.concat({found, policy or '', rescans or '', digest or ''}, '|') ~= expected then
   return cjson.encode({false, found})
 end
 local is_staged = reset ~= '0' and reset ~= '1'
--- What was staged has a time to live, and a failover may have lost a part of it; then its owner starts over.
-if is_staged and (call('HLEN', staged_cells_key(reset)) ~= staged_cells
+-- Staged partitions have a time to live, and a failover may have lost a part of them; then their owner starts over.
+if is_staged and (call('HLEN', staged_partitions_key(reset)) ~= staged_partitions
     or call('ZCARD', staged_timers_key(reset)) ~= staged_timers) then
   return cjson.encode({false, found})
 end
@@ -63,19 +63,19 @@ local function with_args(command, key, n)
 end
 
 if reset ~= '0' then
-  call('UNLINK', cells_key(tbl), timers_key(tbl))
+  call('UNLINK', partitions_key(tbl), timers_key(tbl))
   call('DEL', cursor_key(tbl))
 end
 if is_staged then
-  call('PERSIST', staged_cells_key(reset))
-  call('RENAME', staged_cells_key(reset), cells_key(tbl))
+  call('PERSIST', staged_partitions_key(reset))
+  call('RENAME', staged_partitions_key(reset), partitions_key(tbl))
   if call('PERSIST', staged_timers_key(reset)) == 1 then
     call('RENAME', staged_timers_key(reset), timers_key(tbl))
   end
 end
 with_args('HSET', cursor_key(tbl), 2 * fields)
-with_args('HSET', cells_key(tbl), 2 * set)
-with_args('HDEL', cells_key(tbl), dropped)
+with_args('HSET', partitions_key(tbl), 2 * set)
+with_args('HDEL', partitions_key(tbl), dropped)
 
 local outcomes = {}
 for i = 1, jobs do

@@ -1,6 +1,6 @@
 #!lua
 --[[
-  limit: how many jobs of a tenant or table may run at once. Those that run go on; a pause stays a pause.
+  limit: sets how many jobs of a tenant or table may run at once. Running jobs continue; a pause remains.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  level (tenant, table)

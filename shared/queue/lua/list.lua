@@ -7,7 +7,7 @@
   ARGV[2]  offset
   ARGV[3]  limit
 
-  Output: list of jobs as `view` gives them
+  Output: list of jobs as `view` returns them
 ]]
 -- include: show
 local timed = timed_index(ARGV[1])

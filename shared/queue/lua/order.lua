@@ -1,13 +1,13 @@
 #!lua flags=no-writes
 --[[
-  order: who would be served by the next claims of one slot each, and why, if nothing arrived and nothing ended
-  meanwhile. The tree is read as far as so many claims can reach, and served in memory.
+  order: the jobs that the next claims of one slot each would lease, and why, if no job arrives or ends meanwhile. Reads
+  only as much of the tree as so many claims can need, and serves it in memory.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  number of claims
 
-  Output: list of {id, band, tenant, table, reason (strict, guard, share), tag of the band, of the tenant, of the table,
-          aged arrival ms, t0 ms, priority}; tags are integers, the rest is text
+  Output: list of {id, band, tenant, table, reason (strict_priority, starvation_guard, fair_share), tag of the band, of the
+          tenant, of the table, aged arrival ms, first arrival ms, priority}; tags are integers, the rest is text
 ]]
 -- include: charge
 -- include: limits
@@ -15,8 +15,8 @@
 local wanted = tonumber(ARGV[1])
 local nodes, flows, flown, rows = {}, {}, {}, {}
 
--- The first children of a node by (tag, name), as many as the claims that are still to come: each moves or takes one, so
--- that one of these is always the least of all. Whoever is passed over instead makes room for the next (`pass`).
+-- The first children of a node by (tag, name), as many as there are claims left: each claim moves or takes one, so that one
+-- of these is always the least of all. For each child that is skipped, one more is read (`pass`).
 local function children(node)
   if not nodes[node] then
     local list = {read = wanted - #rows}
@@ -45,13 +45,13 @@ local function insert(list, child)
   table.insert(list, at, child)
 end
 
--- Puts a child whose tag has grown where it now belongs; the list stays in order.
+-- Moves a child whose tag has grown, so that the list stays in order.
 local function move(list, child)
   drop(list, child)
   insert(list, child)
 end
 
--- Takes out a child that cannot be served, and reads one more; false, because nobody was served.
+-- Removes a child that cannot be served, and reads one more; false, because no job was served.
 local function pass(node, child)
   local list = children(node)
   drop(list, child)
@@ -97,7 +97,7 @@ local function choose_band()
   return weighted[1], strict and 'starvation_guard' or 'fair_share', true
 end
 
--- Moves a served child on, or drops it when it has nothing left; true if its node has anything left.
+-- Charges a served child, or drops it when it is empty; true if its node has any child left.
 local function advance(list, child, amount, has_more)
   if has_more then
     child.tag = child.tag + amount
@@ -108,7 +108,7 @@ local function advance(list, child, amount, has_more)
   return #list > 0
 end
 
--- One claim in memory: nil when nothing is ready, false when somebody was passed over, else the row to show.
+-- One claim in memory: nil when nothing is ready, false when a child was skipped, else the row to show.
 local function serve()
   local band, reason, weighted_waits = choose_band()
   if not band then return nil end
@@ -127,7 +127,7 @@ local function serve()
   local flow = flow_of(key)
   local head = call('ZRANGE', key, flow.at, flow.at, 'WITHSCORES')
   local id, aged = head[1], head[2]
-  local job = id and call('HMGET', job_key(id), 'cost', 't0', 'prio')
+  local job = id and call('HMGET', job_key(id), 'cost', 'first_ms', 'prio')
   if not id or not job[1] then return pass(leaf, tbl) end
   flow.at, flow.left = flow.at + 1, flow.left - 1
   local row = {id, band.name, tenant.name, tbl.name, reason, band.tag, tenant.tag, tbl.tag, aged, job[2], job[3]}

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 --[[
-  pause: nothing of a queue, band, tenant or table is handed out until it is resumed; what runs goes on, what arrives
-  waits.
+  pause: stops dispatching jobs of a queue, band, tenant or table until it is resumed; running jobs continue, new ones wait.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  level (queue, band, tenant, table)
@@ -13,8 +12,8 @@
 -- include: tree
 local level, name, is_pause = ARGV[1], ARGV[2], ARGV[3] == '1'
 
--- `before` without what means the pause of this name, and with it again if it shall be paused. A paused queue keeps its
--- bands' digits behind the word.
+-- `before` without the mark of this pause, and with it if the name is to be paused. A paused queue keeps its bands' digits
+-- behind the word.
 local function pause_top()
   local before, mark = paused, level == 'queue' and 'all' or name
   local after = before:gsub(mark, '')

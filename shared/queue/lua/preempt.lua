@@ -1,26 +1,26 @@
 #!lua
 --[[
-  preempt: a job of a strict band that has waited for too long gets a running job of a weighted band told to yield: of the
-  lowest band, the one whose restart costs least. One revocation per waiting job at a time, and nobody is preempted
-  again and again.
+  preempt: for each job of a strict band that has waited for too long, one running job of a weighted band is asked to
+  yield: in the lowest band, the one whose restart costs least. One revocation per waiting job at a time, and a job is
+  preempted only a few times.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  patience ms: how long a job waits before it may preempt
-  ARGV[2]  how long a job runs at least before it is preempted, ms
-  ARGV[3]  how often a job is preempted at most
+  ARGV[2]  minimum run time of a job before it is preempted, ms
+  ARGV[3]  maximum preemptions of one job
 
-  Output: list of {waiting id, id of the job that shall yield}
+  Output: list of {waiting id, id of the job that is asked to yield}
 ]]
 -- include: job
 -- include: tree
 -- include: limits
 -- include: event
 local patience_ms, run_ms, times = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local LOOKED_AT, JOBS, WAITING, LEASES = 10, 100, 8, 100
-local looked_at = 0
+local PER_NODE, JOBS, WAITING, LEASES = 10, 100, 8, 100
+local examined = 0
 local TURN_MS = 2000
 
--- True if the job that was revoked for this one has not given its slot back yet.
+-- True if the job that was revoked for this one still holds its slot.
 local function is_served(revoked)
   local victim, token = (revoked or ''):match('^(.*)|(%d+)$')
   if not victim then return false end
@@ -28,22 +28,22 @@ local function is_served(revoked)
   return found[1] == 'leased' and found[2] == token
 end
 
--- Adds the jobs of one flow that have waited for long enough; flows are looked at in the order in which they are served.
+-- Adds the jobs of one flow that have waited for long enough; flows are read in the order in which they are served.
 local function add_waiting(waiting, flow)
-  local ids = call('ZRANGE', flow, 0, LOOKED_AT - 1)
+  local ids = call('ZRANGE', flow, 0, PER_NODE - 1)
   for i = 1, #ids do
-    if #waiting == WAITING or looked_at == JOBS then return end
-    looked_at = looked_at + 1
-    local found = call('HMGET', job_key(ids[i]), 't0', 'revoked')
+    if #waiting == WAITING or examined == JOBS then return end
+    examined = examined + 1
+    local found = call('HMGET', job_key(ids[i]), 'first_ms', 'revoked')
     if now_ms - number(found[1]) >= patience_ms and not is_served(found[2]) then waiting[#waiting + 1] = ids[i] end
   end
 end
 
 local function add_band(waiting, band)
-  local tenants = call('ZRANGE', ready_key(band), 0, LOOKED_AT - 1)
+  local tenants = call('ZRANGE', ready_key(band), 0, PER_NODE - 1)
   for i = 1, #tenants do
     local tenant = tenants[i]
-    local tables = call('ZRANGE', ready_key(leaf_node(band, tenant)), 0, LOOKED_AT - 1)
+    local tables = call('ZRANGE', ready_key(leaf_node(band, tenant)), 0, PER_NODE - 1)
     for j = 1, #tables do
       local set = call('HMGET', CFG, 'limit:tenant|' .. tenant, 'limit:table|' .. tables[j])
       if not is_at(limit_of(set[1]), 'tenant', tenant) and not is_at(limit_of(set[2]), 'table', tables[j]) then
@@ -53,15 +53,15 @@ local function add_band(waiting, band)
   end
 end
 
--- What is lost with a run: its cost times the share that is done; a run that tells nothing counts as half done.
+-- Loss of stopping a run: its cost times the share that is done; a run that reports no progress counts as half done.
 local function loss(cost, progress)
-  local known, said = pcall(cjson.decode, progress or '')
-  local share = known and type(said) == 'table' and tonumber(said.share) or 0.5
+  local is_json, report = pcall(cjson.decode, progress or '')
+  local share = is_json and type(report) == 'table' and tonumber(report.share) or 0.5
   return tonumber(cost) * math.min(1, math.max(0, share))
 end
 
 local function victims()
-  -- With more leases than are looked at, each look begins elsewhere.
+  -- With more leases than one call reads, each call begins at another page.
   local first = LEASES * (math.floor(now_ms / TURN_MS) % math.ceil(math.max(1, call('ZCARD', LEASE)) / LEASES))
   local found, ids = {}, call('ZRANGE', LEASE, first, first + LEASES - 1)
   for i = 1, #ids do
@@ -81,7 +81,7 @@ local function victims()
 end
 
 local waiting = {}
-local bands = call('ZRANGE', ready_key(ROOT), 0, LOOKED_AT - 1)
+local bands = call('ZRANGE', ready_key(ROOT), 0, PER_NODE - 1)
 for i = 1, #bands do
   if is_strict(bands[i]) and not is_paused(bands[i]) then add_band(waiting, bands[i]) end
 end

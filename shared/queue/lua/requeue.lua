@@ -1,6 +1,6 @@
 #!lua
 --[[
-  requeue: a delayed or quarantined job is ready now, its attempts forgotten: whatever made it fail has been mended.
+  requeue: a delayed or quarantined job is ready now, with its attempts reset: the cause of its failures has been fixed.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  id
@@ -13,6 +13,6 @@ local job = read_job(id)
 if not job then return 'unknown' end
 if job.state == 'leased' or job.state == 'queued' then return job.state end
 withdraw(id, job)
-call('HDEL', job_key(id), 'error', 'deaths')
+call('HDEL', job_key(id), 'error', 'crashes')
 place(id, job, 'queued', nil, 'attempts', '0')
 return 'queued'

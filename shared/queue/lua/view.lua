@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 --[[
-  view: one job as it is.
+  view: one job.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  id

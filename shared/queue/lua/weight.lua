@@ -1,6 +1,6 @@
 #!lua
 --[[
-  weight: a band's, tenant's or table's share of what its siblings get; it counts from the next claim on.
+  weight: sets the weight of a band, tenant or table relative to its siblings; it counts from the next claim on.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  level (band, tenant, table)

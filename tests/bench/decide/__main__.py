@@ -1,7 +1,7 @@
 """`make bench-decide`: what following tables costs a decider, on a real Redis, real logs on local disk and real HTTP.
 
 Four figures: commits folded per second and core, the time from an event to its decision at 200 commits a second, the
-same with a hundred thousand tables registered, and Redis bytes per cell. Some three minutes.
+same with a hundred thousand tables registered, and Redis bytes per partition. Some three minutes.
 """
 
 import argparse
@@ -29,7 +29,9 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=5, help="windows on each side; the medians count")
     parser.add_argument("--few", type=int, default=100, help="tables registered on one side")
     parser.add_argument("--many", type=int, default=100_000, help="tables registered on the other")
-    parser.add_argument("--cells", type=int, default=36_500, help="cells that are weighed, at least one table's 365")
+    parser.add_argument(
+        "--partitions", type=int, default=36_500, help="partitions that are weighed, at least one table's 365"
+    )
     asked = parser.parse_args()
     print(f"seed {asked.seed}; {machine()}")
     figures: dict[str, Any] = {**machine(), "seed": asked.seed}
@@ -39,7 +41,7 @@ def main() -> None:
             print("folding", flush=True)
             figures |= folding(home, folder, commits=asked.commits, rounds=asked.rounds, seed=asked.seed)
             print("memory", flush=True)
-            figures |= memory(home, folder, cells=asked.cells, seed=asked.seed)
+            figures |= memory(home, folder, partitions=asked.partitions, seed=asked.seed)
         print(f"latency at {asked.per_s:g} commits/s", flush=True)
         load = Load(asked.per_s, asked.seconds, asked.windows, asked.few, asked.many)
         figures |= latency(folder, load, seed=asked.seed)

@@ -22,7 +22,7 @@ def folding(home: House, folder: Path, *, commits: int, rounds: int, seed: int) 
             for _ in range(commits // TABLES):
                 log.write(log.body())
         with home.metered() as costs:
-            home.tell([log.path.name for log in logs])
+            home.report([log.path.name for log in logs])
             for log, identity in zip(logs, ids, strict=True):
                 home.await_version(identity, log.version)
         cost, done = costs[0], commits // TABLES * TABLES

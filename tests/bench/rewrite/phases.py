@@ -15,7 +15,7 @@ from actor.formats.delta.write import GroupWriter
 
 _TIMED: tuple[tuple[Any, str, str], ...] = (
     (TableLog, "snapshot", "list the log and build the snapshot"),
-    (TableLog, "files", "read the cell's files from the snapshot's state (a Spark job)"),
+    (TableLog, "files", "read the partition's files from the snapshot's state (a Spark job)"),
     (snapshot, "decode_adds", "decode them"),
     (TableLog, "transaction", "open a transaction"),
     (TableLog, "touched_paths", "see whether others touched the inputs"),

@@ -16,14 +16,14 @@ from tests.bench.rewrite.phases import Phases
 from tests.bench.rewrite.tables import DAY, Case
 from tests.support.steering import Steering
 
-CELL = PartitionKey(json.dumps({"day": DAY}, separators=(",", ":")))
+PARTITION = PartitionKey(json.dumps({"day": DAY}, separators=(",", ":")))
 _MIN = "spark.databricks.delta.optimize.minFileSize"
 _MAX = "spark.databricks.delta.optimize.maxFileSize"
 
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """Seconds of one rewrite: all of it, and of that the reading of the cell; how many files it left in the cell."""
+    """Seconds of one rewrite in total, and for reading the partition; the number of files left in the partition."""
 
     total_s: float
     read_s: float
@@ -31,26 +31,26 @@ class Took:
 
 
 class Lakewright:
-    """Reads the cell, groups its files and rewrites them, which is a job without the queue."""
+    """Reads the partition, groups its files and rewrites them, which is a job without the queue."""
 
     name = "lakewright"
 
     def __init__(self, engine: DeltaEngine) -> None:
         self._engine = engine
 
-    def look(self, table: Path) -> None:
+    def find(self, table: Path) -> None:
         """See the table once, as an actor that has worked on it before."""
-        self._engine.read_cell(table.as_uri(), CELL)
+        self._engine.read_partition(table.as_uri(), PARTITION)
 
     def rewrite(self, table: Path, case: Case, phases: Phases) -> Took:
         began = time.perf_counter()
         with phases.measured():
-            live = self._engine.read_cell(table.as_uri(), CELL)
+            live = self._engine.read_partition(table.as_uri(), PARTITION)
             read_s = time.perf_counter() - began
             files = sorted(live.files, key=lambda file: file.path)
             size = len(files) // case.groups
             groups = tuple(
-                FileGroup(CELL, tuple(files[start : start + size]), RewriteMode.MINOR)
+                FileGroup(PARTITION, tuple(files[start : start + size]), RewriteMode.MINOR)
                 for start in range(0, len(files), size)
             )
             mark = json.dumps({"lakewright": {"job": "bench", "token": 1}})
@@ -70,7 +70,7 @@ class Optimize:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def look(self, table: Path) -> None:
+    def find(self, table: Path) -> None:
         """See the table once, as a session that has worked on it before."""
         self._spark.sql(f"SELECT count(*) FROM delta.`{table}` WHERE day = '{DAY}' AND id = 0").collect()
 

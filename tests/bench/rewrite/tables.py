@@ -59,7 +59,7 @@ def append(path: Path, dice: random.Random, day: str, *, rows: int) -> None:
 
 
 def copied(table: Path, to: Path) -> Path:
-    """Return a copy of a table that shares its data files, which nobody changes, and has a log of its own."""
+    """Return a copy of a table that shares its data files, which no one changes, and has a log of its own."""
     shutil.copytree(table, to, copy_function=_link)
     shutil.rmtree(to / "_delta_log")
     shutil.copytree(table / "_delta_log", to / "_delta_log")

@@ -126,7 +126,7 @@ def test_a_commit_after_the_end_is_found_from_the_last_position(world: FormatWor
     assert last < new.position
 
 
-def test_a_table_made_anew_does_not_go_through_the_positions_of_the_one_before(world: FormatWorld) -> None:
+def test_a_table_made_again_does_not_go_through_the_positions_of_the_one_before(world: FormatWorld) -> None:
     before = [commit.position for commit in commits(world)]
     assert all(run(opened(world).contains(position)) for position in before)
     world.drop()
@@ -205,9 +205,9 @@ def test_our_rewrites_are_listed_newest_first_and_by_pages(world: FormatWorld) -
 
 def test_totals_are_true_or_absent(world: FormatWorld) -> None:
     newest = snapshot(world)
-    told = run(opened(world).totals(newest.position))
+    reported = run(opened(world).totals(newest.position))
     counted = (len(newest.files), sum(file.size_bytes for file in newest.files))
-    assert told is None or (told.files, told.bytes) == counted
+    assert reported is None or (reported.files, reported.bytes) == counted
 
 
 def test_every_live_file_is_listed_once(world: FormatWorld) -> None:

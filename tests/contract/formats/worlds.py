@@ -45,7 +45,7 @@ class FormatWorld(Protocol):
 
 
 def mark(job: str, token: int) -> str:
-    return CommitMetadata(CommitOrigin(job, token), cell="{}", round=1, mode="minor", started_ms=500).encode()
+    return CommitMetadata(CommitOrigin(job, token), partition="{}", round=1, mode="minor", started_ms=500).encode()
 
 
 def access() -> StorageAccess:

@@ -1,6 +1,6 @@
 """DuckDB, twice: by its own Delta extension (delta-kernel-rs inside), and over the live files as the log names them.
 
-The second asks nobody but a plain replay of the log which files are live, so it shows what a reader sees that takes
+The second asks no one but a plain replay of the log which files are live, so it shows what a reader sees that takes
 every path and every partition value from the log at its word.
 """
 
@@ -49,8 +49,10 @@ class DuckDbReader:
     def files_read(self, location: Path, case: Case, predicate: Predicate) -> int:
         condition = DUCKDB.comparison(case, predicate)
         query = f"EXPLAIN ANALYZE SELECT {KEY} FROM {_scan(location)} WHERE {condition}"
-        told = "\n".join(str(row[1]) for row in self._connection.execute(query).fetchall())
-        found = re.search(r"Scanning Files:\s*(\d+)/(\d+)", told) or re.search(r"Total Files Read:\s*(\d+)", told)
+        reported = "\n".join(str(row[1]) for row in self._connection.execute(query).fetchall())
+        found = re.search(r"Scanning Files:\s*(\d+)/(\d+)", reported) or re.search(
+            r"Total Files Read:\s*(\d+)", reported
+        )
         if found is None:
             raise NotOfferedError("its plan names no number of files")
         return int(found[1])

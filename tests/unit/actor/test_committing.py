@@ -149,7 +149,7 @@ def test_if_others_took_every_group_nothing_is_committed_and_every_output_is_del
     assert (landing.version, landing.committed, len(landing.conflicted)) == (None, (), 2)
     assert world.table.version == 1
     assert world.table.deleted == world.outputs
-    assert world.asked == 0, "without anything to commit nobody is asked"
+    assert world.asked == 0, "without anything to commit no one is asked"
 
 
 def test_appends_of_others_do_not_get_in_the_way(world: World) -> None:
@@ -295,7 +295,7 @@ def test_nothing_to_discard_touches_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("size", [None, 99, 101])
 def test_an_output_that_is_gone_or_cut_before_the_commit_stops_it(world: World, size: int | None) -> None:
-    """Somebody runs VACUUM without retention: the inputs must not be replaced by files that are not there."""
+    """Someone runs VACUUM without retention: the inputs must not be replaced by files that are not there."""
     del world.table.disk[world.outputs[0]]
     if size is not None:
         world.table.disk[world.outputs[0]] = size
@@ -306,7 +306,7 @@ def test_an_output_that_is_gone_or_cut_before_the_commit_stops_it(world: World, 
     assert world.asked == 0, "the lease is asked last, so that it is fresh when the commit begins"
 
 
-def test_outputs_are_looked_for_before_every_attempt(world: World) -> None:
+def test_outputs_are_checked_before_every_attempt(world: World) -> None:
     world.table.fails = [Failure(JavaError("X", message="DELTA_MAX_COMMIT_RETRIES_EXCEEDED"))]
     world.once(lambda: world.table.disk.clear())
     with pytest.raises(RetryableError, match="2 of 2 files"):

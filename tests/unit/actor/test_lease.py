@@ -67,7 +67,7 @@ def test_a_lease_holds_exactly_while_no_answered_deadline_has_passed(
 def test_a_job_told_to_stop_is_overdue_when_its_grace_is_over_and_not_before() -> None:
     clock = FakeClock(10.0)
     held = lease(clock)
-    assert not held.is_overdue(0.0), "nobody told it to stop"
+    assert not held.is_overdue(0.0), "no one told it to stop"
     held.request_stop("preempt")
     clock.now = 39.9
     assert not held.is_overdue(30.0)

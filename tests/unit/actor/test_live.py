@@ -86,7 +86,7 @@ def test_a_group_whose_commit_was_undone_since_is_not_judged(digest: str | None)
     assert still_live(table.log(), [group, undone], at_version=0) == {group.group: True}
 
 
-def test_a_commit_made_anew_under_the_same_number_is_noticed() -> None:
+def test_a_commit_made_again_under_the_same_number_is_noticed() -> None:
     table = table_of("a")
     group = live_group(table, "a")
     table.history[0] = [add("a", size=101)]
@@ -145,7 +145,7 @@ def test_what_the_commits_tell_is_resolved_without_listing_the_snapshot_and_move
     assert table.listings == 0
 
 
-def test_what_the_commits_do_not_tell_is_looked_up_and_the_order_is_kept() -> None:
+def test_what_the_commits_do_not_tell_is_found_and_the_order_is_kept() -> None:
     table = table_of("a", "b", "c")
     judged, undone = live_group(table, "b"), replace(live_group(table, "a"), digest="another commit's")
     log = table.log()

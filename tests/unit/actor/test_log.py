@@ -121,7 +121,7 @@ def test_only_the_named_files_are_deleted() -> None:
         ({"id": "t-2"}, False),
     ],
 )
-def test_files_fit_a_changed_table_only_if_nothing_changed_that_delta_heeds(
+def test_files_fit_a_changed_table_only_if_nothing_changed_that_delta_honors(
     change: dict[str, object], is_same: bool
 ) -> None:
     table = FakeTable()

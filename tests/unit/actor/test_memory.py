@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actor.formats.delta import read as reading_module
 from actor.formats.delta import read_cache as memory_module
-from actor.formats.delta.read import read_cell
+from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import CachedRead, ReadCache, caught_up
 from shared.errors import Unsupported
 from shared.table import PartitionKey
@@ -23,21 +23,25 @@ def table_of(*paths: str, p: str = "a") -> FakeTable:
     return table
 
 
-def listed(table: FakeTable, cell: PartitionKey | None = None) -> CachedRead:
+def listed(table: FakeTable, partition: PartitionKey | None = None) -> CachedRead:
     """What a listing of the newest snapshot gives."""
     memory = ReadCache()
-    read_cell(table.log(), cell or A, memory)
-    seen = memory.get(LOCATION, cell or A)
+    read_partition(table.log(), partition or A, memory)
+    seen = memory.get(LOCATION, partition or A)
     assert seen is not None
-    return replace(seen, cell=cell, files={key: one for key, one in seen.files.items() if one.file.cell == (cell or A)})
+    return replace(
+        seen,
+        partition=partition,
+        files={key: one for key, one in seen.files.items() if one.file.partition == (partition or A)},
+    )
 
 
 def whole(table: FakeTable) -> CachedRead:
     memory = ReadCache()
-    read_cell(table.log(), A, memory)
+    read_partition(table.log(), A, memory)
     seen = memory.get(LOCATION, A)
     assert seen is not None
-    assert seen.cell is None
+    assert seen.partition is None
     return seen
 
 
@@ -56,7 +60,7 @@ def test_commits_since_are_applied_and_the_result_carries_the_newest_commits_dig
     assert (now.version, now.digest) == (1, table.log().digest(1))
 
 
-def test_a_cell_takes_only_its_own_files_and_ignores_removals_elsewhere() -> None:
+def test_a_partition_takes_only_its_own_files_and_ignores_removals_elsewhere() -> None:
     table = table_of("x")
     table.commit(add("other", p="b"))
     seen = listed(table, A)
@@ -124,8 +128,8 @@ def test_a_path_with_several_spellings_proves_nothing(action: dict[str, object])
 
 
 @pytest.mark.parametrize("path", ["/lake/t/x", "file:/lake/t/x", "p=1/../x"])
-def test_a_removal_under_another_spelling_is_not_passed_over_in_a_cell(path: str) -> None:
-    """A cell passes over removals of files that it never had; this one may be of a file that it has."""
+def test_a_removal_under_another_spelling_is_not_passed_over_in_a_partition(path: str) -> None:
+    """A partition passes over removals of files that it never had; this one may be of a file that it has."""
     table = table_of("x")
     seen = listed(table, A)
     table.commit(remove(path))
@@ -170,76 +174,76 @@ changes = st.lists(
 def test_what_is_brought_up_equals_what_a_listing_gives(
     commits: list[list[tuple[str, str, str]]], is_whole: bool
 ) -> None:
-    """The law of the memory, file by file and word by word, for a whole table and for one cell."""
+    """The law of the memory, file by file and word by word, for a whole table and for one partition."""
     table = FakeTable()
     table.commit(add("x"), add("y", p="b"))
     seen = whole(table) if is_whole else listed(table, A)
-    cells = {"x": "a", "y": "b"}
+    partitions = {"x": "a", "y": "b"}
     for number, changed in enumerate(commits):
         actions = []
         for kind, path, p in changed:
             live = table.at(table.version).allFiles().bodies
             actions += [remove(b["path"], deletionVector=b.get("deletionVector")) for b in live if b["path"] == path]
             if kind != "remove":
-                cells.setdefault(path, p)
+                partitions.setdefault(path, p)
                 more = {"deletionVector": vector(1, f"v{number}")} if kind == "vector" else {}
-                actions.append(add(path, p=cells[path], modificationTime=number, **more))
+                actions.append(add(path, p=partitions[path], modificationTime=number, **more))
         table.commit(*actions)
     now = brought(table, seen)
     fresh = whole(table) if is_whole else listed(table, A)
     assert now is not None
     assert dict(now.files) == dict(fresh.files)
-    assert (now.cell, now.version, now.digest) == (fresh.cell, fresh.version, fresh.digest)
+    assert (now.partition, now.version, now.digest) == (fresh.partition, fresh.version, fresh.digest)
 
 
-def test_reading_a_cell_lists_once_and_then_reads_commits() -> None:
+def test_reading_a_partition_lists_once_and_then_reads_commits() -> None:
     table = table_of("x")
     memory = ReadCache()
-    read_cell(table.log(), A, memory)
+    read_partition(table.log(), A, memory)
     table.commit(add("y"), add("z", p="b"))
     table.listings = 0
-    assert [one.file.path for one in read_cell(table.log(), A, memory).files] == ["x", "y"]
-    assert [one.file.path for one in read_cell(table.log(), B, memory).files] == ["z"]
+    assert [one.file.path for one in read_partition(table.log(), A, memory).files] == ["x", "y"]
+    assert [one.file.path for one in read_partition(table.log(), B, memory).files] == ["z"]
     assert table.listings == 0
 
 
 @pytest.mark.parametrize(("files", "is_whole"), [(2, True), (3, False)])
 @pytest.mark.parametrize("knows_count", [True, False])
-def test_a_table_of_so_many_files_is_listed_as_a_whole_and_a_larger_one_by_cell(
+def test_a_table_of_so_many_files_is_listed_as_a_whole_and_a_larger_one_by_partition(
     monkeypatch: pytest.MonkeyPatch, files: int, is_whole: bool, knows_count: bool
 ) -> None:
     monkeypatch.setattr(reading_module, "WHOLE_TABLE_FILES", 2)
     table = FakeTable(knows_count=knows_count)
     table.commit(*(add(f"f{number}") for number in range(files)))
     memory = ReadCache()
-    found = read_cell(table.log(), A, memory).files
+    found = read_partition(table.log(), A, memory).files
     seen = memory.get(LOCATION, A)
     assert seen is not None
-    assert (seen.cell is None) is is_whole
+    assert (seen.partition is None) is is_whole
     assert len(found) == (files if is_whole else 0), "the fake's filter by partition finds nothing"
 
 
 def test_a_file_of_a_clustering_is_refused_whether_it_was_listed_or_remembered() -> None:
     table = table_of("x")
     memory = ReadCache()
-    read_cell(table.log(), A, memory)
+    read_partition(table.log(), A, memory)
     table.commit(add("y", tags={"ZCUBE_ID": "1"}))
     with pytest.raises(Unsupported, match="Z-cube"):
-        read_cell(table.log(), A, memory)
-    assert read_cell(table.log(), B, memory).files == (), "another cell is none of its business"
+        read_partition(table.log(), A, memory)
+    assert read_partition(table.log(), B, memory).files == (), "another partition is none of its business"
 
 
-def seen_of(cell: PartitionKey | None, version: int, files: int) -> CachedRead:
+def seen_of(partition: PartitionKey | None, version: int, files: int) -> CachedRead:
     table = table_of(*(f"f{number}" for number in range(files)))
-    return replace(whole(table), cell=cell, version=version)
+    return replace(whole(table), partition=partition, version=version)
 
 
-def test_the_newest_of_what_is_known_of_a_cell_and_of_its_table_is_recalled() -> None:
+def test_the_newest_of_what_is_known_of_a_partition_and_of_its_table_is_recalled() -> None:
     memory = ReadCache()
     memory.put(LOCATION, seen_of(None, 3, 1))
     memory.put(LOCATION, seen_of(A, 5, 1))
-    recalled = {cell: memory.get(LOCATION, cell) for cell in (A, B)}
-    assert {cell: seen and seen.version for cell, seen in recalled.items()} == {A: 5, B: 3}
+    recalled = {partition: memory.get(LOCATION, partition) for partition in (A, B)}
+    assert {partition: seen and seen.version for partition, seen in recalled.items()} == {A: 5, B: 3}
     assert memory.get("file:///lake/other", A) is None
 
 
@@ -247,11 +251,11 @@ def test_the_newest_of_what_is_known_of_a_cell_and_of_its_table_is_recalled() ->
 def test_what_was_read_longest_ago_is_forgotten_when_there_are_too_many_files(
     room: int, kept: list[PartitionKey]
 ) -> None:
-    """Two cells of two files weigh three each: an empty one has to be forgotten, too."""
+    """Two partitions of two files weigh three each: an empty one has to be forgotten, too."""
     memory = ReadCache(room)
     memory.put(LOCATION, seen_of(A, 1, 2))
     memory.put(LOCATION, seen_of(B, 1, 2))
-    assert [cell for cell in (A, B) if memory.get(LOCATION, cell)] == kept
+    assert [partition for partition in (A, B) if memory.get(LOCATION, partition)] == kept
 
 
 def test_what_is_too_large_alone_is_kept_until_the_next() -> None:
@@ -274,7 +278,7 @@ def test_reading_again_counts_once() -> None:
 def test_a_group_is_known_live_only_under_the_same_shape_and_with_every_file() -> None:
     table = table_of("x", "y")
     memory = ReadCache()
-    read_cell(table.log(), A, memory)
+    read_partition(table.log(), A, memory)
     seen = whole(table)
     both = group_of(table, "y", "x")
     live = memory.live_group(LOCATION, both, seen.shape)

@@ -1,4 +1,4 @@
-"""The gate of an actor's slots: many beside each other, or one alone, and nobody locked out for ever."""
+"""The gate of an actor's slots: many beside each other, or one alone, and no one locked out for ever."""
 
 import threading
 
@@ -10,7 +10,7 @@ from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 
-def test_while_somebody_is_alone_nobody_enters() -> None:
+def test_while_one_slot_is_alone_no_other_enters() -> None:
     gate = SlotGate()
     assert gate.enter()
     with gate.exclusive(lambda: False) as is_alone:
@@ -31,7 +31,7 @@ def test_who_wants_to_be_alone_waits_for_those_who_are_at_work() -> None:
 
     thread = threading.Thread(target=alone)
     thread.start()
-    until("nobody enters any more", lambda: not _could_enter(gate))
+    until("no one enters any more", lambda: not _could_enter(gate))
     assert not inside.is_set(), "the other one is still at work"
     gate.leave()
     assert inside.wait(scaled(10))
@@ -84,7 +84,7 @@ def test_two_who_want_to_be_alone_are_so_one_after_the_other() -> None:
     assert gate.enter()
 
 
-def test_who_gives_up_or_fails_while_waiting_closes_the_gate_to_nobody() -> None:
+def test_who_gives_up_or_fails_while_waiting_closes_the_gate_to_no_one() -> None:
     gate = SlotGate()
     assert gate.enter()
     assert gate.enter()
@@ -103,9 +103,9 @@ def test_while_one_is_alone_another_who_wants_to_be_alone_is_not(monkeypatch: py
     monkeypatch.setattr("actor.slot_gate.POLL_S", 0.001)
     gate = SlotGate()
     assert gate.enter()
-    looks = [False, False, True]  # The second gives up at its third look.
+    checks = [False, False, True]  # The second gives up at its third check.
     with gate.exclusive(lambda: False) as first:
         gate._active += 1  # As if it had entered before the first one wanted to be alone.
-        with gate.exclusive(lambda: looks.pop(0)) as second:
+        with gate.exclusive(lambda: checks.pop(0)) as second:
             assert (first, second) == (True, False)
-    assert looks == []
+    assert checks == []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from actor.formats.delta.free_space import MIB
-from actor.formats.delta.read import read_cell
+from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
@@ -141,7 +141,7 @@ def test_a_file_that_vanished_with_its_group_is_no_failure(world: World) -> None
 
 
 def test_what_is_remembered_spares_the_listing(world: World) -> None:
-    read_cell(world.table.log(), world.groups[0].cell, world.memory)
+    read_partition(world.table.log(), world.groups[0].partition, world.memory)
     world.table.commit(add("more"))
     world.table.listings = 0
     assert ends(world.rewrite()) == [LANDED] * 3
@@ -163,7 +163,7 @@ def test_a_table_that_became_unsafe_is_refused_before_anything_is_written(world:
 
 
 def test_another_table_at_the_same_place_is_not_touched(world: World) -> None:
-    with pytest.raises(OtherTable, match="made anew"):
+    with pytest.raises(OtherTable, match="created again"):
         world.rewrite(table_uuid="t-2")
     assert world.table.counts == 0
     assert ends(world.rewrite(table_uuid="t-1")) == [LANDED] * 3

@@ -25,11 +25,11 @@ from tests.support.memory_engine import MemoryEngine
 
 POLICY = Policy(target_bytes=8 * MIB)
 EIGHT = [100_000] * 8
-FACTS = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
+PAYLOAD = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
 
 
 class Heart:
-    """Stands for the heartbeat: it notes what it was asked, and `may` says whether a commit is allowed."""
+    """Stands for the heartbeat: it notes what it was asked, and `may` returns whether a commit is allowed."""
 
     lease_ms = 2000
 
@@ -55,13 +55,13 @@ class Heart:
 class World:
     """A worker, one job for it, and what it said of its end."""
 
-    def __init__(self, *sizes: int, facts: JobPayload = FACTS, previous: str = "", reach: int = 0) -> None:
+    def __init__(self, *sizes: int, payload: JobPayload = PAYLOAD, previous: str = "", extent: int = 0) -> None:
         self.engine = MemoryEngine(sizes or EIGHT)
         self.heart = Heart()
         self.queue = FakeQueue(self.answer)
         self.stopping = threading.Event()
         self.actor = ActorContext("a-1", self.heart, self.stopping)
-        self.facts, self.previous, self.reach = facts, previous, reach
+        self.payload, self.previous, self.extent = payload, previous, extent
         self.claims = 1
         self.deaths = 0
         self.kind = "compact"
@@ -75,7 +75,7 @@ class World:
                 pass
             self.claims -= 1
             job = ["j-1", "t-1", "{}", self.kind, "default", "1", "5", "7", self.previous, "0", "1", "1"]
-            rest = [str(self.reach), "0", self.facts.encode(), "0", "0", str(self.deaths)]
+            rest = [str(self.extent), "0", self.payload.encode(), "0", "0", str(self.deaths)]
             return json.dumps([[*job, *rest]] if self.claims >= 0 else [])
         if self.finish_fails:
             self.finish_fails -= 1
@@ -136,7 +136,7 @@ def test_a_run_that_leaves_nothing_to_do_is_done_and_satisfies_what_it_saw() -> 
     assert (end["verdict"], end["seen"], end["cost"], end["id"], end["token"]) == ("done", 2, 800_000, "j-1", 7)
 
 
-def test_a_table_whose_properties_changed_meanwhile_satisfies_no_wish() -> None:
+def test_a_table_whose_properties_changed_meanwhile_satisfies_no_request() -> None:
     world = World()
     world.engine.configuration = {"lakewright.min-input-files": "2"}
     world.run()
@@ -147,7 +147,7 @@ def test_a_table_whose_properties_changed_meanwhile_satisfies_no_wish() -> None:
 def test_a_table_that_is_switched_off_is_left_alone_unless_it_was_asked_for_despite_that(
     despite_switch: bool, verdict: str
 ) -> None:
-    world = World(facts=replace(FACTS, even_if_disabled=despite_switch))
+    world = World(payload=replace(PAYLOAD, even_if_disabled=despite_switch))
     world.engine.configuration = {"lakewright.enabled": "false"}
     world.run()
     assert world.end()["verdict"] == verdict
@@ -155,8 +155,8 @@ def test_a_table_that_is_switched_off_is_left_alone_unless_it_was_asked_for_desp
 
 
 @pytest.mark.parametrize(("is_hot", "commits"), [(True, 2), (False, 1)])
-def test_in_a_hot_cell_each_group_is_committed_alone(is_hot: bool, commits: int) -> None:
-    world = World(*[5 * MIB] * 4, facts=replace(FACTS, is_contended=is_hot))
+def test_in_a_hot_partition_each_group_is_committed_alone(is_hot: bool, commits: int) -> None:
+    world = World(*[5 * MIB] * 4, payload=replace(PAYLOAD, is_contended=is_hot))
     world.run()
     assert len(world.engine.origins) == commits
 
@@ -167,13 +167,13 @@ def test_no_more_groups_share_a_commit_than_the_setting_says() -> None:
     assert len(world.engine.origins) == 2
 
 
-def test_after_a_commit_of_its_own_alone_the_cell_is_not_read_again() -> None:
+def test_after_a_commit_of_its_own_alone_the_partition_is_not_read_again() -> None:
     world = World(*[5 * MIB] * 6)
     world.run(groups_per_commit=1)
     assert (len(world.engine.origins), world.engine.reads) == (3, 1)
 
 
-def test_after_a_commit_of_others_in_between_the_cell_is_read_again() -> None:
+def test_after_a_commit_of_others_in_between_the_partition_is_read_again() -> None:
     world = World(*[5 * MIB] * 4)
 
     def append() -> None:
@@ -298,7 +298,7 @@ def test_a_refused_table_takes_its_job_away_and_a_place_out_of_reach_does_not(fi
 
 
 @pytest.mark.parametrize(("previous", "recovered"), [("6", 2), ("", None), ("5", None)])
-def test_an_earlier_runs_commit_is_looked_for_only_by_its_token(previous: str, recovered: int | None) -> None:
+def test_an_earlier_runs_commit_is_searched_only_by_its_token(previous: str, recovered: int | None) -> None:
     world = World(previous=previous)
     first = World()
     first.engine = world.engine
@@ -322,8 +322,8 @@ def test_a_search_that_is_too_far_back_does_not_stop_the_job() -> None:
     assert world.end()["verdict"] == "done"
 
 
-def test_a_quiet_cell_is_settled_only_when_nothing_in_it_is_promoted_any_more() -> None:
-    world = World(*EIGHT, 3 * MIB, 3 * MIB, facts=replace(FACTS, rewrite_kind=RewriteKind.IDLE))
+def test_a_quiet_partition_is_settled_only_when_nothing_in_it_is_promoted_any_more() -> None:
+    world = World(*EIGHT, 3 * MIB, 3 * MIB, payload=replace(PAYLOAD, rewrite_kind=RewriteKind.IDLE))
     sizes: list[list[int]] = []
     world.engine.after_commit = lambda: sizes.append(sorted(file.size_bytes for file in world.engine.files.values()))
     world.run()
@@ -331,16 +331,16 @@ def test_a_quiet_cell_is_settled_only_when_nothing_in_it_is_promoted_any_more() 
 
 
 @pytest.mark.parametrize(
-    ("ask", "reach", "files"), [(RewriteKind.LEVELS, 0, 3), (RewriteKind.IDLE, 0, 1), (RewriteKind.FULL, 0, 1)]
+    ("ask", "extent", "files"), [(RewriteKind.LEVELS, 0, 3), (RewriteKind.IDLE, 0, 1), (RewriteKind.FULL, 0, 1)]
 )
-def test_a_job_does_what_it_was_asked_for(ask: RewriteKind, reach: int, files: int) -> None:
-    world = World(1000, 1000, 1000, facts=replace(FACTS, rewrite_kind=ask), reach=reach)
+def test_a_job_does_what_it_was_asked_for(ask: RewriteKind, extent: int, files: int) -> None:
+    world = World(1000, 1000, 1000, payload=replace(PAYLOAD, rewrite_kind=ask), extent=extent)
     world.run()
     assert len(world.engine.files) == files
 
 
-def test_a_merged_wish_for_a_full_rewrite_is_not_forgotten() -> None:
-    world = World(1000, 1000, 1000, reach=1)
+def test_a_merged_request_for_a_full_rewrite_is_not_forgotten() -> None:
+    world = World(1000, 1000, 1000, extent=1)
     world.run()
     assert len(world.engine.files) == 1
 
@@ -360,9 +360,9 @@ def test_nothing_ready_is_nothing_run() -> None:
     assert world.heart.held == []
 
 
-def test_facts_that_cannot_be_read_fail_the_job_and_free_the_slot() -> None:
+def test_payload_that_cannot_be_read_fail_the_job_and_free_the_slot() -> None:
     world = World()
-    world.facts = replace(FACTS, location="memory://t")
+    world.payload = replace(PAYLOAD, location="memory://t")
     world.answer = lambda transition: (  # type: ignore[method-assign]
         json.dumps(
             [["j-1", "t-1", "{}", "compact", "d", "1", "5", "7", "", "0", "1", "1", "0", "0", "{}", "0", "0", "0"]]
@@ -387,7 +387,7 @@ def test_a_job_of_another_kind_is_not_run_as_a_compaction() -> None:
 
 @pytest.mark.parametrize(("table_uuid", "verdict"), [("t", "done"), ("another", "cancelled")])
 def test_a_job_about_another_table_at_the_same_place_changes_nothing(table_uuid: str, verdict: str) -> None:
-    world = World(facts=replace(FACTS, table_uuid=table_uuid))
+    world = World(payload=replace(PAYLOAD, table_uuid=table_uuid))
     world.run()
     assert world.end()["verdict"] == verdict
     assert bool(world.engine.origins) is (verdict == "done")

@@ -105,9 +105,9 @@ def test_a_group_becomes_one_file() -> None:
 def test_an_output_carries_the_tags_of_its_group() -> None:
     table = table_of(add("x"))
     live = live_group(table, "x")
-    tagged = FileGroup(live.group.cell, live.group.files, RewriteMode.IDLE, {"lakewright.settled": "1"})
+    tagged = FileGroup(live.group.partition, live.group.files, RewriteMode.IDLE, {"lakewright.idle_compacted": "1"})
     (output,) = write(table, LiveGroup(tagged, live.inputs, live.version, live.digest)).outputs
-    assert output.file.tags == {"lakewright.settled": "1"}
+    assert output.file.tags == {"lakewright.idle_compacted": "1"}
 
 
 def file(value: str | None, column: PartitionColumn = P) -> LoggedFile:
@@ -119,14 +119,14 @@ def spelled(column: PartitionColumn, *values: str | None) -> WrittenGroup:
     files = tuple(file(value, column) for value in values)
     schema = json.dumps({"fields": [{"name": "p", "type": column.type}]})
     table = table_of({"metaData": METADATA | {"schemaString": schema}}, add("x"))
-    group = FileGroup(files[0].file.cell, tuple(one.file for one in files), RewriteMode.MINOR)
+    group = FileGroup(files[0].file.partition, tuple(one.file for one in files), RewriteMode.MINOR)
     return write(table, LiveGroup(group, files, 0, None))
 
 
 @pytest.mark.parametrize(
     ("kind", "one", "other"),
     [
-        ("string", "", None),  # The same cell, yet Spark shows '' for one and null for the other.
+        ("string", "", None),  # The same partition, yet Spark shows '' for one and null for the other.
         ("timestamp", "2024-01-01 00:00:00", "2024-01-01T00:00:00.000000Z"),
         ("timestamp", "2024-01-01 00:00:00", "2024-01-01 02:00:00+02:00"),
     ],
@@ -189,7 +189,7 @@ def test_outputs_lie_on_portable_paths_whatever_the_partition_is_called(value: s
 
 def test_an_output_that_lies_where_an_engine_would_escape_it_is_never_committed() -> None:
     table = table_of(add("x", p="a b"))
-    table.heeds_random_prefixes = False
+    table.honors_random_prefixes = False
     with pytest.raises(PermanentError, match=r"p=a%20b/out-0.*The table is unchanged"):
         write(table, live_group(table, "x"))
     assert table.deleted == ["p=a b/out-0"], "as the store names it"

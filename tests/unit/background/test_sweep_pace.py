@@ -1,4 +1,4 @@
-"""A sweep asks for every table: at once until one has succeeded, then spread over most of its interval."""
+"""A sweep requests every table: at once until one has succeeded, then spread over most of its interval."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 
-TOLD = """
+REPORTED = """
 import atexit, os, sys
 
 class Torn:
@@ -21,7 +21,7 @@ from services.cli.__main__ import app, main
 
 def ended(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", TOLD + code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", REPORTED + code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
 
 

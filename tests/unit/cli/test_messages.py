@@ -23,8 +23,8 @@ def test_a_failed_call_shows_the_sentence_and_neither_verb_nor_path() -> None:
 
 def test_a_call_that_the_api_advises_is_shown_as_the_command_that_makes_it() -> None:
     problem = PROBLEM | {"detail": "the name is 'a.b'; change it with PATCH /v1/tables/a.b"}
-    said = failure(httpx.Response(409, json=problem))
-    assert said == "the name is 'a.b'; change it with `lakewright tables change a.b`"
+    stated = failure(httpx.Response(409, json=problem))
+    assert stated == "the name is 'a.b'; change it with `lakewright tables change a.b`"
 
 
 def test_what_is_allowed_is_shown() -> None:
@@ -38,8 +38,8 @@ def test_a_refused_caller_is_told_which_setting_to_change(status: int, advice: s
 
 
 def test_an_answer_of_another_program_names_the_address_to_check() -> None:
-    said = failure(httpx.Response(502, text="<html>"))
-    assert said == "http://decider:7420 answered with status 502 and is no decider; check the address"
+    stated = failure(httpx.Response(502, text="<html>"))
+    assert stated == "http://decider:7420 answered with status 502 and is no decider; check the address"
 
 
 def test_a_broken_stream_is_told_the_same_way() -> None:

@@ -7,15 +7,15 @@ from services.cli.render import counted, time_span
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "stated"),
     [
         (0, "0 s"), (0.034, "0.034 s"), (1, "1 s"), (9.96, "10 s"), (59, "59 s"), (60, "1 min"), (74, "1.2 min"),
         (3_599, "60 min"), (3_600, "1 h"), (11_940, "3.3 h"), (45_000, "12 h"), (86_400, "1 d"), (108_000, "1.2 d"),
         (86_400 * 12_345, "12,345 d"),
     ],
 )  # fmt: skip
-def test_a_time_span_has_one_unit_and_no_more_digits_than_are_read(seconds: float, said: str) -> None:
-    assert time_span(seconds) == said
+def test_a_time_span_has_one_unit_and_no_more_digits_than_are_read(seconds: float, stated: str) -> None:
+    assert time_span(seconds) == stated
 
 
 def test_one_of_a_thing_is_in_the_singular() -> None:
@@ -24,5 +24,5 @@ def test_one_of_a_thing_is_in_the_singular() -> None:
 
 def test_ticks_of_an_axis_are_never_rounded() -> None:
     seconds = (0, 5, 65, 75, 90, 4_500, 27 * 3_600, 36 * 3_600, 86_400)
-    said = ["0 s", "5 s", "65 s", "1.25 min", "1.5 min", "1.25 h", "27 h", "1.5 d", "1 d"]
-    assert [tick(one) for one in seconds] == said
+    stated = ["0 s", "5 s", "65 s", "1.25 min", "1.5 min", "1.25 h", "27 h", "1.5 d", "1 d"]
+    assert [tick(one) for one in seconds] == stated

@@ -58,7 +58,7 @@ def test_a_command_that_reads_a_damaged_log_prints_one_document_and_logs_elsewhe
 
 
 @pytest.mark.parametrize("command", HERE)
-def test_a_command_that_asks_nobody_prints_one_document(command: str) -> None:
+def test_a_command_that_asks_no_one_prints_one_document(command: str) -> None:
     assert isinstance(json.loads(run("--json", *command.split()).stdout), dict)
 
 

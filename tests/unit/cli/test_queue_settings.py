@@ -16,14 +16,14 @@ from shared.queue.settings import SETTINGS
 def test_what_is_shown_can_be_typed(name: str, data: st.DataObject) -> None:
     known = SETTINGS[name]
     value = data.draw(st.integers(known.low, known.high))
-    said = {
+    stated = {
         "name": name,
         "value": value,
         "unit": known.unit.value,
         "default": known.default,
         "description": known.description,
     }
-    ((short, spelled, *_),) = rows({"settings": [said | {"minimum": known.low, "maximum": known.high}]})
+    ((short, spelled, *_),) = rows({"settings": [stated | {"minimum": known.low, "maximum": known.high}]})
     assert changes([f"{short}={spelled}"]) == {name: value}
 
 
@@ -36,7 +36,7 @@ def test_what_is_shown_can_be_typed(name: str, data: st.DataObject) -> None:
         ("aging=2d", "aging: expected 0s to 1d, found '2d'"),
         ("aging=0.0001s", "expected a time with its unit"),
         ("max-attempts=0", "max-attempts: expected a whole number from 1 to 100, found '0'"),
-        ("slots=4", "'slots' is told by the decider"),
+        ("slots=4", "'slots' is set by the decider"),
     ],
 )
 def test_a_wrong_use_is_refused_before_anything_is_sent(pair: str, words: str) -> None:

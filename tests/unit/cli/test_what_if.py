@@ -1,4 +1,4 @@
-"""`lakewright what-if` on a real table that nobody registered: a comparison, a sentence, curves."""
+"""`lakewright what-if` on a real table that no one registered: a comparison, a sentence, curves."""
 
 import json
 from pathlib import Path
@@ -91,11 +91,11 @@ def test_settings_are_shown_beside_the_policy_in_force(table: Path, tmp_path: Pa
     assert "with your settings" in svg.read_text()
 
 
-@pytest.mark.parametrize("said", ["fan-in=banana", "banana=1", "fan-in"])
-def test_settings_that_cannot_be_used_are_refused_before_anything_is_read(said: str) -> None:
-    result = CliRunner().invoke(app, ["what-if", "/nowhere/at/all", "--set", said])
+@pytest.mark.parametrize("stated", ["fan-in=banana", "banana=1", "fan-in"])
+def test_settings_that_cannot_be_used_are_refused_before_anything_is_read(stated: str) -> None:
+    result = CliRunner().invoke(app, ["what-if", "/nowhere/at/all", "--set", stated])
     assert isinstance(result.exception, LakewrightError)
-    assert said.partition("=")[0] in str(result.exception)
+    assert stated.partition("=")[0] in str(result.exception)
 
 
 @pytest.mark.parametrize("name", ["c.png", "c.txt", "c.d/e.PDF"])

@@ -35,11 +35,11 @@ def test_one_run_and_one_file_are_in_the_singular() -> None:
 
 
 def test_the_queue_is_shown_by_the_names_of_tables() -> None:
-    said = ran(documented("GET /v1/queue", 200), "queue", "show").stdout
-    waiting = next(line for line in said.splitlines() if line.startswith("tables"))
+    stated = ran(documented("GET /v1/queue", 200), "queue", "show").stdout
+    waiting = next(line for line in stated.splitlines() if line.startswith("tables"))
     assert "sales.orders" in waiting
     assert "sales-orders-1f0c7a52" not in waiting
-    assert "table sales.orders are furthest" in said
+    assert "table sales.orders are furthest" in stated
 
 
 def test_a_dry_run_by_name_shows_what_it_would_gain() -> None:
@@ -50,17 +50,17 @@ def test_a_dry_run_by_name_shows_what_it_would_gain() -> None:
             "before": {"files": 12, "rms_shortfall": 0.9}, "after": {"files": 1, "rms_shortfall": 0.25},
         }
     ]  # fmt: skip
-    said = ran(answer, "optimize", "sales.orders", "--dry-run").stdout
-    assert "12 files would become 1; entropy 90% of the target, then 25%" in said
+    stated = ran(answer, "optimize", "sales.orders", "--dry-run").stdout
+    assert "12 files would become 1; entropy 90% of the target, then 25%" in stated
 
 
 @pytest.mark.parametrize("outcome", ["queued", "merged", "rerun"])
 def test_an_outcome_never_reads_as_done(outcome: str) -> None:
     answer = json.loads(documented("POST /v1/tables/{name}/optimize", 202).text)
     answer["jobs"][0]["outcome"] = outcome
-    said = ran(answer, "optimize", "sales.orders").stdout
-    assert "merged" not in said
-    assert {"queued": "queued", "merged": "joined the waiting job", "rerun": "runs again after"}[outcome] in said
+    stated = ran(answer, "optimize", "sales.orders").stdout
+    assert "merged" not in stated
+    assert {"queued": "queued", "merged": "joined the waiting job", "rerun": "runs again after"}[outcome] in stated
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=2), timedelta(days=400)])

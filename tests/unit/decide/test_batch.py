@@ -1,4 +1,4 @@
-"""A batch asks for what is left to do after its last commit, whatever its commits asked for one by one."""
+"""A batch requests what is left to do after its last commit, whatever its commits requested one by one."""
 
 from fractions import Fraction
 
@@ -20,11 +20,11 @@ LIVE = [DataFile(name, 200 * MIB, WHOLE_TABLE, rows=100) for name in "abc"]
 
 
 def removed(file: DataFile) -> RemovedFile:
-    return RemovedFile(file.path, file.dv_id, file.size_bytes, file.cell, file.deleted_rows, file.tags)
+    return RemovedFile(file.path, file.dv_id, file.size_bytes, file.partition, file.deleted_rows, file.tags)
 
 
 def deleted_from(file: DataFile, dv_id: str, rows: int = 50) -> DataFile:
-    return DataFile(file.path, file.size_bytes, file.cell, dv_id, file.rows, rows)
+    return DataFile(file.path, file.size_bytes, file.partition, dv_id, file.rows, rows)
 
 
 def jobs(*commits: tuple[list[DataFile], list[DataFile]]) -> list[JobRequest]:

@@ -74,7 +74,7 @@ def test_a_table_that_moves_between_decision_and_run_makes_a_scan_useless() -> N
     assert replay_lakewright(history, POLICY, lag_commits=0).files_at_end == 0
 
 
-def test_a_quiet_cell_is_settled_once_and_only_once() -> None:
+def test_a_quiet_partition_is_settled_once_and_only_once() -> None:
     made = [Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, WHOLE_TABLE),)) for n in range(3)]
     other = [Commit(9 + n, (n + 1) * DAY_MS, "WRITE") for n in range(3)]
     done = replay_lakewright(CommitTrace((), (*made, *other)), POLICY)
@@ -93,17 +93,17 @@ def test_time_goes_on_after_the_last_commit_and_settles_what_went_quiet() -> Non
     assert hourly.tail_file_ms == (3 + 23) * DAY_MS // 24
 
 
-def test_a_replay_touches_no_cell_that_the_decider_would_not() -> None:
+def test_a_replay_touches_no_partition_that_the_decider_would_not() -> None:
     columns = (PartitionColumn("dt", "p1", "string"),)
-    cells = {value: partition_key(columns, {"p1": value}) for value in "ab"}
+    partitions = {value: partition_key(columns, {"p1": value}) for value in "ab"}
     history = CommitTrace(
         (),
-        tuple(Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, cells["ab"[n % 2]]),)) for n in range(100)),
+        tuple(Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, partitions["ab"[n % 2]]),)) for n in range(100)),
         columns,
     )
     everywhere, there, nowhere = (
-        replay_lakewright(history, replace(POLICY, filter=said), tail_ms=DAY_MS).files_at_end
-        for said in (None, "dt = 'a'", "dt = 'z'")
+        replay_lakewright(history, replace(POLICY, filter=stated), tail_ms=DAY_MS).files_at_end
+        for stated in (None, "dt = 'a'", "dt = 'z'")
     )
     assert everywhere < there < nowhere == 100
     assert replay_lakewright(history, replace(POLICY, enabled=False), tail_ms=DAY_MS).files_at_end == 100
@@ -114,12 +114,13 @@ def test_full_rewrites_come_at_their_interval_and_not_without_a_commit() -> None
     hourly = CommitTrace((), tuple(Commit(n, n * 1_800_000, "WRITE", (file(f"f{n}"),)) for n in range(5)))
     assert replay_lakewright(hourly, replace(policy, full_rewrite_interval_s=None), tail_ms=DAY_MS).jobs == 0
     done = replay_lakewright(hourly, policy, tail_ms=DAY_MS)
-    # A timer is set by the second file, rings at 1.5 h with three, is set anew by the fourth, and rings at 2.5 h.
+    # A timer is set by the second file, fires at 1.5 h with three, is set again by the fourth, and fires at 2.5 h.
     assert (done.jobs, done.bytes_rewritten, done.files_at_end) == (2, (3 + 5) * MIB, 1)
 
 
 def test_a_settling_that_finds_nothing_is_a_useless_scan() -> None:
-    # The second file comes a day after two others were settled: what was settled once is not settled again.
+    # The second file comes a day after two others were idle-compacted: what was idle-compacted once is not settled
+    # again.
     history = CommitTrace((), (Commit(0, 0, "WRITE", (file("a"), file("b"))), Commit(1, DAY_MS, "WRITE", (file("c"),))))
     done = replay_lakewright(history, POLICY, tail_ms=DAY_MS)
     rung = evaluate_idle(

@@ -1,8 +1,8 @@
-"""Peers' rules act exactly where their sources say that they do: one file less, and they leave the cell alone."""
+"""Peers' rules act exactly where their sources say that they do: one file less, and they leave the partition alone."""
 
 import pytest
 
-from decider.whatif.baselines import HOUR_MS, PEERS, CellView
+from decider.whatif.baselines import HOUR_MS, PEERS, ObservedPartition
 from decider.whatif.trace import CommitTrace, SimulatedTable
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
@@ -14,11 +14,11 @@ RULES = {rule.name: rule for rule in PEERS}
 
 
 def merges(name: str, *sizes: int, rewritten_ms: int | None = 0, at_ms: int = 1) -> list[tuple[list[int], list[int]]]:
-    """Return what a rule makes of a cell with files of these sizes: input sizes and output sizes of each merge."""
+    """Return what a rule makes of a partition with files of these sizes: input sizes and output sizes of each merge."""
     table = SimulatedTable(POLICY, CommitTrace())
     added = tuple(DataFile(f"f{n:04d}", size, WHOLE_TABLE) for n, size in enumerate(sizes))
-    (cell,) = table.apply(Commit(0, 0, "WRITE", added))
-    look = CellView(cell, POLICY, at_ms, rewritten_ms)
+    (partition,) = table.apply(Commit(0, 0, "WRITE", added))
+    look = ObservedPartition(partition, POLICY, at_ms, rewritten_ms)
     if not RULES[name].wants(look):
         return []
     return [([file.size_bytes for file in merge.inputs], list(merge.outputs)) for merge in RULES[name].propose(look)]
@@ -72,10 +72,10 @@ def test_amoro_packs_fragments_and_segments_apart() -> None:
     fragment, segment = TARGET // 8, TARGET // 8 + 1
     assert merges("amoro", *[fragment] * 11) == []
     assert merges("amoro", *[8] * 12) == [([8] * 12, [96])]
-    # Fewer than a target of segments asks for nothing; once fragments do, they are merged as well, by themselves.
+    # Fewer than a target of segments requests nothing; once fragments do, they are merged as well, by themselves.
     assert merges("amoro", segment, segment) == []
     assert merges("amoro", segment, segment, *[8] * 12) == [([segment] * 2, [2 * segment]), ([8] * 12, [96])]
-    # A target of segments of which no two fit into one file asks for nothing either.
+    # A target of segments of which no two fit into one file requests nothing either.
     large = TARGET // 2 + 1
     assert merges("amoro", large, large) == []
     assert merges("amoro", *[TARGET // 2] * 2) == [([TARGET // 2] * 2, [TARGET])]

@@ -21,11 +21,13 @@ from tests.support.decisions import decide_on_state, encoded
 
 TABLE = TableRef(TableId("t"), "lake.t", "file:///lake/t")
 POLICY = Policy(target_bytes=8 * MIB)
-CELL = PartitionKey('{"dt":"a"}')
+PARTITION = PartitionKey('{"dt":"a"}')
 WORK = json.loads(
-    encoded(decide_on_state(CELL, stats_of_sizes(POLICY.size_levels, [100_000] * 10), POLICY, 4), POLICY, 17)
+    encoded(decide_on_state(PARTITION, stats_of_sizes(POLICY.size_levels, [100_000] * 10), POLICY, 4), POLICY, 17)
 )
-FEW = json.loads(encoded(decide_on_state(CELL, stats_of_sizes(POLICY.size_levels, [MIB] * 2), POLICY, 4), POLICY, 17))
+FEW = json.loads(
+    encoded(decide_on_state(PARTITION, stats_of_sizes(POLICY.size_levels, [MIB] * 2), POLICY, 4), POLICY, 17)
+)
 
 WEIRD = st.one_of(
     st.none(),
@@ -75,7 +77,7 @@ def shown(text: str) -> LedgerRecord | UnreadableRecord:
     assert (kept_row["decision"] is None) == isinstance(made, UnreadableRecord) == (view["decision"] == UNREADABLE)
     assert (
         (kept_row["version"], kept_row["partition_key"])
-        == (made.version, made.cell)
+        == (made.version, made.partition)
         == (view["version"], view["partition_key"])
     )
     return made
@@ -96,12 +98,14 @@ def shown(text: str) -> LedgerRecord | UnreadableRecord:
         ("state", "1,2,3"),
     ],
 )
-def test_what_another_release_wrote_is_shown_by_its_version_and_cell_with_its_text(field: str, value: object) -> None:
+def test_what_another_release_wrote_is_shown_by_its_version_and_partition_with_its_text(
+    field: str, value: object
+) -> None:
     text = json.dumps(changed(FEW if field == "policy.target_bytes" else WORK, field, value))
     made = shown(text)
     assert isinstance(made, UnreadableRecord)
-    assert (made.version, made.cell, made.text, made.outcome) == (4, CELL, text, "queued")
-    assert "cannot read" in made.sentence
+    assert (made.version, made.partition, made.text, made.outcome) == (4, PARTITION, text, "queued")
+    assert "cannot read" in made.message
     with pytest.raises(InvalidInput):
         ledger.decode(text)
 

@@ -40,7 +40,7 @@ def test_own_commits_and_foreign_compactions_never_trigger() -> None:
     assert decide_after_commit(WHOLE_TABLE, crowd, POLICY, ours).reason is Reason.OWN_COMMIT
 
 
-def test_our_mark_on_a_commit_that_changes_data_is_somebody_elses_and_is_not_believed() -> None:
+def test_our_mark_on_a_commit_that_changes_data_is_another_writers_and_is_not_believed() -> None:
     forged = Commit(4, 0, "WRITE", origin=CommitOrigin("j", 1))
     assert decide_after_commit(WHOLE_TABLE, state(*[100_000] * 10), POLICY, forged).verdict is DecisionKind.ENQUEUE
 
@@ -64,16 +64,16 @@ def test_a_record_can_be_recomputed_from_its_own_numbers(sizes: list[int], versi
     record = ledger.decode(encoded(made, POLICY, 17), "queued" if made.prediction else "")
     assert ledger.recompute(record) is made.verdict
     assert (record.version, record.reason, record.state, record.at_ms) == (version, made.reason, made.state, 17)
-    assert f"Version {version}" in record.sentence
+    assert f"Version {version}" in record.message
 
 
 def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:
-    def sentence(*sizes: int) -> str:
-        return ledger.decode(encoded(decide_on_state(WHOLE_TABLE, state(*sizes), POLICY, 1), POLICY, 1)).sentence
+    def message(*sizes: int) -> str:
+        return ledger.decode(encoded(decide_on_state(WHOLE_TABLE, state(*sizes), POLICY, 1), POLICY, 1)).message
 
-    assert "10 files to replace, 9 to remove, 1 MiB to read." in sentence(*[MIB // 10] * 10)
-    assert "The small files hold 2 MiB; the target is 8 MiB." in sentence(MIB, MIB)
-    assert "% of the target; 15.0% are tolerated." in sentence(MIB, MIB, *[9 * MIB] * 200)
+    assert "10 files to replace, 9 to remove, 1 MiB to read." in message(*[MIB // 10] * 10)
+    assert "The small files hold 2 MiB; the target is 8 MiB." in message(MIB, MIB)
+    assert "% of the target; 15.0% are tolerated." in message(MIB, MIB, *[9 * MIB] * 200)
 
 
 GIB = 1024 * MIB

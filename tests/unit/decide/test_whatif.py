@@ -42,27 +42,27 @@ def stream(commits: int, size: int = MIB) -> CommitTrace:
 
 
 def test_a_comparison_holds_every_rule_and_says_what_it_is_at() -> None:
-    said: list[str] = []
-    found = compare(stream(200), Policy(target_bytes=32 * MIB), CostModel(), said.append)
-    assert len(said) == STEPS_OF_COMPARISON
+    stated: list[str] = []
+    found = compare(stream(200), Policy(target_bytes=32 * MIB), CostModel(), stated.append)
+    assert len(stated) == STEPS_OF_COMPARISON
     assert found.ours.files_at_end < found.nothing.files_at_end == 200
     assert {done.name for done in found.peers} >= {"delta_optimize_each", "iceberg_defaults", "amoro", "raw_mse"}
 
 
 def test_the_recommendation_is_the_cheapest_of_all_that_was_tried() -> None:
-    history, policy, prices, said = stream(400), Policy(target_bytes=32 * MIB), CostModel(), []
+    history, policy, prices, stated = stream(400), Policy(target_bytes=32 * MIB), CostModel(), []
     nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
-    found = recommend(history, policy, prices, nothing, said.append)
+    found = recommend(history, policy, prices, nothing, stated.append)
     assert found.is_change
     assert found.best.cost_s == min(option.cost_s for option in found.tried)
-    assert "lakewright.target-file-size=" in found.sentence
+    assert "lakewright.target-file-size=" in found.message
     assert [option.policy.target_bytes for option in found.curve] == sorted(
         {32 * MIB, *(MIB << n for n in range(5, 11))}
     )
-    assert len(said) == len(found.tried) <= STEPS_OF_RECOMMENDATION
+    assert len(stated) == len(found.tried) <= STEPS_OF_RECOMMENDATION
     again = recommend(history, found.best.policy, prices, nothing)
     assert not again.is_change
-    assert "Keep the policy" in again.sentence
+    assert "Keep the policy" in again.message
 
 
 def advice(history: CommitTrace, policy: Policy, prices: CostModel) -> Recommendation:
@@ -70,9 +70,9 @@ def advice(history: CommitTrace, policy: Policy, prices: CostModel) -> Recommend
 
 
 @pytest.mark.parametrize("queries_per_hour", [0, 0.001, 0.01])
-def test_a_table_that_nobody_reads_is_best_left_alone_and_nothing_else_is_set(queries_per_hour: float) -> None:
+def test_a_table_that_no_one_reads_is_best_left_alone_and_nothing_else_is_set(queries_per_hour: float) -> None:
     found = advice(stream(200), Policy(), CostModel(queries_per_hour=queries_per_hour))
-    assert "Leave this table alone" in found.sentence
+    assert "Leave this table alone" in found.message
     assert found.properties == {"lakewright.enabled": "false"}
     assert found.best.cost_s == found.nothing_cost_s < found.current.cost_s
 
@@ -84,7 +84,7 @@ def test_a_table_that_is_switched_off_is_switched_on_only_where_that_pays() -> N
     assert found.current.cost_s == found.nothing_cost_s > found.best.cost_s
     unread = advice(stream(200), off, CostModel(queries_per_hour=0))
     assert (unread.properties, unread.is_change) == ({}, False)
-    assert "Leave this table alone, as it is" in unread.sentence
+    assert "Leave this table alone, as it is" in unread.message
 
 
 def figure(text: str) -> float:
@@ -133,24 +133,24 @@ def test_a_recommendation_follows_from_the_figures_that_it_shows(
 ) -> None:
     prices = CostModel(queries_per_hour=queries_per_hour, tail_hours=tail_hours)
     found = advice(history, Policy(enabled=enabled, target_bytes=target_bytes), prices)
-    said = CHANGE.search(found.sentence)
-    event(found.sentence.split(" ", 1)[0] + (" " + said["claim"] if said else ""))
+    stated = CHANGE.search(found.message)
+    event(found.message.split(" ", 1)[0] + (" " + stated["claim"] if stated else ""))
     assert (found.best.cost_s < 0.95 * found.current.cost_s) == found.is_change == bool(found.properties)
-    assert ("Set " in found.sentence) == found.is_change
-    assert all(f"{name}={value}" in found.sentence for name, value in found.properties.items())
-    assert (found.properties == {"lakewright.enabled": "false"}) == found.sentence.startswith("Leave this table alone:")
-    if said:
+    assert ("Set " in found.message) == found.is_change
+    assert all(f"{name}={value}" in found.message for name, value in found.properties.items())
+    assert (found.properties == {"lakewright.enabled": "false"}) == found.message.startswith("Leave this table alone:")
+    if stated:
         files, before, rewritten, rewritten_before = (
-            figure(said[name]) for name in ("files", "before", "bytes", "bytes_before")
+            figure(stated[name]) for name in ("files", "before", "bytes", "bytes_before")
         )
-        assert CLAIMS[said["claim"]] == (
+        assert CLAIMS[stated["claim"]] == (
             (files > before) - (files < before),
             (rewritten > rewritten_before) - (rewritten < rewritten_before),
         )
         assert files == pytest.approx(found.best.replayed.mean_files, rel=0.006)
         assert rewritten == pytest.approx(found.best.replayed.bytes_rewritten, rel=0.006)
     else:
-        assert not found.is_change or "enabled=false" in found.sentence
+        assert not found.is_change or "enabled=false" in found.message
 
 
 @pytest.mark.parametrize(("present", "advised"), [(GIB, "512MiB"), (128 * MIB, "64MiB")])
@@ -161,8 +161,8 @@ def test_of_targets_that_cost_the_same_the_nearest_to_the_present_one_is_recomme
     least_s = min(one.cost_s for one in found.curve)
     assert sum(one.cost_s == least_s for one in found.curve) == 4
     assert found.properties["lakewright.target-file-size"] == advised
-    assert "256 MiB" in found.sentence
-    assert "costs the same" in found.sentence
+    assert "256 MiB" in found.message
+    assert "costs the same" in found.message
 
 
 def test_more_readers_never_ask_for_smaller_files() -> None:
@@ -301,10 +301,10 @@ def test_a_log_without_writes_is_refused_with_a_reason() -> None:
         asyncio.run(_read(Log(LOG[:1])))
 
 
-def report(configuration: dict[str, str], said: dict[str, str] | None = None, default: Policy | None = None) -> dict:
+def report(configuration: dict[str, str], stated: dict[str, str] | None = None, default: Policy | None = None) -> dict:
     table = TableTrace("memory:///t", 0, 199, TableMetadata("t", (), configuration), stream(200), 0, 0, 200)
     in_force = resolve_unregistered(default or Policy(), configuration, {})
-    return describe(examine(table, in_force, CostModel(), said))
+    return describe(examine(table, in_force, CostModel(), stated))
 
 
 def rule(described: dict, name: str) -> dict:

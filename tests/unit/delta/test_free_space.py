@@ -1,4 +1,4 @@
-"""How much room a rewrite asks for."""
+"""How much room a rewrite requests."""
 
 import pytest
 

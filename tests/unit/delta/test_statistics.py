@@ -18,7 +18,7 @@ NESTED = Column(("a", "[]"), "BOOLEAN", "boolean", nested=True)
 COLUMNS = [BOOLEAN, LONG, STAMP, TEXT, INNER, NESTED]
 
 
-def test_only_what_an_input_had_is_looked_for() -> None:
+def test_only_what_an_input_had_is_searched() -> None:
     ours = '{"numRecords":1,"minValues":{"l":1},"nullCount":{"l":0,"b":0}}'
     assert columns_to_complete(ours, ["", '{"minValues":{"l":0}}'], COLUMNS) == []
     assert columns_to_complete(ours, ["{}", '{"minValues":{"b":false,"g":{"b":true}}}'], COLUMNS) == [BOOLEAN, INNER]

@@ -7,7 +7,7 @@ refusals, summaries and descriptions of the API, and the headings of the documen
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,23 @@ TEXT_CALLS = (
 """Calls whose text becomes the detail of a problem, in the rooms that speak HTTP."""
 
 
-def _words() -> Mapping[str, str]:
-    lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
-    return {pattern.strip(): instead.strip() for pattern, _, instead in (line.rpartition(" : ") for line in lines)}
+SCRIPTS = (".lua", ".java", ".sh", ".tpl", ".yaml")
+NOT_PROSE = {
+    "tests/unit/docs/test_language.py": "names the words",
+    "tests/bench/delta/__main__.py": "cells of a table on a page",
+    "tests/interop/report.py": "cells of a table on a page",
+    "services/cli/commands/what_if.py": "cells of a bar on a terminal",
+}
+"""Sources that may use a word of the list in another meaning, with the meaning."""
 
 
-WORDS = {re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE): instead for pattern, instead in _words().items()}
+def _words(text: str) -> Mapping[re.Pattern[str], str]:
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    pairs = [line.rpartition(" : ") for line in lines]
+    return {re.compile(rf"\b(?:{pattern.strip()})\b", re.IGNORECASE): instead.strip() for pattern, _, instead in pairs}
+
+
+WORDS, SOURCE_WORDS = (_words(part) for part in LIST.read_text().split("[source]\n"))
 
 
 def _sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
@@ -140,7 +151,23 @@ def _reasons() -> Iterator[tuple[str, str]]:
     for reason in Reason:
         yield reason.value, f"{reason.value.replace('_', ' ')} {reason.message}"
     for one in (*RequestIgnored, *TriggerOutcome):
-        yield one.value, f"{one.value.replace('_', ' ')} {one.sentence}"
+        yield one.value, f"{one.value.replace('_', ' ')} {one.message}"
+
+
+def _source() -> Iterator[tuple[str, str]]:
+    """Each line of source as plain words: underscores and changes of case separate the words of a name."""
+    for folder in (*PRODUCT, "tests", "helm"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            place = str(path.relative_to(ROOT))
+            if path.suffix not in (".py", *SCRIPTS) or place in NOT_PROSE:
+                continue
+            yield place, _plain(place)
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                yield f"{place}:{number}", _plain(line)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text.replace("_", " "))
 
 
 def _headings() -> Iterator[tuple[str, str]]:
@@ -164,17 +191,34 @@ SURFACES = {
 }
 
 
+def _found(texts: Iterable[tuple[str, str]], words: Mapping[re.Pattern[str], str]) -> list[str]:
+    return [
+        f"{place}: {match[0]!r} (write: {instead}) in {text!r}"
+        for place, text in texts
+        for word, instead in words.items()
+        if (match := word.search(text))
+    ]
+
+
 @pytest.mark.parametrize("surface", SURFACES)
 def test_no_text_for_users_has_a_forbidden_word(surface: str) -> None:
     texts = list(SURFACES[surface]())
     assert len(texts) > 5, "the surface is read"
-    found = [
-        f"{place}: {match[0]!r} (write: {instead}) in {text!r}"
-        for place, text in texts
-        for word, instead in WORDS.items()
-        if (match := word.search(text))
-    ]
+    found = _found(texts, WORDS)
     assert not found, "\n".join(found)
+
+
+def test_no_source_has_a_word_that_was_removed_everywhere() -> None:
+    texts = list(_source())
+    assert len(texts) > 50_000, "the source is read"
+    found = _found(texts, SOURCE_WORDS)
+    assert not found, "\n".join(found)
+
+
+def test_a_name_in_source_is_read_as_its_words() -> None:
+    found = _found([("x", _plain("def cellsOf(all_cells): pass"))], SOURCE_WORDS)
+    assert len(found) == 1
+    assert all((ROOT / place).exists() for place in NOT_PROSE)
 
 
 def test_the_list_has_words_and_each_of_them_can_be_met() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from decider.state.effective_policy import LogFacts, PolicyDefaults, PolicyOrigin, PolicySource
+from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
 from shared.policy import Policy
 from shared.properties import MANUAL, PREFIX, PROPERTIES, REFUSED, Property
 from shared.table import TableId, TableRef
@@ -16,14 +16,14 @@ TABLE = TableRef(TableId("t"), "t", "file:///t")
 
 
 def table_rows(header: str) -> list[list[str]]:
-    """The cells of each row below a header of the page."""
+    """The partitions of each row below a header of the page."""
     lines = PAGE.read_text().splitlines()
     start = lines.index(header) + 2
     rows: list[list[str]] = []
     for line in lines[start:]:
         if not line.startswith("|"):
             break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+        rows.append([partition.strip() for partition in line.strip("|").split("|")])
     return rows
 
 
@@ -33,14 +33,14 @@ def names_in(text: str) -> list[str]:
 
 OBEYED = [
     name
-    for cells in table_rows("| property | default | meaning | also accepted |")
-    for name in names_in(cells[0]) + names_in(cells[3])
+    for partitions in table_rows("| property | default | meaning | also accepted |")
+    for name in names_in(partitions[0]) + names_in(partitions[3])
 ]
-IGNORED = [name for cells in table_rows("| property | what to do |") for name in names_in(cells[0])]
+IGNORED = [name for partitions in table_rows("| property | what to do |") for name in names_in(partitions[0])]
 
 
 def row(prop: Property) -> str:
-    """A row of the page; `|` would end a cell, and no text has one."""
+    """A row of the page; `|` would end a partition, and no text has one."""
     aliases = ", ".join(f"`{name}`" for name in prop.aliases)
     return f"| `{PREFIX}{prop.name}` | {prop.default} | {prop.description} | {aliases} |"
 
@@ -65,7 +65,7 @@ def test_each_name_on_the_page_takes_effect_on_the_policy_and_says_so(name: str)
     samples = [sample for sample in GOOD if sample[0] == name and sample[3] != getattr(Policy(), sample[2])]
     samples = samples or [sample for sample in GOOD if sample[0] == name]
     _, value, field, expected = samples[0]
-    found = PolicyDefaults(queue="").resolve(TABLE, {name: value}, {}, LogFacts())
+    found = PolicyDefaults(queue="").resolve(TABLE, {name: value}, {}, LogStatus())
     assert found.issues == ()
     assert getattr(found.policy, field) == expected
     assert found.origins[field] == PolicyOrigin(PolicySource.TABLE, name)
@@ -73,7 +73,7 @@ def test_each_name_on_the_page_takes_effect_on_the_policy_and_says_so(name: str)
 
 @pytest.mark.parametrize("name", IGNORED)
 def test_each_name_that_the_page_calls_ignored_is_shown_with_a_reason_and_changes_nothing(name: str) -> None:
-    found = PolicyDefaults(queue="").resolve(TABLE, {name: "24", "lakewright.fan-in": "4"}, {}, LogFacts())
+    found = PolicyDefaults(queue="").resolve(TABLE, {name: "24", "lakewright.fan-in": "4"}, {}, LogStatus())
     (issue,) = found.issues
     assert (issue.property, issue.value, issue.is_blocking) == (name, "24", False)
     assert "is ignored" in issue.reason or "use lakewright." in issue.reason

@@ -29,8 +29,8 @@ def test_the_page_has_every_reason_and_no_row_without_a_remedy() -> None:
     for reason in reasons:
         assert any(f"`{reason}`" in row for row in rows), reason
     for row in rows:
-        cells = [cell.strip() for cell in row.strip("|").split(" | ")]
-        assert (len(cells), all(cells)) == (4, True), row
+        partitions = [partition.strip() for partition in row.strip("|").split(" | ")]
+        assert (len(partitions), all(partitions)) == (4, True), row
 
 
 def test_each_module_that_the_page_names_exists() -> None:
@@ -43,5 +43,5 @@ def test_each_reason_of_a_partition_is_decided_somewhere() -> None:
 
 
 def test_work_and_refusals_are_told_apart() -> None:
-    """A reason that somebody adds has to be put on the one side or on the other."""
+    """A reason that someone adds has to be put on the one side or on the other."""
     assert {reason for reason in Reason if "refused" in reason or "deferred" in reason}.isdisjoint(STARTS_WORK)

@@ -27,7 +27,7 @@ def within_deadline(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(work, scaled(DEADLINE_S)))
 
 
-@pytest.mark.parametrize("raised", [RetryableError("away"), KeyError("a log that nobody foresaw")])
+@pytest.mark.parametrize("raised", [RetryableError("away"), KeyError("a log that no one foresaw")])
 def test_one_tables_trouble_ends_no_others_following(raised: Exception) -> None:
     seen: list[str] = []
 
@@ -76,13 +76,13 @@ def test_who_waits_for_silence_swallows_no_wake_up() -> None:
     within_deadline(work())
 
 
-def test_a_table_named_again_while_it_runs_is_looked_at_again_with_the_newest_version() -> None:
+def test_a_table_named_again_while_it_runs_is_read_again_with_the_newest_version() -> None:
     async def work() -> None:
         release = asyncio.Event()
-        started, looks = asyncio.Event(), list[int | None]()
+        started, versions = asyncio.Event(), list[int | None]()
 
         async def handle(_found: TableRef, version: int | None) -> None:
-            looks.append(version)
+            versions.append(version)
             started.set()
             await release.wait()
 
@@ -95,7 +95,7 @@ def test_a_table_named_again_while_it_runs_is_looked_at_again_with_the_newest_ve
         assert inbox.oldest_wait_s >= 0
         release.set()
         await inbox.drained()
-        assert looks == [1, 5]
+        assert versions == [1, 5]
         assert (inbox.backlog, inbox.oldest_wait_s) == (0, 0.0)
         running.cancel()
 
@@ -123,10 +123,10 @@ def test_the_sweep_waits_for_a_redis_that_is_away(monkeypatch: pytest.MonkeyPatc
     registry = _AwayAtFirst()
 
     async def work() -> None:
-        looked = asyncio.Event()
+        refreshed = asyncio.Event()
 
         async def handle(_found: TableRef, _version: int | None) -> None:
-            looked.set()
+            refreshed.set()
 
         inbox = RefreshQueue(handle)
         tasks = [
@@ -135,7 +135,7 @@ def test_the_sweep_waits_for_a_redis_that_is_away(monkeypatch: pytest.MonkeyPatc
                 run_periodically(Sweep(cast("TableRegistry", registry), inbox, interval_s=3600), name="sweep")
             ),
         ]
-        await looked.wait()
+        await refreshed.wait()
         for task in tasks:
             task.cancel()
 

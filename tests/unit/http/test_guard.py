@@ -46,7 +46,7 @@ def called(app: ASGIApp, method: str, path: str, headers: dict[str, str], addres
     return asyncio.run(call())
 
 
-def test_whoever_guesses_is_slowed_down_and_nobody_else() -> None:
+def test_whoever_guesses_is_slowed_down_and_no_one_else() -> None:
     caller = Caller()
     burst = int(FAILURES_PER_S * BURST_S)
     assert {caller.get(f"guess-{number}").status_code for number in range(burst)} == {401}
@@ -69,7 +69,7 @@ def test_who_shows_no_secret_has_guessed_none() -> None:
     assert caller.post().status_code == 401
 
 
-def test_a_key_is_looked_for_among_a_few_parameters() -> None:
+def test_a_key_is_searched_among_a_few_parameters() -> None:
     known = Credentials(parse_tokens(f"hook:{TOKEN}"))
     guard = AuthMiddleware(passes, credentials=known, clock_s=lambda: 0.0, unix_s=lambda: 0.0)
     few, many = "a=b&" * (MAX_QUERY_FIELDS - 1), "a=b&" * MAX_QUERY_FIELDS

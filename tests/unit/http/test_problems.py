@@ -37,7 +37,7 @@ def answer_to(raised: Exception) -> tuple[int, dict[str, object]]:
     [
         (InvalidInput("x is wrong", field="x", allowed="1 to 3"), 422),
         (Unsupported("table t uses catalogManaged", field="features"), 409),
-        (Conflict("somebody was first", kind="ConcurrentAppend"), 409),
+        (Conflict("someone was first", kind="ConcurrentAppend"), 409),
         (RetryableError("the store is away"), 503),
         (LeaseLost("gone"), 503),
         (Corrupt("the log contradicts itself"), 502),

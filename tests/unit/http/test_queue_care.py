@@ -86,22 +86,22 @@ def test_a_redis_that_is_away_ends_no_duty() -> None:
     asyncio.run(live())
 
 
-class Told(Levers):
-    """A queue that keeps what it is told; `there` slots are those of the actors, `fails` the next looks at shares."""
+class ReportedEvent(Levers):
+    """A queue that keeps what it is told; `there` slots are those of the actors, `fails` the next reads shares."""
 
-    def __init__(self, told: int) -> None:
+    def __init__(self, reported: int) -> None:
         super().__init__()
-        self.told, self.there, self.fails = told, 0, 0
+        self.reported, self.there, self.fails = reported, 0, 0
 
     async def slots(self) -> int:
         return self.there
 
     async def settings(self) -> QueueSettings:
-        return QueueSettings(slots=self.told)
+        return QueueSettings(slots=self.reported)
 
     async def configure(self, given: Mapping[str, int]) -> None:
         self.asked.append(f"configure {dict(given)}")
-        self.told = given.get("slots", self.told)
+        self.reported = given.get("slots", self.reported)
 
     async def recheck_throttled(self) -> object:
         self.asked.append("recheck_throttled")
@@ -110,40 +110,40 @@ class Told(Levers):
             raise RetryableError("away")
         return None
 
-    async def asked_by(self, care: SlotCount) -> list[str]:
+    async def asked_by(self, admin: SlotCount) -> list[str]:
         self.asked.clear()
-        await care.run_once()
+        await admin.run_once()
         return list(self.asked)
 
 
-def test_slots_are_told_when_they_are_new_and_shares_looked_at_whoever_told_them() -> None:
+def test_slots_are_told_when_they_are_new_and_shares_read_whoever_told_them() -> None:
     async def live() -> None:
-        queue = Told(told=4)
-        care = SlotCount(cast("QueueAdmin", queue), queue.slots)
-        assert await queue.asked_by(care) == ["configure {}", "recheck_throttled"], (
+        queue = ReportedEvent(reported=4)
+        admin = SlotCount(cast("QueueAdmin", queue), queue.slots)
+        assert await queue.asked_by(admin) == ["configure {}", "recheck_throttled"], (
             "the schema is told once, and no slots"
         )
-        assert await queue.asked_by(care) == []
+        assert await queue.asked_by(admin) == []
         queue.there = 4
-        assert await queue.asked_by(care) == []
+        assert await queue.asked_by(admin) == []
         queue.there = 6
-        assert await queue.asked_by(care) == ["configure {'slots': 6}", "recheck_throttled"]
-        queue.there = queue.told = 7
-        assert await queue.asked_by(care) == ["recheck_throttled"], "another decider has told it"
+        assert await queue.asked_by(admin) == ["configure {'slots': 6}", "recheck_throttled"]
+        queue.there = queue.reported = 7
+        assert await queue.asked_by(admin) == ["recheck_throttled"], "another decider has told it"
         queue.there = 0
-        assert await queue.asked_by(care) == [], "the last number stands"
+        assert await queue.asked_by(admin) == [], "the last number stands"
 
     asyncio.run(live())
 
 
-def test_shares_that_could_not_be_looked_at_are_looked_at_again() -> None:
+def test_shares_that_could_not_be_read_are_read_again() -> None:
     async def live() -> None:
-        queue = Told(told=0)
+        queue = ReportedEvent(reported=0)
         queue.there, queue.fails = 6, 1
-        care = SlotCount(cast("QueueAdmin", queue), queue.slots)
+        admin = SlotCount(cast("QueueAdmin", queue), queue.slots)
         with pytest.raises(RetryableError):
-            await care.run_once()
-        assert "recheck_throttled" in await queue.asked_by(care)
-        assert await queue.asked_by(care) == []
+            await admin.run_once()
+        assert "recheck_throttled" in await queue.asked_by(admin)
+        assert await queue.asked_by(admin) == []
 
     asyncio.run(live())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from decider.api.routes.status import savings
 from decider.api.views.jobs import job_view, timeline
-from decider.api.views.tables import cell_view, layout_view, policy_view
+from decider.api.views.tables import layout_view, partition_view, policy_view
 from decider.state.effective_policy import resolve_unregistered
 from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import MIB, Policy
@@ -50,13 +50,13 @@ def test_every_policy_field_is_shown_with_unit_and_origin() -> None:
     assert values["lakewright.fan-in"].set_by == "default"
 
 
-def test_a_cell_is_labelled_by_the_names_that_users_know() -> None:
+def test_a_partition_is_labelled_by_the_names_that_users_know() -> None:
     columns = (PartitionColumn("day", "col-7f3", "date"),)
-    cell = cell_view(
+    partition = partition_view(
         PartitionKey('{"col-7f3":"2026-01-01"}'), stats_of_sizes(SMALL.size_levels, [1000] * 3), SMALL, columns
     )
-    assert (cell.partition_label, cell.partition) == ("day=2026-01-01", {"day": "2026-01-01"})
-    assert (cell.decision, cell.reason) == ("skip", "no_promotion")
+    assert (partition.partition_label, partition.partition) == ("day=2026-01-01", {"day": "2026-01-01"})
+    assert (partition.decision, partition.reason) == ("skip", "no_promotion")
 
 
 def live(**changes: object) -> JobView:
@@ -77,9 +77,9 @@ def live(**changes: object) -> JobView:
     return JobView(**(values | changes))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("facts", ["", "{", "[]", "null", '{"predicted": 7}', '{"predicted": {"bytes": "many"}}'])
-def test_a_job_with_foreign_facts_is_shown_nevertheless(facts: str) -> None:
-    job = job_view(live(payload=facts, progress=facts))
+@pytest.mark.parametrize("payload", ["", "{", "[]", "null", '{"predicted": 7}', '{"predicted": {"bytes": "many"}}'])
+def test_a_job_with_foreign_payload_is_shown_nevertheless(payload: str) -> None:
+    job = job_view(live(payload=payload, progress=payload))
     assert (job.table_name, job.predicted, job.state) == ("t", {}, "queued")
     assert job_view(live(key=JobKey("t", "any text", "compact"))).partition_label == "any text"
 

@@ -1,4 +1,4 @@
-"""Each table waits once and is looked at by one at a time, whatever the number of events that named it."""
+"""Each table waits once and is read by one at a time, whatever the number of events that named it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,8 +21,8 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(story(), scaled(20)))
 
 
-class Looks:
-    """What is looked at, in order; a look waits for `open` and fails as `fails` says."""
+class RecordedRefreshes:
+    """What is read, in order; a refresh waits for `open` and fails as `fails` says."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, int | None]] = []
@@ -34,7 +34,7 @@ class Looks:
         self.awaited = (0, asyncio.Event())
 
     async def times(self, count: int) -> None:
-        """Return once there were so many looks."""
+        """Return once there were so many refreshes."""
         if len(self.seen) < count:
             self.awaited = (count, asyncio.Event())
             await self.awaited[1].wait()
@@ -62,36 +62,36 @@ def test_many_events_of_a_table_are_one_look_for_the_newest_version(
     versions: list[int | None], wanted: int | None
 ) -> None:
     async def story() -> None:
-        looks = Looks()
-        looks.open.set()
-        inbox = RefreshQueue(looks)
+        refreshes = RecordedRefreshes()
+        refreshes.open.set()
+        inbox = RefreshQueue(refreshes)
         for version in versions:
             await inbox.put(A, version)
         assert inbox.backlog == 1
         work = asyncio.create_task(refreshing(inbox))
         await inbox.drained()
         work.cancel()
-        assert looks.seen == [("a", wanted)]
+        assert refreshes.seen == [("a", wanted)]
 
     play(story)
 
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from([A, B]), st.none() | st.integers(0, 9)), max_size=20))
-def test_in_any_order_each_table_is_looked_at_once_for_all_that_was_asked(
+def test_in_any_order_each_table_is_read_once_for_all_that_was_asked(
     events: list[tuple[TableRef, int | None]],
 ) -> None:
     async def story() -> None:
-        looks = Looks()
-        looks.open.set()
-        inbox = RefreshQueue(looks, workers=2)
+        refreshes = RecordedRefreshes()
+        refreshes.open.set()
+        inbox = RefreshQueue(refreshes, workers=2)
         for table, version in events:
             await inbox.put(table, version)
         work = asyncio.create_task(refreshing(inbox))
         await inbox.drained()
         work.cancel()
         asked = {table.name: [v for t, v in events if t is table] for table in (A, B)}
-        assert sorted(looks.seen, key=lambda look: look[0]) == [
+        assert sorted(refreshes.seen, key=lambda refresh: refresh[0]) == [
             (name, None if None in versions else max(v for v in versions if v is not None))
             for name, versions in asked.items()
             if versions
@@ -102,39 +102,39 @@ def test_in_any_order_each_table_is_looked_at_once_for_all_that_was_asked(
 
 def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_it() -> None:
     async def story() -> None:
-        looks = Looks()
-        inbox = RefreshQueue(looks, workers=4)
+        refreshes = RecordedRefreshes()
+        inbox = RefreshQueue(refreshes, workers=4)
         work = asyncio.create_task(refreshing(inbox))
         await inbox.put(A, 1)
-        await looks.begun.wait()
+        await refreshes.begun.wait()
         await inbox.put(A, 2)
         for _ in range(10):
             await asyncio.sleep(0)  # Every worker has its turn.
-        assert looks.running == ["a"]
+        assert refreshes.running == ["a"]
         assert not work.done()
         await inbox.put(B, 1)
         await inbox.put(A, 3)
         assert inbox.backlog >= 2
-        looks.open.set()
+        refreshes.open.set()
         await inbox.drained()
         work.cancel()
-        assert [look for look in looks.seen if look[0] == "a"] == [("a", 1), ("a", 3)]
-        assert looks.most == {"a": 1, "b": 1}
+        assert [refresh for refresh in refreshes.seen if refresh[0] == "a"] == [("a", 1), ("a", 3)]
+        assert refreshes.most == {"a": 1, "b": 1}
 
     play(story)
 
 
-def test_a_look_that_crashed_or_was_refused_ends_nobody_elses() -> None:
+def test_a_look_that_crashed_or_was_refused_ends_no_one_elses() -> None:
     async def story() -> None:
-        looks = Looks()
-        looks.open.set()
-        looks.fails = [KeyError("nobody foresaw this"), InvalidInput("no table")]
-        inbox = RefreshQueue(looks, workers=1)
+        refreshes = RecordedRefreshes()
+        refreshes.open.set()
+        refreshes.fails = [KeyError("no one foresaw this"), InvalidInput("no table")]
+        inbox = RefreshQueue(refreshes, workers=1)
         work = asyncio.create_task(refreshing(inbox))
         for table in (A, B, A):
             await inbox.put(table, 1)
             await inbox.drained()
-        assert [name for name, _ in looks.seen] == ["a", "b", "a"]
+        assert [name for name, _ in refreshes.seen] == ["a", "b", "a"]
         assert inbox.retrying == 0
         assert not work.done()
         work.cancel()
@@ -145,40 +145,40 @@ def test_a_look_that_crashed_or_was_refused_ends_nobody_elses() -> None:
 @pytest.mark.parametrize("tries", [1, 3])
 def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_the_sweep(tries: int) -> None:
     async def story() -> None:
-        looks = Looks()
-        looks.open.set()
-        looks.fails = [RetryableError("away") for _ in range(tries)]
-        inbox = RefreshQueue(looks, workers=1, retry_policy=RetryPolicy(tries, 0.001, 0.001))
+        refreshes = RecordedRefreshes()
+        refreshes.open.set()
+        refreshes.fails = [RetryableError("away") for _ in range(tries)]
+        inbox = RefreshQueue(refreshes, workers=1, retry_policy=RetryPolicy(tries, 0.001, 0.001))
         work = asyncio.create_task(refreshing(inbox))
         await inbox.put(A, 5)
-        await looks.times(tries)
+        await refreshes.times(tries)
         await inbox.drained()
         work.cancel()
         assert inbox.retrying == 0
-        assert looks.seen == [("a", 5)] + [("a", None)] * (tries - 1), "a retry asks for whatever is newest"
+        assert refreshes.seen == [("a", 5)] + [("a", None)] * (tries - 1), "a retry asks for whatever is newest"
 
     play(story)
 
 
-def test_a_success_begins_the_count_of_failures_anew() -> None:
+def test_a_success_begins_the_count_of_failures_again() -> None:
     async def story() -> None:
-        looks = Looks()
-        looks.open.set()
-        inbox = RefreshQueue(looks, workers=1, retry_policy=RetryPolicy(2, 0.001, 0.001))
+        refreshes = RecordedRefreshes()
+        refreshes.open.set()
+        inbox = RefreshQueue(refreshes, workers=1, retry_policy=RetryPolicy(2, 0.001, 0.001))
         work = asyncio.create_task(refreshing(inbox))
         for times in (2, 4, 6):
-            looks.fails = [RetryableError("away")]
+            refreshes.fails = [RetryableError("away")]
             await inbox.put(A, None)
-            await looks.times(times)
+            await refreshes.times(times)
             await inbox.drained()
         work.cancel()
-        assert len(looks.seen) == 6, "each time one failure and one success"
+        assert len(refreshes.seen) == 6, "each time one failure and one success"
 
     play(story)
 
 
 def test_why_a_refresh_failed_is_known_until_one_succeeds() -> None:
-    async def told() -> list[str]:
+    async def reported() -> list[str]:
         table, problems = TableRef(TableId("t"), "t", ""), [RetryableError("the store is away"), None]
 
         async def refresh(_table: TableRef, _version: int | None) -> None:
@@ -197,4 +197,4 @@ def test_why_a_refresh_failed_is_known_until_one_succeeds() -> None:
             work.cancel()
         return found
 
-    assert asyncio.run(told()) == ["", "the store is away", ""]
+    assert asyncio.run(reported()) == ["", "the store is away", ""]

@@ -33,10 +33,10 @@ def test_discovery_and_the_log_reader_agree_on_every_folder(tmp_path: Path) -> N
 
     async def found() -> dict[str, int]:
         lake = table_formats(StorageAccess(ReadMeter())).scanner(str(root))
-        top = await lake.look("")
+        top = await lake.scan("")
         counts = {}
         for folder in top.folders:
-            assert (await lake.look(folder)).is_table, folder
+            assert (await lake.scan(folder)).is_table, folder
             location = lake.location_of(folder)
             assert lake.path_of(location) == folder
             snapshot = await open_log(location, meter=ReadMeter()).snapshot()

@@ -46,7 +46,7 @@ def test_an_add_becomes_a_live_file() -> None:
     (file,) = commit.added
     assert (file.path, file.size_bytes, file.modified_ms, file.rows) == ("p", 5, 9, 50)
     assert (file.dv_id, file.deleted_rows) == ("uab^-aqEH.-t@S}K{vb[*k^@4", 6)
-    assert (file.cell, dict(file.tags)) == (WHOLE_TABLE, {"a": "1"})
+    assert (file.partition, dict(file.tags)) == (WHOLE_TABLE, {"a": "1"})
     assert commit.version == 12
 
 
@@ -100,15 +100,15 @@ def test_rows_are_the_outermost_number_of_records_or_unknown(stats: str, rows: i
 def test_a_removal_without_size_and_values_leaves_them_open() -> None:
     commit = decoded(remove(), remove(path="q", size=3, partitionValues={"day": "2026-01-02"}), metadata=BY_DAY)
     bare, full = commit.removed
-    assert (bare.size_bytes, bare.cell) == (None, None)
-    assert (full.size_bytes, full.cell) == (3, '{"day":"2026-01-02"}')
+    assert (bare.size_bytes, bare.partition) == (None, None)
+    assert (full.size_bytes, full.partition) == (3, '{"day":"2026-01-02"}')
 
 
 def test_a_removal_that_admits_to_be_unfilled_is_not_believed() -> None:
     unfilled = remove(size=0, partitionValues={}, extendedFileMetadata=False)
     assert decoded(unfilled, metadata=BY_DAY).removed[0].size_bytes is None
-    assert decoded(unfilled, metadata=BY_DAY).removed[0].cell is None
-    assert decoded(unfilled).removed[0].cell == WHOLE_TABLE
+    assert decoded(unfilled, metadata=BY_DAY).removed[0].partition is None
+    assert decoded(unfilled).removed[0].partition == WHOLE_TABLE
 
 
 def test_metadata_of_a_commit_holds_for_the_lines_above_it_and_the_old_one_for_removals() -> None:
@@ -122,8 +122,8 @@ def test_metadata_of_a_commit_holds_for_the_lines_above_it_and_the_old_one_for_r
     }
     old = remove(path="q", partitionValues={"day": "2026-01-02"})
     commit = decoded(add(partitionValues={"col-1": "x"}), old, meta, metadata=BY_DAY)
-    assert commit.added[0].cell == '{"col-1":"x"}'
-    assert commit.removed[0].cell == '{"day":"2026-01-02"}'
+    assert commit.added[0].partition == '{"col-1":"x"}'
+    assert commit.removed[0].partition == '{"day":"2026-01-02"}'
     assert commit.metadata == TableMetadata(
         "id", (PartitionColumn("Region", "col-1", "string"),), {"delta.columnMapping.mode": "name"}, "delta"
     )
@@ -131,14 +131,14 @@ def test_metadata_of_a_commit_holds_for_the_lines_above_it_and_the_old_one_for_r
 
 def test_physical_names_count_only_under_column_mapping() -> None:
     meta = {"metaData": {"id": "id", "schemaString": schema(("r", "string", "col-1")), "partitionColumns": ["r"]}}
-    assert decoded(add(partitionValues={"r": ""}), meta, metadata=None).added[0].cell == '{"r":null}'
+    assert decoded(add(partitionValues={"r": ""}), meta, metadata=None).added[0].partition == '{"r":null}'
 
 
-def test_two_spellings_of_a_partition_value_name_one_cell() -> None:
+def test_two_spellings_of_a_partition_value_name_one_partition() -> None:
     by_hour = TableMetadata("id", (PartitionColumn("at", "at", "timestamp"),))
     spelled = ["2026-01-02 03:04:05", "2026-01-02T03:04:05.000000Z", "2026-01-02T05:04:05.0+02:00"]
     commit = decoded(*[add(path=at, partitionValues={"at": at}) for at in spelled], metadata=by_hour)
-    assert {file.cell for file in commit.added} == {'{"at":"2026-01-02T03:04:05.000000"}'}
+    assert {file.partition for file in commit.added} == {'{"at":"2026-01-02T03:04:05.000000"}'}
 
 
 @pytest.mark.parametrize(
@@ -338,6 +338,6 @@ def test_a_newer_reader_version_is_refused() -> None:
 def test_a_null_that_spark_leaves_out_of_a_removal_is_null() -> None:
     """Spark writes `{}` for the removal of a file whose only partition value is null."""
     commit = decoded(remove(partitionValues={}), metadata=BY_DAY)
-    assert [file.cell for file in commit.removed] == ['{"day":null}']
+    assert [file.partition for file in commit.removed] == ['{"day":null}']
     older = decoded(remove(partitionValues={"month": "1"}), metadata=BY_DAY)
-    assert older.removed[0].cell is None
+    assert older.removed[0].partition is None

@@ -46,13 +46,13 @@ def test_the_last_of_two_equal_keys_counts() -> None:
     assert read(b'{"a":1,"a":2}') == [(1, {"a": 2})]
 
 
-def test_what_nobody_needs_may_be_no_number_or_half_a_character() -> None:
+def test_what_no_one_needs_may_be_no_number_or_half_a_character() -> None:
     commit = decode_commit(b'{"commitInfo":{"operation":"WRITE","x":NaN,"y":"\\ud800"}}', LOG, TableMetadata("id"))
     assert commit.operation == "WRITE"
 
 
 def test_a_size_beyond_64_bits_is_refused() -> None:
-    """Delta's sizes are 64-bit integers; until orjson read them, a larger one was taken as it stood."""
+    """Delta's sizes are 64-bit integers; until orjson read them, a larger one was accepted unchanged."""
     line = '{"add":{"path":"p","partitionValues":{},"size":%d,"modificationTime":1,"dataChange":true}}'
     assert decode_commit((line % (2**63 - 1)).encode(), LOG, TableMetadata("id")).added[0].size_bytes == 2**63 - 1
     with pytest.raises(Corrupt, match=r"add.size is 1.1\d+e\+21, expected a number of bytes"):

@@ -247,7 +247,7 @@ def test_a_checkpoint_with_sidecars_takes_files_from_both(lake: Lake, kind: str)
     lake.commit(4, {"remove": {"path": "s7", "dataChange": True}})
     assert sorted(paths(lake.snapshot())) == sorted(["inline", *(f"s{number}" for number in range(20) if number != 7)])
     lake.store.delete(f"_delta_log/_sidecars/{sidecars[3]}")
-    with pytest.raises(Corrupt, match="the checkpoint needs this file, and it is gone"):
+    with pytest.raises(Corrupt, match="the checkpoint needs this file, and it is missing"):
         lake.snapshot()
 
 
@@ -364,7 +364,7 @@ class Partial(ObjectReader):
         return None if self.gone and key.endswith(self.gone) else await super().get(key)
 
 
-def test_a_commit_that_the_listing_missed_is_looked_for_before_it_is_called_missing(lake: Lake) -> None:
+def test_a_commit_that_the_listing_missed_is_searched_before_it_is_called_missing(lake: Lake) -> None:
     """A directory listed while two commits are written may show the second and not the first."""
     lake.fill(4)
     reads = Partial(RootedStore(lake.store), location=PLACE, meter=lake.meter)

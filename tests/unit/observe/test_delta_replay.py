@@ -67,7 +67,7 @@ def commit(*, added: tuple[DataFile, ...] = (), removed: tuple[RemovedFile, ...]
     return Commit(0, 0, "", added, removed)
 
 
-def test_a_file_added_again_counts_once_with_its_newest_facts() -> None:
+def test_a_file_added_again_counts_once_with_its_newest_payload() -> None:
     assert replayed(commit(added=(file("p", size=1),)), commit(added=(file("p", size=2),))) == [file("p", size=2)]
 
 
@@ -95,16 +95,16 @@ def test_a_log_without_metadata_or_protocol_is_damaged() -> None:
         replay.snapshot(LOG, 0)
 
 
-def test_files_take_the_cells_of_the_last_partition_columns() -> None:
+def test_files_take_the_partitions_of_the_last_partition_columns() -> None:
     """A renamed column changes no physical name, a repartitioned table must have rewritten all files."""
-    cell = partition_key([DAY], {"day": "x"})
+    partition = partition_key([DAY], {"day": "x"})
     replay = SnapshotReplay()
     replay.start(TableMetadata("id", (DAY,)), PROTOCOL)
-    replay.add([DataFile("p", 1, cell)])
+    replay.add([DataFile("p", 1, partition)])
     replay.apply(Commit(1, 0, "", metadata=TableMetadata("id", (PartitionColumn("date", "day", "string"),))))
-    assert replay.snapshot(LOG, 0).files[0].cell == cell
+    assert replay.snapshot(LOG, 0).files[0].partition == partition
     replay.apply(Commit(2, 0, "", metadata=TableMetadata("id")))
-    assert replay.snapshot(LOG, 0).files[0].cell == WHOLE_TABLE
+    assert replay.snapshot(LOG, 0).files[0].partition == WHOLE_TABLE
     replay.apply(Commit(3, 0, "", metadata=TableMetadata("id", (PartitionColumn("r", "r", "string"),))))
     with pytest.raises(Corrupt, match="p is live under other partition columns"):
         replay.snapshot(LOG, 0)

@@ -1,4 +1,4 @@
-"""A failing store fails with an error that says whether to try again, and every request is counted."""
+"""A failing store fails with an error that shows whether to try again, and every request is counted."""
 
 import asyncio
 from pathlib import Path

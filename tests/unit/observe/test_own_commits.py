@@ -19,7 +19,7 @@ from shared.table import CommitOrigin
 
 RUNGS = build_size_levels(1_000_000, 8, Fraction(3, 4))
 OURS = CommitMetadata(
-    CommitOrigin("t.1.compact", 7), cell="{}", round=1, mode="minor", started_ms=1_000, size_levels=RUNGS
+    CommitOrigin("t.1.compact", 7), partition="{}", round=1, mode="minor", started_ms=1_000, size_levels=RUNGS
 )
 
 
@@ -156,7 +156,7 @@ def test_history_ends_where_retention_cut_the_log(log: Log) -> None:
     assert ([event.version for event in page.events], page.before) == ([4, 3, 2], None)
 
 
-def test_no_log_is_an_error_whatever_page_is_asked_for_and_an_empty_commit_is_nobodys(log: Log) -> None:
+def test_no_log_is_an_error_whatever_page_is_asked_for_and_an_empty_commit_is_no_ones(log: Log) -> None:
     for before in (None, 0, 40):
         with pytest.raises(NoTable, match="there is no Delta log"):
             log.page(before=before)

@@ -1,4 +1,4 @@
-"""Folding: a commit changes the cells it touches exactly, or says why the table must be recounted."""
+"""Folding: a commit changes the partitions it touches exactly, or says why the table must be rebuilt."""
 
 from typing import Any
 
@@ -20,34 +20,36 @@ HERE = TableMetadata("t-1")
 OTHER = PartitionKey('{"dt":"2026-01-02"}')
 
 
-def file(path: str, size: int = MIB, cell: PartitionKey = WHOLE_TABLE, **more) -> DataFile:
-    return DataFile(path, size, cell, **more)
+def file(path: str, size: int = MIB, partition: PartitionKey = WHOLE_TABLE, **more) -> DataFile:
+    return DataFile(path, size, partition, **more)
 
 
 def removed(of: DataFile, **more) -> RemovedFile:
-    return RemovedFile(of.path, of.dv_id, of.size_bytes, of.cell, of.deleted_rows, **{"tags": of.tags, **more})
+    return RemovedFile(of.path, of.dv_id, of.size_bytes, of.partition, of.deleted_rows, **{"tags": of.tags, **more})
 
 
 def commit(version: int = 1, operation: str = "WRITE", **more) -> Commit:
     return Commit(version, 0, operation, **more)
 
 
-def test_adds_and_removes_change_each_touched_cell() -> None:
+def test_adds_and_removes_change_each_touched_partition() -> None:
     old = file("a", 3 * MIB)
-    made = fold(commit(added=(file("b"), file("c", cell=OTHER)), removed=(removed(old),)), HERE, POLICY)
+    made = fold(commit(added=(file("b"), file("c", partition=OTHER)), removed=(removed(old),)), HERE, POLICY)
     assert made.rebuild_reason is None
     before = count_live_files([old], POLICY)
-    after = count_live_files([file("b"), file("c", cell=OTHER)], POLICY)
-    assert {cell: before.get(cell, EMPTY_STATS) + change for cell, change in made.changes.items()} == after
+    after = count_live_files([file("b"), file("c", partition=OTHER)], POLICY)
+    assert {
+        partition: before.get(partition, EMPTY_STATS) + change for partition, change in made.changes.items()
+    } == after
 
 
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 200 * MIB), st.booleans()), max_size=6), max_size=6)
 )
-def test_folding_any_commits_equals_a_recount_of_what_they_leave(
+def test_folding_any_commits_equals_a_count_of_all_files_of_what_they_leave(
     commits: list[list[tuple[int, int, bool]]],
 ) -> None:
-    """The law of the rolling state: each commit replaces, adds and deletes files of two cells."""
+    """The law of the rolling state: each commit replaces, adds and deletes files of two partitions."""
     live: dict[str, DataFile] = {}
     states: dict[PartitionKey, PartitionStats] = {}
     for version, touched in enumerate(commits):
@@ -62,9 +64,9 @@ def test_folding_any_commits_equals_a_recount_of_what_they_leave(
         made = fold(commit(version, added=tuple(added.values()), removed=tuple(gone)), HERE, POLICY)
         assert made.rebuild_reason is None
         live |= added
-        for cell, change in made.changes.items():
-            states[cell] = (states.get(cell, EMPTY_STATS) + change).clamped()
-    assert {cell: state for cell, state in states.items() if state != EMPTY_STATS} == count_live_files(
+        for partition, change in made.changes.items():
+            states[partition] = (states.get(partition, EMPTY_STATS) + change).clamped()
+    assert {partition: state for partition, state in states.items() if state != EMPTY_STATS} == count_live_files(
         live.values(), POLICY
     )
 
@@ -91,9 +93,9 @@ def test_repeated_adds_and_removes_within_a_batch_count_once(commits: list[list[
         assert made.rebuild_reason is None
         live = {path: one for path, one in live.items() if path not in gone} | added
         seen |= added.keys()
-        for cell, change in made.changes.items():
-            states[cell] = states.get(cell, EMPTY_STATS) + change
-    assert {cell: state for cell, state in states.items() if state != EMPTY_STATS} == count_live_files(
+        for partition, change in made.changes.items():
+            states[partition] = states.get(partition, EMPTY_STATS) + change
+    assert {partition: state for partition, state in states.items() if state != EMPTY_STATS} == count_live_files(
         live.values(), POLICY
     )
 
@@ -151,7 +153,7 @@ def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_the_fallback
     assert after({}) == after({}, by_us=False) == [(0, 0), (10_000, 1)]
 
 
-@pytest.mark.parametrize("known", [{}, {"size_bytes": 5}, {"cell": WHOLE_TABLE}])
+@pytest.mark.parametrize("known", [{}, {"size_bytes": 5}, {"partition": WHOLE_TABLE}])
 def test_a_removal_without_size_or_partition_is_not_guessed(known: dict[str, Any]) -> None:
     made = fold(commit(removed=(RemovedFile("gone", **known),)), HERE, POLICY)
     assert made.rebuild_reason is not None
@@ -165,12 +167,12 @@ def test_files_that_are_added_again_without_data_change_do_not_count_twice() -> 
 
 
 @pytest.mark.parametrize("operation", sorted(REPLACING_OPERATIONS))
-def test_a_replaced_table_is_recounted(operation: str) -> None:
+def test_a_replaced_table_is_rebuilt(operation: str) -> None:
     assert fold(commit(operation=operation, added=(file("a"),)), HERE, POLICY).rebuild_reason is not None
 
 
 @pytest.mark.parametrize("now", [TableMetadata("t-2"), TableMetadata("t-1", (PartitionColumn("dt", "dt", "date"),))])
-def test_another_table_or_other_partition_columns_are_recounted(now: TableMetadata) -> None:
+def test_another_table_or_other_partition_columns_are_rebuilt(now: TableMetadata) -> None:
     assert fold(commit(metadata=now), HERE, POLICY).rebuild_reason is not None
 
 

@@ -1,4 +1,4 @@
-"""Heat is the share of the last hour in which commands that our rewrites could abort were running in a cell."""
+"""Heat is the share of the last hour in which commands that our rewrites could abort were running in a partition."""
 
 from fractions import Fraction
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.state.contention import MAX_CELLS, NO_CONTENTION, WINDOW_MS, ActivityWindow, WriteContention
+from decider.state.contention import MAX_PARTITIONS, NO_CONTENTION, WINDOW_MS, ActivityWindow, WriteContention
 from shared.table import Commit, CommitOrigin, PartitionKey
 
 A, B = PartitionKey("a"), PartitionKey("b")
@@ -24,13 +24,13 @@ def ours(at_ms: int) -> Commit:
 
 def after(*commits: tuple[Commit, tuple[PartitionKey, ...]]) -> tuple[WriteContention, int]:
     heat, hints = NO_CONTENTION, 0
-    for commit, cells in commits:
-        heat, more = heat.after_commit(commit, cells, commit.timestamp_ms)
+    for commit, partitions in commits:
+        heat, more = heat.after_commit(commit, partitions, commit.timestamp_ms)
         hints += more
     return heat, hints
 
 
-def test_a_cell_is_as_hot_as_the_share_of_the_hour_that_commands_ran() -> None:
+def test_a_partition_is_as_hot_as_the_share_of_the_hour_that_commands_ran() -> None:
     heat, _ = after(*((dml(NOON + n * 10 * MINUTE, 3 * MINUTE), (A,)) for n in range(6)))
     assert heat.busy_ratio(A, NOON + 50 * MINUTE) == Fraction(18, 60)
     assert heat.busy_ratio(B, NOON + 50 * MINUTE) == 0
@@ -46,8 +46,8 @@ def test_only_commands_that_read_what_they_change_count() -> None:
         assert after((dml(NOON, MINUTE, operation), (A,)))[0].busy_ratio(A, NOON) > 0
 
 
-def test_a_command_that_touches_very_many_cells_makes_all_of_them_hot() -> None:
-    many = tuple(PartitionKey(str(number)) for number in range(MAX_CELLS + 1))
+def test_a_command_that_touches_very_many_partitions_makes_all_of_them_hot() -> None:
+    many = tuple(PartitionKey(str(number)) for number in range(MAX_PARTITIONS + 1))
     heat, _ = after((dml(NOON, 30 * MINUTE), many))
     assert len(heat.windows) == 1
     assert heat.busy_ratio(PartitionKey("any"), NOON) == Fraction(1, 2)
@@ -66,26 +66,26 @@ def test_a_command_that_touches_very_many_cells_makes_all_of_them_hot() -> None:
 )
 def test_heat_stays_bounded_and_outlasts_its_encoding(steps: list[tuple[int, int, list[int], bool]]) -> None:
     heat = NO_CONTENTION
-    for at_ms, ran_ms, cells, is_ours in steps:
+    for at_ms, ran_ms, partitions, is_ours in steps:
         commit = ours(at_ms) if is_ours else dml(at_ms, ran_ms)
-        heat, hints = heat.after_commit(commit, [PartitionKey(str(cell)) for cell in cells], at_ms)
+        heat, hints = heat.after_commit(commit, [PartitionKey(str(partition)) for partition in partitions], at_ms)
         assert hints in (0, 1)
-        assert len(heat.windows) <= MAX_CELLS
+        assert len(heat.windows) <= MAX_PARTITIONS
         assert WriteContention.decode(heat.encode()) == heat
-        assert all(0 <= heat.busy_ratio(cell, at_ms) <= 1 for cell in heat.windows)
+        assert all(0 <= heat.busy_ratio(partition, at_ms) <= 1 for partition in heat.windows)
 
 
 @pytest.mark.parametrize("ahead", [2, 1000])
-def test_what_lies_ahead_of_the_clock_is_cold_and_starts_anew(ahead: int) -> None:
+def test_what_lies_ahead_of_the_clock_is_cold_and_starts_again(ahead: int) -> None:
     heat = WriteContention({A: ActivityWindow(NOON // WINDOW_MS + ahead, WINDOW_MS // 2)})
     assert heat.busy_ratio(A, NOON) == 0
-    anew, _ = heat.after_commit(dml(NOON, 6 * MINUTE), [A], NOON)
-    assert anew.busy_ratio(A, NOON) == Fraction(6, 60)
-    assert anew.busy_ratio(A, NOON + 2 * WINDOW_MS) == 0
+    again, _ = heat.after_commit(dml(NOON, 6 * MINUTE), [A], NOON)
+    assert again.busy_ratio(A, NOON) == Fraction(6, 60)
+    assert again.busy_ratio(A, NOON + 2 * WINDOW_MS) == 0
 
 
 def test_a_command_whose_clock_runs_ahead_counts_from_when_it_is_seen() -> None:
-    """The heat of other cells is not forgotten for it, and its own fades."""
+    """The heat of other partitions is not forgotten for it, and its own fades."""
     month = 720 * WINDOW_MS
     heat, _ = after((dml(NOON, 6 * MINUTE), (A,)))
     heat, _ = heat.after_commit(dml(NOON + month, 30 * MINUTE), [B], NOON)
@@ -105,7 +105,7 @@ def test_a_late_command_after_a_commit_of_ours_hints_at_an_abort() -> None:
 def test_what_cannot_have_been_our_doing_is_not_counted() -> None:
     first = (dml(NOON, 5 * MINUTE), (A,))
     late = dml(NOON + 28 * MINUTE, 5 * MINUTE)
-    assert after(first, (ours(NOON + 20 * MINUTE), (B,)), (late, (A,)))[1] == 0, "another cell"
+    assert after(first, (ours(NOON + 20 * MINUTE), (B,)), (late, (A,)))[1] == 0, "another partition"
     assert after(first, (ours(NOON + 17 * MINUTE), (A,)), (late, (A,)))[1] == 0, "too long before it"
     assert after(first, (ours(NOON + 25 * MINUTE), (A,)), (late, (A,)))[1] == 0, "it was running and got through"
     between = (dml(NOON + 24 * MINUTE, MINUTE), (A,))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decider.state.effective_policy import LogFacts, PolicyDefaults, PolicyOrigin, PolicySource, resolve_unregistered
+from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource, resolve_unregistered
 from shared.errors import InvalidInput
 from shared.policy import MIB, Policy
 from shared.table import TableId, TableRef
@@ -21,19 +21,19 @@ def test_properties_win_over_the_default_and_say_where_they_came_from() -> None:
 
 
 def test_request_wins_over_table_over_tenant_over_service() -> None:
-    said = {
+    stated = {
         "lakewright.fan-in": "3",
         "lakewright.min-input-files": "3",
         "lakewright.max-small-files": "3",
         "lakewright.target-file-size": "3mb",
     }
-    names = list(said)
+    names = list(stated)
     defaults = PolicyDefaults(
         Policy(fan_in=6, min_input_files=6, max_small_files=6, target_bytes=6 * MIB),
         {"sales": dict.fromkeys(names[:3], "5"), "others": {"lakewright.target-file-size": "9mb"}},
     )
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {names[0]: "3"})
-    found = defaults.resolve(table, dict.fromkeys(names[:2], "4"), {}, LogFacts())
+    found = defaults.resolve(table, dict.fromkeys(names[:2], "4"), {}, LogStatus())
     policy = found.policy
     assert (policy.fan_in, policy.min_input_files, policy.max_small_files) == (3, 4, 5)
     assert policy.target_bytes == 6 * MIB
@@ -74,7 +74,7 @@ def test_an_unset_property_falls_back_to_the_default() -> None:
 
 def test_values_of_two_sources_that_contradict_each_other_are_told() -> None:
     defaults = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}})
-    found = defaults.resolve(TABLE, {"lakewright.fan-in": "2"}, {}, LogFacts())
+    found = defaults.resolve(TABLE, {"lakewright.fan-in": "2"}, {}, LogStatus())
     assert (found.policy.fan_in, float(found.policy.full_file_threshold)) == (8, 0.4)
     assert "full-file-threshold" in found.issues[0].reason
 
@@ -82,7 +82,7 @@ def test_values_of_two_sources_that_contradict_each_other_are_told() -> None:
 def test_a_registration_that_came_to_contradict_the_defaults_does_not_stop_the_table() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.fan-in": "2"})
     found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}}).resolve(
-        table, {}, {}, LogFacts()
+        table, {}, {}, LogStatus()
     )
     assert (found.policy.fan_in, float(found.policy.full_file_threshold)) == (8, 0.4)
     assert found.issues
@@ -90,17 +90,17 @@ def test_a_registration_that_came_to_contradict_the_defaults_does_not_stop_the_t
 
 @pytest.mark.parametrize(("group", "enabled"), [("default", True), ("any", True), ("nightly", False)])
 def test_a_table_of_another_group_is_left_alone_and_says_so(group: str, enabled: bool) -> None:
-    found = PolicyDefaults(DEFAULT, queue="default").resolve(TABLE, {"lakewright.queue": group}, {}, LogFacts())
+    found = PolicyDefaults(DEFAULT, queue="default").resolve(TABLE, {"lakewright.queue": group}, {}, LogStatus())
     assert found.policy.enabled is enabled
     assert [("nightly" in note) for note in found.notes] == ([] if enabled else [True])
 
 
-@pytest.mark.parametrize("said", [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "1"}])
-def test_unusable_defaults_of_a_tenant_are_refused_at_the_start(said: dict[str, str]) -> None:
-    if "fan-in" in said:
-        said = {"lakewright.fan-in": said["fan-in"]}
+@pytest.mark.parametrize("stated", [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "1"}])
+def test_unusable_defaults_of_a_tenant_are_refused_at_the_start(stated: dict[str, str]) -> None:
+    if "fan-in" in stated:
+        stated = {"lakewright.fan-in": stated["fan-in"]}
     with pytest.raises(InvalidInput, match="sales"):
-        PolicyDefaults(DEFAULT, {"sales": said})
+        PolicyDefaults(DEFAULT, {"sales": stated})
 
 
 def test_defaults_survive_their_encoding_and_what_cannot_be_read_is_refused() -> None:
@@ -112,7 +112,7 @@ def test_defaults_survive_their_encoding_and_what_cannot_be_read_is_refused() ->
 
 
 @pytest.mark.parametrize(
-    ("said", "registered"),
+    ("stated", "registered"),
     [
         ({"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {}),
         ({"self-optimizing.enabled": "false", "lakewright.no-such": "1"}, {}),
@@ -121,14 +121,14 @@ def test_defaults_survive_their_encoding_and_what_cannot_be_read_is_refused() ->
     ],
 )
 def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_be_used(
-    said: dict[str, str], registered: dict[str, str]
+    stated: dict[str, str], registered: dict[str, str]
 ) -> None:
-    """The safe side: a table that nobody has seen with better properties is not rewritten against its owner's word."""
+    """The safe side: a table that no one has seen with better properties is not rewritten against its owner's word."""
     table = TableRef(TableId("t"), "t", "file:///t", "sales", registered)
     found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}}).resolve(
-        table, said, {}, LogFacts()
+        table, stated, {}, LogStatus()
     )
-    switch = next(name for name in (*said, *registered) if name.endswith("enabled"))
+    switch = next(name for name in (*stated, *registered) if name.endswith("enabled"))
     assert found.policy.enabled is False
     assert found.origins["enabled"].name == switch
     assert found.issues
@@ -138,6 +138,6 @@ def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_
 def test_the_registration_wins_over_a_switch_beside_what_cannot_be_used() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.enabled": "true"})
     found = PolicyDefaults(DEFAULT).resolve(
-        table, {"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {}, LogFacts()
+        table, {"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {}, LogStatus()
     )
     assert (found.policy.enabled, found.notes) == (True, ())

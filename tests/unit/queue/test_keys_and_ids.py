@@ -21,7 +21,7 @@ def test_an_id_is_readable_and_the_same_for_ever() -> None:
     assert job_id(JobKey("sales-1f2e", '{"day":"2026-01-01"}', "compact")) == "sales-1f2e.376394dcada8a309.compact"
 
 
-@given(st.lists(st.builds(JobKey, table=tables, cell=st.text(), kind=kinds), unique=True))
+@given(st.lists(st.builds(JobKey, table=tables, partition=st.text(), kind=kinds), unique=True))
 def test_different_keys_have_different_ids(given_keys: list[JobKey]) -> None:
     assert len({job_id(key) for key in given_keys}) == len(given_keys)
 
@@ -46,14 +46,14 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
         keys.throttled("q", Scope.TABLE, "t"),
         keys.reply("q", "worker", "nonce"),
         keys.table_state("q", "t"),
-        keys.cells("q", "t"),
+        keys.partitions("q", "t"),
         keys.ledger("q", "t"),
         keys.counters("q"),
         keys.counters("q", "t"),
         keys.timers("q", "t"),
         keys.measures("q", "t"),
         keys.due_tables("q"),
-        keys.staged_cells("q", "n"),
+        keys.staged_partitions("q", "n"),
         keys.staged_timers("q", "n"),
         keys.archive_progress("q"),
         keys.archived_up_to("q"),
@@ -86,12 +86,12 @@ def test_lua_and_python_spell_the_same_keys() -> None:
         keys.idle("q", ""),
         keys.held("q", ""),
         keys.table_state("q", ""),
-        keys.cells("q", ""),
+        keys.partitions("q", ""),
         keys.ledger("q", ""),
         keys.timers("q", ""),
         keys.measures("q", ""),
         keys.due_tables("q"),
-        keys.staged_cells("q", ""),
+        keys.staged_partitions("q", ""),
         keys.staged_timers("q", ""),
         keys.aside("q"),
         keys.aside_jobs("q", ""),

@@ -28,7 +28,7 @@ def finish(**changed: Any) -> Command[Any]:
 
 
 def ingest(**changed: Any) -> Command[Any]:
-    values = {"table": "t", "expected_version": 4, "state_fields": {"version": "5"}, "cells": {}}
+    values = {"table": "t", "expected_version": 4, "state_fields": {"version": "5"}, "partitions": {}}
     return commands.ingest("q", **{**values, **changed})
 
 
@@ -37,7 +37,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "cost_bytes": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 2**50 + 1, 1),
     "version": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 2**53),
     "payload": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),
-    "cell": lambda: JobKey("t", "x" * 16_385, "compact"),
+    "partition": lambda: JobKey("t", "x" * 16_385, "compact"),
     "quiet_ms": lambda: Debounce(5, 4),
     "slots": lambda: commands.claim("q", worker="w", nonce="n", slots=33, lease_ms=1_000),
     "lease_ms": lambda: commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=999),
@@ -54,7 +54,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "counters": lambda: finish(counters={str(number): 1 for number in range(101)}),
     "cursor": lambda: ingest(state_fields={"version": "05"}),
     "cursor version": lambda: ingest(state_fields={"version": "4"}),
-    "cells": lambda: ingest(cells=dict.fromkeys(map(str, range(1_001)), "x")),
+    "partitions": lambda: ingest(partitions=dict.fromkeys(map(str, range(1_001)), "x")),
     "jobs": lambda: ingest(table="other", jobs=[SPEC]),
     "index of a ledger record's job": lambda: ingest(jobs=[SPEC], ledger=[("{}", 1)]),
     "limit": lambda: queries.jobs("q", JobState.QUEUED, limit=101),
@@ -71,8 +71,8 @@ def test_what_is_out_of_range_is_refused_by_name(field: str) -> None:
 
 
 def test_a_reset_may_keep_its_version_and_carry_a_whole_table() -> None:
-    cells = dict.fromkeys(map(str, range(1_001)), "x")
-    assert ingest(state_fields={"version": "4"}, cells=cells, reset=True).script is ScriptName.INGEST
+    partitions = dict.fromkeys(map(str, range(1_001)), "x")
+    assert ingest(state_fields={"version": "4"}, partitions=partitions, reset=True).script is ScriptName.INGEST
 
 
 def test_a_long_error_is_cut_and_not_refused() -> None:
@@ -80,7 +80,7 @@ def test_a_long_error_is_cut_and_not_refused() -> None:
 
 
 def test_the_same_ingest_has_the_same_digest_and_another_has_not() -> None:
-    first, same, other = ingest(cells={"a": "1"}), ingest(cells={"a": "1"}), ingest(cells={"a": "2"})
+    first, same, other = ingest(partitions={"a": "1"}), ingest(partitions={"a": "1"}), ingest(partitions={"a": "2"})
     assert first.args == same.args
     assert first.args[2] != other.args[2]
 

@@ -22,7 +22,7 @@ PIECES = {
 
 
 def ingest(**more: Any) -> Command[Any]:
-    return commands.ingest("q", table="t", expected_version=-1, state_fields={"version": "0"}, cells={}, **more)
+    return commands.ingest("q", table="t", expected_version=-1, state_fields={"version": "0"}, partitions={}, **more)
 
 
 SAMPLES: list[Command[Any]] = [
@@ -82,13 +82,13 @@ def test_every_script_has_a_transition() -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.script)
 def test_a_header_names_the_keys_and_arguments_that_are_sent(sample: Command[Any]) -> None:
-    said = header(sample.script)
-    assert said.lstrip().startswith(f"{sample.script}: ")
-    assert "Output: " in said
-    assert len(set(re.findall(r"KEYS\[(\d+)\]", said))) == len(sample.keys) == 1
-    fixed = {int(number) for number in re.findall(r"ARGV\[(\d+)\]", said)}
+    stated = header(sample.script)
+    assert stated.lstrip().startswith(f"{sample.script}: ")
+    assert "Output: " in stated
+    assert len(set(re.findall(r"KEYS\[(\d+)\]", stated))) == len(sample.keys) == 1
+    fixed = {int(number) for number in re.findall(r"ARGV\[(\d+)\]", stated)}
     assert fixed == set(range(1, len(fixed) + 1))
-    rest = re.search(r"ARGV\[(\d+)\.\.\]", said)
+    rest = re.search(r"ARGV\[(\d+)\.\.\]", stated)
     if rest is None:
         assert len(sample.args) == len(fixed)
     else:

@@ -1,4 +1,4 @@
-"""Logs are one event with key-values, in the form that a setting or the place they go to asks for."""
+"""Logs are one event with key-values, in the form that a setting or the place they go to requests."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ logging.getLogger("a.library").warning("it said %s", "so")
 """
 
 
-def said(form: str) -> list[str]:
+def stated(form: str) -> list[str]:
     """Log in a process of its own, whose standard error is no terminal."""
     done = subprocess.run(
         [sys.executable, "-c", SAY.format(form=form)],
@@ -37,7 +37,7 @@ def said(form: str) -> list[str]:
 
 @pytest.mark.parametrize("form", ["json", "auto"])
 def test_machines_get_one_object_a_line_from_us_and_from_libraries(form: str) -> None:
-    ours, theirs = map(json.loads, said(form))
+    ours, theirs = map(json.loads, stated(form))
     assert {name: ours[name] for name in ("event", "level", "table", "version")} == {
         "event": "folded",
         "level": "info",
@@ -49,7 +49,7 @@ def test_machines_get_one_object_a_line_from_us_and_from_libraries(form: str) ->
 
 
 def test_people_get_lines_where_they_ask_for_them() -> None:
-    ours, theirs = said("console")
+    ours, theirs = stated("console")
     assert "folded" in ours
     assert "table=orders" in ours
     assert "\x1b" not in ours, "no colours in a file"

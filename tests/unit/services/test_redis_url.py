@@ -31,9 +31,9 @@ UNUSABLE = [
 def test_a_url_that_cannot_be_used_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(InvalidInput, match=REDIS_URL) as refused:
         decider_settings({REDIS_URL: url})
-    told = "".join(traceback.format_exception(refused.value)) + doctor.to_json(doctor.check_redis(url))
-    assert "%2F" in told
-    assert "s3cr3t" not in told
+    reported = "".join(traceback.format_exception(refused.value)) + doctor.to_json(doctor.check_redis(url))
+    assert "%2F" in reported
+    assert "s3cr3t" not in reported
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_folder_is_never_seen_between_being_made_and_being_locked(
     with scratch_dir(tmp_path) as mine:
         assert seen == [str(mine)]
         with (tmp_path / ".lock").open() as turn:
-            fcntl.flock(turn, fcntl.LOCK_SH | fcntl.LOCK_NB)  # Nobody has to wait for an owner to end.
+            fcntl.flock(turn, fcntl.LOCK_SH | fcntl.LOCK_NB)  # No one has to wait for an owner to end.
 
 
 def test_a_folder_that_was_never_locked_is_removed(tmp_path: Path) -> None:

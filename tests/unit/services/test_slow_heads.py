@@ -93,8 +93,8 @@ def test_a_head_of_too_many_lines_ends_the_connection(port: int, before: bytes) 
     """Alone, or sent together with the call before it, which is answered."""
     with socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) as caller:
         caller.sendall(before + head(MAX_HEAD_LINES + 1))
-        told = b"".join(iter(lambda: caller.recv(1_000), b""))
-        assert (told.count(b"HTTP/1.1 200"), told.count(b"HTTP/1.1 400")) == (bool(before), 1)
+        reported = b"".join(iter(lambda: caller.recv(1_000), b""))
+        assert (reported.count(b"HTTP/1.1 200"), reported.count(b"HTTP/1.1 400")) == (bool(before), 1)
 
 
 def test_a_body_in_too_many_tiny_chunks_ends_the_connection(port: int) -> None:

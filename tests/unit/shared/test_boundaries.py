@@ -29,13 +29,13 @@ from shared.layout.planner import RewriteMode, plan, plan_full, plan_idle_compac
 from shared.policy import GIB, MIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
 
-CELL = PartitionKey("{}")
+PARTITION = PartitionKey("{}")
 TEN = Policy(target_bytes=100, tolerance=Fraction(1, 2), fan_in=10, min_input_files=3)
 """Levels begin at 0, 1, 1, 1, 1, 10, 75: small numbers, so that equality can be hit."""
 
 
 def files_of(*sizes: int, **more: object) -> list[DataFile]:
-    return [DataFile(f"f{number}", size, CELL, **more) for number, size in enumerate(sizes)]  # type: ignore[arg-type]
+    return [DataFile(f"f{number}", size, PARTITION, **more) for number, size in enumerate(sizes)]  # type: ignore[arg-type]
 
 
 # Tolerance: (T/2)^2 = 2,500 per file.
@@ -134,17 +134,17 @@ def test_an_output_may_miss_several_levels() -> None:
     ("rows", "deleted", "is_heavy"), [(100, 9, False), (100, 10, True), (3, 1, True), (11, 1, False)]
 )
 def test_a_file_is_purged_from_the_ratio_on(rows: int, deleted: int, is_heavy: bool) -> None:
-    file = DataFile("f", 50, CELL, dv_id="v", rows=rows, deleted_rows=deleted)
+    file = DataFile("f", 50, PARTITION, dv_id="v", rows=rows, deleted_rows=deleted)
     assert is_purgeable(file, TEN) is is_heavy
 
 
 @pytest.mark.parametrize(
     ("file", "policy"),
     [
-        (DataFile("f", 50, CELL, rows=None, deleted_rows=5), TEN),
-        (DataFile("f", 50, CELL, rows=0, deleted_rows=0), TEN),
-        (DataFile("f", 50, CELL, rows=100, deleted_rows=0), replace(TEN, delete_ratio_threshold=Fraction(0))),
-        (DataFile("f", 50, CELL, rows=100, deleted_rows=100), replace(TEN, delete_ratio_threshold=None)),
+        (DataFile("f", 50, PARTITION, rows=None, deleted_rows=5), TEN),
+        (DataFile("f", 50, PARTITION, rows=0, deleted_rows=0), TEN),
+        (DataFile("f", 50, PARTITION, rows=100, deleted_rows=0), replace(TEN, delete_ratio_threshold=Fraction(0))),
+        (DataFile("f", 50, PARTITION, rows=100, deleted_rows=100), replace(TEN, delete_ratio_threshold=None)),
     ],
 )
 def test_a_file_whose_share_is_not_known_or_nothing_is_not_purged(file: DataFile, policy: Policy) -> None:
@@ -152,7 +152,7 @@ def test_a_file_whose_share_is_not_known_or_nothing_is_not_purged(file: DataFile
 
 
 def test_a_single_deleted_row_is_enough_where_the_ratio_is_nothing() -> None:
-    file = DataFile("f", 50, CELL, rows=100, deleted_rows=1)
+    file = DataFile("f", 50, PARTITION, rows=100, deleted_rows=1)
     assert is_purgeable(file, replace(TEN, delete_ratio_threshold=Fraction(0)))
 
 
@@ -165,7 +165,7 @@ def test_work_is_a_merge_or_a_purge() -> None:
     assert evaluate(stats_of_sizes(TEN.size_levels, [50, 50]), TEN) == Evaluation(Reason.ELIGIBLE, 5, 0)
 
 
-# Settling and full rewrites.
+# Idle compaction and full rewrites.
 
 
 @pytest.mark.parametrize(("settled", "reason"), [(1, Reason.IDLE), (2, Reason.ALREADY_COMPACTED)])
@@ -181,19 +181,22 @@ def test_files_above_the_cap_are_not_left_to_settle() -> None:
     minor = replace(TEN, max_mode=MaxMode.MINOR, tolerance=Fraction(0))
     assert evaluate_idle(stats_of_sizes(minor.size_levels, [10, 10, 9]), minor).reason is Reason.ALREADY_COMPACTED
     assert evaluate_idle(stats_of_sizes(minor.size_levels, [10, 9, 9]), minor) == Evaluation(Reason.IDLE, 4)
-    made = plan_idle_compaction(CELL, files_of(10, 9, 9), minor)
+    made = plan_idle_compaction(PARTITION, files_of(10, 9, 9), minor)
     assert [[file.size_bytes for file in group.files] for group in made.groups] == [[9, 9]]
 
 
 def test_settled_files_stay_out_of_a_merge_of_the_others() -> None:
-    settled = DataFile("settled", 20, CELL, tags={IDLE_COMPACTED_TAG: "1"})
-    (group,) = plan_idle_compaction(CELL, [settled, *files_of(9, 9)], replace(TEN, tolerance=Fraction(0))).groups
+    settled = DataFile("settled", 20, PARTITION, tags={IDLE_COMPACTED_TAG: "1"})
+    (group,) = plan_idle_compaction(PARTITION, [settled, *files_of(9, 9)], replace(TEN, tolerance=Fraction(0))).groups
     assert [file.path for file in group.files] == ["f0", "f1"]
     assert dict(group.tags) == {IDLE_COMPACTED_TAG: "1"}
 
 
 def test_a_single_file_that_is_left_is_not_rewritten_into_itself() -> None:
-    for made in (plan_full(CELL, files_of(50, 50, 20), TEN), plan_idle_compaction(CELL, files_of(50, 50, 20), TEN)):
+    for made in (
+        plan_full(PARTITION, files_of(50, 50, 20), TEN),
+        plan_idle_compaction(PARTITION, files_of(50, 50, 20), TEN),
+    ):
         assert [[file.size_bytes for file in group.files] for group in made.groups] == [[50, 50]]
 
 
@@ -218,9 +221,9 @@ def test_a_full_rewrite_is_due_for_two_small_files_or_one_with_deleted_rows(
 
 
 def test_a_full_rewrite_takes_each_file_once_and_every_file_with_deleted_rows() -> None:
-    heavy = DataFile("heavy", 100, CELL, dv_id="v", rows=100, deleted_rows=1)
-    small_heavy = DataFile("small", 20, CELL, dv_id="v", rows=100, deleted_rows=1)
-    made = plan_full(CELL, [heavy, small_heavy, *files_of(20, 100)], TEN)
+    heavy = DataFile("heavy", 100, PARTITION, dv_id="v", rows=100, deleted_rows=1)
+    small_heavy = DataFile("small", 20, PARTITION, dv_id="v", rows=100, deleted_rows=1)
+    made = plan_full(PARTITION, [heavy, small_heavy, *files_of(20, 100)], TEN)
     assert sorted(sorted(file.path for file in group.files) for group in made.groups) == [["f0", "small"], ["heavy"]]
 
 
@@ -230,36 +233,38 @@ def test_a_full_rewrite_takes_each_file_once_and_every_file_with_deleted_rows() 
 @pytest.mark.parametrize(("room", "groups", "is_cut"), [(99, 1, True), (199, 1, True), (200, 2, False)])
 def test_groups_that_just_fill_a_job_are_all_in_it(room: int, groups: int, is_cut: bool) -> None:
     policy = replace(TEN, max_bytes_per_job=room, tolerance=Fraction(0))
-    made = plan(CELL, files_of(50, 50, 50, 50), policy)
+    made = plan(PARTITION, files_of(50, 50, 50, 50), policy)
     assert (len(made.groups), made.is_truncated) == (groups, is_cut)
 
 
 def test_the_mode_of_a_group_is_major_if_it_takes_a_file_of_the_top_level() -> None:
     policy = replace(TEN, tolerance=Fraction(0))
-    assert [group.mode for group in plan(CELL, files_of(9, 9, 9), policy).groups] == [RewriteMode.MINOR]
-    assert [group.mode for group in plan(CELL, files_of(10, 45, 46), policy).groups] == [RewriteMode.MAJOR]
+    assert [group.mode for group in plan(PARTITION, files_of(9, 9, 9), policy).groups] == [RewriteMode.MINOR]
+    assert [group.mode for group in plan(PARTITION, files_of(10, 45, 46), policy).groups] == [RewriteMode.MAJOR]
 
 
 def test_what_is_made_of_settled_bytes_says_so() -> None:
     policy = replace(TEN, tolerance=Fraction(0))
-    mixed = [*files_of(9, 9), DataFile("s", 9, CELL, tags={IDLE_COMPACTED_TAG: "1"})]
-    assert [dict(group.tags) for group in plan(CELL, mixed, policy).groups] == [{IDLE_COMPACTED_TAG: "1"}]
-    assert [dict(group.tags) for group in plan(CELL, files_of(9, 9, 9), policy).groups] == [{}]
+    mixed = [*files_of(9, 9), DataFile("s", 9, PARTITION, tags={IDLE_COMPACTED_TAG: "1"})]
+    assert [dict(group.tags) for group in plan(PARTITION, mixed, policy).groups] == [{IDLE_COMPACTED_TAG: "1"}]
+    assert [dict(group.tags) for group in plan(PARTITION, files_of(9, 9, 9), policy).groups] == [{}]
 
 
 def test_one_file_of_the_top_level_makes_a_group_major() -> None:
-    (group,) = plan(CELL, files_of(9, 9, 9, 74), replace(TEN, tolerance=Fraction(0))).groups
+    (group,) = plan(PARTITION, files_of(9, 9, 9, 74), replace(TEN, tolerance=Fraction(0))).groups
     assert (group.mode, sorted(file.size_bytes for file in group.files)) == (RewriteMode.MAJOR, [9, 9, 9, 74])
 
 
 def test_a_plan_says_what_it_removes_and_predicts_outputs_as_small_as_they_come_out() -> None:
     policy = replace(TEN, tolerance=Fraction(0), shrink=Fraction(9, 10))
-    made = plan(CELL, [*files_of(40, 40, 40), DataFile("full", 100, CELL)], policy)
+    made = plan(PARTITION, [*files_of(40, 40, 40), DataFile("full", 100, PARTITION)], policy)
     assert (made.files_replaced, made.files_removed, made.bytes) == (3, 2, 120)
     assert made.predicted == stats_of_sizes(policy.size_levels, [108, 100])
     assert made.entropy_removed == 3 * 60**2
     merged = plan(
-        CELL, [*files_of(9, 9), DataFile("s", 9, CELL, tags={IDLE_COMPACTED_TAG: "1"})], replace(policy, fan_in=9)
+        PARTITION,
+        [*files_of(9, 9), DataFile("s", 9, PARTITION, tags={IDLE_COMPACTED_TAG: "1"})],
+        replace(policy, fan_in=9),
     )
     assert merged.predicted == file_stats(policy.size_levels, 25, is_idle_compacted=True), "24.3 rounded up"
 
@@ -267,8 +272,8 @@ def test_a_plan_says_what_it_removes_and_predicts_outputs_as_small_as_they_come_
 def test_a_file_to_purge_is_in_one_group_only() -> None:
     policy = replace(TEN, tolerance=Fraction(0))
     heavy = {"dv_id": "v", "rows": 100, "deleted_rows": 50}
-    files = [*files_of(40, 40), DataFile("small", 40, CELL, **heavy), DataFile("full", 100, CELL, **heavy)]
-    groups = plan(CELL, files, policy).groups
+    files = [*files_of(40, 40), DataFile("small", 40, PARTITION, **heavy), DataFile("full", 100, PARTITION, **heavy)]
+    groups = plan(PARTITION, files, policy).groups
     assert [(group.mode, sorted(file.path for file in group.files)) for group in groups] == [
         (RewriteMode.MAJOR, ["f0", "f1", "small"]),
         (RewriteMode.PURGE, ["full"]),
@@ -283,17 +288,17 @@ HOUR_MS = 3_600_000
 
 @pytest.mark.parametrize(("modified", "start"), [(HOUR_MS - 1, 0), (HOUR_MS, HOUR_MS), (2 * HOUR_MS - 1, HOUR_MS)])
 def test_a_window_begins_at_its_first_millisecond(modified: int, start: int) -> None:
-    file = DataFile("f", 1, CELL, modified_ms=modified)
+    file = DataFile("f", 1, PARTITION, modified_ms=modified)
     assert window_start_ms(file, HOURLY) == start
     assert window_start_ms(file, TEN) is None
 
 
 @pytest.mark.parametrize(("by", "is_over"), [(2 * HOUR_MS - 1, False), (2 * HOUR_MS, True)])
 def test_a_window_is_over_at_its_end(by: int, is_over: bool) -> None:
-    file = DataFile("f", 1, CELL, modified_ms=HOUR_MS)
+    file = DataFile("f", 1, PARTITION, modified_ms=HOUR_MS)
     assert has_window_ended(file, HOURLY, by) is is_over
     assert has_window_ended(file, TEN, 0), "without windows there is nothing to wait for"
-    made = plan_idle_compaction(CELL, files_of(9, 9, modified_ms=HOUR_MS), HOURLY, ended_by_ms=by)
+    made = plan_idle_compaction(PARTITION, files_of(9, 9, modified_ms=HOUR_MS), HOURLY, ended_by_ms=by)
     assert bool(made.groups) is is_over
 
 
@@ -302,20 +307,20 @@ def test_files_of_two_windows_are_never_merged() -> None:
         files_of(9, 9, 9, modified_ms=0),
         [replace(f, path=f"l{f.path}", modified_ms=HOUR_MS) for f in files_of(9)],
     )
-    made = plan(CELL, [*early, *late], HOURLY)
+    made = plan(PARTITION, [*early, *late], HOURLY)
     assert [[file.path for file in group.files] for group in made.groups] == [["f0", "f1", "f2"]]
     assert dict(made.groups[0].tags) == {GENERATED_TAG: "0"}
 
 
 @pytest.mark.parametrize("tag", ["", "x", "-1", "1.5", "\u0661"])
 def test_a_tag_that_is_no_number_of_milliseconds_is_no_tag(tag: str) -> None:
-    file = DataFile("f", 1, CELL, modified_ms=7, tags={GENERATED_TAG: tag})
+    file = DataFile("f", 1, PARTITION, modified_ms=7, tags={GENERATED_TAG: tag})
     assert generated_ms(file) == 7
     assert tagged_window_start_ms(file.tags, HOURLY) is None
 
 
 def test_a_tag_wins_over_the_time_of_writing() -> None:
-    file = DataFile("f", 1, CELL, modified_ms=2 * HOUR_MS, tags={GENERATED_TAG: "0"})
+    file = DataFile("f", 1, PARTITION, modified_ms=2 * HOUR_MS, tags={GENERATED_TAG: "0"})
     assert generated_ms(file) == 0
     assert tagged_window_start_ms({GENERATED_TAG: str(HOUR_MS + 1)}, HOURLY) == HOUR_MS
     assert tagged_window_start_ms(file.tags, TEN) is None
@@ -342,13 +347,13 @@ def test_a_bin_is_closed_by_the_file_that_overshoots_least(
     assert [sizes[index] for index in rest] == left
 
 
-# What a job asks for.
+# What a job requests.
 
 
-@pytest.mark.parametrize(("reach", "ask"), [(0, RewriteKind.IDLE), (1, RewriteKind.FULL), (2, RewriteKind.FULL)])
-def test_a_job_that_was_once_asked_for_a_full_rewrite_does_one(reach: int, ask: RewriteKind) -> None:
-    facts = JobPayload("l", "n", Policy(), "r", PredictedCost(1, 1, 1), rewrite_kind=RewriteKind.IDLE)
-    assert facts.with_extent(reach).rewrite_kind is ask
+@pytest.mark.parametrize(("extent", "ask"), [(0, RewriteKind.IDLE), (1, RewriteKind.FULL), (2, RewriteKind.FULL)])
+def test_a_job_that_was_once_asked_for_a_full_rewrite_does_one(extent: int, ask: RewriteKind) -> None:
+    payload = JobPayload("l", "n", Policy(), "r", PredictedCost(1, 1, 1), rewrite_kind=RewriteKind.IDLE)
+    assert payload.with_extent(extent).rewrite_kind is ask
     assert [one.extent for one in (RewriteKind.LEVELS, RewriteKind.IDLE, RewriteKind.FULL)] == [0, 0, 1]
 
 

@@ -1,4 +1,4 @@
-"""Nobody who writes to a table has us read a file outside of it, however the path is spelled or linked."""
+"""No one who writes to a table has us read a file outside of it, however the path is spelled or linked."""
 
 import os
 from pathlib import Path

@@ -13,7 +13,7 @@ from shared.data_paths import file_name, is_harmful, is_plain, is_portable
     "path",
     ["part-0.parquet", "dt=2026-01-01/part-0.c000.snappy.parquet", "aB/x_1.parquet", "p=__HIVE_DEFAULT_PARTITION__/x"],
 )
-def test_what_nobody_escapes_is_plain_and_portable(path: str) -> None:
+def test_what_no_one_escapes_is_plain_and_portable(path: str) -> None:
     assert is_plain(path)
     assert is_portable(path)
 

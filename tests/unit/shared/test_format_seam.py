@@ -1,4 +1,4 @@
-"""Outside its folders nobody knows what a format calls its things; an import law holds the imports, this the words."""
+"""Outside its folders no one knows what a format calls its things; an import law holds the imports, this the words."""
 
 import ast
 import re

@@ -116,7 +116,7 @@ def test_a_path_survives_its_own_canonical_form(segments: list[str]) -> None:
 
 @given(PATHS, PATHS)
 def test_two_paths_are_one_location_only_if_they_are_one_path(one: str, other: str) -> None:
-    """`a b` and `a%20b`, composed and decomposed letters: what a file system tells apart, nothing here may join."""
+    """`a b` and `a%20b`, composed and decomposed letters: what a file system distinguishes, nothing here may join."""
     assert (canonical_location(one) == canonical_location(other)) == (one == other)
     assert (hadoop_path(one) == hadoop_path(other)) == (one == other)
 

@@ -25,13 +25,13 @@ size_levels = st.builds(
     st.builds(
         CommitMetadata,
         origin=st.builds(CommitOrigin, st.text(min_size=1), st.integers(0, 2**63)),
-        cell=st.none() | st.text(),
+        partition=st.none() | st.text(),
         round=counts,
         mode=st.none() | st.sampled_from(["minor", "full"]),
         started_ms=counts,
         size_levels=st.none() | size_levels,
-        cell_files=counts,
-        cell_small_files=counts,
+        partition_files=counts,
+        partition_small_files=counts,
     )
 )
 def test_a_mark_is_read_back_as_it_was_written(mark: CommitMetadata) -> None:
@@ -41,13 +41,13 @@ def test_a_mark_is_read_back_as_it_was_written(mark: CommitMetadata) -> None:
 def test_a_mark_is_small() -> None:
     full = CommitMetadata(
         CommitOrigin("sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact", 1_767_276_187_000_812),
-        cell='{"dt":"2026-01-01"}',
+        partition='{"dt":"2026-01-01"}',
         round=1,
         mode="major",
         started_ms=1_767_276_187_000,
         size_levels=build_size_levels(128 << 20, 8, Fraction(3, 4)),
-        cell_files=1_000,
-        cell_small_files=900,
+        partition_files=1_000,
+        partition_small_files=900,
     )
     assert len(full.encode()) < 300
 
@@ -68,12 +68,12 @@ def test_a_mark_is_small() -> None:
         '{"lakewright": ' * 20_000,
     ],
 )
-def test_what_others_write_is_nobodys_mark(user_metadata: object) -> None:
+def test_what_others_write_is_no_ones_mark(user_metadata: object) -> None:
     assert commit_metadata.decode(user_metadata) is None
 
 
 def test_fields_that_are_damaged_or_from_a_later_form_are_unknown_and_the_origin_stays() -> None:
-    damaged = {"job": "j", "token": 1, "round": "1", "ladder": [0, 8, 1], "started_ms": None, "cell": 3}
+    damaged = {"job": "j", "token": 1, "round": "1", "size_levels": [0, 8, 1], "started_ms": None, "partition": 3}
     assert commit_metadata.decode(json.dumps({"lakewright": damaged})) == CommitMetadata(CommitOrigin("j", 1))
-    later = {"form": FORM + 1, "job": "j", "token": 1, "round": 1, "cell": "{}"}
+    later = {"form": FORM + 1, "job": "j", "token": 1, "round": 1, "partition": "{}"}
     assert commit_metadata.decode(json.dumps({"lakewright": later})) == CommitMetadata(CommitOrigin("j", 1))

@@ -1,4 +1,4 @@
-"""Two spellings of one partition value name one cell; two values never share one."""
+"""Two spellings of one partition value name one partition; two values never share one."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_null_and_empty_are_one_value() -> None:
     "spelling",
     ["2026-01-01 10:00:00", "2026-01-01 10:00:00.0", "2026-01-01T10:00:00.000000Z", "2026-01-01T12:00:00.000000+02:00"],
 )
-def test_timestamp_spellings_meet_in_one_cell(spelling: str) -> None:
+def test_timestamp_spellings_meet_in_one_partition(spelling: str) -> None:
     assert partition_values(partition_key([MOMENT], {"col-7f": spelling})) == {"col-7f": "2026-01-01T10:00:00.000000"}
 
 
@@ -35,7 +35,7 @@ def test_order_of_columns_does_not_matter() -> None:
     assert partition_key([DAY, WORD], values) == partition_key([WORD, DAY], values)
 
 
-def test_unpartitioned_tables_have_one_cell() -> None:
+def test_unpartitioned_tables_have_one_partition() -> None:
     assert partition_key([], {}) == WHOLE_TABLE
     assert partition_label(WHOLE_TABLE) == "(whole table)"
 

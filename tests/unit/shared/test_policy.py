@@ -160,7 +160,7 @@ def test_an_own_property_wins_over_its_aliases() -> None:
     assert layer.values == {"target_bytes": 32 * MIB}
 
 
-def test_foreign_properties_are_nobodys_business() -> None:
+def test_foreign_properties_are_no_ones_business() -> None:
     assert read_properties({"delta.enableChangeDataFeed": "true", "comment": "x"}) == PolicyLayer()
 
 
@@ -198,16 +198,16 @@ def test_durations_carry_their_unit(text: str, seconds: int) -> None:
     assert parse_duration(text) == seconds
 
 
-def test_a_field_that_another_release_has_more_changes_no_version_while_nobody_sets_it() -> None:
-    """Deciders of two releases share the tables: by differing versions they would recount each other's for ever."""
+def test_a_field_that_another_release_has_more_changes_no_version_while_no_one_sets_it() -> None:
+    """Deciders of two releases share the tables: by differing versions they would rebuild each other's for ever."""
 
     @dataclass(frozen=True, slots=True)
     class Later(Policy):
         patience_s: int | None = 7
 
-    said: dict[str, Any] = {"fan_in": 4, "quota": Fraction(1, 4), "idle_compaction_after_s": None}
+    stated: dict[str, Any] = {"fan_in": 4, "quota": Fraction(1, 4), "idle_compaction_after_s": None}
     assert Later().version == Policy().version
-    assert Later(**said).version == Policy(**said).version
+    assert Later(**stated).version == Policy(**stated).version
     assert Later(patience_s=8).version != Policy().version
     versions = [
         Policy(),
@@ -219,5 +219,5 @@ def test_a_field_that_another_release_has_more_changes_no_version_while_nobody_s
 
 
 def test_the_version_of_the_first_fields_holds_over_releases() -> None:
-    """It stands with every table's cursor: another one has them all recounted."""
+    """It stands with every table's cursor: another one has them all rebuilt."""
     assert Policy().version == "19dd9e43"

@@ -12,7 +12,7 @@ DAY, COUNTRY, NUMBER = (
     PartitionColumn("n", "col-3", "integer"),
 )
 COLUMNS = (DAY, COUNTRY, NUMBER)
-CELL = partition_key(COLUMNS, {"col-1": "2026-01-09", "col-2": None, "col-3": "10"})
+PARTITION = partition_key(COLUMNS, {"col-1": "2026-01-09", "col-2": None, "col-3": "10"})
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ CELL = partition_key(COLUMNS, {"col-1": "2026-01-09", "col-2": None, "col-3": "1
     ],
 )
 def test_a_filter_lets_a_partition_through_or_not(text: str, expected: bool) -> None:
-    assert permits(text, CELL, COLUMNS) is expected
+    assert permits(text, PARTITION, COLUMNS) is expected
 
 
 def test_without_a_filter_everything_may_be_touched() -> None:
-    assert permits(None, CELL, COLUMNS)
+    assert permits(None, PARTITION, COLUMNS)
 
 
 def test_a_quote_in_a_text_is_doubled() -> None:

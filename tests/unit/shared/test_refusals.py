@@ -56,7 +56,7 @@ def test_a_qbeast_table_is_refused() -> None:
     assert found.key == "qbeast:qbeast.lastRevisionID"
 
 
-def test_a_cell_with_a_file_of_a_z_cube_has_no_plan_of_any_kind() -> None:
+def test_a_partition_with_a_file_of_a_z_cube_has_no_plan_of_any_kind() -> None:
     cube = DataFile("c", MIB, WHOLE_TABLE, tags={CUBE_TAG: "1"}, rows=10, deleted_rows=9, dv_id="v")
     files = [*(DataFile(f"f{n}", MIB, WHOLE_TABLE) for n in range(12)), cube]
     state = stats_of_files(files, POLICY.size_levels)

@@ -1,4 +1,4 @@
-"""Entropy says whether, levels say which: one example for each answer."""
+"""Entropy returns whether, levels say which: one example for each answer."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -68,7 +68,7 @@ def test_our_folders_are_closed_to_others_and_the_data_directory_itself_is_left_
     assert stat.S_IMODE(data.stat().st_mode) == 0o755, "tables of others may lie in it"
 
 
-def test_a_folder_that_somebody_else_laid_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_another_user_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "data" / "redis").symlink_to(tmp_path / "elsewhere")

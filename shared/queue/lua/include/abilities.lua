@@ -1,9 +1,9 @@
--- Actors differ in what they can do. A job needs one ability: its table's format and its own kind, such as `delta/compact`. A
--- job that the claiming actor cannot run is set aside: it is delayed, noted under its ability, and ready again as soon as an
--- actor with that ability claims. So nobody waits behind work that those who claim cannot do, and it can be counted.
+-- Actors differ in their abilities. A job needs one: its table's format and its own kind, such as `delta/compact`. A job that
+-- the claiming actor cannot run is set aside: it is delayed, listed under its ability, and ready again as soon as an actor
+-- with that ability claims. So no job waits behind one that no claiming actor can run, and such jobs can be counted.
 -- include: index
 local RETURNED_PER_CLAIM = 100
--- Only for the case that the note is lost: an actor that can run the job does not wait for it.
+-- Only for the case that the list entry is lost: an actor that can run the job does not wait for it.
 local SET_ASIDE_MS = 600000
 
 -- Returns the ability that a job needs, nil if nothing is known of its table.
@@ -29,7 +29,7 @@ local function set_aside(id, job, ability)
     'error', 'waits for an actor that can run ' .. ability)
 end
 
--- Takes back what waits for these abilities, the longest waiting first.
+-- Makes the jobs that wait for these abilities ready again, the longest waiting first.
 local function return_aside(abilities)
   for i = 1, #abilities do
     local found = call('ZPOPMIN', aside_key(abilities[i]), RETURNED_PER_CLAIM)

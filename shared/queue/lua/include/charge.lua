@@ -1,5 +1,5 @@
--- What service costs: a child is served at the least start tag S, which becomes the node's virtual time, and is charged
--- to F = S + cost/weight; an estimate at claim, the difference when the run has ended.
+-- Cost of service: a child is served at the least start tag S, which becomes the node's virtual time, and is charged to
+-- F = S + cost/weight; an estimate at claim, the difference when the run has ended.
 -- include: tree
 local MIB = 1048576
 local PRUNED_PER_CHARGE = 4
@@ -9,7 +9,8 @@ local function units(cost, weight)
   return math.max(1, math.floor(math.max(1, cost / MIB) * 1000 / weight + 0.5))
 end
 
--- Tags that the virtual time has passed say nothing any more. Some go whenever one comes, so that they cannot pile up.
+-- A tag behind the virtual time has no meaning any more. Some are deleted whenever one is added, so that their number is
+-- bounded.
 local function prune(node, virtual)
   local passed = call('ZRANGE', idle_key(node), '-inf', virtual, 'BYSCORE', 'LIMIT', 0, PRUNED_PER_CHARGE)
   if #passed > 0 then call('ZREM', idle_key(node), unpack(passed)) end

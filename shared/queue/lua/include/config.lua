@@ -1,5 +1,5 @@
--- The settings of the queue (defaults as in settings.SETTINGS), and the refusal of a store that is too new: a release
--- works beside the next one, so that services can be upgraded one by one, and never beside the one after that.
+-- The settings of the queue (defaults as in settings.SETTINGS), and the schema check: a release works beside the next one,
+-- so that services can be upgraded one by one, and never beside the one after that.
 -- include: base
 local SCHEMA = 1
 local DEFAULTS = {
@@ -13,10 +13,10 @@ local DEFAULTS = {
   slots = 0,
 }
 
--- What nearly every script needs; `paused` holds the digits of the paused bands, `all` pauses the queue.
+-- Settings that nearly every script needs; `paused` holds the digits of the paused bands, `all` pauses the queue.
 local strict_bands, strict_in_row, aging_ms, paused
 
--- What few scripts need is read when it is needed.
+-- Settings that few scripts need are read on demand.
 local function setting(name) return tonumber(call('HGET', CFG, name)) or DEFAULTS[name] end
 
 local function begin_call(prefix)

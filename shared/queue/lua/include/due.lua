@@ -1,12 +1,12 @@
--- Time's own transitions, a few with a claim: leases that ran out, delays that are over, quarantine half-open. Under load
--- they are looked for every few milliseconds and not with every claim, unless more was due than was taken up.
+-- Transitions by time, a few with each claim: expired leases, delays that are over, half-open quarantine. Under load they
+-- are polled every few milliseconds and not with each claim, unless more were due than one claim processes.
 -- include: run_end
 -- include: history
 local DUE_PER_CLAIM = 8
 local DUE_EVERY_MS = 10
 
--- Calls `act(id, job)` for the jobs of an index whose time has come, and returns how many there were. An id whose job is
--- elsewhere or gone was left behind by a log cut in the middle; it is dropped, so that it cannot block the others.
+-- Calls `act(id, job)` for the due jobs of an index, and returns how many ids were due. An id whose job is in another state
+-- or deleted remains from a truncated log; it is dropped, so that it cannot block the others.
 local function each_due(index, state, act)
   local ids = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, DUE_PER_CLAIM)
   for _, id in ipairs(ids) do
@@ -21,10 +21,10 @@ local function requeue_expired(id, job)
   call('HSET', job_key(id), 'error', problem)
   local outcome = end_run(id, job, 'expired', -1)
   write_history(id, job,
-    {verdict = 'expired', outcome = outcome, worker = job.worker, cost = 0, result = '{}', error = problem})
+    {run_result = 'expired', outcome = outcome, worker = job.worker, cost = 0, result = '{}', error = problem})
 end
 
-local function promote(id, job)
+local function make_ready(id, job)
   withdraw(id, job)
   place(id, job, 'queued')
 end
@@ -35,7 +35,7 @@ end
 
 -- Returns how many jobs moved, and whether there may be more.
 local function process_due()
-  local leases, delays = each_due(LEASE, 'leased', requeue_expired), each_due(DELAY, 'delayed', promote)
-  local dead = each_due(DEAD, 'quarantined', promote)
+  local leases, delays = each_due(LEASE, 'leased', requeue_expired), each_due(DELAY, 'delayed', make_ready)
+  local dead = each_due(DEAD, 'quarantined', make_ready)
   return leases + delays + dead, math.max(leases, delays, dead) == DUE_PER_CLAIM
 end

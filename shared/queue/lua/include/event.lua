@@ -1,4 +1,4 @@
--- What no run reports and people want to know of: quarantine, preemption, cancelled jobs.
+-- Events that no run reports: quarantine, preemption, cancelled jobs.
 -- include: config
 local EVENTS_KEPT = 1000
 

@@ -1,4 +1,4 @@
--- The one way into and out of the index that a job's state names; every path that queues goes through `place`.
+-- Puts a job into the index of its state and takes it out; every path that queues a job calls `place`.
 -- include: job
 -- include: tree
 
@@ -7,9 +7,9 @@ local function place(id, job, state, at, ...)
   job.state = state
   call('HSET', job_key(id), 'state', state, ...)
   if state == 'queued' then
-    local aged = tonumber(job.t0) + tonumber(job.prio) * aging_ms
+    local aged = tonumber(job.first_ms) + tonumber(job.prio) * aging_ms
     call('ZADD', flow_key(job.band, job.tenant, job.table), aged, id)
-    call('ZADD', QUEUED, job.t0, id)
+    call('ZADD', QUEUED, job.first_ms, id)
     activate(job.band, job.tenant, job.table)
   elseif state == 'delayed' then
     call('ZADD', DELAY, at, id)
@@ -18,12 +18,12 @@ local function place(id, job, state, at, ...)
   end
 end
 
--- When a debounced job is ready: the last arrival's quiet time counts, but the first waits no longer than its maximum.
-local function debounced(t0, request)
-  return math.min(tonumber(t0) + request.max_delay_ms, now_ms + request.quiet_ms)
+-- Time at which a debounced job is ready: its quiet time after the last arrival, at most its maximum after the first.
+local function debounced(first_ms, request)
+  return math.min(tonumber(first_ms) + request.max_delay_ms, now_ms + request.quiet_ms)
 end
 
--- The fields and values of a job that waits for quiet; what it may be put off is kept for the next arrival.
+-- The fields and values of a debounced job; its delays are kept for the next arrival.
 local function quiet_fields(request)
   return 'why', 'debounce', 'quiet', request.quiet_ms, 'max', request.max_delay_ms
 end

@@ -2,7 +2,7 @@
 local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, RINGING, IN_FLIGHT, HISTORY, EVENTS, ASIDE
 local ROOT = 'root'
 
--- Makes the names anew only when another queue was served by the last call.
+-- Builds the names again only if the last call served another queue.
 local function name_keys(prefix)
   if prefix == P then return end
   P = prefix
@@ -21,10 +21,10 @@ local function throttled_key(name) return P .. 'p:' .. name end
 local function aside_key(ability) return P .. 'x:' .. ability end
 local function reply_key(worker, nonce) return P .. 'w:' .. worker .. '|' .. nonce end
 local function cursor_key(tbl) return P .. 'cur:' .. tbl end
-local function cells_key(tbl) return P .. 'cells:' .. tbl end
+local function partitions_key(tbl) return P .. 'partitions:' .. tbl end
 local function ledger_key(tbl) return P .. 'led:' .. tbl end
 local function measures_key(tbl) return P .. 'meas:' .. tbl end
 local function timers_key(tbl) return P .. 'due:' .. tbl end
-local function staged_cells_key(name) return P .. 'new:' .. name end
+local function staged_partitions_key(name) return P .. 'new:' .. name end
 local function staged_timers_key(name) return P .. 'newdue:' .. name end
 local function counters_key(tbl) return P .. (tbl and 'count:' .. tbl or 'count') end

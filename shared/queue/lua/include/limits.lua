@@ -1,5 +1,5 @@
 -- How many jobs of one table or tenant may run at once. The text in cfg is a number of slots, or a share of all slots
--- (`25%`), or either of them behind `!` while paused, so that resuming finds what was there.
+-- (`25%`), or either of them behind `!` while paused, so that resuming restores it.
 -- include: config
 
 -- Returns nil for no limit; a share is at least one slot, or the table would never be served.

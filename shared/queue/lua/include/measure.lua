@@ -1,5 +1,5 @@
--- What a run measured is added to its table's sums (name, increment pairs in args[first ..]). When enough runs are in them
--- all are halved, so that the newest runs always weigh at least half: a table that changes is learned anew.
+-- Adds the measures of a run to its table's sums (name, increment pairs in args[first ..]). When they cover enough runs,
+-- all are halved, so that the newest runs always weigh at least half: the sums follow a table that changes.
 -- include: config
 local RUNS_WEIGHED = 64
 

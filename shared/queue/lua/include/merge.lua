@@ -1,5 +1,6 @@
 -- Merging requests is commutative, associative and idempotent, so that order and repetition of events change nothing:
--- least band, priority and arrival, greatest reach; the rest from the greatest (version, insistence, facts, tenant, cost).
+-- least band, priority and arrival, greatest extent; the rest from the request with the greatest (version, precedence,
+-- payload, tenant, cost).
 -- include: job
 
 -- Lua compares strings by the server's locale; bytes are the same everywhere.
@@ -14,8 +15,8 @@ end
 local function supersedes(new, old)
   local a, b = tonumber(new.version), tonumber(old.version)
   if a ~= b then return a > b end
-  if new.insist ~= old.insist then return tonumber(new.insist) > tonumber(old.insist) end
-  if new.facts ~= old.facts then return bytes_after(new.facts, old.facts) end
+  if new.precedence ~= old.precedence then return tonumber(new.precedence) > tonumber(old.precedence) end
+  if new.payload ~= old.payload then return bytes_after(new.payload, old.payload) end
   if new.tenant ~= old.tenant then return bytes_after(new.tenant, old.tenant) end
   return tonumber(new.cost) > tonumber(old.cost)
 end
@@ -32,9 +33,9 @@ end
 local function merge(old, new)
   local top = supersedes(new, old) and new or old
   local merged = {
-    tenant = top.tenant, cost = top.cost, version = top.version, insist = top.insist, facts = top.facts,
-    band = least(old.band, new.band), prio = least(old.prio, new.prio), t0 = least(old.t0, new.t0),
-    reach = greatest(old.reach, new.reach),
+    tenant = top.tenant, cost = top.cost, version = top.version, precedence = top.precedence, payload = top.payload,
+    band = least(old.band, new.band), prio = least(old.prio, new.prio), first_ms = least(old.first_ms, new.first_ms),
+    extent = greatest(old.extent, new.extent),
   }
   for _, name in ipairs(REQUEST_FIELDS) do
     if merged[name] ~= old[name] then return merged, true end
@@ -42,7 +43,7 @@ local function merge(old, new)
   return merged, false
 end
 
--- The same beside a run, where the least delay is kept: whoever does not want to wait is not kept waiting.
+-- The same for the request beside a run, with the shortest of the requested delays.
 local function merge_pending(old, new)
   local merged, changed = merge(old, new)
   merged.quiet_ms = math.min(old.quiet_ms, new.quiet_ms)

@@ -1,12 +1,12 @@
--- What audits share: a job's index and path are computed anew from its hash, and what differs is written. On a consistent
--- store nothing is written.
+-- What audits share: a job's index and path are computed again from its hash, and a difference is repaired. Nothing is
+-- written to a consistent store.
 -- include: index
 local repaired
 on_call_start[#on_call_start + 1] = function() repaired = 0 end
 
 local function count_repair() repaired = repaired + 1 end
 
--- What a child of a node is, seen from what lies below it.
+-- Condition of a child of a node, derived from the nodes below it.
 local function expected_condition(node, child)
   if node == ROOT then return condition(child) end
   local band, tenant = node:match('^(%d+)|(.*)$')
@@ -44,7 +44,7 @@ local function repair_ancestors(node)
   repair_child(ROOT, band or node)
 end
 
--- A path to a flow; unlike in `activate`, each step is looked at, because any key may be missing.
+-- The path to a flow; unlike in `activate`, each step is checked, because any key may be missing.
 local function repair_path(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
   repair_child(leaf, tbl)

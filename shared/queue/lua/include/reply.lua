@@ -1,5 +1,5 @@
 -- A call whose reply was lost is sent again with the same nonce and gets the same reply, without being run again.
--- Two minutes outlast every retry of an executor (a few tries of a few seconds).
+-- A reply is kept for two minutes, longer than all retries of an executor (a few attempts of a few seconds).
 -- include: config
 local REPLY_TTL_MS = 120000
 

@@ -1,17 +1,17 @@
--- A run ends, by its worker's word or because its lease ran out. What arrived meanwhile (`d_*`) is taken up FIRST,
--- whatever the verdict: dropping it with a failed or cancelled run would lose an event.
+-- A run ends: its worker reports a result, or its lease expires. A request that arrived meanwhile (`d_*`) is applied FIRST,
+-- whatever the result: dropping it with a failed or cancelled run would lose an event.
 -- include: index
 -- include: merge
 -- include: event
 
--- Runs of a job under which an engine died, or an actor fell silent, until the job runs alone in its actor; an engine
--- that dies under it then died of it. As in limits.DEATHS_UNTIL_ALONE.
+-- Runs of a job in which an engine crashed or the lease expired, until the job runs alone in its actor; a crash after that
+-- is caused by the job. As in limits.CRASHES_UNTIL_EXCLUSIVE.
 local CRASHES_UNTIL_EXCLUSIVE = 2
 
-local ENDED = {'state', 'token', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 't0', 'attempts',
-  'started', 'stop', 'reach', 'd_version'}
+local ENDED = {'state', 'token', 'table', 'partition', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'first_ms',
+  'attempts', 'started', 'stop', 'extent', 'd_version'}
 
--- Takes one from the two counts of a run; nothing is kept of a count that is over.
+-- Decrements the two counts of a run, and deletes a count that reaches zero.
 local function decrement_in_flight(of_table, of_tenant)
   local counts = call('HMGET', IN_FLIGHT, of_table, of_tenant)
   local tables, tenants = number(counts[1]) - 1, number(counts[2]) - 1
@@ -24,7 +24,7 @@ local function decrement_in_flight(of_table, of_tenant)
   if tenants <= 0 then call('HDEL', IN_FLIGHT, of_tenant) end
 end
 
--- Gives back the lease and what goes with it; the job is then in no index until it is placed or deleted.
+-- Releases the lease and its counts; the job is then in no index until it is placed or deleted.
 local function release(id, job)
   call('ZREM', LEASE, id)
   local of_table, of_tenant = 'table|' .. job.table, 'tenant|' .. job.tenant
@@ -35,10 +35,10 @@ local function release(id, job)
   end
 end
 
--- A job that goes on keeps nothing of the run.
+-- A job that continues keeps no field of the run.
 local function forget_run(id)
   call('HDEL', job_key(id), 'worker', 'started', 'progress', 'stop', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
-    'd_version', 'd_insist', 'd_facts', 'd_t0', 'd_reach', 'd_quiet', 'd_max', 'revoked')
+    'd_version', 'd_precedence', 'd_payload', 'd_first_ms', 'd_extent', 'd_quiet', 'd_max', 'revoked')
 end
 
 -- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together
@@ -49,16 +49,16 @@ local function backoff_ms(id, attempts)
   return math.floor(full * (1 - jitter / 2))
 end
 
--- The run left nothing to do but what arrived while it ran, if anything; that waits as a new job would.
-local function start_anew(id, job, pending)
+-- Places the request that arrived during the run as a new job would be, or deletes the job if there is none.
+local function restart_or_delete(id, job, pending)
   if not pending then
     call('DEL', job_key(id))
     return 'deleted'
   end
   forget_run(id)
-  call('HDEL', job_key(id), 'token', 'error', 'preempted', 'deaths')
+  call('HDEL', job_key(id), 'token', 'error', 'preempted', 'crashes')
   pending.table = job.table
-  local at = debounced(pending.t0, pending)
+  local at = debounced(pending.first_ms, pending)
   if at > now_ms then
     place(id, pending, 'delayed', at, 'attempts', '0', request_fields(pending, ''))
     call('HSET', job_key(id), quiet_fields(pending))
@@ -68,22 +68,22 @@ local function start_anew(id, job, pending)
   return 'requeued'
 end
 
--- Counts a run that its engine or its actor did not survive; says whether the job is what the engine died of.
-local function count_crash(id, verdict)
-  if verdict ~= 'crashed' and verdict ~= 'expired' then return false end
-  local deaths = call('HINCRBY', job_key(id), 'deaths', 1)
-  return verdict == 'crashed' and deaths > CRASHES_UNTIL_EXCLUSIVE
+-- Counts a run that its engine or its actor did not survive; returns whether the job caused the crash.
+local function count_crash(id, run_result)
+  if run_result ~= 'crashed' and run_result ~= 'expired' then return false end
+  local crashes = call('HINCRBY', job_key(id), 'crashes', 1)
+  return run_result == 'crashed' and crashes > CRASHES_UNTIL_EXCLUSIVE
 end
 
-local function count_attempt(id, job, verdict)
+local function count_attempt(id, job, run_result)
   local attempts = number(job.attempts) + 1
-  local is_deadly = count_crash(id, verdict)
-  if verdict == 'quarantine' or is_deadly or attempts >= setting('max_attempts') then
+  local is_deadly = count_crash(id, run_result)
+  if run_result == 'quarantine' or is_deadly or attempts >= setting('max_attempts') then
     event('quarantined', id, int(attempts))
     place(id, job, 'quarantined', now_ms + setting('half_open_ms'), 'attempts', attempts)
     return 'quarantined'
   end
-  if verdict == 'expired' then
+  if run_result == 'expired' then
     place(id, job, 'queued', nil, 'attempts', attempts)
     return 'requeued'
   end
@@ -91,30 +91,30 @@ local function count_attempt(id, job, verdict)
   return 'delayed'
 end
 
--- `verdict`: done, fail, quarantine, crashed, yield, cancelled or expired; `seen_version`: the newest version that the
+-- `run_result`: done, fail, quarantine, crashed, yield, cancelled or expired; `seen_version`: the newest version that the
 -- run planned on.
--- Returns gone, requeued, delayed or quarantined.
-local function end_run(id, job, verdict, seen_version)
+-- Returns deleted, requeued, delayed or quarantined.
+local function end_run(id, job, run_result, seen_version)
   local pending = pending_request(id, job)
-  if job.stop == 'cancel' and verdict ~= 'done' then verdict = 'cancelled' end
+  if job.stop == 'cancel' and run_result ~= 'done' then run_result = 'cancelled' end
   release(id, job)
-  if verdict == 'done' and pending and tonumber(pending.version) <= seen_version
-    and tonumber(pending.reach) <= tonumber(job.reach) then
+  if run_result == 'done' and pending and tonumber(pending.version) <= seen_version
+    and tonumber(pending.extent) <= tonumber(job.extent) then
     pending = nil
   end
-  if verdict == 'done' or verdict == 'cancelled' then return start_anew(id, job, pending) end
+  if run_result == 'done' or run_result == 'cancelled' then return restart_or_delete(id, job, pending) end
   forget_run(id)
   if pending then
     local tbl, attempts = job.table, job.attempts
-    local rest = call('HMGET', job_key(id), 'facts', 'insist')
-    job.facts, job.insist = rest[1], rest[2] or '0'
+    local rest = call('HMGET', job_key(id), 'payload', 'precedence')
+    job.payload, job.precedence = rest[1], rest[2] or '0'
     job = merge(job, pending)
     job.table, job.attempts = tbl, attempts
     write_request(id, job)
   end
-  if verdict == 'yield' then
+  if run_result == 'yield' then
     place(id, job, 'queued')
     return 'requeued'
   end
-  return count_attempt(id, job, verdict)
+  return count_attempt(id, job, run_result)
 end

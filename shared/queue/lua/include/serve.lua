@@ -5,25 +5,26 @@
 -- include: limits
 local MAX_BANDS = 8
 -- Band, tenant and table are the path on which the job was found.
-local SERVED = {'state', 'cell', 'kind', 'prio', 'cost', 'version', 'facts', 't0', 'attempts', 'generation', 'token', 'reach'}
+local SERVED = {'state', 'partition', 'kind', 'prio', 'cost', 'version', 'payload', 'first_ms', 'attempts', 'revision',
+  'token', 'extent'}
 
--- Strict claims in a row while a weighted band waited, the virtual time of the root, the last token, and when what is due
--- was last looked for.
+-- Strict claims in a row while a weighted band waited, the virtual time of the root, the last token, and the time of the
+-- last poll for due jobs.
 local strict_run, root_time, last_token, last_polled_ms
 local strict_run_before, last_polled_before_ms
 
 local function begin_claims()
-  local found = call('HMGET', VIRTUAL, 'strict_run', ROOT, 'token', 'looked_at')
+  local found = call('HMGET', VIRTUAL, 'strict_run', ROOT, 'token', 'polled_ms')
   strict_run, root_time, last_token = number(found[1]), number(found[2]), number(found[3])
   last_polled_ms = number(found[4])
   strict_run_before, last_polled_before_ms = strict_run, last_polled_ms
 end
 
--- Writes what the claims have moved, with one HSET.
+-- Writes what the claims have changed, with one HSET.
 local function end_claims()
-  -- The row outlasts an empty root: a merge that moves the only job empties it for a moment, and must not forget the row.
+  -- The count outlasts an empty root: a merge that moves the only job empties it for a moment, and must not reset the count.
   if strict_run ~= strict_run_before then moved_virtual_times.strict_run = strict_run end
-  if last_polled_ms ~= last_polled_before_ms then moved_virtual_times.looked_at = last_polled_ms end
+  if last_polled_ms ~= last_polled_before_ms then moved_virtual_times.polled_ms = last_polled_ms end
   local moved = {'token', last_token}
   for node, time in pairs(moved_virtual_times) do
     moved[#moved + 1] = node
@@ -64,14 +65,14 @@ local function charge_band(band, tag, amount, now, weighted_waits)
     return
   end
   strict_run = 0
-  -- A band that was strict until now comes with an old tag; it must not serve what it has missed.
+  -- A band that was strict until now has an old tag; it must not catch up on the service that it missed.
   root_time = math.max(root_time, tag)
   if charge(ROOT, band, root_time, amount, now) == 'empty' then root_time = 0 end
 end
 
--- Takes the next job out of the queued index, charged by its estimated cost. Returns whether there was anything, and the
--- job's id and hash; an entry without a queued job, who is at its limit, and a job that needs another ability are passed
--- over and leave the tree.
+-- Takes the next job out of the queued index, charged by its estimated cost. Returns whether there was an entry, and the
+-- job's id and hash. An entry without a queued job, a tenant or table at its limit, and a job that needs another ability
+-- are skipped and leave the tree.
 local function take_next(abilities)
   local band, band_tag, weighted_waits = next_band()
   if not band then return false end

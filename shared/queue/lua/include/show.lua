@@ -1,4 +1,4 @@
--- A job for reading: its fields, with the time at which the index of its state has it.
+-- A job for reading: its fields, and its time in the index of its state.
 -- include: config
 local function timed_index(state)
   return state == 'leased' and LEASE or state == 'delayed' and DELAY or state == 'quarantined' and DEAD

@@ -1,7 +1,7 @@
--- Timers of a table, by the time at which they ring; and among all tables, when the first timer of each rings.
+-- Timers of a table, by the time at which they fire; and the index of all tables by the time of their first timer.
 -- include: config
 
--- `how`: set; earlier, which leaves one standing that rings before; stop.
+-- `how`: set; earlier, which keeps a timer that fires before; stop.
 local function set_timer(tbl, name, how, at)
   if how == 'stop' then
     call('ZREM', timers_key(tbl), name)

@@ -1,14 +1,14 @@
 -- Start-time fair queueing (Goyal, Vin, Cheng 1996), one sorted set of start tags per node of the tree, ready children
--- only: root -> band -> tenant -> table. Here is who is in the tree; `charge` is what service costs.
--- A child that returns starts at max(virtual time, its last finish tag). A node that has become empty forgets its tags:
+-- only: root -> band -> tenant -> table. This file keeps the members of the tree; `charge` keeps the cost of service.
+-- A child that returns starts at max(virtual time, its last finish tag). A node that has become empty deletes its tags:
 -- its next busy period begins at zero, which also keeps tags small.
--- A table or tenant that is paused or at its limit is parked, and remembered in a set of its own, because a table can have
--- flows in several bands. Its place in the tree is then held: out of what is served, its tag kept, and its node is not
--- empty. A node that has only held children is itself held by its parent.
+-- A table or tenant that is paused or at its limit is throttled, and recorded in a set of its own, because a table can have
+-- flows in several bands. Its position in the tree is then held: it is not served, keeps its tag, and its node is not empty.
+-- A node that has only held children is itself held by its parent.
 -- include: config
 local MAX_UNTHROTTLED = 100
 
--- Virtual times that this script has moved and not written yet; one HSET at its end writes all of them.
+-- Virtual times that this script has changed and not written yet; one HSET at its end writes all of them.
 local moved_virtual_times
 on_call_start[#on_call_start + 1] = function() moved_virtual_times = {} end
 
@@ -16,7 +16,7 @@ local function virtual_of(node)
   return moved_virtual_times[node] or number(call('HGET', VIRTUAL, node))
 end
 
--- ready: a child can be served; held: all who wait are held; empty.
+-- ready: a child can be served; held: all children that wait are held; empty.
 local function condition(node)
   if call('EXISTS', ready_key(node)) == 1 then return 'ready' end
   return call('EXISTS', held_key(node)) == 1 and 'held' or 'empty'
@@ -28,14 +28,14 @@ local function forget_virtual_time(node)
   call('HDEL', VIRTUAL, node)
 end
 
--- The condition of a node that a child has left; an empty one forgets.
+-- The condition of a node that a child has left; an empty one deletes its tags.
 local function after_leaving(node)
   local now = condition(node)
   if now == 'empty' then forget_virtual_time(node) end
   return now
 end
 
--- Takes the tag of a child that is not ready out of where it was kept; nil if there was none.
+-- Removes and returns the stored tag of a child that is not ready; nil if there was none.
 local function take_tag(node, child)
   local kept = call('ZSCORE', held_key(node), child)
   if kept then
@@ -47,15 +47,15 @@ local function take_tag(node, child)
   return kept
 end
 
--- Makes a child ready that is not.
+-- Makes a child ready.
 local function join(node, child)
   call('ZADD', ready_key(node), math.max(virtual_of(node), number(take_tag(node, child))), child)
 end
 
 local function is_ready(node, child) return call('ZSCORE', ready_key(node), child) end
 
--- Takes a ready child out uncharged. `now` is what has become of it: a held one keeps its tag, an empty one only if it
--- lies ahead. Returns the condition of the node.
+-- Removes a ready child without a charge. `now` is its condition: a held one keeps its tag, an empty one only if the tag
+-- lies ahead of the virtual time. Returns the condition of the node.
 local function leave(node, child, now)
   local start = number(call('ZSCORE', ready_key(node), child))
   call('ZREM', ready_key(node), child)
@@ -73,7 +73,7 @@ local function admit_tenant(band, tenant)
   if not is_ready(ROOT, band) then join(ROOT, band) end
 end
 
--- A flow got its first job, or is no longer parked.
+-- A flow has its first job, or is no longer throttled.
 local function activate(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
   if is_ready(leaf, tbl) or is_throttled('table', tbl, leaf) then return end
@@ -86,7 +86,7 @@ local function leave_band(band, tenant, now)
   if left ~= 'ready' then leave(ROOT, band, left) end
 end
 
--- A held child has nothing left to wait for. Returns the condition of the node.
+-- A held child has become empty. Returns the condition of the node.
 local function remove_held(node, child)
   call('ZREM', held_key(node), child)
   return after_leaving(node)
@@ -127,15 +127,15 @@ local function throttle_table(band, tenant, tbl)
   if left ~= 'ready' then leave_band(band, tenant, left) end
 end
 
--- Lets a table's or tenant's flows back in; whoever is still at its limit is parked again when it is met.
+-- Readmits the flows of a table or tenant; one that is still at its limit is throttled again at the next claim.
 local function unthrottle(level, name)
-  local parked = call('ZPOPMIN', throttled_key(level .. '|' .. name), MAX_UNTHROTTLED)
-  for i = 1, #parked, 2 do
+  local members = call('ZPOPMIN', throttled_key(level .. '|' .. name), MAX_UNTHROTTLED)
+  for i = 1, #members, 2 do
     if level == 'table' then
-      local band, tenant = parked[i]:match('^(%d+)|(.*)$')
+      local band, tenant = members[i]:match('^(%d+)|(.*)$')
       activate(band, tenant, name)
-    elseif condition(leaf_node(parked[i], name)) == 'ready' then
-      admit_tenant(parked[i], name)
+    elseif condition(leaf_node(members[i], name)) == 'ready' then
+      admit_tenant(members[i], name)
     end
   end
 end

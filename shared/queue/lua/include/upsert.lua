@@ -1,29 +1,29 @@
--- A request becomes a new job, is merged into the waiting one, or is noted beside the running one, whose snapshot is never
--- touched. Replaying a request changes nothing.
+-- A request becomes a new job, is merged into the waiting one, or is recorded beside the running one, whose snapshot never
+-- changes. Repeating a request changes nothing.
 -- include: index
 -- include: merge
 local REQUEST_ARGS = 14
-local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0', 'reach', 'why',
-  'd_version'}
+local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'precedence', 'payload', 'first_ms', 'extent',
+  'why', 'd_version'}
 
 -- Reads one request from the arguments first .. first + REQUEST_ARGS - 1.
 local function read_request(args, first)
   return {
-    id = args[first], table = args[first + 1], cell = args[first + 2], kind = args[first + 3],
+    id = args[first], table = args[first + 1], partition = args[first + 2], kind = args[first + 3],
     tenant = args[first + 4], band = args[first + 5], prio = args[first + 6], cost = args[first + 7],
-    version = args[first + 8], facts = args[first + 9], t0 = int(now_ms),
-    quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]), insist = args[first + 12],
-    reach = args[first + 13],
+    version = args[first + 8], payload = args[first + 9], first_ms = int(now_ms),
+    quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]), precedence = args[first + 12],
+    extent = args[first + 13],
   }
 end
 
 local function insert_new(request)
-  local at = debounced(request.t0, request)
+  local at = debounced(request.first_ms, request)
   local state = at > now_ms and 'delayed' or 'queued'
-  place(request.id, request, state, at, 'table', request.table, 'cell', request.cell, 'kind', request.kind,
-    'attempts', '0', 'generation', '1', plain_fields(request, ''))
-  if request.insist ~= '0' or request.reach ~= '0' then
-    call('HSET', job_key(request.id), 'insist', request.insist, 'reach', request.reach)
+  place(request.id, request, state, at, 'table', request.table, 'partition', request.partition, 'kind', request.kind,
+    'attempts', '0', 'revision', '1', plain_fields(request, ''))
+  if request.precedence ~= '0' or request.extent ~= '0' then
+    call('HSET', job_key(request.id), 'precedence', request.precedence, 'extent', request.extent)
   end
   if state == 'delayed' then call('HSET', job_key(request.id), quiet_fields(request)) end
   return 'queued', request.state
@@ -35,16 +35,16 @@ local function request_rerun(job, request)
   if pending then merged, changed = merge_pending(pending, request) end
   if changed then
     write_pending(request.id, merged)
-    call('HINCRBY', job_key(request.id), 'generation', 1)
+    call('HINCRBY', job_key(request.id), 'revision', 1)
   end
   return 'rerun', 'leased'
 end
 
 local function moved(a, b)
-  return a.band ~= b.band or a.tenant ~= b.tenant or a.prio ~= b.prio or a.t0 ~= b.t0
+  return a.band ~= b.band or a.tenant ~= b.tenant or a.prio ~= b.prio or a.first_ms ~= b.first_ms
 end
 
--- Whoever does not want to wait is not kept waiting by the others. Returns the least delay, and whether it is a new one.
+-- The shortest requested delay counts. Returns it, and whether it is shorter than the stored one.
 local function shorter_delay(request)
   local kept = call('HMGET', job_key(request.id), 'quiet', 'max')
   local quiet_ms, max_ms = tonumber(kept[1] or request.quiet_ms), tonumber(kept[2] or request.max_delay_ms)
@@ -57,8 +57,8 @@ local function merge_into_waiting(job, request)
   local state, at = job.state, nil
   if state == 'delayed' and job.why == 'debounce' then
     local delay, is_shorter = shorter_delay(request)
-    -- A request that was noted already is no new arrival.
-    if changed or is_shorter then at = debounced(merged.t0, delay) end
+    -- A request that was merged before is no new arrival.
+    if changed or is_shorter then at = debounced(merged.first_ms, delay) end
     if at and at <= now_ms then state = 'queued' end
     if is_shorter then call('HSET', job_key(request.id), quiet_fields(delay)) end
   end
@@ -66,7 +66,7 @@ local function merge_into_waiting(job, request)
   if move then withdraw(request.id, job) end
   if changed then
     write_request(request.id, merged)
-    call('HINCRBY', job_key(request.id), 'generation', 1)
+    call('HINCRBY', job_key(request.id), 'revision', 1)
   end
   if move then
     merged.table = job.table

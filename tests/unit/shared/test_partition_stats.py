@@ -1,4 +1,4 @@
-"""The state of a cell by example: what each file adds, what a state may be, and what merging could remove."""
+"""The state of a partition by example: what each file adds, what a state may be, and what merging could remove."""
 
 from dataclasses import replace
 
@@ -99,7 +99,7 @@ def test_the_two_newest_windows_are_kept_and_a_file_from_somewhere_is_taken_out_
     gone = replace(EMPTY_STATS, windows=((UNKNOWN_WINDOW, stats_of_sizes(RUNGS, [5] * 2)),))
     less = (kept - gone).clamped()
     assert [(at, one.files, one.bytes) for at, one in less.windows] == [(20, 0, 0), (30, 1, 5)]
-    assert less.files == kept.files, "the cell's own numbers are those of the log"
+    assert less.files == kept.files, "the partition's own numbers are those of the log"
 
 
 def test_a_window_has_nothing_negative_and_no_bytes_without_files() -> None:

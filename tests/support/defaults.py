@@ -1,4 +1,4 @@
-"""The defaults of a decider that nobody shares a Redis with."""
+"""The defaults of a decider that no one shares a Redis with."""
 
 from decider.state.effective_policy import PolicyDefaults
 
@@ -10,5 +10,5 @@ class Alone:
         self.current = defaults
 
     async def refresh(self) -> bool:
-        """Return False: there is nobody to ask."""
+        """Return False: there is no one to ask."""
         return False
