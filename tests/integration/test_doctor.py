@@ -2,7 +2,8 @@
 
 import pytest
 
-from services.cli.commands.doctor import FindingLevel, check_redis
+from services.cli.checks.finding import FindingLevel
+from services.cli.checks.redis_server import check_redis
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.redis

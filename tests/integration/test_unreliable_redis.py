@@ -7,7 +7,8 @@ import pytest
 from redis import Redis
 
 from decider.store.redis_health import RedisSafety
-from services.cli.commands.doctor import FindingLevel, check_redis
+from services.cli.checks.finding import FindingLevel
+from services.cli.checks.redis_server import check_redis
 from shared.errors import RetryableError
 from shared.queue import commands
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings

@@ -12,9 +12,9 @@ from typing import Any
 
 import typer
 
+from services.cli.checks.finding import Finding, FindingLevel, failed
 from services.cli.cli_context import CliContext
 from services.cli.client import segment
-from services.cli.commands.doctor import Finding, FindingLevel
 from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
 from services.cli.render import counted, size
@@ -44,7 +44,7 @@ class TableReport:
     @property
     def is_harmed(self) -> bool:
         """Whether a finding is a failure."""
-        return any(finding.status is FindingLevel.FAIL for finding in self.findings)
+        return failed(self.findings)
 
 
 def doctor_table(table: str, setting: CliContext) -> int:

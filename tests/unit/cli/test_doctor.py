@@ -8,8 +8,10 @@ import pytest
 from rich.console import Console
 
 from actor.jvm.java import JavaSearch
+from services.cli.checks import decider, machine, redis_server
+from services.cli.checks.finding import Finding, FindingLevel
 from services.cli.commands import doctor
-from services.cli.commands.doctor import DoctorSettings, Finding, FindingLevel
+from services.cli.commands.doctor import DoctorSettings
 from tests.support.fake_programs import fake_java
 
 
@@ -17,20 +19,20 @@ from tests.support.fake_programs import fake_java
     ("version", "status"), [((3, 10), "fail"), ((3, 11), "ok"), ((3, 13), "ok"), ((3, 14), "fail")]
 )
 def test_python_must_be_one_of_those_tested(version: tuple[int, int], status: str) -> None:
-    assert doctor.check_python(version).status == status
+    assert machine.check_python(version).status == status
 
 
 def test_java_is_named_with_its_home_or_refused_with_what_to_do(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "java", "17.0.9")
-    good = doctor.check_java(JavaSearch(work_dir=tmp_path, choice="system", java_home=str(home)))
+    good = machine.check_java(JavaSearch(work_dir=tmp_path, choice="system", java_home=str(home)))
     assert (good.status, good.where) == (FindingLevel.OK, str(home))
-    bad = doctor.check_java(JavaSearch(work_dir=tmp_path, choice=str(tmp_path)))
+    bad = machine.check_java(JavaSearch(work_dir=tmp_path, choice=str(tmp_path)))
     assert bad.status is FindingLevel.FAIL
     assert "LAKEWRIGHT_JAVA" in bad.what
 
 
 def test_missing_jars_are_a_warning_because_an_actor_fetches_them(tmp_path: Path) -> None:
-    finding = doctor.check_jars(tmp_path)
+    finding = machine.check_jars(tmp_path)
     assert finding.status is FindingLevel.WARN
     assert "make setup" in finding.action
 
@@ -49,7 +51,7 @@ def test_missing_jars_are_a_warning_because_an_actor_fetches_them(tmp_path: Path
     ],
 )
 def test_redis_must_be_seven_or_newer(server: dict[str, object], status: FindingLevel, what: str) -> None:
-    finding = doctor.check_redis_version(server, "here")
+    finding = redis_server.check_redis_version(server, "here")
     assert (finding.status, finding.what) == (status, what)
 
 
@@ -62,29 +64,29 @@ def test_redis_must_be_seven_or_newer(server: dict[str, object], status: Finding
     ],
 )
 def test_redis_must_keep_what_it_acknowledged(persistence: dict[str, object], status: FindingLevel) -> None:
-    assert doctor.check_durability(persistence, "here").status is status
+    assert redis_server.check_durability(persistence, "here").status is status
 
 
 def test_redis_must_not_forget_when_full() -> None:
-    assert doctor.check_eviction({"maxmemory_policy": "noeviction"}, "here").status is FindingLevel.OK
-    finding = doctor.check_eviction({"maxmemory_policy": "allkeys-lru"}, "here")
+    assert redis_server.check_eviction({"maxmemory_policy": "noeviction"}, "here").status is FindingLevel.OK
+    finding = redis_server.check_eviction({"maxmemory_policy": "allkeys-lru"}, "here")
     assert finding.status is FindingLevel.FAIL
     assert "allkeys-lru" in finding.what
 
 
 @pytest.mark.parametrize(("skew_ms", "status"), [(0, "ok"), (2_000, "ok"), (-2_001, "warn"), (60_000, "warn")])
 def test_clocks_may_differ_a_little(skew_ms: int, status: str) -> None:
-    assert doctor.check_clock(skew_ms, "here").status == status
+    assert redis_server.check_clock(skew_ms, "here").status == status
 
 
 def test_the_disk_is_judged_at_the_nearest_folder_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "FREE_WARN_BYTES", 0)
-    finding = doctor.check_disk(tmp_path / "not" / "yet")
+    monkeypatch.setattr(machine, "FREE_WARN_BYTES", 0)
+    finding = machine.check_disk(tmp_path / "not" / "yet")
     assert (finding.status, finding.where) == (FindingLevel.OK, str(tmp_path))
-    monkeypatch.setattr(doctor, "FREE_WARN_BYTES", 2**80)
-    assert doctor.check_disk(tmp_path).status is FindingLevel.WARN
-    monkeypatch.setattr(doctor, "FREE_FAIL_BYTES", 2**80)
-    assert doctor.check_disk(tmp_path).status is FindingLevel.FAIL
+    monkeypatch.setattr(machine, "FREE_WARN_BYTES", 2**80)
+    assert machine.check_disk(tmp_path).status is FindingLevel.WARN
+    monkeypatch.setattr(machine, "FREE_FAIL_BYTES", 2**80)
+    assert machine.check_disk(tmp_path).status is FindingLevel.FAIL
 
 
 def test_servers_that_do_not_answer_are_findings_and_not_exceptions(tmp_path: Path) -> None:
@@ -112,9 +114,9 @@ def actors(*states: str) -> dict[str, object]:
 
 
 def test_without_an_actor_that_takes_jobs_the_doctor_warns() -> None:
-    finding = doctor.check_actors(actors(), "here")
+    finding = decider.check_actors(actors(), "here")
     assert (finding.status, finding.what) == (FindingLevel.WARN, "none takes jobs")
-    finding = doctor.check_actors(actors("died", "drained"), "here")
+    finding = decider.check_actors(actors("died", "drained"), "here")
     assert (finding.status, finding.what) == (
         FindingLevel.WARN, "none takes jobs (actor-died died: no memory; actor-drained drained)",
     )  # fmt: skip
@@ -122,13 +124,13 @@ def test_without_an_actor_that_takes_jobs_the_doctor_warns() -> None:
 
 
 def test_actors_that_take_jobs_are_counted_with_their_slots() -> None:
-    finding = doctor.check_actors(actors("idle", "working", "died"), "here")
+    finding = decider.check_actors(actors("idle", "working", "died"), "here")
     assert (finding.status, finding.what) == (FindingLevel.OK, "2 actors with 4 slots: actor-idle, actor-working")
 
 
 def test_a_wrong_url_is_a_finding_too() -> None:
-    assert [finding.status for finding in doctor.check_redis("nonsense")] == [FindingLevel.FAIL]
-    assert doctor.check_decider("nonsense").status is FindingLevel.FAIL
+    assert [finding.status for finding in redis_server.check_redis("nonsense")] == [FindingLevel.FAIL]
+    assert decider.check_decider("nonsense").status is FindingLevel.FAIL
 
 
 def test_machines_get_json_and_people_get_every_word() -> None:
@@ -152,9 +154,9 @@ def test_machines_get_json_and_people_get_every_word() -> None:
 
 
 def test_jobs_that_no_actor_can_run_are_a_finding_each() -> None:
-    assert doctor.check_unserved({"unserved": []}, "here") == []
+    assert decider.check_unserved({"unserved": []}, "here") == []
     unserved = [{"ability": "iceberg/compact", "jobs": 3}]
-    (finding,) = doctor.check_unserved({"unserved": unserved}, "here")
+    (finding,) = decider.check_unserved({"unserved": unserved}, "here")
     assert finding.status is doctor.FindingLevel.WARN
     assert finding.what == "3 jobs cannot run: no actor can do iceberg/compact"
     assert "iceberg/compact" in finding.action

@@ -4,6 +4,7 @@ import traceback
 
 import pytest
 
+from services.cli.checks import redis_server
 from services.cli.commands import doctor
 from services.decider.settings import decider_settings
 from services.settings import REDIS_URL, parse_redis_url
@@ -31,7 +32,7 @@ UNUSABLE = [
 def test_a_url_that_cannot_be_used_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(InvalidInput, match=REDIS_URL) as refused:
         decider_settings({REDIS_URL: url})
-    reported = "".join(traceback.format_exception(refused.value)) + doctor.to_json(doctor.check_redis(url))
+    reported = "".join(traceback.format_exception(refused.value)) + doctor.to_json(redis_server.check_redis(url))
     assert "%2F" in reported
     assert "s3cr3t" not in reported
 

@@ -1,0 +1,1 @@
+"""Checks of `lakewright doctor`: each returns findings, and none raises or changes anything."""

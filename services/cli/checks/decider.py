@@ -1,0 +1,66 @@
+"""Checks of a running service: the decider is ready, actors take jobs, and no job waits for an ability."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from services.cli.checks.finding import Finding, FindingLevel
+from services.cli.client import ApiClient, CallFailed
+from services.cli.render import counted
+
+_TIMEOUT_S = 3.0  # A server that takes longer to answer is not usable either.
+
+
+def check_service(url: str, token: str | None) -> list[Finding]:
+    """The decider is ready; only one that is knows its actors."""
+    decider = check_decider(url)
+    if decider.status is not FindingLevel.OK:
+        return [decider]
+    try:
+        with ApiClient(url.rstrip("/"), token) as api:
+            answer = api.get("/v1/actors")
+            return [decider, check_actors(answer, url), *check_unserved(answer, url)]
+    except CallFailed as problem:
+        action = "set LAKEWRIGHT_TOKEN to a token that may read"
+        return [decider, Finding("actors", FindingLevel.WARN, f"not known: {problem}", url, action)]
+
+
+def check_actors(answer: Mapping[str, Any], where: str) -> Finding:
+    """An actor takes jobs; `answer` is the API's list of actors."""
+    working = [one for one in answer["actors"] if one["state"] in ("working", "idle")]
+    if working:
+        what = f"{counted(len(working), 'actor')} with {counted(sum(one['slots'] for one in working), 'slot')}"
+        return Finding("actors", FindingLevel.OK, f"{what}: {', '.join(one['id'] for one in working)}", where)
+    others = [f"{one['id']} {one['state']}" + (f": {one['error']}" if one["error"] else "") for one in answer["actors"]]
+    what = "none takes jobs" + (f" ({'; '.join(others)})" if others else "")
+    action = "start one (`lakewright actor`), or wait: an actor takes jobs about a minute after its start"
+    return Finding("actors", FindingLevel.WARN, what, where, action)
+
+
+def check_unserved(answer: Mapping[str, Any], where: str) -> list[Finding]:
+    """No job waits for an actor that was never started; `answer` is the API's list of actors."""
+    return [
+        Finding(
+            "jobs",
+            FindingLevel.WARN,
+            f"{counted(one['jobs'], 'job')} cannot run: no actor can do {one['ability']}",
+            where,
+            f"start an actor that can do {one['ability']}; `lakewright actors list` shows what each can run",
+        )
+        for one in answer["unserved"]
+    ]
+
+
+def check_decider(url: str) -> Finding:
+    """The decider reports that it is ready."""
+    import httpx  # noqa: PLC0415 - a fifth of a second, which --help need not wait for
+
+    address = f"{url.rstrip('/')}/readyz"
+    try:
+        answer = httpx.get(address, timeout=_TIMEOUT_S)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        action = "start it (`lakewright standalone`), or correct LAKEWRIGHT_URL"
+        return Finding("decider", FindingLevel.FAIL, f"does not answer: {error}", address, action)
+    if answer.status_code == httpx.codes.OK:
+        return Finding("decider", FindingLevel.OK, "ready", address)
+    action = "read its log: it is running, but something that it needs is not"
+    return Finding("decider", FindingLevel.FAIL, f"answers {answer.status_code}: {answer.text[:200]}", address, action)
