@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.time_limits import scaled
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_suite_is_collected_without_xdist() -> None:

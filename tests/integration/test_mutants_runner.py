@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TREE = Path(__file__).parents[3]
+TREE = Path(__file__).parents[2]
 
 CODE = """\
 def less(a, b):

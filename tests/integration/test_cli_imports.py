@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.stack import free_port
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 COUNTED = """
 import json, sys
