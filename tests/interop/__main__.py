@@ -82,7 +82,7 @@ def _laboratories(stack: ExitStack, crew: Staff, engine: DeltaEngine, folder: Pa
     redis = RedisServer(binary, appendfsync="everysec").start()
     stack.callback(redis.close)
     worker = stack.enter_context(worker_on(engine, redis.url))
-    creators = {name + WORKER: writer for name, writer in crew.creators.items()}
+    creators = crew.creators | {name + WORKER: writer for name, writer in crew.creators.items()}
     by_worker = replace(crew, creators=creators, rewrite=WorkerRewrite(engine, redis.url, worker))
     return {False: Laboratory(crew, folder), True: Laboratory(by_worker, folder)}
 
