@@ -165,7 +165,7 @@ def test_a_child_that_is_never_ready_is_given_up_with_what_it_lacked_and_where_i
     assert f"Its log {never.log_file} is empty" in stated
 
 
-def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
+def test_a_slow_child_is_waited_for_and_what_it_lacks_is_reported_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor_module, "SAY_EVERY_S", 0.1)
