@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.defaults import Alone
 
 from decider.archive.ledger_reader import LedgerReader
 from decider.decide import ledger
@@ -23,6 +22,7 @@ from shared.queue import queries
 from shared.queue.model import JobState
 from shared.queue.records import JobView
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
 
 pytestmark = pytest.mark.redis

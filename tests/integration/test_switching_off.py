@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
-from tests.support.defaults import Alone
 
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.queue_executor import AsyncQueueExecutor, connect
@@ -18,6 +17,7 @@ from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState
 from shared.table import DataFile, PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
 
 pytestmark = pytest.mark.redis

@@ -9,7 +9,6 @@ import threading
 import time
 
 from pyspark.sql import SparkSession
-from tests.support.defaults import Alone
 
 from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
@@ -28,6 +27,7 @@ from shared.policy import Policy
 from shared.table import TableId, TableRef
 from tests.bench.delta.rules import TARGET_BYTES, LeaveAlone
 from tests.bench.delta.table import PlayedTable
+from tests.support.defaults import Alone
 from tests.support.redis_server import RedisServer, find_binary
 
 QUEUE = "default"
