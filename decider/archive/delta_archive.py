@@ -103,7 +103,7 @@ class DeltaArchive:
                 ),
             )
         except CommitFailedError as refused:
-            # The log refused it: another caller committed this number, or so many others came in between.
+            # The log refused it: another caller committed this number, or there were many others in between.
             if self._newest(app) >= number:
                 return False
             raise self._failed("append to", refused) from refused

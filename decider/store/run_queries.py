@@ -23,7 +23,7 @@ _PAGE_TOKEN = re.compile(r"(leased|queued|delayed|quarantined)\.(\d{1,12})?|(fin
 
 
 class JobStage(StrEnum):
-    """Where a job may be found, in the order of listing: running, waiting, in trouble, over."""
+    """States of a job, in the order in which they are listed."""
 
     LEASED = "leased"
     QUEUED = "queued"

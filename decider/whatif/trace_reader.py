@@ -96,7 +96,7 @@ async def _oldest(log: TableReader, positions: Sequence[Position]) -> Snapshot:
 
 
 class _TraceBuilder:
-    """A history while it is read: commits by others, and where the bytes of rewritten files came from."""
+    """A history while it is read: commits by others, and the origin of the bytes of rewritten files."""
 
     def __init__(self, base: Snapshot, refusal: RefusalRule) -> None:
         self._refusal = refusal

@@ -39,7 +39,7 @@ class LimitedConnection(h11.Connection):
     _body_bytes = 0
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return what came next; raises RemoteProtocolError, which the server answers with 400 and the end."""
+        """Return the next event; raises RemoteProtocolError, which the server answers with 400 and the end."""
         if self.their_state is h11.IDLE:
             self._chunks = self._body_bytes = 0
             if _has_many_lines(self.trailing_data[0]):

@@ -202,7 +202,7 @@ def test_a_property_that_delta_does_not_know_does_not_cost_the_rewrite(
     assert outcome.version == table.version + 1
 
 
-def test_attempts_are_bounded_and_the_last_refusal_is_told(lab: DeltaLab) -> None:
+def test_attempts_are_bounded_and_the_last_refusal_is_reported(lab: DeltaLab) -> None:
     """Others take one more group before each attempt; what is left after the last attempt is given back."""
     table = tables.table(lab.directory / "t", files=14)
     files = lab.files(table.location)

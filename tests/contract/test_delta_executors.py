@@ -66,7 +66,7 @@ def test_partitions_of_null_and_several_partitions_are_rewritten(either: DeltaLa
     assert tables.rows(table.path) == before
 
 
-def test_a_stale_group_is_said_to_be_stale(either: DeltaLab) -> None:
+def test_a_stale_group_is_reported_to_be_stale(either: DeltaLab) -> None:
     table = tables.table(either.directory / "t", files=4)
     group = either.group(table.location)
     for file in group.files:

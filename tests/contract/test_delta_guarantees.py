@@ -167,7 +167,7 @@ def test_a_lost_lease_commits_nothing_and_leaves_no_file(lab: DeltaLab) -> None:
     assert tables.parquet_files(table.path) == on_disk
 
 
-def test_told_to_stop_it_commits_what_is_written_and_starts_nothing_more(lab: DeltaLab) -> None:
+def test_asked_to_stop_it_commits_what_is_written_and_starts_nothing_more(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=6)
     files = lab.files(table.location)
     groups = [FileGroup(WHOLE_TABLE, files[i : i + 2], RewriteMode.MINOR) for i in (0, 2, 4)]
@@ -181,7 +181,7 @@ def test_told_to_stop_it_commits_what_is_written_and_starts_nothing_more(lab: De
     assert tables.removed(table.path, outcome.version or 0) == {file.path for file in landed.files}
 
 
-def test_told_to_stop_before_it_began_it_does_nothing(lab: DeltaLab) -> None:
+def test_asked_to_stop_before_it_began_it_does_nothing(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=4)
     control = Steering(stop=lambda: True)
 
@@ -306,7 +306,7 @@ def test_a_request_without_job_and_token_is_refused(lab: DeltaLab, user_metadata
         lab.engine.rewrite(request, Steering())
 
 
-def test_a_place_without_a_table_is_said_to_be_none(lab: DeltaLab) -> None:
+def test_a_place_without_a_table_is_reported_to_be_none(lab: DeltaLab) -> None:
     location = f"file://{lab.directory}/nothing"
 
     with pytest.raises(InvalidInput, match="no Delta table"):

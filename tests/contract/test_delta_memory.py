@@ -105,7 +105,7 @@ def test_a_rewrite_of_what_memory_knows_keeps_every_row(lab: DeltaLab, listings:
 
 
 @pytest.mark.parametrize("what", ["properties", "another spelling", "an unknown removal", "a commit that is gone"])
-def test_what_commits_do_not_tell_for_certain_is_listed_again(lab: DeltaLab, listings: Listings, what: str) -> None:
+def test_what_commits_do_not_contain_for_certain_is_listed_again(lab: DeltaLab, listings: Listings, what: str) -> None:
     table = tables.table(lab.directory / "t")
     memory, log = ReadCache(), log_of(lab, table)
     read_partition(log, WHOLE_TABLE, memory)

@@ -224,7 +224,7 @@ def test_partition_values_are_matched_by_meaning_and_keep_their_spelling(
     ("type_name", "spellings"),
     [("string", [None, ""]), ("timestamp", ["2026-01-01T10:00:00.000000Z", "2026-01-01 10:00:00"])],
 )
-def test_files_whose_values_readers_tell_apart_are_not_merged(
+def test_files_whose_values_readers_distinguish_are_not_merged(
     lab: DeltaLab, type_name: str, spellings: list[str | None]
 ) -> None:
     table = tables.HandTable(lab.directory / "t", partitions={"p": type_name})

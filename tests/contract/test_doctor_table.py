@@ -43,7 +43,7 @@ def ids(lab: DeltaLab, path: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", list(VALUES))
-def test_a_delete_by_delta_rs_on_a_table_of_sparks_is_told_and_repaired_where_it_missed(
+def test_a_delete_by_delta_rs_on_a_table_of_sparks_is_reported_and_repaired_where_it_missed(
     lab: DeltaLab, kind: str
 ) -> None:
     path = spark_table(lab, VALUES[kind])

@@ -65,7 +65,7 @@ def test_spark_hadoop_and_deltalake_agree_on_the_folder_however_its_location_was
     assert decoded_path(location) == str(made.path)
     assert len(lab.files(location)) == FILES
     assert DeltaTable(deltalake_location(location)).version() == 1
-    assert lab.engine.find_commit(location, job="no one", token=1, since_version=0) is None
+    assert lab.engine.find_commit(location, job="unknown", token=1, since_version=0) is None
 
 
 @pytest.mark.parametrize("way", ["exact", "optimize"])

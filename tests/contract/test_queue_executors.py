@@ -232,7 +232,7 @@ def test_a_waiting_job_is_cancelled_at_once(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("verdict", [RunResult.YIELD, RunResult.FAIL, RunResult.CANCELLED])
-def test_a_running_job_is_told_to_stop_and_does_not_come_back(bench: Bench, verdict: RunResult) -> None:
+def test_a_running_job_is_asked_to_stop_and_does_not_come_back(bench: Bench, verdict: RunResult) -> None:
     bench.enqueue(spec())
     (claim,) = bench.claim()
     assert bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce())) is CancelOutcome.STOPPING

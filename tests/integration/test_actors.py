@@ -185,8 +185,8 @@ def test_a_request_heard_after_a_first_word_whose_answer_was_lost_is_kept(
 
 
 def test_draining_no_one_is_an_error_that_names_it(decider: LiveDecider) -> None:
-    answer = decider.post("/v1/actors/no one/drain", {})
-    assert (answer.status_code, answer.json()["value"]) == (404, "no one")
+    answer = decider.post("/v1/actors/unknown/drain", {})
+    assert (answer.status_code, answer.json()["value"]) == (404, "unknown")
 
 
 def test_an_actor_that_cannot_say_that_it_is_there_says_why(own_redis_server: RedisServer) -> None:

@@ -63,7 +63,7 @@ def test_what_if_by_name_asks_the_decider(decider: LiveDecider, table: WrittenTa
     assert (with_mine["policy"]["fan_in"], with_mine["custom"]["fan_in"]) == (16, 4)
     refused = call(decider, "what-if", "sales.orders", "--set", "fan-in=banana")
     assert "lakewright.fan-in = 'banana' cannot be used" in str(refused.exception)
-    assert call(decider, "what-if", "no one").exit_code == 1
+    assert call(decider, "what-if", "unknown").exit_code == 1
 
 
 def test_a_tables_life_from_the_command_line(decider: LiveDecider, table: WrittenTable) -> None:

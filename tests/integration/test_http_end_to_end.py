@@ -220,7 +220,9 @@ def test_two_deciders_on_one_redis_and_one_table_double_nothing(redis_url: str, 
             decider.close()
 
 
-def test_a_job_runs_down_to_the_history_and_its_story_is_told(decider: LiveDecider, lake: Path, redis_url: str) -> None:
+def test_a_job_runs_down_to_the_history_and_its_story_is_reported(
+    decider: LiveDecider, lake: Path, redis_url: str
+) -> None:
     table = WrittenTable(lake / "orders", seed=3, days=("2026-01-01",))
     table.append(11)
     name = decider.register(lake / "orders")

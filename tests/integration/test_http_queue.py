@@ -56,7 +56,7 @@ def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(
     assert [one["id"] for one in shown["next"]] == claimed_ids
 
 
-def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
+def test_the_oldest_wait_is_reported_by_band_tenant_and_table(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     """The first to arrive is the oldest, wherever the order of service puts it."""
     for partition, band in (("a", Band.LOW), ("b", Band.LOW), ("c", Band.URGENT)):
         queue.run(commands.enqueue(QUEUE, spec(partition, band)))

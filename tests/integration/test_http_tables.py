@@ -47,7 +47,9 @@ def test_a_known_table_is_not_given_other_properties_without_a_word(decider: Liv
     assert decider.post("/v1/tables", silent).json()["properties"] == body["properties"]
 
 
-def test_one_what_if_at_a_time_and_the_next_is_told_when_to_come_again(decider: LiveDecider, tmp_path: Path) -> None:
+def test_one_what_if_at_a_time_and_the_next_is_reported_when_to_come_again(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
     WrittenTable(tmp_path / "orders")
     decider.register(tmp_path / "orders", "orders")
     turn = decider.services.http.expensive_calls.what_if.turn()

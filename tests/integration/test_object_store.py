@@ -144,14 +144,14 @@ def test_without_a_signature_only_what_is_public_is_read(s3: S3Server) -> None:
     assert asyncio.run(log.snapshot()).version == 1
 
 
-def test_a_place_without_a_table_or_a_bucket_is_said_to_have_none(s3: S3Server) -> None:
+def test_a_place_without_a_table_or_a_bucket_is_reported_to_have_none(s3: S3Server) -> None:
     with pytest.raises(InvalidInput, match="s3://lake/tables/nothing: there is no Delta log"):
         asyncio.run(opened(s3, "s3://lake/tables/nothing").snapshot())
     with pytest.raises(PermanentError, match="is there such a bucket"):
         asyncio.run(opened(s3, "s3://no-such-bucket/t").snapshot())
 
 
-def test_a_bucket_of_another_region_is_said_to_be_one(s3: S3Server) -> None:
+def test_a_bucket_of_another_region_is_reported_to_be_one(s3: S3Server) -> None:
     s3.gate.faults = [301] * 9
     with pytest.raises(PermanentError, match="region"):
         asyncio.run(opened(s3, "s3://lake/tables/far").snapshot())

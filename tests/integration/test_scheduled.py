@@ -89,4 +89,4 @@ def test_a_paused_table_keeps_its_job_until_it_is_resumed(
     decider.post(f"/v1/tables/{name}/resume", {})
     (job,) = queue.run(commands.claim("default", worker="w", nonce="m", slots=1, lease_ms=60_000))
     assert job.key.table == decider.get(f"/v1/tables/{name}")["id"]
-    assert decider.post("/v1/tables/no one/pause", {}).status_code == 404
+    assert decider.post("/v1/tables/unknown/pause", {}).status_code == 404

@@ -80,7 +80,7 @@ def decider_redis(decider: LiveDecider) -> Any:
     return redis.Redis.from_url(decider.settings.redis_url)
 
 
-def test_decisions_jobs_and_depth_are_told_as_they_happen_and_a_reader_resumes(
+def test_decisions_jobs_and_depth_are_reported_as_they_happen_and_a_reader_resumes(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
@@ -163,7 +163,7 @@ def test_an_id_that_no_event_had_is_refused(decider: LiveDecider, last_id: str) 
         position_after(last_id)
 
 
-def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_server: RedisServer) -> None:
+def test_trouble_is_reported_and_the_stream_goes_on_when_redis_is_back(own_redis_server: RedisServer) -> None:
     live = LiveDecider(decider_settings(own_redis_server.url)).start(stream_slots=StreamSlots(poll_s=0.1))
     try:
         reader = Reader(live)
@@ -180,7 +180,7 @@ def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_ser
         live.close()
 
 
-def test_a_record_of_a_newer_release_is_told_as_unreadable_and_hides_nothing(
+def test_a_record_of_a_newer_release_is_reported_as_unreadable_and_hides_nothing(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     decider.register(WrittenTable(tmp_path / "orders").path, "orders")

@@ -155,17 +155,17 @@ def test_a_child_that_is_never_ready_is_given_up_with_what_it_lacked_and_where_i
         command=(sys.executable, "-c", "import signal; signal.pause()"),
         environment={},
         log_file=tmp_path / "never.log",
-        obstacle=lambda: "an answer from http://no one",
+        obstacle=lambda: "an answer from http://nowhere",
         ready_timeout_s=0.2,
     )
     with pytest.raises(PermanentError) as caught, Supervisor([never]):
         pytest.fail("not ready")
     stated = str(caught.value)
-    assert "never was not ready within 0.2 s, it still lacked an answer from http://no one" in stated
+    assert "never was not ready within 0.2 s, it still lacked an answer from http://nowhere" in stated
     assert f"Its log {never.log_file} is empty" in stated
 
 
-def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
+def test_a_slow_child_is_waited_for_and_what_it_lacks_is_reported_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor_module, "SAY_EVERY_S", 0.1)

@@ -45,7 +45,7 @@ def test_a_place_without_a_table_is_refused_and_not_registered(
     assert decider.get("/v1/tables")["tables"] == []
 
 
-def test_a_store_that_refuses_us_is_told_and_shown_in_the_list(redis_url: str) -> None:
+def test_a_store_that_refuses_us_is_reported_and_shown_in_the_list(redis_url: str) -> None:
     """As S3 does with credentials that it does not know."""
     from tests.support.s3_server import S3Server
 
@@ -61,7 +61,7 @@ def test_a_store_that_refuses_us_is_told_and_shown_in_the_list(redis_url: str) -
     assert "lakewright tables show" in listed
 
 
-def test_a_refused_table_is_told_with_the_reason(decider: LiveDecider, tmp_path: Path) -> None:
+def test_a_refused_table_is_reported_with_the_reason(decider: LiveDecider, tmp_path: Path) -> None:
     HandTable(tmp_path / "new", protocol={"minReaderVersion": 99, "minWriterVersion": 99})
     result = call(decider, "tables", "add", str(tmp_path / "new"), "--name", "new")
     assert result.exit_code != 0

@@ -209,7 +209,7 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
 
     def cancel() -> None:
         bench.queue.run(commands.cancel("default", spec(0).id, nonce="cancel-1"))
-        until("a heartbeat was told to stop", stopped, seconds=10)
+        until("a heartbeat was asked to stop", stopped, seconds=10)
 
     worker = bench.worker(groups_per_commit=1)
 

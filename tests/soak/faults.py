@@ -23,7 +23,7 @@ TOP_UP_EVERY_S = 0.2
 
 @dataclass(slots=True)
 class Faults:
-    """Harms the household, one fault after another, until told to stop. `done`: how often, `not_shown`: why not."""
+    """Harms the household, one fault after another, until asked to stop. `done`: how often, `not_shown`: why not."""
 
     home: Household
     random: Random

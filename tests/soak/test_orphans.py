@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.soak.orphans import Orphans, orphans_of
 
 
-def test_orphans_are_told_by_kind(tmp_path: Path) -> None:
+def test_orphans_are_reported_by_kind(tmp_path: Path) -> None:
     for name in (
         "p=a b/live.parquet",
         "p=a b/.live.parquet.crc",

@@ -1,4 +1,4 @@
-"""A worker on a queue of its own with an engine in memory, which does what a table would and fails when told to."""
+"""A worker on a queue of its own with an engine in memory, which does what a table would and fails when asked to."""
 
 import threading
 

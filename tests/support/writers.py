@@ -99,7 +99,7 @@ class Writer:
             print(f"event lost: {lost}")
 
     def append(self) -> None:
-        """Append small commits until told to stop."""
+        """Append small commits until asked to stop."""
         table, next_id = DeltaTable(str(self.location)), self.first_id
         while not self.stop.exists():
             rows = batch(self.rng, next_id, self.rng.randrange(5, 400))
@@ -115,7 +115,7 @@ class Writer:
             self.note(table, rows=list(zip(*(rows.column(name).to_pylist() for name in SCHEMA.names), strict=True)))
 
     def change(self, appended: list[Path]) -> None:
-        """Delete and merge rows that others have committed, until told to stop; refused operations are dropped."""
+        """Delete and merge rows that others have committed, until asked to stop; refused operations are dropped."""
         alive: Rows = {}
         seen = dict.fromkeys(appended, 0)
         while not self.stop.exists():

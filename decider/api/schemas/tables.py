@@ -46,8 +46,8 @@ class TableRegistration(RequestModel):
         0.0,
         ge=0,
         le=MAX_WAIT_S,
-        description="Seconds to wait for the first read of the table. A new location where no table lies is then "
-        "refused and not registered.",
+        description="Seconds to wait for the first read of the table. A new location without a table is then "
+        "rejected and not registered.",
     )
 
 

@@ -56,7 +56,7 @@ class Watcher:
     seen: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
 
     def run(self, stop: threading.Event) -> None:
-        """Watch until told to stop."""
+        """Watch until asked to stop."""
         pubsub, client = self._subscribed(), self.home.client
         start = len(keys.table_state(QUEUE, TableId("")))
         while not stop.is_set():

@@ -101,7 +101,7 @@ def test_compaction_inside_of_commits_costs_what_they_cost_more_than_others() ->
     assert _inside_s([]) == 0
 
 
-def test_figures_are_told_as_a_table_and_a_picture(trace: Trace) -> None:
+def test_figures_are_reported_as_a_table_and_a_picture(trace: Trace) -> None:
     queries = {"point": 1.0, "range": 2.0, "full": 3.0}
     done = [Played(f"rule {n}", n * 10**6, n, 1.5, 9.0, 4, n, 5, 6, queries, [3, 4, 5]) for n in range(3)]
     text = table(trace, done)

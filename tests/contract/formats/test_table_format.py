@@ -140,7 +140,7 @@ def test_a_table_made_again_does_not_go_through_the_positions_of_the_one_before(
     assert snapshot(world).metadata.table_uuid == "u-2"
 
 
-def test_lost_commits_are_said_to_be_lost_and_never_skipped(world: FormatWorld) -> None:
+def test_lost_commits_are_reported_to_be_lost_and_never_skipped(world: FormatWorld) -> None:
     found = commits(world)
     metadata = snapshot(world).metadata
     world.lose(3)

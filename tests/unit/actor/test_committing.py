@@ -97,7 +97,7 @@ def test_the_inputs_are_removed_now_so_that_vacuum_leaves_them_to_readers_for_th
         assert before_ms <= body["deletionTimestamp"] <= after_ms
 
 
-def test_delta_is_told_which_files_the_outputs_were_made_from(world: World) -> None:
+def test_delta_gets_the_files_that_the_outputs_were_made_from(world: World) -> None:
     world.commit()
     assert world.table.attempts[0].read == ["a", "b", "c"]
 

@@ -64,7 +64,7 @@ def test_a_lease_holds_exactly_while_no_answered_deadline_has_passed(
             held.check()
 
 
-def test_a_job_told_to_stop_is_overdue_when_its_grace_is_over_and_not_before() -> None:
+def test_a_job_asked_to_stop_is_overdue_when_its_grace_is_over_and_not_before() -> None:
     clock = FakeClock(10.0)
     held = lease(clock)
     assert not held.is_overdue(0.0), "no one told it to stop"

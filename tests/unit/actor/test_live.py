@@ -134,7 +134,7 @@ def known(*groups: LiveGroup) -> list[tuple[object, LiveGroup | None]]:
     return [(group.group, group) for group in groups]
 
 
-def test_what_the_commits_tell_is_resolved_without_listing_the_snapshot_and_moved_to_its_version() -> None:
+def test_what_the_commits_show_is_resolved_without_listing_the_snapshot_and_moved_to_its_version() -> None:
     table = table_of("a", "b")
     first, second = live_group(table, "a"), live_group(table, "b")
     table.commit(remove("b"))
@@ -145,7 +145,7 @@ def test_what_the_commits_tell_is_resolved_without_listing_the_snapshot_and_move
     assert table.listings == 0
 
 
-def test_what_the_commits_do_not_tell_is_found_and_the_order_is_kept() -> None:
+def test_what_the_commits_do_not_contain_is_found_and_the_order_is_kept() -> None:
     table = table_of("a", "b", "c")
     judged, undone = live_group(table, "b"), replace(live_group(table, "a"), digest="another commit's")
     log = table.log()

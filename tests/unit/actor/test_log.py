@@ -69,7 +69,7 @@ def test_a_search_has_a_limit_beyond_which_nothing_is_claimed(
             table.log().find_commit(CommitOrigin("j", 1), since_version=since)
 
 
-def test_lines_are_told_apart_by_line_feeds_only() -> None:
+def test_lines_are_distinguished_by_line_feeds_only() -> None:
     """U+2028 and others end a line for Python, and stand in partition values."""
     table = FakeTable()
     table.commit(add("a", p="one\u2028two"), add("b"))

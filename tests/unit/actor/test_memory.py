@@ -77,7 +77,7 @@ def test_a_removal_of_a_file_of_the_table_that_was_never_seen_proves_nothing() -
     assert brought(table, seen) is None
 
 
-def test_a_file_is_told_apart_by_its_deletion_vector() -> None:
+def test_a_file_is_reported_apart_by_its_deletion_vector() -> None:
     table = table_of("x")
     seen = whole(table)
     table.commit(remove("x"), add("x", deletionVector=vector(3)))

@@ -116,7 +116,7 @@ def _fail(_live: LiveGroup) -> bool:
     raise OSError("store away")
 
 
-def test_told_to_stop_no_further_group_is_begun_and_what_is_written_is_kept() -> None:
+def test_asked_to_stop_no_further_group_is_begun_and_what_is_written_is_kept() -> None:
     shop = Shop()
     shop.should_stop = lambda: len(shop.begun) >= 1
     live = groups("a", "b", "c")

@@ -94,7 +94,7 @@ def test_nothing_written_is_nothing_committed_and_the_fence_is_not_asked(world: 
     assert (outcome.version, ends(outcome), world.points) == (None, [STALE] * 3, [])
 
 
-def test_told_to_stop_the_groups_not_begun_are_skipped_and_the_rest_lands(world: World) -> None:
+def test_asked_to_stop_the_groups_not_begun_are_skipped_and_the_rest_lands(world: World) -> None:
     world.should_stop = lambda: world.table.counts >= 1
     assert ends(world.rewrite()) == [LANDED, SKIPPED, SKIPPED]
     assert world.table.live() == {"c", "d", "e", "f", "x", "out-0"}

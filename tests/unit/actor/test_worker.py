@@ -210,7 +210,7 @@ def test_a_job_gives_its_slot_back_after_so_many_rounds() -> None:
     assert (world.end()["verdict"], len(world.engine.origins)) == ("yield", 3)
 
 
-def test_told_to_stop_nothing_is_begun_any_more_and_the_job_comes_back() -> None:
+def test_asked_to_stop_nothing_is_begun_any_more_and_the_job_comes_back() -> None:
     world = World(*[5 * MIB] * 4)
     world.engine.after_commit = world.stopping.set
     world.run(groups_per_commit=1)
@@ -218,7 +218,7 @@ def test_told_to_stop_nothing_is_begun_any_more_and_the_job_comes_back() -> None
 
 
 @pytest.mark.parametrize(("reason", "verdict"), [("cancel", "cancelled"), ("preempt", "yield")])
-def test_a_job_told_to_stop_ends_as_it_was_told(reason: str, verdict: str) -> None:
+def test_a_job_asked_to_stop_ends_as_it_was_told(reason: str, verdict: str) -> None:
     world = World(*[5 * MIB] * 4)
     world.engine.after_commit = lambda: world.lease.request_stop(reason)
     world.run(groups_per_commit=1)

@@ -113,7 +113,7 @@ def test_harm_is_found_behind_a_checkpoint_and_a_cleaned_up_log(tmp_path: Path) 
     assert (code, status(answer)["log"], len(answer["missed"])) == (1, "ok", 1)
 
 
-def test_a_log_with_a_hole_is_said_to_have_one(tmp_path: Path) -> None:
+def test_a_log_with_a_hole_is_reported_to_have_one(tmp_path: Path) -> None:
     made = spark_like(tmp_path / "t", "a b", "a%20b", files=3)
     (made.path / "_delta_log" / f"{2:020d}.json").unlink()
     code, answer = doctor(made.path)
@@ -140,7 +140,7 @@ def test_files_outside_and_refusals_are_dangers_and_no_harm(tmp_path: Path) -> N
     assert (code, status(answer)["places"], status(answer)["rewrites"]) == (0, "warn", "warn")
 
 
-def test_people_are_told_in_words_and_a_missing_table_is_named(tmp_path: Path) -> None:
+def test_people_get_a_message_and_a_missing_table_is_named(tmp_path: Path) -> None:
     made = spark_like(tmp_path / "t", "a b", "a%20b")
     DeltaTable(str(made.path)).delete("id < 10")
     setting = CliContext("http://127.0.0.1:9", as_json=False)

@@ -33,7 +33,7 @@ def test_what_is_allowed_is_shown() -> None:
 
 
 @pytest.mark.parametrize(("status", "advice"), [(401, "set LAKEWRIGHT_TOKEN"), (403, "LAKEWRIGHT_TOKEN")])
-def test_a_refused_caller_is_told_which_setting_to_change(status: int, advice: str) -> None:
+def test_a_refused_caller_gets_the_setting_to_change(status: int, advice: str) -> None:
     assert advice in failure(httpx.Response(status, json=PROBLEM))
 
 
@@ -42,7 +42,7 @@ def test_an_answer_of_another_program_names_the_address_to_check() -> None:
     assert stated == "http://decider:7420 answered with status 502 and is no decider; check the address"
 
 
-def test_a_broken_stream_is_told_the_same_way() -> None:
+def test_a_broken_stream_is_reported_the_same_way() -> None:
     transport = httpx.MockTransport(lambda _: httpx.Response(404, json=PROBLEM))
     with ApiClient("http://decider:7420", transport=transport) as api, pytest.raises(CallFailed) as caught:
         list(api.events("/v1/stream", {}, None))

@@ -58,7 +58,7 @@ def test_options_are_laid_over_the_tables_own_properties(table: tables.HandTable
     assert plan(table, "--set", "filter=dt = '2026-01-01'")["without_work"] == {"filtered": 1}
 
 
-def test_nothing_to_do_is_said_and_is_no_failure(table: tables.HandTable) -> None:
+def test_nothing_to_do_is_reported_and_is_no_failure(table: tables.HandTable) -> None:
     result = call("optimize", str(table.path), "--yes", "--set", "min-input-files=100")
     assert result.exit_code == 0
     assert "Nothing to do at version 1." in result.stdout
@@ -89,7 +89,7 @@ def test_wrong_use_is_exit_code_2(arguments: tuple[str, ...]) -> None:
     assert call("optimize", *arguments).exit_code == 2
 
 
-def test_a_place_without_a_table_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_place_without_a_table_is_reported_to_be_none(tmp_path: Path) -> None:
     result = call("optimize", str(tmp_path), "--dry-run")
     assert isinstance(result.exception, InvalidInput)
     assert "there is no Delta log" in str(result.exception)

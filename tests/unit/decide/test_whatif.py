@@ -312,7 +312,7 @@ def rule(described: dict, name: str) -> dict:
 
 
 @pytest.mark.parametrize("kept", [6, 7])
-def test_of_a_log_that_was_cleaned_up_to_its_end_the_live_files_are_told(kept: int) -> None:
+def test_of_a_log_that_was_cleaned_up_to_its_end_the_live_files_are_reported(kept: int) -> None:
     with pytest.raises(
         InvalidInput, match=r"cleaned up.* version 6.*2 live files of 409,600 bytes in all.*dry run"
     ) as refused:
@@ -320,7 +320,7 @@ def test_of_a_log_that_was_cleaned_up_to_its_end_the_live_files_are_told(kept: i
     assert "written to again" in str(refused.value)
 
 
-def test_where_there_is_no_log_at_all_that_is_said() -> None:
+def test_where_there_is_no_log_at_all_that_is_reported() -> None:
     with pytest.raises(NoTable, match="there is no Delta log"):
         asyncio.run(_read(Log(())))
 
@@ -360,7 +360,7 @@ def test_settings_that_cannot_be_used_are_refused_with_the_reason(name: str, val
         report({"lakewright.fan-in": "4"}, {name: value})
 
 
-def test_what_holds_in_production_and_not_in_a_replay_is_said() -> None:
+def test_what_holds_in_production_and_not_in_a_replay_is_reported() -> None:
     (unusable,) = report({"lakewright.target-file-size": "banana"})["notes"]
     assert "lakewright.target-file-size = banana cannot be used" in unusable
     off = report({"lakewright.enabled": "false"})

@@ -92,7 +92,7 @@ def start(code: str, printed: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", code], stdout=output, stderr=output)
 
 
-def test_a_process_that_only_seems_dead_is_ended_before_anything_is_said(
+def test_a_process_that_only_seems_dead_is_ended_before_anything_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever takes the job next must not meet a commit of this one."""

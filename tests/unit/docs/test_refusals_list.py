@@ -42,6 +42,6 @@ def test_each_reason_of_a_partition_is_decided_somewhere() -> None:
     assert [reason for reason in Reason if reason not in STARTS_WORK and not deciding(reason)] == []
 
 
-def test_work_and_refusals_are_told_apart() -> None:
+def test_work_and_refusals_are_distinguished() -> None:
     """A reason that someone adds has to be put on the one side or on the other."""
     assert {reason for reason in Reason if "refused" in reason or "deferred" in reason}.isdisjoint(STARTS_WORK)

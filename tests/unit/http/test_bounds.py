@@ -53,7 +53,7 @@ def test_some_work_some_wait_and_the_others_are_refused() -> None:
     asyncio.run(scenario())
 
 
-def test_calls_beyond_the_crowd_are_told_to_come_again_and_probes_are_answered() -> None:
+def test_calls_beyond_the_crowd_are_reported_to_come_again_and_probes_are_answered() -> None:
     async def scenario() -> None:
         entered, go = asyncio.Event(), asyncio.Event()
 

@@ -116,7 +116,7 @@ class ReportedEvent(Levers):
         return list(self.asked)
 
 
-def test_slots_are_told_when_they_are_new_and_shares_read_whoever_told_them() -> None:
+def test_slots_are_reported_when_they_are_new_and_shares_read_whoever_told_them() -> None:
     async def live() -> None:
         queue = ReportedEvent(reported=4)
         admin = SlotCount(cast("QueueAdmin", queue), queue.slots)

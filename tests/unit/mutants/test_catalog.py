@@ -57,7 +57,7 @@ def test_what_cannot_show_anything_does_not_apply(tmp_path: Path, change: dict[s
         check(replace(ONE, **change), tree(tmp_path))
 
 
-def test_a_line_that_is_there_twice_is_told_apart_by_one_above_it(tmp_path: Path) -> None:
+def test_a_line_that_is_there_twice_is_reported_apart_by_one_above_it(tmp_path: Path) -> None:
     twice = CODE + "def same(a, b):\n    return a < b\n"
     with pytest.raises(DoesNotApply, match="has 2 lines"):
         check(ONE, tree(tmp_path, twice))

@@ -62,7 +62,7 @@ def test_an_add_becomes_a_live_file() -> None:
         ("none", 0),
     ],
 )
-def test_how_long_a_command_ran_is_read_where_the_log_tells(metrics: object, ran_ms: int) -> None:
+def test_how_long_a_command_ran_is_read_where_the_log_records_it(metrics: object, ran_ms: int) -> None:
     assert decoded({"commitInfo": {"operation": "MERGE", "operationMetrics": metrics}}, add()).execution_ms == ran_ms
 
 

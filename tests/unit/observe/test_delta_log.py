@@ -195,7 +195,7 @@ def test_an_unreadable_checkpoint_falls_back_to_an_older_one_and_then_to_commits
     assert len(lake.snapshot().files) == 6
 
 
-def test_if_nothing_covers_the_old_commits_the_damage_is_told(lake: Lake) -> None:
+def test_if_nothing_covers_the_old_commits_the_damage_is_reported(lake: Lake) -> None:
     lake.fill(6)
     lake.put(f"{4:020d}.checkpoint.parquet", b"PAR1 not parquet PAR1")
     lake.drop(0)

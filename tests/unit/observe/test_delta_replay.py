@@ -42,7 +42,7 @@ def test_spellings_of_one_path_are_equal_when_canonical(one: str, other: str) ->
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_paths_that_delta_tells_apart_stay_apart(one: str, other: str) -> None:
+def test_paths_that_delta_distinguishes_stay_apart(one: str, other: str) -> None:
     assert canonical_path(one) != canonical_path(other)
 
 

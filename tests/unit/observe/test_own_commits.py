@@ -87,7 +87,7 @@ def test_an_event_carries_the_figures_of_its_commit(log: Log) -> None:
     assert event.entropy_removed == before.shortfall - after.shortfall > 0
 
 
-def test_rows_that_removals_do_not_tell_are_those_that_came_out(log: Log) -> None:
+def test_rows_that_removals_do_not_contain_are_those_that_came_out(log: Log) -> None:
     log.ours()
     assert (log.one().inputs.rows, log.one().outputs.rows) == (9, 9)
     log.commit([remove("a", 1), add("b", 1)], OURS.encode())

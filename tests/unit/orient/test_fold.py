@@ -114,7 +114,7 @@ def test_a_removal_without_size_is_completed_by_the_add_of_the_same_path() -> No
     assert made.changes[WHOLE_TABLE].files == 0
 
 
-def test_settled_files_are_counted_and_a_removal_that_tells_no_tags_never_hides_what_there_is_to_settle() -> None:
+def test_settled_files_are_counted_and_a_removal_that_has_no_tags_never_hides_what_there_is_to_settle() -> None:
     settled, fresh = file("a", tags={IDLE_COMPACTED_TAG: "1"}), file("b")
     state = count_live_files([settled, fresh], POLICY)[WHOLE_TABLE]
     assert (state.small_files, state.idle_compaction_inputs(SMALL_LEVELS)) == (2, 1)

@@ -72,7 +72,7 @@ def test_an_unset_property_falls_back_to_the_default() -> None:
     assert resolve_unregistered(DEFAULT, {}, {"lakewright.fan-in": "4"}).policy == DEFAULT
 
 
-def test_values_of_two_sources_that_contradict_each_other_are_told() -> None:
+def test_values_of_two_sources_that_contradict_each_other_are_reported() -> None:
     defaults = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}})
     found = defaults.resolve(TABLE, {"lakewright.fan-in": "2"}, {}, LogStatus())
     assert (found.policy.fan_in, float(found.policy.full_file_threshold)) == (8, 0.4)

@@ -1,4 +1,4 @@
-"""An actor keeps no class archive unless told to, and starts without one where it cannot."""
+"""An actor keeps no class archive unless asked to, and starts without one where it cannot."""
 
 from pathlib import Path
 

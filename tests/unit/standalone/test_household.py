@@ -37,7 +37,7 @@ def test_children_start_with_what_the_others_need_and_share_their_addresses(tmp_
         assert spec.log_file.is_relative_to(tmp_path / "data")
 
 
-def test_programs_that_are_told_the_same_directory_find_the_redis(tmp_path: Path) -> None:
+def test_programs_that_are_reported_the_same_directory_find_the_redis(tmp_path: Path) -> None:
     redis, *_ = children(options(tmp_path / "data"))
     found = default_redis_url({"LAKEWRIGHT_DATA_DIR": str(tmp_path / "data")})
     assert found == redis.environment["LAKEWRIGHT_REDIS_URL"]
