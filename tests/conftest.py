@@ -74,12 +74,17 @@ def new_server(appendfsync: str) -> RedisServer:
     return RedisServer(binary, appendfsync=appendfsync).start()
 
 
+GROUPS = 2
+"""Of each kind: a file's tests stay in one process, as all that share a JVM do, and no process has most of the work."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes (`-n 3 --dist loadgroup`) one owns Spark's session, the other the services under test."""
+    """Distribute files with Spark over two processes at most, and those that start services, too (`make test`)."""
     if not config.pluginmanager.hasplugin("xdist"):
-        return  # `-p no:xdist`: no one has registered the marker, and there is nothing to distribute.
-    for item in items:
-        if item.get_closest_marker("e2e"):
-            item.add_marker(pytest.mark.xdist_group("services"))
-        elif item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        return  # `-p no:xdist`: the marker is not registered, and there is nothing to distribute.
+    for kind, marker in (("services", "e2e"), ("spark", "spark")):
+        marked = [item for item in items if item.get_closest_marker(marker)]
+        numbers = {path: number for number, path in enumerate(sorted({item.path for item in marked}))}
+        for item in marked:
+            if not item.get_closest_marker("xdist_group"):
+                item.add_marker(pytest.mark.xdist_group(f"{kind}-{numbers[item.path] % GROUPS}"))
