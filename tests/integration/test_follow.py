@@ -216,7 +216,7 @@ def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_version(red
         ) -> PartitionStates:
             known = await read(states, table, wanted)
             if not repaired:
-                repaired.append(await other.count_files(TABLE, lagging, await states.state(table), "drift"))
+                repaired.append(await other.rebuild(TABLE, lagging, await states.state(table), "drift"))
             return known
 
         world.log.add(files(partition(1), 1, "new"))

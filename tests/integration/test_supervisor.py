@@ -168,7 +168,7 @@ def test_a_child_that_is_never_ready_is_given_up_with_what_it_lacked_and_where_i
 def test_a_slow_child_is_waited_for_and_what_it_lacks_is_reported_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "SAY_EVERY_S", 0.1)
+    monkeypatch.setattr(supervisor_module, "REPORT_EVERY_S", 0.1)
     ready, go = tmp_path / "ready", tmp_path / "go"
     slow_code = (
         "import pathlib, signal, sys, time\n"
