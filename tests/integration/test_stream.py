@@ -40,16 +40,22 @@ class Reader:
     def __init__(self, decider: LiveDecider, last_id: str | None = None, **params: Any) -> None:
         self.heard: queue.Queue[ServerSentEvent] = queue.Queue()
         self._url, self._last_id, self._params = decider.url, last_id, params
+        self._passed: list[ServerSentEvent] = []
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def next(self, event: str) -> ServerSentEvent:
-        """Return the next event of this kind; others are passed over."""
+        """Return the next event of this kind; others are kept, because kinds have no order among each other."""
+        for reported in self._passed:
+            if reported.event == event:
+                self._passed.remove(reported)
+                return reported
         while True:
             reported = self.heard.get(timeout=scaled(20))
             if reported.event == event:
                 return reported
+            self._passed.append(reported)
 
     def leave(self) -> None:
         self._leaving.set()
@@ -95,7 +101,8 @@ def test_decisions_jobs_and_depth_are_reported_as_they_happen_and_a_reader_resum
     while (reported := reader.next("decision")).data["decision"] == "skip":
         pass
     assert reported.data["outcome"] == "queued"
-    assert reader.next("queue").data["depth"]["queued"] == 1
+    while reader.next("queue").data["depth"]["queued"] != 1:
+        pass
     (job,) = decider.get("/v1/jobs")["jobs"]
     decider.client.delete(f"/v1/jobs/{job['id']}")
     cancelled = reader.next("job").data
