@@ -33,7 +33,7 @@ class RewriteRequest:
 
 
 class GroupStatus(StrEnum):
-    """What became of a file group: landed in a commit, stale (an input was taken by others), or not started."""
+    """What became of a file group: committed, conflicted (another writer removed an input), or not started."""
 
     COMMITTED = "committed"
     CONFLICTED = "conflicted"
@@ -103,7 +103,7 @@ class TableEngine(Protocol):
         """
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
-        """Replace the groups' files without changing data; groups whose inputs are not live return STALE."""
+        """Replace the groups' files without changing data; groups whose inputs are not live return CONFLICTED."""
 
     def is_alive(self) -> bool:
         """Return whether the engine can work at all; asked before a job is claimed, and after a failure."""

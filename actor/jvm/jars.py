@@ -29,7 +29,7 @@ AWS_SDK = "2.29.52"
 
 @dataclass(frozen=True, slots=True)
 class JarSet:
-    """Jars that belong together: what Ivy is requested, what it leaves out, and what has to arrive.
+    """Jars that belong together: what Ivy resolves, what it leaves out, and what has to arrive.
 
     `listing` names a file beside this module in the format of `sha256sum`; it changes together with `packages`.
     """

@@ -128,7 +128,7 @@ class DeltaArchive:
                 raise self._failed("read", problem) from problem
             found = (json.loads(commit[NOTE]) for commit in commits if NOTE in commit)
             notes = [note for note in found if note["app"] == app]
-            # The newest comes first and numbers only rise: the first one that was requested ends the search.
+            # The newest comes first and numbers only rise: the first wanted one ends the search.
             is_found = bool(notes) and notes[-1]["number"] <= above + 1
             if is_found or not commits or commits[-1]["version"] == 0:
                 return [note for note in notes if note["number"] > above]

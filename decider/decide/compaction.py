@@ -14,9 +14,9 @@ from shared.layout.eligibility import (
     DecisionReason,
     Evaluation,
     Reason,
-    evaluate,
     evaluate_full,
     evaluate_idle,
+    evaluate_layout,
     highest_promotable_level,
 )
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
@@ -43,7 +43,7 @@ class Compaction:
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
         """Evaluate a partition on its rolling state; work is proposed exactly where a plan would not be empty."""
         if trigger.rewrite_kind is RewriteKind.LEVELS:
-            found = evaluate(stats, policy, trigger.purgeable)
+            found = evaluate_layout(stats, policy, trigger.purgeable)
         else:
             found = evaluate_full(stats) if trigger.rewrite_kind is RewriteKind.FULL else evaluate_idle(stats, policy)
         return Proposal(found.reason, predict(stats, found, policy) if found.needs_rewrite else None)

@@ -1,4 +1,4 @@
-"""Carries queue transitions to the server from asyncio; lost replies are requested again, a bounded number of times.
+"""Carries queue transitions to the server from asyncio; a call whose reply is lost is repeated, within bounds.
 
 The client library's own silent retries are refused: a retry must be a decision, made here, where it is known that
 every transition may be repeated.

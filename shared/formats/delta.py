@@ -1,7 +1,8 @@
 """Delta tables that no rewrite may touch: one rule for decider, actor and command line, by metadata and protocol alone.
 
 A table feature that is not known to be safe is unsafe: the list names those whose meaning an exact rewrite was tested
-to preserve, or which concern it not at all. Partitions that are refused for their files are `worth`'s business.
+to preserve, or which concern it not at all. Partitions that are refused for
+their files are decided in `shared/layout/eligibility.py`.
 """
 
 from collections.abc import Mapping

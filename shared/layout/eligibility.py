@@ -92,7 +92,7 @@ class Evaluation:
 _CLUSTERED = Evaluation(Reason.CLUSTERED, None)
 
 
-def evaluate(state: PartitionStats, policy: Policy, purgeable: int = 0) -> Evaluation:
+def evaluate_layout(state: PartitionStats, policy: Policy, purgeable: int = 0) -> Evaluation:
     """Evaluate whether a partition in this state is eligible under this policy, and up to which level.
 
     `purgeable` is the number of files known to be rewritten even alone (see `is_purgeable`); the rolling state cannot

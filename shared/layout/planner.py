@@ -15,9 +15,9 @@ from shared.job_payload import RewriteKind
 from shared.layout.eligibility import (
     Evaluation,
     Reason,
-    evaluate,
     evaluate_full,
     evaluate_idle,
+    evaluate_layout,
     has_harmful_path,
     is_purgeable,
 )
@@ -113,14 +113,14 @@ def plan(
 ) -> Plan:
     """Plan one partition on its live files; the plan of a partition that is not eligible has no groups.
 
-    Without time windows the plan is empty exactly when `evaluate` finds the partition not eligible. With time windows
-    the rolling state distinguishes only the newest ones, for which the same holds; here all are known. A caller that
-    knows the state passes it as `before`, and may then omit from `files` the full ones without deleted rows.
+    Without time windows the plan is empty exactly when `evaluate_layout` finds the partition not eligible. With time
+    windows the rolling state distinguishes only the newest ones, for which the same holds; here all are known. A caller
+    that knows the state passes it as `before`, and may then omit from `files` the full ones without deleted rows.
     """
     size_levels = policy.size_levels
     before = stats_of_files(files, size_levels) if before is None else before
     known = before if policy.time_window_s is None else replace(before, windows=_windows(files, policy))
-    worth = evaluate(known, policy, sum(is_purgeable(file, policy) for file in files))
+    worth = evaluate_layout(known, policy, sum(is_purgeable(file, policy) for file in files))
     groups: list[FileGroup] = []
     if worth.through_level is not None:
         for small in group_by_window(small_files(files, size_levels), policy):

@@ -112,7 +112,7 @@ def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no
 
 @pytest.mark.parametrize("tables", [1, 7, 200])
 def test_no_more_is_read_of_a_backlog_than_goes_into_the_archive(redis_url: str, tmp_path: Path, tables: int) -> None:
-    """The records of all tables are requested together: what is read beyond a batch is read again for the next one."""
+    """The records of all tables are read together: what is read beyond a batch is read again for the next one."""
 
     async def story(world: World) -> None:
         held = [700 + 700 // tables] + [700 // tables] * (tables - 1)

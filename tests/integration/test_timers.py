@@ -218,7 +218,7 @@ def test_a_partition_that_is_left_to_its_writers_is_settled_when_they_are_done(r
 
 
 def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
-    """Its timer has fired and the newest payload request levels; what was requested before goes with them."""
+    """Its timer has fired and the newest payload requests levels; what was requested before goes with them."""
 
     async def story(world: World) -> None:
         await world.write(partition(1), TWO_SMALL)

@@ -8,7 +8,7 @@ from itertools import count
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shared.layout.eligibility import evaluate
+from shared.layout.eligibility import evaluate_layout
 from shared.layout.levels import FULL, SMALL_LEVELS
 from shared.layout.packing import cover
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
@@ -51,7 +51,7 @@ def rewritten(files: list[DataFile], made: Plan, names: count) -> list[DataFile]
 @given(policies(), st.lists(sizes, max_size=60))
 def test_verdict_from_state_alone_equals_the_plan(policy: Policy, sizes_bytes: list[int]) -> None:
     files = files_of(sizes_bytes)
-    verdict = evaluate(stats_of_files(files, policy.size_levels), policy)
+    verdict = evaluate_layout(stats_of_files(files, policy.size_levels), policy)
     assert verdict.needs_rewrite == bool(plan(PARTITION, files, policy).groups)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decider.state.fold import count_live_files
-from shared.layout.eligibility import Reason, evaluate
+from shared.layout.eligibility import Reason, evaluate_layout
 from shared.layout.file_selection import window_start_ms
 from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.packing import cover
@@ -157,7 +157,7 @@ def test_windows_are_never_mixed_and_the_state_promises_no_more_than_the_plan_ho
         newest = {file.modified_ms // (length_s * 1000) for file in files[::-1]}
         known = set(sorted(newest)[-2:])
         state = count_live_files(files, windowed)[PARTITION] if files else EMPTY_STATS
-        assert evaluate(state, windowed).needs_rewrite == any(start <= known for start in starts)
+        assert evaluate_layout(state, windowed).needs_rewrite == any(start <= known for start in starts)
         seen["groups"] += len(starts)
         seen["groups of windows not known"] += sum(not start <= known for start in starts)
         # The outputs still know their window, although they were written now.
@@ -175,7 +175,7 @@ def test_the_promotion_rule_holds_for_the_predicted_output(policy: Policy, sizes
     learned = Policy.decode(policy.encode().replace('"shrink":"1"', f'"shrink":"{shrink}"'))
     files, size_levels = files_of(sizes), learned.size_levels
     made = plan(PARTITION, files, learned)
-    assert bool(made.groups) == evaluate(stats_of_files(files, size_levels), learned).needs_rewrite
+    assert bool(made.groups) == evaluate_layout(stats_of_files(files, size_levels), learned).needs_rewrite
     for group in made.groups:
         assert size_levels.level(-(-group.bytes * shrink.numerator // shrink.denominator)) > max(
             size_levels.level(file.size_bytes) for file in group.files
@@ -264,7 +264,7 @@ def test_no_promotion_means_that_no_group_at_all_is_permitted() -> None:
         policy, dice = replace(drawn, max_mode=MaxMode.MAJOR), random.Random(seed)
         size_levels = policy.size_levels
         sizes = [nasty_size(size_levels, dice) for _ in range(dice.randint(3, 9))]
-        if evaluate(stats_of_files(files_of(sizes), size_levels), policy).reason is not Reason.NO_PROMOTION:
+        if evaluate_layout(stats_of_files(files_of(sizes), size_levels), policy).reason is not Reason.NO_PROMOTION:
             return
         small = [size for size in sizes if size_levels.level(size) < FULL]
         for mask in range(1, 1 << len(small)):

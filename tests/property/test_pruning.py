@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
-from shared.layout.eligibility import Reason, evaluate, evaluate_idle
+from shared.layout.eligibility import Reason, evaluate_idle, evaluate_layout
 from shared.layout.planner import stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, Policy
@@ -63,7 +63,7 @@ def test_no_merge_of_a_partition_that_entropy_prunes_removes_more_than_is_tolera
         files = [DataFile(f"f{n}", size, WHOLE_TABLE) for n, size in enumerate([*small, *full])]
         state = stats_of_files(files, policy.size_levels)
         bound = (policy.tolerance * TARGET) ** 2 * len(files)
-        for name, worth in (("levels", evaluate(state, policy)), ("settling", evaluate_idle(state, policy))):
+        for name, worth in (("levels", evaluate_layout(state, policy)), ("settling", evaluate_idle(state, policy))):
             if worth.reason is not Reason.WITHIN_TOLERANCE:
                 continue
             assert most_removed(small) < bound

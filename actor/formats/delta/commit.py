@@ -1,7 +1,7 @@
 """Committing written groups: what others took is set aside, what is left is offered again, and doubt is never guessed.
 
 After a *refused* commit our own outputs that will not be used are deleted. After an *unknown* outcome nothing is ever
-deleted: the log is requested the job and token first, and if it does not show them the files are left to VACUUM.
+deleted: the log is searched for the job and token first; if it does not show them, the files are left to VACUUM.
 """
 
 import time

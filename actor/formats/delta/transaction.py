@@ -2,7 +2,7 @@
 
 Theory of operation. Outputs are written first, through a transaction that is never committed. Then, and only then, a
 fresh transaction is opened, groups whose inputs changed meanwhile are set aside, and the rest is committed: the window
-in which Lakewright and other writers could abort each other is as short as that commit (`committing`). Delta runs a
+in which Lakewright and other writers could abort each other is as short as that commit (see `commit.py`). Delta runs a
 commit of nothing but `dataChange=false` file actions under snapshot isolation, where appends never conflict with it; a
 `txn` action would undo that, so identity travels in userMetadata only.
 """
@@ -51,7 +51,7 @@ class TransactionExecutor:
         self._settings = settings
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
-        """Replace the groups' files; groups whose inputs are not live return STALE, those not begun SKIPPED.
+        """Replace the groups' files; groups whose inputs are not live return CONFLICTED, those not begun SKIPPED.
 
         Raises:
             LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.

@@ -10,9 +10,9 @@
 ]]
 -- include: config
 local most = tonumber(ARGV[1])
-if call('ZCARD', LEASE) > most then return -1 end
+if call('ZCARD', LEASES) > most then return -1 end
 local counts, repaired = {}, 0
-local ids = call('ZRANGE', LEASE, 0, most - 1)
+local ids = call('ZRANGE', LEASES, 0, most - 1)
 for i = 1, #ids do
   local job = call('HMGET', job_key(ids[i]), 'table', 'tenant')
   if job[1] and job[2] then

@@ -9,7 +9,7 @@
   Output: {entries that are left on this page, number of repairs}
 ]]
 -- include: config
-local INDEXES = {queued = QUEUED, leased = LEASE, delayed = DELAY, quarantined = DEAD}
+local INDEXES = {queued = QUEUED, leased = LEASES, delayed = DELAYED, quarantined = QUARANTINED}
 local PAGE = 100
 local index, offset = INDEXES[ARGV[1]], tonumber(ARGV[2])
 local kept, repaired = 0, 0

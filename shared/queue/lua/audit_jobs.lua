@@ -9,7 +9,7 @@
   Output: number of repairs
 ]]
 -- include: repair
-local INDEXES = {queued = QUEUED, leased = LEASE, delayed = DELAY, quarantined = DEAD}
+local INDEXES = {queued = QUEUED, leased = LEASES, delayed = DELAYED, quarantined = QUARANTINED}
 
 -- A hash from which a truncated log has lost a required field is no job.
 local function is_whole(job)

@@ -24,7 +24,7 @@ for i = 1, #members do
   repair_child(members[i], name)
   repair_ancestors(members[i])
 end
-if #members > repaired and not is_at(limit_of(call('HGET', CFG, 'limit:' .. level .. '|' .. name)), level, name) then
+if #members > repaired and not is_at(limit_of(call('HGET', CONFIG, 'limit:' .. level .. '|' .. name)), level, name) then
   unthrottle(level, name)
   count_repair()
 end

@@ -36,7 +36,7 @@ local function lease(id, job)
   last_token = math.max(last_token + 1, now_us)
   local token = int(last_token)
   call('HSET', job_key(id), 'state', 'leased', 'token', token, 'worker', worker, 'started', now_ms)
-  call('ZADD', LEASE, deadline, id)
+  call('ZADD', LEASES, deadline, id)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
   call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
   return {id, job.table, job.partition, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,

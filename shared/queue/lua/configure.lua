@@ -16,7 +16,7 @@ if given.backoff_base_ms or given.backoff_cap_ms then
   local cap = given.backoff_cap_ms or setting('backoff_cap_ms')
   if base > cap then return {base, cap} end
 end
-local schema = tonumber(call('HGET', CFG, 'schema'))
-if not schema or schema < SCHEMA then call('HSET', CFG, 'schema', SCHEMA) end
-if #ARGV > 0 then call('HSET', CFG, unpack(ARGV)) end
+local schema = tonumber(call('HGET', CONFIG, 'schema'))
+if not schema or schema < SCHEMA then call('HSET', CONFIG, 'schema', SCHEMA) end
+if #ARGV > 0 then call('HSET', CONFIG, unpack(ARGV)) end
 return 1

@@ -8,4 +8,4 @@
 ]]
 -- include: config
 local oldest = call('ZRANGE', QUEUED, 0, 0, 'WITHSCORES')[2]
-return {now_ms, call('ZCARD', QUEUED), call('ZCARD', DELAY), call('ZCARD', LEASE), call('ZCARD', DEAD), oldest or ''}
+return {now_ms, call('ZCARD', QUEUED), call('ZCARD', DELAYED), call('ZCARD', LEASES), call('ZCARD', QUARANTINED), oldest or ''}

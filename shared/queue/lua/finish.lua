@@ -39,7 +39,7 @@ write_history(id, job,
   {run_result = run_result, outcome = outcome, worker = worker, cost = actual, result = result, error = problem})
 local counters = tonumber(ARGV[10])
 -- A table that was unregistered during the run must get no new counters, because they would never be removed.
-local is_known = call('EXISTS', cursor_key(job.table)) == 1
+local is_known = call('EXISTS', table_state_key(job.table)) == 1
 count(is_known and job.table or nil, ARGV, 11, counters)
 if is_known then measure(job.table, ARGV, 11 + 2 * counters, (#ARGV - 10) / 2 - counters) end
 return remember(worker, nonce, outcome)

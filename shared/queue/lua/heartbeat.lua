@@ -17,7 +17,7 @@ for i = 2, #ARGV, 3 do
   local state, owner, stop = unpack(call('HMGET', key, 'state', 'token', 'stop'))
   local reply = 'LOST'
   if state == 'leased' and owner == token then
-    call('ZADD', LEASE, deadline, id)
+    call('ZADD', LEASES, deadline, id)
     if progress ~= '' then call('HSET', key, 'progress', progress) end
     reply = stop and 'STOP:' .. stop or 'OK'
   end

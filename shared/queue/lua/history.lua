@@ -10,4 +10,4 @@
 ]]
 -- include: config
 local from = ARGV[1] == '' and '+' or '(' .. ARGV[1]
-return call('XREVRANGE', HISTORY, from, '-', 'COUNT', ARGV[2])
+return call('XREVRANGE', RUNS, from, '-', 'COUNT', ARGV[2])

@@ -37,7 +37,7 @@ local first = 15
 
 -- The cursor stores the digest of the last call, which distinguishes a repetition from a race.
 local found, policy, rescans, digest, last_call, last_ms, last_reply = unpack(
-  call('HMGET', cursor_key(tbl), 'version', 'policy', 'rescans', 'digest', 'last_call', 'last_call_ms', 'last_reply'))
+  call('HMGET', table_state_key(tbl), 'version', 'policy', 'rescans', 'digest', 'last_call', 'last_call_ms', 'last_reply'))
 if last_call == nonce and now_ms - tonumber(last_ms) < REPLY_TTL_MS then return last_reply end
 found = found or '-1'
 -- A rebuild may keep the version: partitions that were read before it must not be written after it.
@@ -64,7 +64,7 @@ end
 
 if reset ~= '0' then
   call('UNLINK', partitions_key(tbl), timers_key(tbl))
-  call('DEL', cursor_key(tbl))
+  call('DEL', table_state_key(tbl))
 end
 if is_staged then
   call('PERSIST', staged_partitions_key(reset))
@@ -73,7 +73,7 @@ if is_staged then
     call('RENAME', staged_timers_key(reset), timers_key(tbl))
   end
 end
-with_args('HSET', cursor_key(tbl), 2 * fields)
+with_args('HSET', table_state_key(tbl), 2 * fields)
 with_args('HSET', partitions_key(tbl), 2 * set)
 with_args('HDEL', partitions_key(tbl), dropped)
 
@@ -91,6 +91,6 @@ count(tbl, ARGV, first, counters)
 first = first + 2 * counters
 for at = first, first + 3 * timers - 1, 3 do set_timer(tbl, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
 index_first_timer(tbl)
-local reply = cjson.encode({true, call('HGET', cursor_key(tbl), 'version'), unpack(outcomes)})
-call('HSET', cursor_key(tbl), 'last_call', nonce, 'last_call_ms', now_ms, 'last_reply', reply)
+local reply = cjson.encode({true, call('HGET', table_state_key(tbl), 'version'), unpack(outcomes)})
+call('HSET', table_state_key(tbl), 'last_call', nonce, 'last_call_ms', now_ms, 'last_reply', reply)
 return reply

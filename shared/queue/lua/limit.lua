@@ -12,7 +12,7 @@
 -- include: tree
 local level, name, limit = ARGV[1], ARGV[2], ARGV[3]
 local field = 'limit:' .. level .. '|' .. name
-local pause = (call('HGET', CFG, field) or ''):sub(1, 1) == '!' and '!' or ''
-if pause .. limit == '' then call('HDEL', CFG, field) else call('HSET', CFG, field, pause .. limit) end
+local pause = (call('HGET', CONFIG, field) or ''):sub(1, 1) == '!' and '!' or ''
+if pause .. limit == '' then call('HDEL', CONFIG, field) else call('HSET', CONFIG, field, pause .. limit) end
 unthrottle(level, name)
 return 1

@@ -77,8 +77,8 @@ local function fly(level, name)
   flown[field] = (flown[field] or 0) + 1
 end
 
-local strict_run = number(call('HGET', VIRTUAL, 'strict_run'))
-local root_time = number(call('HGET', VIRTUAL, ROOT))
+local strict_run = number(call('HGET', VIRTUAL_TIMES, 'strict_run'))
+local root_time = number(call('HGET', VIRTUAL_TIMES, ROOT))
 
 local function choose_band()
   local strict, weighted = nil, {}
@@ -119,7 +119,7 @@ local function serve()
   local tables = children(leaf)
   local tbl = tables[1]
   if not tbl then return pass(band.name, tenant) end
-  local set = call('HMGET', CFG, 'weight:band|' .. band.name, 'weight:tenant|' .. tenant.name,
+  local set = call('HMGET', CONFIG, 'weight:band|' .. band.name, 'weight:tenant|' .. tenant.name,
     'weight:table|' .. tbl.name, 'limit:tenant|' .. tenant.name, 'limit:table|' .. tbl.name)
   if is_full(limit_of(set[4]), 'tenant', tenant.name) then return pass(band.name, tenant) end
   if is_full(limit_of(set[5]), 'table', tbl.name) then return pass(leaf, tbl) end

@@ -18,16 +18,16 @@ local function pause_top()
   local before, mark = paused, level == 'queue' and 'all' or name
   local after = before:gsub(mark, '')
   if is_pause then after = level == 'queue' and mark .. after or after .. mark end
-  if after == '' then call('HDEL', CFG, 'paused') else call('HSET', CFG, 'paused', after) end
+  if after == '' then call('HDEL', CONFIG, 'paused') else call('HSET', CONFIG, 'paused', after) end
 end
 
 local function pause_child()
   local field = 'limit:' .. level .. '|' .. name
-  local limit = (call('HGET', CFG, field) or ''):gsub('^!', '')
+  local limit = (call('HGET', CONFIG, field) or ''):gsub('^!', '')
   if is_pause then
-    call('HSET', CFG, field, '!' .. limit)
+    call('HSET', CONFIG, field, '!' .. limit)
   else
-    if limit == '' then call('HDEL', CFG, field) else call('HSET', CFG, field, limit) end
+    if limit == '' then call('HDEL', CONFIG, field) else call('HSET', CONFIG, field, limit) end
     unthrottle(level, name)
   end
 end

@@ -16,7 +16,7 @@
 -- include: limits
 -- include: event
 local patience_ms, run_ms, times = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local PER_NODE, JOBS, WAITING, LEASES = 10, 100, 8, 100
+local PER_NODE, JOBS, WAITING, MAX_LEASES = 10, 100, 8, 100
 local examined = 0
 local TURN_MS = 2000
 
@@ -45,7 +45,7 @@ local function add_band(waiting, band)
     local tenant = tenants[i]
     local tables = call('ZRANGE', ready_key(leaf_node(band, tenant)), 0, PER_NODE - 1)
     for j = 1, #tables do
-      local set = call('HMGET', CFG, 'limit:tenant|' .. tenant, 'limit:table|' .. tables[j])
+      local set = call('HMGET', CONFIG, 'limit:tenant|' .. tenant, 'limit:table|' .. tables[j])
       if not is_at(limit_of(set[1]), 'tenant', tenant) and not is_at(limit_of(set[2]), 'table', tables[j]) then
         add_waiting(waiting, flow_key(band, tenant, tables[j]))
       end
@@ -62,8 +62,8 @@ end
 
 local function victims()
   -- With more leases than one call reads, each call begins at another page.
-  local first = LEASES * (math.floor(now_ms / TURN_MS) % math.ceil(math.max(1, call('ZCARD', LEASE)) / LEASES))
-  local found, ids = {}, call('ZRANGE', LEASE, first, first + LEASES - 1)
+  local first = MAX_LEASES * (math.floor(now_ms / TURN_MS) % math.ceil(math.max(1, call('ZCARD', LEASES)) / MAX_LEASES))
+  local found, ids = {}, call('ZRANGE', LEASES, first, first + MAX_LEASES - 1)
   for i = 1, #ids do
     local job = call('HMGET', job_key(ids[i]), 'band', 'started', 'cost', 'progress', 'stop', 'preempted', 'token')
     local ran_ms = now_ms - number(job[2])

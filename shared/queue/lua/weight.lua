@@ -11,5 +11,5 @@
 ]]
 -- include: config
 local field = 'weight:' .. ARGV[1] .. '|' .. ARGV[2]
-if ARGV[3] == '' then call('HDEL', CFG, field) else call('HSET', CFG, field, ARGV[3]) end
+if ARGV[3] == '' then call('HDEL', CONFIG, field) else call('HSET', CONFIG, field, ARGV[3]) end
 return 1

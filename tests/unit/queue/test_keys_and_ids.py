@@ -102,6 +102,25 @@ def test_lua_and_python_spell_the_same_keys() -> None:
     assert {"{lw:q}:" + name for name in lua} == python
 
 
+def test_lua_and_python_call_the_same_key_by_the_same_name() -> None:
+    """`QUARANTINED` and `table_state_key(...)` in Lua are `keys.quarantined` and `keys.table_state` in Python."""
+    text = source("include/keys")
+    constants = {
+        name: literal
+        for line in re.findall(r"^  ([A-Z_, ]+ = P \.\. .*)$", text, re.MULTILINE)
+        for name, literal in zip(line.split(" = ")[0].split(", "), re.findall(r"P \.\. '([^']+)'", line), strict=True)
+    }
+    functions = dict(re.findall(r"^local function (\w+)_key\(.*?P \.\. '([^']+)'", text, re.MULTILINE))
+    functions["counters"] = "count"
+    assert len(constants) == 11
+    assert len(functions) == len(re.findall(r"^local function \w+_key\(", text, re.MULTILINE))
+    for name, literal in (constants | functions).items():
+        build = getattr(keys, name.lower())
+        kinds = list(build.__annotations__.values())[1:-1]
+        arguments = [{Band: Band.HIGH, Scope: Scope.TABLE}.get(kind, "x") for kind in kinds]
+        assert build("q", *arguments).startswith("{lw:q}:" + literal), name
+
+
 def test_a_key_that_scan_returns_is_read_as_it_was_made() -> None:
     flow = keys.flow("q", Band.LOW, "tenant", "table")
     assert keys.flow_parts("q", flow) == (Band.LOW, "tenant", "table")

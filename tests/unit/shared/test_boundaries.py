@@ -9,9 +9,9 @@ from shared.job_payload import JobPayload, PredictedCost, RewriteKind
 from shared.layout.eligibility import (
     Evaluation,
     Reason,
-    evaluate,
     evaluate_full,
     evaluate_idle,
+    evaluate_layout,
     is_purgeable,
     is_tolerable,
 )
@@ -45,7 +45,7 @@ def files_of(*sizes: int, **more: object) -> list[DataFile]:
 def test_a_shortfall_equal_to_the_tolerance_is_not_tolerated_any_more(sizes: list[int], is_tolerated: bool) -> None:
     state = stats_of_sizes(TEN.size_levels, sizes)
     assert is_tolerable(state, TEN) is is_tolerated
-    assert (evaluate(state, TEN).reason is Reason.WITHIN_TOLERANCE) is is_tolerated
+    assert (evaluate_layout(state, TEN).reason is Reason.WITHIN_TOLERANCE) is is_tolerated
 
 
 def test_without_a_tolerance_nothing_that_can_be_removed_is_tolerated() -> None:
@@ -58,12 +58,12 @@ def test_without_a_tolerance_nothing_that_can_be_removed_is_tolerated() -> None:
 def test_as_many_small_files_as_the_maximum_are_not_too_many(small: int, reason: Reason) -> None:
     policy = replace(TEN, max_small_files=10)
     state = stats_of_sizes(policy.size_levels, [100] * 10_000 + [10] * small)
-    assert evaluate(state, policy).reason is reason
+    assert evaluate_layout(state, policy).reason is reason
 
 
 @pytest.mark.parametrize(("sizes", "reason"), [([50], Reason.NO_SMALL_FILES), ([50, 50], Reason.ELIGIBLE)])
 def test_a_merge_takes_two_files(sizes: list[int], reason: Reason) -> None:
-    assert evaluate(stats_of_sizes(TEN.size_levels, sizes), TEN).reason is reason
+    assert evaluate_layout(stats_of_sizes(TEN.size_levels, sizes), TEN).reason is reason
 
 
 def test_a_file_of_the_full_size_is_no_small_file() -> None:
@@ -160,9 +160,11 @@ def test_work_is_a_merge_or_a_purge() -> None:
     assert not Evaluation(Reason.NO_PROMOTION, None).needs_rewrite
     assert Evaluation(Reason.ELIGIBLE, 0).needs_rewrite, "the lowest level is a level"
     assert Evaluation(Reason.SINGLE_FILE_REWRITE, None, 1).needs_rewrite
-    assert evaluate(stats_of_sizes(TEN.size_levels, [50]), TEN, 1) == Evaluation(Reason.SINGLE_FILE_REWRITE, None, 1)
-    assert evaluate(stats_of_sizes(TEN.size_levels, [50, 50]), TEN, 1) == Evaluation(Reason.ELIGIBLE, 5, 1)
-    assert evaluate(stats_of_sizes(TEN.size_levels, [50, 50]), TEN) == Evaluation(Reason.ELIGIBLE, 5, 0)
+    assert evaluate_layout(stats_of_sizes(TEN.size_levels, [50]), TEN, 1) == Evaluation(
+        Reason.SINGLE_FILE_REWRITE, None, 1
+    )
+    assert evaluate_layout(stats_of_sizes(TEN.size_levels, [50, 50]), TEN, 1) == Evaluation(Reason.ELIGIBLE, 5, 1)
+    assert evaluate_layout(stats_of_sizes(TEN.size_levels, [50, 50]), TEN) == Evaluation(Reason.ELIGIBLE, 5, 0)
 
 
 # Idle compaction and full rewrites.

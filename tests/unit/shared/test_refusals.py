@@ -3,7 +3,7 @@
 import pytest
 
 from shared.formats.delta import SAFE_FEATURES, refusal
-from shared.layout.eligibility import Reason, evaluate, evaluate_full, evaluate_idle
+from shared.layout.eligibility import Reason, evaluate_full, evaluate_idle, evaluate_layout
 from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, stats_of_file
 from shared.layout.planner import plan, plan_full, plan_idle_compaction, stats_of_files
 from shared.partitions import WHOLE_TABLE
@@ -60,9 +60,9 @@ def test_a_partition_with_a_file_of_a_z_cube_has_no_plan_of_any_kind() -> None:
     cube = DataFile("c", MIB, WHOLE_TABLE, tags={CUBE_TAG: "1"}, rows=10, deleted_rows=9, dv_id="v")
     files = [*(DataFile(f"f{n}", MIB, WHOLE_TABLE) for n in range(12)), cube]
     state = stats_of_files(files, POLICY.size_levels)
-    assert evaluate(state - stats_of_file(cube, POLICY.size_levels), POLICY).needs_rewrite
+    assert evaluate_layout(state - stats_of_file(cube, POLICY.size_levels), POLICY).needs_rewrite
 
-    for found in (evaluate(state, POLICY, 1), evaluate_idle(state, POLICY), evaluate_full(state)):
+    for found in (evaluate_layout(state, POLICY, 1), evaluate_idle(state, POLICY), evaluate_full(state)):
         assert (found.reason, found.needs_rewrite) == (Reason.CLUSTERED, False)
     for make in (plan, plan_idle_compaction, plan_full):
         assert make(WHOLE_TABLE, files, POLICY).groups == ()

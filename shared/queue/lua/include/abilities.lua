@@ -8,7 +8,7 @@ local SET_ASIDE_MS = 600000
 
 -- Returns the ability that a job needs, nil if nothing is known of its table.
 local function ability_of(job)
-  local format = call('HGET', cursor_key(job.table), 'format')
+  local format = call('HGET', table_state_key(job.table), 'format')
   if format and format ~= '' then return format .. '/' .. job.kind end
 end
 
@@ -23,7 +23,7 @@ local function lacking(job, abilities)
 end
 
 local function set_aside(id, job, ability)
-  call('ZADD', aside_key(ability), now_ms, id)
+  call('ZADD', aside_jobs_key(ability), now_ms, id)
   call('SADD', ASIDE, ability)
   place(id, job, 'delayed', now_ms + SET_ASIDE_MS, 'why', 'ability', 'ability', ability,
     'error', 'waits for an actor that can run ' .. ability)
@@ -32,7 +32,7 @@ end
 -- Makes the jobs that wait for these abilities ready again, the longest waiting first.
 local function return_aside(abilities)
   for i = 1, #abilities do
-    local found = call('ZPOPMIN', aside_key(abilities[i]), RETURNED_PER_CLAIM)
+    local found = call('ZPOPMIN', aside_jobs_key(abilities[i]), RETURNED_PER_CLAIM)
     for at = 1, #found, 2 do
       local job = read_job(found[at])
       if job and job.state == 'delayed' and job.why == 'ability' then

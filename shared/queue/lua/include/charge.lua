@@ -57,9 +57,9 @@ end
 local function reconcile_charge(band, tenant, tbl, estimated, actual)
   if estimated == actual then return end
   local leaf = leaf_node(band, tenant)
-  local weights = call('HMGET', CFG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl)
+  local weights = call('HMGET', CONFIG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl)
   local of_band, of_tenant, of_table = tonumber(weights[1] or 1), tonumber(weights[2] or 1), tonumber(weights[3] or 1)
-  local times = call('HMGET', VIRTUAL, leaf, band, ROOT)
+  local times = call('HMGET', VIRTUAL_TIMES, leaf, band, ROOT)
   correct(leaf, tbl, number(times[1]), units(actual, of_table) - units(estimated, of_table))
   correct(band, tenant, number(times[2]), units(actual, of_tenant) - units(estimated, of_tenant))
   if not is_strict(band) then

@@ -17,13 +17,13 @@ local DEFAULTS = {
 local strict_bands, strict_in_row, aging_ms, paused
 
 -- Settings that few scripts need are read on demand.
-local function setting(name) return tonumber(call('HGET', CFG, name)) or DEFAULTS[name] end
+local function setting(name) return tonumber(call('HGET', CONFIG, name)) or DEFAULTS[name] end
 
 local function begin_call(prefix)
   call = redis.call
   name_keys(prefix)
   for i = 1, #on_call_start do on_call_start[i]() end
-  local found = call('HMGET', CFG, 'schema', 'strict_bands', 'strict_in_row', 'aging_ms', 'paused')
+  local found = call('HMGET', CONFIG, 'schema', 'strict_bands', 'strict_in_row', 'aging_ms', 'paused')
   local schema = tonumber(found[1])
   if schema and schema > SCHEMA + 1 then
     error(redis.error_reply('LWSCHEMA ' .. int(schema) .. ' ' .. int(SCHEMA)))

@@ -35,7 +35,7 @@ end
 
 -- Returns how many jobs moved, and whether there may be more.
 local function process_due()
-  local leases, delays = each_due(LEASE, 'leased', requeue_expired), each_due(DELAY, 'delayed', make_ready)
-  local dead = each_due(DEAD, 'quarantined', make_ready)
+  local leases, delays = each_due(LEASES, 'leased', requeue_expired), each_due(DELAYED, 'delayed', make_ready)
+  local dead = each_due(QUARANTINED, 'quarantined', make_ready)
   return leases + delays + dead, math.max(leases, delays, dead) == DUE_PER_CLAIM
 end

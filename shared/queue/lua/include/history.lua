@@ -3,7 +3,7 @@
 local RUNS_KEPT = 10000
 
 local function write_history(id, job, run)
-  call('XADD', HISTORY, 'MAXLEN', '~', RUNS_KEPT, '*',
+  call('XADD', RUNS, 'MAXLEN', '~', RUNS_KEPT, '*',
     'job', id, 'table', job.table, 'partition', job.partition, 'kind', job.kind, 'tenant', job.tenant, 'band', job.band,
     'token', job.token, 'run_result', run.run_result, 'outcome', run.outcome, 'worker', run.worker,
     'attempts', job.attempts, 'version', job.version, 'cost', run.cost, 'first_ms', job.first_ms,

@@ -12,9 +12,9 @@ local function place(id, job, state, at, ...)
     call('ZADD', QUEUED, job.first_ms, id)
     activate(job.band, job.tenant, job.table)
   elseif state == 'delayed' then
-    call('ZADD', DELAY, at, id)
+    call('ZADD', DELAYED, at, id)
   else
-    call('ZADD', DEAD, at, id)
+    call('ZADD', QUARANTINED, at, id)
   end
 end
 
@@ -33,8 +33,8 @@ local function forget_aside(id)
   local ability = call('HGET', job_key(id), 'ability')
   if not ability then return end
   call('HDEL', job_key(id), 'ability')
-  call('ZREM', aside_key(ability), id)
-  if call('EXISTS', aside_key(ability)) == 0 then call('SREM', ASIDE, ability) end
+  call('ZREM', aside_jobs_key(ability), id)
+  if call('EXISTS', aside_jobs_key(ability)) == 0 then call('SREM', ASIDE, ability) end
 end
 
 local function withdraw(id, job)
@@ -44,9 +44,9 @@ local function withdraw(id, job)
     call('ZREM', QUEUED, id)
     if call('EXISTS', flow) == 0 then deactivate(job.band, job.tenant, job.table) end
   elseif job.state == 'delayed' then
-    call('ZREM', DELAY, id)
+    call('ZREM', DELAYED, id)
     if job.why == 'ability' then forget_aside(id) end
   else
-    call('ZREM', DEAD, id)
+    call('ZREM', QUARANTINED, id)
   end
 end

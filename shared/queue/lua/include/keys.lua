@@ -1,14 +1,15 @@
--- Every key of the queue, twin of keys.py; nothing else builds a key.
-local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, RINGING, IN_FLIGHT, HISTORY, EVENTS, ASIDE
+-- Every key of the queue, twin of keys.py with the same names in upper case or behind `_key`; nothing else
+-- builds a key.
+local P, CONFIG, VIRTUAL_TIMES, QUEUED, LEASES, DELAYED, QUARANTINED, DUE_TABLES, IN_FLIGHT, RUNS, EVENTS, ASIDE
 local ROOT = 'root'
 
 -- Builds the names again only if the last call served another queue.
 local function name_keys(prefix)
   if prefix == P then return end
   P = prefix
-  CFG, VIRTUAL, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
-  LEASE, DELAY, DEAD, RINGING = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
-  IN_FLIGHT, HISTORY, EVENTS, ASIDE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'aside'
+  CONFIG, VIRTUAL_TIMES, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
+  LEASES, DELAYED, QUARANTINED, DUE_TABLES = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
+  IN_FLIGHT, RUNS, EVENTS, ASIDE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'aside'
 end
 
 local function job_key(id) return P .. 'j:' .. id end
@@ -18,9 +19,9 @@ local function ready_key(node) return P .. 'n:' .. node end
 local function idle_key(node) return P .. 'i:' .. node end
 local function held_key(node) return P .. 'h:' .. node end
 local function throttled_key(name) return P .. 'p:' .. name end
-local function aside_key(ability) return P .. 'x:' .. ability end
+local function aside_jobs_key(ability) return P .. 'x:' .. ability end
 local function reply_key(worker, nonce) return P .. 'w:' .. worker .. '|' .. nonce end
-local function cursor_key(tbl) return P .. 'cur:' .. tbl end
+local function table_state_key(tbl) return P .. 'cur:' .. tbl end
 local function partitions_key(tbl) return P .. 'partitions:' .. tbl end
 local function ledger_key(tbl) return P .. 'led:' .. tbl end
 local function measures_key(tbl) return P .. 'meas:' .. tbl end

@@ -26,7 +26,7 @@ end
 
 -- Releases the lease and its counts; the job is then in no index until it is placed or deleted.
 local function release(id, job)
-  call('ZREM', LEASE, id)
+  call('ZREM', LEASES, id)
   local of_table, of_tenant = 'table|' .. job.table, 'tenant|' .. job.tenant
   decrement_in_flight(of_table, of_tenant)
   if call('EXISTS', throttled_key(of_table), throttled_key(of_tenant)) > 0 then

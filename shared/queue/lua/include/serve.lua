@@ -14,7 +14,7 @@ local strict_run, root_time, last_token, last_polled_ms
 local strict_run_before, last_polled_before_ms
 
 local function begin_claims()
-  local found = call('HMGET', VIRTUAL, 'strict_run', ROOT, 'token', 'polled_ms')
+  local found = call('HMGET', VIRTUAL_TIMES, 'strict_run', ROOT, 'token', 'polled_ms')
   strict_run, root_time, last_token = number(found[1]), number(found[2]), number(found[3])
   last_polled_ms = number(found[4])
   strict_run_before, last_polled_before_ms = strict_run, last_polled_ms
@@ -30,7 +30,7 @@ local function end_claims()
     moved[#moved + 1] = node
     moved[#moved + 1] = time
   end
-  call('HSET', VIRTUAL, unpack(moved))
+  call('HSET', VIRTUAL_TIMES, unpack(moved))
 end
 
 -- The first ready strict band by rank, else the ready band with the least start tag; but after `strict_in_row` strict
@@ -81,7 +81,7 @@ local function take_next(abilities)
   local leaf = leaf_node(band, tenant)
   local tbl, table_tag = head(leaf)
   if not tbl then leave_band(band, tenant, condition(leaf)) return true end
-  local set = call('HMGET', CFG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl,
+  local set = call('HMGET', CONFIG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl,
     'limit:tenant|' .. tenant, 'limit:table|' .. tbl)
   if is_at(limit_of(set[4]), 'tenant', tenant) then throttle_tenant(band, tenant) return true end
   if is_at(limit_of(set[5]), 'table', tbl) then throttle_table(band, tenant, tbl) return true end

@@ -1,7 +1,7 @@
 -- A job for reading: its fields, and its time in the index of its state.
 -- include: config
 local function timed_index(state)
-  return state == 'leased' and LEASE or state == 'delayed' and DELAY or state == 'quarantined' and DEAD
+  return state == 'leased' and LEASES or state == 'delayed' and DELAYED or state == 'quarantined' and QUARANTINED
 end
 
 -- `at`: the job's time in its index if that is known.

@@ -14,5 +14,5 @@ end
 
 local function index_first_timer(tbl)
   local first = call('ZRANGE', timers_key(tbl), 0, 0, 'WITHSCORES')
-  if first[1] then call('ZADD', RINGING, first[2], tbl) else call('ZREM', RINGING, tbl) end
+  if first[1] then call('ZADD', DUE_TABLES, first[2], tbl) else call('ZREM', DUE_TABLES, tbl) end
 end

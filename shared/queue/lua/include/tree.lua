@@ -13,7 +13,7 @@ local moved_virtual_times
 on_call_start[#on_call_start + 1] = function() moved_virtual_times = {} end
 
 local function virtual_of(node)
-  return moved_virtual_times[node] or number(call('HGET', VIRTUAL, node))
+  return moved_virtual_times[node] or number(call('HGET', VIRTUAL_TIMES, node))
 end
 
 -- ready: a child can be served; held: all children that wait are held; empty.
@@ -25,7 +25,7 @@ end
 local function forget_virtual_time(node)
   moved_virtual_times[node] = nil
   call('DEL', idle_key(node))
-  call('HDEL', VIRTUAL, node)
+  call('HDEL', VIRTUAL_TIMES, node)
 end
 
 -- The condition of a node that a child has left; an empty one deletes its tags.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from shared.layout.eligibility import Reason, evaluate
+from shared.layout.eligibility import Reason, evaluate_layout
 from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import MIB, Policy
 
@@ -11,7 +11,7 @@ POLICY = Policy()
 
 
 def reason(sizes: list[int], policy: Policy = POLICY) -> Reason:
-    return evaluate(stats_of_sizes(policy.size_levels, sizes), policy).reason
+    return evaluate_layout(stats_of_sizes(policy.size_levels, sizes), policy).reason
 
 
 def test_one_small_file_is_nothing_to_merge() -> None:
