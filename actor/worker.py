@@ -26,7 +26,8 @@ from actor.slot_gate import SlotGate
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
 from shared.job_payload import JobPayload, RewriteKind
-from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_idle_compaction, stats_of_files
+from shared.layout.partition_stats import stats_of_files
+from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_idle_compaction
 from shared.policy import Policy
 from shared.properties import is_switched_off, policy_digest
 from shared.queue import commands

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
-from shared.layout.packing import cover
-from shared.layout.partition_stats import PartitionStats, stats_of_file
+from shared.layout.packing import cover_files
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, stats_of_file, stats_of_files
 from shared.policy import Policy
 from shared.table import DataFile
 
@@ -61,11 +61,6 @@ def file_contribution(file: DataFile, policy: Policy) -> PartitionStats:
     return stats_of_file(file, policy.size_levels).in_window(window_start_ms(file, policy))
 
 
-def event_time_ms(inputs: Sequence[DataFile], policy: Policy) -> int | None:
-    """Return the event time in ms that an output of these files carries: the start of their window, if any."""
-    return window_start_ms(inputs[0], policy)
-
-
 def group_by_window(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Return the small files by window, oldest first, each in the order given; one window where there are none."""
     if policy.time_window_s is None:
@@ -74,6 +69,22 @@ def group_by_window(small: Sequence[DataFile], policy: Policy) -> list[list[Data
     for file in small:
         found[window_start_ms(file, policy) or 0].append(file)
     return [files for _, files in sorted(found.items())]
+
+
+def stats_by_window(windows: Iterable[Sequence[DataFile]], policy: Policy) -> tuple[tuple[int, PartitionStats], ...]:
+    """Return the start in ms and the state of each window of small files; nothing where the table has no windows."""
+    if policy.time_window_s is None:
+        return ()
+    return tuple(
+        (window_start_ms(inside[0], policy) or 0, stats_of_files(inside, policy.size_levels)) for inside in windows
+    )
+
+
+def output_tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
+    """Return the AddFile tags of the output of these files: idle compaction is inherited, and so is their window."""
+    tags = {IDLE_COMPACTED_TAG: "1"} if any(IDLE_COMPACTED_TAG in file.tags for file in inputs) else {}
+    start_ms = window_start_ms(inputs[0], policy)
+    return tags if start_ms is None else tags | {GENERATED_TAG: str(start_ms)}
 
 
 def select_groups(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:
@@ -89,24 +100,18 @@ def select_groups(small: list[DataFile], policy: Policy) -> list[list[DataFile]]
             groups.append(chosen)
             small = rest
             continue
-        covered, left = _cover(chosen, size_levels)
+        covered, left = cover_files(chosen, size_levels.cover_bytes)
         groups += covered
         small = left + rest
 
 
 def pack_unconditionally(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Cover as many outputs as can be, and merge what is left if it is more than one file; no promotion is asked."""
-    covered, left = _cover(list(small), policy.size_levels)
+    covered, left = cover_files(small, policy.size_levels.cover_bytes)
     while sum(file.size_bytes for file in left) >= policy.size_levels.cover_bytes:
-        more, left = _cover(left, policy.size_levels)
+        more, left = cover_files(left, policy.size_levels.cover_bytes)
         covered += more
     return [*covered, left] if len(left) > 1 else covered
-
-
-def _cover(chosen: list[DataFile], size_levels: SizeLevels) -> tuple[list[list[DataFile]], list[DataFile]]:
-    """Cover outputs of the target's size; return the groups and, ascending by size, what is left."""
-    bins, left = cover([file.size_bytes for file in chosen], size_levels.cover_bytes)
-    return [[chosen[index] for index in sorted(indices)] for indices in bins], [chosen[index] for index in left]
 
 
 def _permitted_prefix(small: Sequence[DataFile], policy: Policy, size_levels: SizeLevels) -> int:

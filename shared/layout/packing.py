@@ -8,6 +8,14 @@ Every input is smaller than T, so the overshoot of an output is bounded by its l
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from shared.table import DataFile
+
+
+def cover_files(files: Sequence[DataFile], target_bytes: int) -> tuple[list[list[DataFile]], list[DataFile]]:
+    """Cover outputs of at least `target_bytes`; return the groups and, ascending by size, what is left."""
+    bins, left = cover([file.size_bytes for file in files], target_bytes)
+    return [[files[index] for index in sorted(indices)] for indices in bins], [files[index] for index in left]
+
 
 def cover(sizes: Sequence[int], target_bytes: int) -> tuple[list[list[int]], list[int]]:
     """Cover bins of at least `target_bytes`: return the bins and what is left, both as indices into `sizes`.

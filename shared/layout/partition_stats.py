@@ -239,6 +239,14 @@ def stats_of_file(file: DataFile, size_levels: SizeLevels) -> PartitionStats:
     )
 
 
+def stats_of_files(files: Iterable[DataFile], size_levels: SizeLevels) -> PartitionStats:
+    """Count a partition from its live files."""
+    state = EMPTY_STATS
+    for file in files:
+        state += stats_of_file(file, size_levels)
+    return state
+
+
 def stats_of_sizes(size_levels: SizeLevels, sizes_bytes: Iterable[int]) -> PartitionStats:
     """Return the state of files of these sizes without deletion vectors."""
     state = EMPTY_STATS

@@ -22,17 +22,16 @@ from shared.layout.eligibility import (
     is_purgeable,
 )
 from shared.layout.file_selection import (
-    GENERATED_TAG,
-    event_time_ms,
     group_by_window,
     has_window_ended,
+    output_tags,
     pack_unconditionally,
     select_groups,
     small_files,
-    window_start_ms,
+    stats_by_window,
 )
 from shared.layout.levels import SMALL_LEVELS, SizeLevels
-from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats, file_stats, stats_of_file
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, file_stats, stats_of_file, stats_of_files
 from shared.policy import Policy
 from shared.table import DataFile, PartitionKey
 
@@ -100,14 +99,6 @@ class Plan:
         return self.before.shortfall - self.predicted.shortfall
 
 
-def stats_of_files(files: Iterable[DataFile], size_levels: SizeLevels) -> PartitionStats:
-    """Count a partition from its live files."""
-    state = EMPTY_STATS
-    for file in files:
-        state += stats_of_file(file, size_levels)
-    return state
-
-
 def plan(
     partition: PartitionKey, files: Sequence[DataFile], policy: Policy, before: PartitionStats | None = None
 ) -> Plan:
@@ -118,30 +109,19 @@ def plan(
     that knows the state passes it as `before`, and may then omit from `files` the full ones without deleted rows.
     """
     size_levels = policy.size_levels
+    windows = group_by_window(small_files(files, size_levels), policy)
+    by_window = stats_by_window(windows, policy)
     before = stats_of_files(files, size_levels) if before is None else before
-    known = before if policy.time_window_s is None else replace(before, windows=_windows(files, policy))
-    worth = evaluate_layout(known, policy, sum(is_purgeable(file, policy) for file in files))
-    groups: list[FileGroup] = []
-    if worth.through_level is not None:
-        for small in group_by_window(small_files(files, size_levels), policy):
-            groups += [
-                FileGroup(partition, tuple(inputs), _mode(inputs, size_levels), _tags(inputs, policy))
-                for inputs in select_groups(small, policy)
-            ]
-    if worth.purges:
-        taken = {file.key for group in groups for file in group.files}
-        groups += [
-            FileGroup(partition, (file,), RewriteMode.PURGE, _tags((file,), policy))
-            for file in files
-            if is_purgeable(file, policy) and file.key not in taken
-        ]
+    purgeable = [file for file in files if is_purgeable(file, policy)]
+    worth = evaluate_layout(replace(before, windows=by_window), policy, len(purgeable))
+    merged = [
+        tuple(inputs) for small in windows if worth.through_level is not None for inputs in select_groups(small, policy)
+    ]
+    taken = {file.key for inputs in merged for file in inputs}
+    chosen = [(_mode(inputs, size_levels), inputs) for inputs in merged]
+    chosen += [(RewriteMode.PURGE, (file,)) for file in purgeable if worth.purges and file.key not in taken]
+    groups = [FileGroup(partition, inputs, mode, output_tags(inputs, policy)) for mode, inputs in chosen]
     return _truncate(partition, worth, groups, before, policy)
-
-
-def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, PartitionStats], ...]:
-    size_levels = policy.size_levels
-    found = group_by_window(small_files(files, size_levels), policy)
-    return tuple((window_start_ms(inside[0], policy) or 0, stats_of_files(inside, size_levels)) for inside in found)
 
 
 def plan_idle_compaction(
@@ -167,7 +147,7 @@ def plan_idle_compaction(
         if IDLE_COMPACTED_TAG not in file.tags and size_levels.level(file.size_bytes) < policy.automatic_levels
     ]
     groups = [
-        FileGroup(partition, tuple(inputs), RewriteMode.IDLE, {**_tags(inputs, policy), IDLE_COMPACTED_TAG: "1"})
+        FileGroup(partition, tuple(inputs), RewriteMode.IDLE, {**output_tags(inputs, policy), IDLE_COMPACTED_TAG: "1"})
         for small in group_by_window(fresh, policy)
         if ended_by_ms is None or has_window_ended(small[0], policy, ended_by_ms)
         for inputs in pack_unconditionally(small, policy)
@@ -188,10 +168,12 @@ def plan_full(partition: PartitionKey, files: Sequence[DataFile], policy: Policy
     groups: list[FileGroup] = []
     for small in group_by_window(small_files(files, size_levels), policy):
         packed = pack_unconditionally(small, policy)
-        groups += [FileGroup(partition, tuple(inputs), RewriteMode.FULL, _tags(inputs, policy)) for inputs in packed]
+        groups += [
+            FileGroup(partition, tuple(inputs), RewriteMode.FULL, output_tags(inputs, policy)) for inputs in packed
+        ]
     taken = {file.key for group in groups for file in group.files}
     groups += [
-        FileGroup(partition, (file,), RewriteMode.FULL, _tags((file,), policy))
+        FileGroup(partition, (file,), RewriteMode.FULL, output_tags((file,), policy))
         for file in files
         if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
     ]
@@ -231,12 +213,6 @@ def _truncate(
     chosen = tuple(groups[:kept])
     predicted = _predict(before, chosen, policy.size_levels)
     return Plan(partition, evaluation, chosen, before, predicted, is_truncated=kept < len(groups))
-
-
-def _tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
-    tags = {IDLE_COMPACTED_TAG: "1"} if any(IDLE_COMPACTED_TAG in file.tags for file in inputs) else {}
-    arrived_ms = event_time_ms(inputs, policy)
-    return tags if arrived_ms is None else tags | {GENERATED_TAG: str(arrived_ms)}
 
 
 def _mode(inputs: Sequence[DataFile], size_levels: SizeLevels) -> RewriteMode:

@@ -20,8 +20,7 @@ from decider.decide.job_request import PRIORITIES, job_request
 from shared.errors import InvalidInput
 from shared.job_payload import JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
-from shared.layout.planner import stats_of_files
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats, stats_of_files
 from shared.policy import MIB, DmlPolicy, Policy
 from shared.queue.model import TimerChange, job_id
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from shared.layout.eligibility import evaluate_layout
 from shared.layout.levels import FULL, SMALL_LEVELS
 from shared.layout.packing import cover
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
-from shared.layout.planner import Plan, plan, stats_of_files
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats, stats_of_files
+from shared.layout.planner import Plan, plan
 from shared.policy import KIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
 

@@ -16,8 +16,8 @@ from shared.layout.eligibility import Reason, evaluate_layout
 from shared.layout.file_selection import window_start_ms
 from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.packing import cover
-from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, stats_of_file
-from shared.layout.planner import FileGroup, Plan, RewriteMode, plan, plan_full, plan_idle_compaction, stats_of_files
+from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, stats_of_file, stats_of_files
+from shared.layout.planner import FileGroup, Plan, RewriteMode, plan, plan_full, plan_idle_compaction
 from shared.policy import KIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from shared.layout.eligibility import Reason, evaluate_idle, evaluate_layout
-from shared.layout.planner import stats_of_files
+from shared.layout.partition_stats import stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, Policy
 from shared.table import DataFile

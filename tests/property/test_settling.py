@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from decider.decide.compaction_timers import COMPACTION_TIMERS
 from shared.layout.eligibility import Reason, evaluate_idle
 from shared.layout.levels import FULL, SMALL_LEVELS
-from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats
-from shared.layout.planner import plan, plan_idle_compaction, stats_of_files
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, stats_of_files
+from shared.layout.planner import plan, plan_idle_compaction
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, MIB, MaxMode, Policy
 from shared.queue.model import TimerChange

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from shared.layout.levels import SMALL_LEVELS
-from shared.layout.planner import plan, stats_of_files
+from shared.layout.partition_stats import stats_of_files
+from shared.layout.planner import plan
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, MIB, Policy
 from shared.table import DataFile

@@ -18,8 +18,8 @@ from decider.whatif.trace import CommitTrace
 from shared.layout.eligibility import evaluate_idle
 from shared.layout.file_selection import window_start_ms
 from shared.layout.levels import FULL
-from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, WINDOWS_KEPT, PartitionStats
-from shared.layout.planner import Plan, plan, plan_idle_compaction, stats_of_files
+from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, WINDOWS_KEPT, PartitionStats, stats_of_files
+from shared.layout.planner import Plan, plan, plan_idle_compaction
 from shared.partitions import WHOLE_TABLE as PARTITION
 from shared.policy import MIB, Policy
 from shared.queue.model import Timer, TimerChange

@@ -31,7 +31,7 @@ from services.decider.settings import decider_settings
 from services.settings import boundary, store_options
 from shared.errors import InvalidInput
 from shared.job_payload import RewriteKind
-from shared.layout.planner import stats_of_files
+from shared.layout.partition_stats import stats_of_files
 from shared.table import Snapshot
 
 PARTLY, INTERRUPTED = 3, 130

@@ -16,8 +16,8 @@ from decider.state.effective_policy import resolve_unregistered
 from shared.errors import Unsupported
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
-from shared.layout.planner import FileGroup, Plan, stats_of_files
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, stats_of_files
+from shared.layout.planner import FileGroup, Plan
 from shared.policy import Policy, PropertyIssue, apply
 from shared.properties import read_settings
 from shared.table import PartitionColumn, Snapshot

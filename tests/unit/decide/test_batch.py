@@ -8,7 +8,7 @@ from decider.state.fold import fold
 from decider.store.table_state import PartitionStates
 from decider.tracking.commit_batch import CommitBatch
 from shared.job_payload import JobPayload
-from shared.layout.planner import stats_of_files
+from shared.layout.partition_stats import stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.queue.model import JobRequest

@@ -11,8 +11,8 @@ from decider.decide.decision import DecisionKind
 from decider.decide.job_request import PRIORITIES, priority
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
-from shared.layout.partition_stats import PartitionStats, stats_of_sizes
-from shared.layout.planner import plan, plan_full, stats_of_files
+from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_of_sizes
+from shared.layout.planner import plan, plan_full
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile

@@ -4,8 +4,8 @@ import pytest
 
 from shared.formats.delta import SAFE_FEATURES, refusal
 from shared.layout.eligibility import Reason, evaluate_full, evaluate_idle, evaluate_layout
-from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, stats_of_file
-from shared.layout.planner import plan, plan_full, plan_idle_compaction, stats_of_files
+from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, stats_of_file, stats_of_files
+from shared.layout.planner import plan, plan_full, plan_idle_compaction
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.refusals import RefusalCode
