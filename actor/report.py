@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actor.ports import GroupOutcome, GroupStatus, RewriteOutcome
-from shared.job_payload import JobPayload, RunMeasure
+from shared.job_payload import CALIBRATED_KINDS, COMPACT, JobPayload, RunMeasure
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import RewriteMode
 
@@ -19,6 +19,7 @@ class RunReport:
     """
 
     payload: JobPayload
+    kind: str = COMPACT
     is_predicted: bool = True
     versions: list[int] = field(default_factory=list)
     recovered_version: int | None = None
@@ -118,8 +119,8 @@ class RunReport:
         return {name: count for name, count in counts.items() if count}
 
     def measures(self) -> dict[str, int]:
-        """Measures of this run for the decider: none, unless it rewrote what was predicted and ended regularly."""
-        if not self.groups_committed or not self.is_predicted:
+        """Measures for the decider: none, unless the kind is calibrated and the run rewrote what was predicted."""
+        if self.kind not in CALIBRATED_KINDS or not self.groups_committed or not self.is_predicted:
             return {}
         predicted = self.payload.predicted
         return {

@@ -157,7 +157,8 @@ class Worker:
             _require_known_kind(claim)
             newest = JobPayload.decode(claim.payload)
             payload = newest.with_extent(claim.extent)
-            report = RunReport(payload, is_predicted=payload.rewrite_kind is newest.rewrite_kind)
+            is_predicted = payload.rewrite_kind is newest.rewrite_kind
+            report = RunReport(payload, kind=claim.key.kind, is_predicted=is_predicted)
             verdict = _run_result(self._work_shared_or_exclusive(claim, lease, report), lease)
         except LeaseLost as lost:
             logger.warning("lease_lost", error=str(lost))

@@ -13,6 +13,9 @@ from shared.policy import Policy
 COMPACT = "compact"
 """The kind of job that merges small files of one partition: the one kind that this release knows."""
 
+CALIBRATED_KINDS = frozenset({COMPACT})
+"""Kinds whose runs are measured for the calibration of the next prediction: those whose action `is_calibrated`."""
+
 
 class RewriteKind(StrEnum):
     """What a job requests: what the levels permit, that and the last merge of an idle partition, or a full rewrite."""

@@ -18,7 +18,7 @@ from decider.decide.evaluate import PIPELINE_REASONS, evaluate
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import PRIORITIES, job_request
 from shared.errors import InvalidInput
-from shared.job_payload import JobPayload, RewriteKind
+from shared.job_payload import CALIBRATED_KINDS, JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats, stats_of_files
 from shared.policy import MIB, DmlPolicy, Policy
@@ -195,3 +195,7 @@ def test_a_record_of_an_unknown_action_is_unreadable_and_keeps_what_it_says() ->
 
 def test_an_actor_runs_the_kinds_that_the_decider_queues_and_no_others() -> None:
     assert ACTIONS.kinds == RUNNABLE_KINDS
+
+
+def test_an_actor_measures_the_runs_of_the_actions_that_are_calibrated_and_no_others() -> None:
+    assert {action.kind for action in ACTIONS if action.is_calibrated} == CALIBRATED_KINDS

@@ -1,0 +1,27 @@
+"""What the report of a run teaches the decider."""
+
+from actor.ports import GroupOutcome, GroupStatus, RewriteOutcome
+from actor.report import RunReport
+from shared.job_payload import COMPACT, JobPayload, PredictedCost, RunMeasure
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.policy import Policy
+from shared.table import DataFile, PartitionKey
+
+PAYLOAD = JobPayload("memory://t", "t", Policy(), "eligible", PredictedCost(2, 1, 200, 1, 200))
+PARTITION = PartitionKey("{}")
+
+
+def report_of(kind: str) -> RunReport:
+    """A run that merged two files into one."""
+    inputs = tuple(DataFile(f"{number}.parquet", 100, PARTITION) for number in range(2))
+    group = FileGroup(PARTITION, inputs, RewriteMode.MINOR)
+    ended = GroupOutcome(group, GroupStatus.COMMITTED, (DataFile("new.parquet", 150, PARTITION),), 2)
+    report = RunReport(PAYLOAD, kind=kind)
+    report.record_rewrite(RewriteOutcome(2, (ended,), 1, 1))
+    return report
+
+
+def test_only_runs_of_compaction_are_measured_for_its_calibration() -> None:
+    assert report_of(COMPACT).measures()[RunMeasure.MEASURED_BYTES] == 200
+    assert report_of("another").measures() == {}
+    assert report_of("another").counters()["rewrites"] == 1
