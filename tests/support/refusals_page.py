@@ -53,9 +53,16 @@ LOG = "decider/formats/delta/metadata.py"
 REFRESH = "decider/tracking/refresh.py"
 BOUNDARY = "shared/boundary.py"
 PREFLIGHT = "actor/formats/delta/preflight.py"
+LOG_READER = "decider/formats/delta/log.py"
+CONDITIONAL_PUT = "actor/formats/delta/conditional_put.py"
+OUTPUT_FORMAT = "actor/formats/delta/output_format.py"
+WRITE = "actor/formats/delta/write.py"
+ENGINE = "Run OPTIMIZE of the table's own engine"
 
 READS: tuple[tuple[str, str, str, str], ...] = (
-    ("the log has a gap that no checkpoint covers, or is damaged", "none", REFRESH, "Restore the missing log files"),
+    ("the log has a gap that no checkpoint covers, or is damaged", "none", LOG_READER, "Restore the missing log files"),
+    ("data files of another format than Parquet", "none", LOG, "Nothing; only Parquet is read"),
+    ("a mode of column mapping other than none, name and id", "none", LOG, "Update Lakewright"),
     (
         "there is no table at the location",
         "none; `missing` is true",
@@ -79,6 +86,25 @@ READS: tuple[tuple[str, str, str, str], ...] = (
         "none",
         PREFLIGHT,
         "Nothing; the decider decides on the new table",
+    ),
+    (
+        "the S3 server replaces an object despite the condition `If-None-Match: *`",
+        "none",
+        CONDITIONAL_PUT,
+        "Use a server with conditional puts ([how](object-stores.md)): without them a commit can be lost",
+    ),
+    ("values finer than microseconds, which Spark would cut off", "none", OUTPUT_FORMAT, ENGINE),
+    (
+        "a rewrite would change how values are stored: a physical type, a null, a field id",
+        "none",
+        OUTPUT_FORMAT,
+        ENGINE,
+    ),
+    (
+        "files of one partition spell a value in ways that readers take for different values",
+        "none",
+        WRITE,
+        "Nothing; these files are not merged, and others of the table are",
     ),
 )
 """Refusals of single reads: reason, code, where it is decided, and the remedy."""
@@ -166,6 +192,8 @@ def page() -> str:
 def _tables() -> Iterator[tuple[str, ...]]:
     for feature in KNOWN:
         found = _of(writer=frozenset({feature}))
+        if feature in REFUSED_FEATURES:
+            continue  # Readers refuse it before, and say so below.
         yield f"feature `{feature}`: {KNOWN[feature][0]}", f"`{found.code}`", f"`{RULE}`", found.action
     unknown = _of(writer=frozenset({"a-feature-that-is-not-known"}))
     yield "any other feature that is not on the list of safe features", f"`{unknown.code}`", f"`{RULE}`", unknown.action
