@@ -1,7 +1,8 @@
 """The one pipeline: the state of a partition becomes a decision, for every trigger and every action.
 
-trigger -> eligibility (refused, switched off, filtered) -> the action's proposal -> calibration -> deference to
-writers. Commits, rebuilds, timers, requests, what-if, views and the recomputation of a ledger record all come here.
+trigger -> eligibility (no data change, refused, disabled, filtered) -> the action's proposal -> calibration ->
+deference to writers. Commits, rebuilds, timers, requests, what-if, views and the recomputation of a ledger record all
+come here.
 """
 
 from collections.abc import Sequence
@@ -98,7 +99,7 @@ def calibrate_prediction(prediction: Prediction, calibration: Calibration) -> Pr
 def defer_to_writers(decision: Decision, busy_ratio: Fraction, policy: Policy) -> Decision:
     """Defer to MERGE, UPDATE and DELETE as the policy requires: the job waits, or there is none.
 
-    Who requests a rewrite does not wait; but each file group is committed by itself then.
+    A client's request does not wait. If the partition is contended, its file groups are committed one by one.
     """
     if decision.trigger.source is TriggerSource.REQUEST:
         return replace(decision, reason=Reason.REQUESTED, busy_ratio=busy_ratio)

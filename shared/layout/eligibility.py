@@ -182,7 +182,7 @@ def evaluate_full(state: PartitionStats) -> Evaluation:
 def is_tolerable(state: PartitionStats, policy: Policy) -> bool:
     """Return whether the removable shortfall per file lies below (tolerance x T)^2, in exact integers.
 
-    All files count, so a few small ones among many full ones are left alone: essential, not complete.
+    All files count, so a few small ones among many full ones are left alone, although they could be merged.
     """
     bound = policy.tolerance * policy.target_bytes
     excess = state.excess(policy.target_bytes)

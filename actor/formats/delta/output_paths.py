@@ -1,12 +1,12 @@
 """Where a rewrite's outputs lie: on paths that every engine spells alike, under names that only this attempt uses.
 
-A remove by delta-rs does not hit a file whose path engines escape differently (see `shared.data_paths`), and some
-engines take partition values from folders. So an output lies in the partition's Hive-style folder if nothing of it
-needs escaping. Otherwise the folder is the one that delta-rs makes, with every special byte as a percent code on disk
-(`p=a%20b`, in the log `p=a%2520b`), and below it a folder of random letters, as under `delta.randomizeFilePrefixes`.
-Only where no folder can name the values (column mapping, a column's name that needs escaping, a text too long for a
-file system) the random folder stands alone. The transactions that outputs are written through are never committed, so
-their metadata and folder may be set without changing the table's.
+delta-rs fails to remove a file if it escapes the path differently from the engine that wrote it (see
+`shared.data_paths`), and some engines take partition values from folders. So an output lies in the partition's
+Hive-style folder if nothing of it needs escaping. Otherwise the folder is the one that delta-rs makes, with every
+special byte as a percent code on disk (`p=a%20b`, in the log `p=a%2520b`), and below it a folder of random letters, as
+under `delta.randomizeFilePrefixes`. Only where no folder can name the values (column mapping, a column's name that
+needs escaping, a text too long for a file system) the random folder stands alone. The transactions that outputs are
+written through are never committed, so their metadata and folder may be set without changing the table's.
 
 Delta leaves the files of failed tasks in place, and does not report their names. All files of an attempt begin
 with the attempt's own prefix: what it left can be found in the few folders it wrote to.

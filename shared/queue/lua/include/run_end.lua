@@ -4,8 +4,8 @@
 -- include: merge
 -- include: event
 
--- Runs of a job in which an engine crashed or the lease expired, until the job runs alone in its actor; a crash after that
--- is caused by the job. As in limits.CRASHES_UNTIL_EXCLUSIVE.
+-- After this many crashes and expired leases, the job runs alone in its actor. If the engine crashes then, the job is taken
+-- to be the cause. As in limits.CRASHES_UNTIL_EXCLUSIVE.
 local CRASHES_UNTIL_EXCLUSIVE = 2
 
 local ENDED = {'state', 'token', 'table', 'partition', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'first_ms',
