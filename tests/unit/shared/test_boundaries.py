@@ -48,6 +48,13 @@ def test_a_shortfall_equal_to_the_tolerance_is_not_tolerated_any_more(sizes: lis
     assert (evaluate_layout(state, TEN).reason is Reason.WITHIN_TOLERANCE) is is_tolerated
 
 
+def test_small_files_that_are_tolerated_are_in_no_plan_although_a_merge_would_promote_them() -> None:
+    files = files_of(*[10] * 10, *[100] * 10_000)
+    strict = replace(TEN, tolerance=Fraction(0))
+    assert [len(group.files) for group in plan(PARTITION, files, strict).groups] == [10]
+    assert not plan(PARTITION, files, TEN).groups
+
+
 def test_without_a_tolerance_nothing_that_can_be_removed_is_tolerated() -> None:
     strict = replace(TEN, tolerance=Fraction(0))
     assert not is_tolerable(stats_of_sizes(strict.size_levels, [1, 1]), strict)
