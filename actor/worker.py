@@ -285,7 +285,7 @@ class Worker:
     def _report_progress(self, claim: Claim, lease: Lease, report: RunReport, point: str, *, planned: int) -> None:
         """Report how far the run is; `planned`: groups that this round found left to do.
 
-        The share done is what makes a run cheap or dear to preempt.
+        The share done is what makes a run cheap or costly to preempt.
         """
         share = report.groups_committed / (report.groups_committed + planned)
         landed = report.groups_committed

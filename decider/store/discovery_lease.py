@@ -77,7 +77,7 @@ class DiscoveryLeases:
 
     @translate_redis_errors
     async def release(self, root: str) -> None:
-        """Let go of a root; what another decider has taken over stays with it."""
+        """Release a root, unless another decider has taken it over."""
         if text(await self._redis.get(keys.discovery_lease(root)) or b"") == self._holder:
             await self._redis.delete(keys.discovery_lease(root))
 

@@ -53,7 +53,7 @@ from decider.tracking.refresh import TableRefresher
 from decider.tracking.shared_defaults import SharedDefaults
 from decider.tracking.tracker import TableTracker
 from services.decider.build_background import build_background
-from services.decider.settings import DeciderSettings, DiscoverySettings, LocationSettings
+from services.decider.settings import DeciderSettings, LocationSettings
 from services.settings import host_name
 from services.versions import installed
 from shared.boundary import Boundary
@@ -205,7 +205,7 @@ def build_tracker(
 
 
 def build_discovery(
-    settings: DiscoverySettings,
+    limits: DiscoveryLimits,
     operations: OperationServices,
     tables: TableServices,
     resolver: EventResolver,
@@ -218,6 +218,6 @@ def build_discovery(
         tables.formats.scanner,
         resolver.register_if_new,
         leases,
-        pace=DiscoveryLimits(settings.interval_s, settings.requests_per_s, settings.depth),
+        pace=limits,
         now_ms=operations.now_ms,
     )

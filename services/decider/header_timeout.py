@@ -33,7 +33,7 @@ _BLANK_LINE = re.compile(rb"\n\r?\n")
 
 
 class LimitedConnection(h11.Connection):
-    """A connection that refuses what is dear to read: heads of many lines, and bodies in many tiny chunks."""
+    """A connection that refuses what is costly to read: heads of many lines, and bodies in many tiny chunks."""
 
     _chunks = 0
     _body_bytes = 0

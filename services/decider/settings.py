@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from decider.background.discovery import DiscoveryLimits
 from decider.gateway.call_limits import CallLimits
 from decider.gateway.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from services.settings import (
@@ -100,15 +101,6 @@ class LocationSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscoverySettings:
-    """Seconds between two scans of a root (0: none), requests per second, and maximum depth of folders."""
-
-    interval_s: float = 3_600.0
-    requests_per_s: float = 10.0
-    depth: int = 5
-
-
-@dataclass(frozen=True, slots=True)
 class TrackingSettings:
     """Policy defaults of the service and of tenants, and seconds between two sweeps and two drift checks."""
 
@@ -137,7 +129,7 @@ class DeciderSettings:
     access: AccessSettings = field(default_factory=AccessSettings)
     limits: CallLimits = field(default_factory=CallLimits)
     locations: LocationSettings = field(default_factory=LocationSettings)
-    discovery: DiscoverySettings = field(default_factory=DiscoverySettings)
+    discovery: DiscoveryLimits = field(default_factory=DiscoveryLimits)
     tracking: TrackingSettings = field(default_factory=TrackingSettings)
     archives: ArchiveSettings = field(default_factory=ArchiveSettings)
 
@@ -199,9 +191,9 @@ def _locations(read: EnvironmentReader, environment: Mapping[str, str]) -> Locat
     )
 
 
-def _discovery(read: EnvironmentReader) -> DiscoverySettings:
-    defaults = DiscoverySettings()
-    return DiscoverySettings(
+def _discovery(read: EnvironmentReader) -> DiscoveryLimits:
+    defaults = DiscoveryLimits()
+    return DiscoveryLimits(
         interval_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.interval_s),
         requests_per_s=read(DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.requests_per_s),
         depth=read(DISCOVERY_DEPTH, number(int, *_DISCOVERY_DEPTHS), defaults.depth),

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from services.decider.settings import DiscoverySettings
+from decider.background.discovery import DiscoveryLimits
 from tests.support import delta_tables
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
 
-FAST = DiscoverySettings(interval_s=0, requests_per_s=10_000.0)
+FAST = DiscoveryLimits(interval_s=0, requests_per_s=10_000.0)
 
 
 @pytest.fixture

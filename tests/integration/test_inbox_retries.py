@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from decider.background.discovery import DiscoveryLimits
 from decider.events.refresh_queue import FAILED_REFRESH, RefreshQueue
-from services.decider.settings import DiscoverySettings
 from shared.errors import RetryableError
 from shared.retry import RetryPolicy
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -18,7 +18,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
-FAST = DiscoverySettings(interval_s=0, requests_per_s=10_000.0)
+FAST = DiscoveryLimits(interval_s=0, requests_per_s=10_000.0)
 
 
 @pytest.fixture

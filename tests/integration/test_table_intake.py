@@ -15,14 +15,13 @@ from decider.background.discovery import DiscoveryLimits
 from decider.store.discovery_lease import DiscoveryState
 from decider.tracking.refresh import DAY_MS, VANISHED_DAYS
 from services.decider import build
-from services.decider.settings import DiscoverySettings
 from shared.store_options import StoreOptions
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
-FAST: dict[str, Any] = {"discovery": DiscoverySettings(interval_s=0, requests_per_s=10_000.0)}
+FAST: dict[str, Any] = {"discovery": DiscoveryLimits(interval_s=0, requests_per_s=10_000.0)}
 
 
 @pytest.fixture
@@ -190,7 +189,7 @@ def test_the_registry_comes_back_from_the_roots_after_redis_has_lost_everything(
     for table in tables:
         table.append(9)
     # The duty itself, not a call of it: what Redis knows nothing of is due at once.
-    live = LiveDecider(settings(redis_url, lake, discovery=DiscoverySettings(requests_per_s=10_000.0))).start()
+    live = LiveDecider(settings(redis_url, lake, discovery=DiscoveryLimits(requests_per_s=10_000.0))).start()
     try:
         expected = [f"sales.t{number}" for number in range(3)]
         until("the tables are found", lambda: names(live) == expected)

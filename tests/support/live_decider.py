@@ -21,13 +21,14 @@ from deltalake import DeltaTable, write_deltalake
 from decider.api.app import create_app
 from decider.api.http_settings import StreamSlots
 from decider.api.services import Services
+from decider.background.discovery import DiscoveryLimits
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.formats.registry import TableFormats, table_formats
 from decider.formats.table_format import StorageAccess
 from decider.gateway.call_limits import CallLimits
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
-from services.decider.settings import Address, DeciderSettings, DiscoverySettings, TrackingSettings, parse_policy
+from services.decider.settings import Address, DeciderSettings, TrackingSettings, parse_policy
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.policy import Policy
 from tests.support.time_limits import scaled
@@ -154,7 +155,7 @@ def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
         redis_url=redis_url,
         address=Address("127.0.0.1", 0),
         limits=CallLimits(events_per_s=100_000.0, calls_per_s=100_000.0),
-        discovery=DiscoverySettings(interval_s=0),
+        discovery=DiscoveryLimits(interval_s=0),
         tracking=TrackingSettings(sweep_s=NO_SWEEP_S, policy=POLICY),
     )
     groups = {name: getattr(base, name) for name in ("access", "limits", "locations", "tracking", "archives")}

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from decider.web.base_model import RequestModel, ResponseModel
 
-LEVER: dict[str, Any] = {"scope": "tenant", "name": "sales"}
+SCOPE: dict[str, Any] = {"scope": "tenant", "name": "sales"}
 
 
 class NextJobView(ResponseModel):
@@ -94,7 +94,7 @@ class QueueView(ResponseModel):
 class PauseRequest(RequestModel):
     """Scope to pause or resume."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER]})
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [SCOPE]})
 
     scope: Literal["queue", "band", "tenant", "table"] = Field(description="Kind of scope.")
     name: str = Field("", max_length=300, description="Band 0 to 3, tenant, or table id; empty for the queue.")
@@ -103,7 +103,7 @@ class PauseRequest(RequestModel):
 class ShareRequest(RequestModel):
     """Weight, limit or quota of a scope; omitted fields stay unchanged."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER | {"weight": 2.0}]})
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [SCOPE | {"weight": 2.0}]})
 
     scope: Literal["band", "tenant", "table"] = Field(description="Kind of scope.")
     name: str = Field(max_length=300, description="Band 0 to 3, tenant, or table id.")

@@ -9,7 +9,7 @@ from decider.api.schemas.decision_records import DECISION_EXAMPLE, DecisionRecor
 from decider.api.schemas.jobs import JobSummary
 from decider.api.schemas.partition_layout import PARTITION_EXAMPLE, LayoutView
 from decider.api.schemas.policy_in_force import PolicyInForce
-from decider.api.schemas.tables import TableRefusal, TableView
+from decider.api.schemas.tables import TABLE_EXAMPLE, TableRefusal, TableView
 from decider.web.base_model import ResponseModel
 
 
@@ -53,11 +53,7 @@ class TableStatus(TableView):
         json_schema_extra={
             "examples": [
                 {
-                    "id": "sales-orders-1f0c7a52",
-                    "name": "sales.orders",
-                    "location": "s3://lake/sales/orders",
-                    "tenant": "default",
-                    "properties": {},
+                    **TABLE_EXAMPLE,
                     "state": {
                         "version": 41,
                         "applied_at": "2026-01-01T14:03:07Z",

@@ -68,23 +68,21 @@ class TableUpdate(RequestModel):
     )
 
 
+TABLE_EXAMPLE: dict[str, Any] = {
+    "id": "sales-orders-1f0c7a52",
+    "name": "sales.orders",
+    "location": "s3://lake/sales/orders",
+    "tenant": "default",
+    "properties": {},
+}
+
+_LISTED_EXAMPLE: dict[str, Any] = {**TABLE_EXAMPLE, "version": 41, "refusal": None, "error": ""}
+
+
 class TableView(ResponseModel):
     """A registered table."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "sales-orders-1f0c7a52",
-                    "name": "sales.orders",
-                    "location": "s3://lake/sales/orders",
-                    "tenant": "default",
-                    "properties": {},
-                }
-            ]
-        },
-    )
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [TABLE_EXAMPLE]})
 
     id: str = Field(description="Stable id, derived from the location.")
     name: str = Field(description="Display name; the id if none was given.")
@@ -93,18 +91,6 @@ class TableView(ResponseModel):
     properties: dict[str, str] = Field(
         description="Property overrides; they take precedence over the table's own properties."
     )
-
-
-_TABLE_EXAMPLE: dict[str, Any] = {
-    "id": "sales-orders-1f0c7a52",
-    "name": "sales.orders",
-    "location": "s3://lake/sales/orders",
-    "tenant": "default",
-    "properties": {},
-}
-
-
-_LISTED_EXAMPLE: dict[str, Any] = {**_TABLE_EXAMPLE, "version": 41, "refusal": None, "error": ""}
 
 
 class TableRefusal(ResponseModel):
@@ -143,7 +129,7 @@ class RegisteredTable(TableView):
 
     model_config = ConfigDict(
         frozen=True,
-        json_schema_extra={"examples": [{**_TABLE_EXAMPLE, "reading": {"version": 41, "refusal": None, "error": ""}}]},
+        json_schema_extra={"examples": [{**TABLE_EXAMPLE, "reading": {"version": 41, "refusal": None, "error": ""}}]},
     )
 
     reading: TableReading | None = Field(description="Result of the first read; null if `wait_s` is 0.")

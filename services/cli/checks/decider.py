@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from services.cli.checks.finding import Finding, FindingLevel
+from services.cli.checks.finding import ANSWER_TIMEOUT_S, Finding, FindingLevel
 from services.cli.client import ApiClient, CallFailed
 from services.cli.render import counted
-
-_TIMEOUT_S = 3.0  # A server that takes longer to answer is not usable either.
 
 
 def check_service(url: str, token: str | None) -> list[Finding]:
@@ -56,7 +54,7 @@ def check_decider(url: str) -> Finding:
 
     address = f"{url.rstrip('/')}/readyz"
     try:
-        answer = httpx.get(address, timeout=_TIMEOUT_S)
+        answer = httpx.get(address, timeout=ANSWER_TIMEOUT_S)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         action = "start it (`lakewright standalone`), or correct LAKEWRIGHT_URL"
         return Finding("decider", FindingLevel.FAIL, f"does not answer: {error}", address, action)

@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+ANSWER_TIMEOUT_S = 3.0
+"""Longest wait for a server's answer; one that takes longer is not usable either."""
+
 
 class FindingLevel(StrEnum):
     """How a finding is meant: `warn` works but should be changed, `fail` does not work."""

@@ -10,9 +10,7 @@ from services.cli.checks.finding import Finding, FindingLevel
 from shared.errors import LakewrightError
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
-
 FREE_WARN_BYTES = 5 * 2**30  # Spark spills what does not fit in memory, and Redis rewrites its file beside the old one.
-
 FREE_FAIL_BYTES = 512 * 2**20  # Below this the next rewrite of the append-only file may fail.
 
 

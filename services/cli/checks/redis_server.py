@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from services.cli.checks.finding import Finding, FindingLevel
+from services.cli.checks.finding import ANSWER_TIMEOUT_S, Finding, FindingLevel
 from services.settings import REDIS_URL, parse_redis_url
 from shared.queue.keys import NO_KEY
 
@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 OLDEST_REDIS = 7  # The queue's scripts are written for Redis 7; Valkey answers 7.2 for compatibility.
-
 SKEW_WARN_MS = 2_000  # Leases are judged by Redis's clock; logs and ages are not, and become hard to read.
-
-_TIMEOUT_S = 3.0  # A server that takes longer to answer is not usable either.
 
 
 def check_redis(url: str) -> list[Finding]:
@@ -33,7 +30,7 @@ def check_redis(url: str) -> list[Finding]:
         ]
     try:
         with redis.Redis.from_url(
-            url, retry=Retry(NoBackoff(), 0), socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
+            url, retry=Retry(NoBackoff(), 0), socket_timeout=ANSWER_TIMEOUT_S, socket_connect_timeout=ANSWER_TIMEOUT_S
         ) as client:
             before_ms = time.time() * 1000
             seconds, micros = client.time()
