@@ -1,4 +1,7 @@
-"""What a route can depend on: one annotation per group of services, the probes' sources, and the table in the path."""
+"""What a route can depend on: one annotation per group of services, the probes' sources, and the table in the path.
+
+Each is a coroutine: FastAPI calls a plain function, or a class, in a thread of its pool, at every request.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -33,27 +36,27 @@ def _services(request: Request) -> Services:
     return found
 
 
-def _tables(request: Request) -> TableServices:
+async def _tables(request: Request) -> TableServices:
     return _services(request).tables
 
 
-def _queue(request: Request) -> QueueServices:
+async def _queue(request: Request) -> QueueServices:
     return _services(request).queue
 
 
-def _requests(request: Request) -> RequestServices:
+async def _requests(request: Request) -> RequestServices:
     return _services(request).requests
 
 
-def _operations(request: Request) -> OperationServices:
+async def _operations(request: Request) -> OperationServices:
     return _services(request).operations
 
 
-def _http(request: Request) -> HttpServices:
+async def _http(request: Request) -> HttpServices:
     return _services(request).http
 
 
-def _probes(request: Request) -> ProbeSources:
+async def _probes(request: Request) -> ProbeSources:
     found: ProbeSources = request.app.state.probes
     return found
 

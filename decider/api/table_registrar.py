@@ -10,6 +10,7 @@ from fastapi import Depends
 
 from decider.api.dependencies import Queue, Requests, Tables
 from decider.api.schemas.tables import RegisteredTable, TableReading, TableRegistration
+from decider.api.services import QueueServices, RequestServices, TableServices
 from decider.api.views.tables import refusal_view, table_view
 from decider.events.resolver import Registration
 from decider.state.effective_policy import LogStatus, PolicyDefaults
@@ -30,7 +31,7 @@ _ANY_TABLE = TableRef(TableId(""), "", "")
 class TableRegistrar:
     """Registers tables, waits for their first read, and unregisters them."""
 
-    def __init__(self, tables: Tables, queue: Queue, requests: Requests) -> None:
+    def __init__(self, tables: TableServices, queue: QueueServices, requests: RequestServices) -> None:
         self._tables = tables
         self._queue = queue
         self._requests = requests
@@ -97,7 +98,11 @@ class TableRegistrar:
             await asyncio.sleep(READ_POLL_S)
 
 
-Registrar = Annotated[TableRegistrar, Depends(TableRegistrar)]
+async def _registrar(tables: Tables, queue: Queue, requests: Requests) -> TableRegistrar:
+    return TableRegistrar(tables, queue, requests)
+
+
+Registrar = Annotated[TableRegistrar, Depends(_registrar)]
 """Injects what registers and unregisters tables."""
 
 

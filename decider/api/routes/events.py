@@ -11,6 +11,7 @@ from decider.api.dependencies import Http, Operations, Requests
 from decider.api.event_examples import BODY
 from decider.api.openapi import failures
 from decider.api.schemas.events import EventsAccepted, IgnoredEvents, SubscriptionValidation
+from decider.api.services import HttpServices, OperationServices, RequestServices
 from decider.events.detect import FORMATS, parse_body
 from decider.events.table_hint import ParsedEvents, SubscriptionConfirmation, ValidationHandshake
 from decider.web.errors import ApiError
@@ -62,7 +63,7 @@ Origin = Annotated[
 class EventReceiver:
     """Parses a request's events and has their tables refreshed."""
 
-    def __init__(self, requests: Requests, operations: Operations, http: Http) -> None:
+    def __init__(self, requests: RequestServices, operations: OperationServices, http: HttpServices) -> None:
         self._requests = requests
         self._metrics = operations.metrics
         self._buckets = http.settings.bucket_locations
@@ -98,7 +99,11 @@ class EventReceiver:
         return EventsAccepted(accepted=accepted, ignored=rows)
 
 
-Receiver = Annotated[EventReceiver, Depends(EventReceiver)]
+async def _receiver(requests: Requests, operations: Operations, http: Http) -> EventReceiver:
+    return EventReceiver(requests, operations, http)
+
+
+Receiver = Annotated[EventReceiver, Depends(_receiver)]
 """Injects what takes the events of a request."""
 
 
