@@ -52,15 +52,16 @@ class LedgerReader:
     async def in_force(
         self, table: TableId, at_ms: int, *, limit: int, partition: PartitionKey | None = None
     ) -> tuple[LedgerRecord | UnreadableRecord, ...]:
-        """Return the newest record of each partition that was made at or before `at_ms`, newest first.
+        """Return the newest record of each partition and action that was made at or before `at_ms`, newest first.
 
         The newest of those whose partition cannot be read is included, unless one partition is requested.
         """
-        found: dict[PartitionKey | None, LedgerRecord | UnreadableRecord] = {}
+        found: dict[tuple[PartitionKey | None, str], LedgerRecord | UnreadableRecord] = {}
+        wanted = limit if partition is None else min(limit, len(self._actions))
         async for record in self._backwards(table):
             if record.at_ms <= at_ms and (partition is None or record.partition == partition):
-                found.setdefault(record.partition, record)
-            if len(found) == (limit if partition is None else 1):
+                found.setdefault((record.partition, record.action), record)
+            if len(found) == wanted:
                 break
         return tuple(found.values())
 

@@ -13,6 +13,7 @@ from decider.decide.decision import Prediction, Trigger
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_stats import PartitionStats
+from shared.layout.planner import Plan
 from shared.policy import Policy
 from shared.queue.model import Timer
 from shared.table import DataFile, PartitionColumn, PartitionKey
@@ -64,6 +65,15 @@ class Action(Protocol):
 
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
         """Evaluate a partition that may be touched, on its numbers alone."""
+        ...
+
+    def plan(
+        self, partition: PartitionKey, files: Sequence[DataFile], policy: Policy, rewrite_kind: RewriteKind
+    ) -> Plan:
+        """Plan a partition that may be touched, on its live files, for a dry run.
+
+        The plan has file groups exactly where `evaluate` proposes a job; without groups its reason says why.
+        """
         ...
 
 

@@ -3,7 +3,7 @@
 The evaluation itself is in `shared.layout.eligibility`, because an actor evaluates the live files by the same rules.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from decider.decide.action import ActionTimers, Proposal
@@ -20,7 +20,9 @@ from shared.layout.eligibility import (
     highest_promotable_level,
 )
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
+from shared.layout.planner import Plan, plan_rewrite
 from shared.policy import Policy
+from shared.table import DataFile, PartitionKey
 
 _STAGES: Mapping[DecisionReason, str] = {
     Reason.NO_SMALL_FILES: "pruned_by_entropy",
@@ -47,6 +49,12 @@ class Compaction:
         else:
             found = evaluate_full(stats) if trigger.rewrite_kind is RewriteKind.FULL else evaluate_idle(stats, policy)
         return Proposal(found.reason, predict(stats, found, policy) if found.needs_rewrite else None)
+
+    def plan(
+        self, partition: PartitionKey, files: Sequence[DataFile], policy: Policy, rewrite_kind: RewriteKind
+    ) -> Plan:
+        """Plan as an actor does."""
+        return plan_rewrite(rewrite_kind, partition, files, policy)
 
 
 def predict(stats: PartitionStats, found: Evaluation, policy: Policy) -> Prediction:

@@ -1,11 +1,11 @@
 """The values of a decision: what made a partition be evaluated, what was decided, why, and from which numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from shared.job_payload import COMPACT, RewriteKind
+from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_stats import PartitionStats
 from shared.queue.model import Band
@@ -92,7 +92,7 @@ class Decision:
     calibration: Calibration = UNCALIBRATED
     busy_ratio: Fraction = Fraction(0)
     columns: tuple[PartitionColumn, ...] = ()
-    action: str = COMPACT
+    action: str = field(kw_only=True)
 
     @property
     def version(self) -> int:

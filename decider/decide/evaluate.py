@@ -5,13 +5,12 @@ deference to writers. Commits, rebuilds, timers, requests, what-if, views and th
 come here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from decider.decide.action import Action
 from decider.decide.calibration import Calibration
-from decider.decide.compaction import COMPACTION
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger, TriggerSource
 from shared.layout.eligibility import Reason
@@ -29,12 +28,23 @@ PIPELINE_REASONS = frozenset(
 """Reasons that decisions about any action may have; all others are an action's own."""
 
 
+def evaluate_each(
+    context: DecisionContext,
+    partition: PartitionKey,
+    stats: PartitionStats,
+    trigger: Trigger,
+    actions: Iterable[Action],
+) -> tuple[Decision, ...]:
+    """Decide about one partition in this state, after this trigger, for each of the actions."""
+    return tuple(evaluate(context, partition, stats, trigger, action) for action in actions)
+
+
 def evaluate(
     context: DecisionContext,
     partition: PartitionKey,
     stats: PartitionStats,
     trigger: Trigger,
-    action: Action = COMPACTION,
+    action: Action,
 ) -> Decision:
     """Decide about one partition in this state, after this trigger, for one action."""
     policy, kind = context.policy, action.kind

@@ -17,7 +17,7 @@ import structlog
 from decider.decide import ledger
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, Trigger, TriggerSource
-from decider.decide.evaluate import evaluate
+from decider.decide.evaluate import evaluate_each
 from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
 from decider.optimize.partition_selector import Selector, select
@@ -78,6 +78,7 @@ class RequestedJob:
     """A job that a request led to; `outcome`: it is new, merged into a waiting one, or a rerun of a running one."""
 
     id: JobId
+    action: str
     partition: PartitionKey
     outcome: EnqueueOutcome
     bytes: int
@@ -86,9 +87,10 @@ class RequestedJob:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
-    """Result of a request; `reasons` counts the partitions without a job, `left_out` those beyond the bound.
+    """Result of a request; `left_out` counts the jobs beyond the bound.
 
-    `refusal` is why the table must not be rewritten at all.
+    reasons: number of partitions by why an action, or all, has no job for them. refusal: why the table must not be
+    rewritten at all.
     """
 
     version: int
@@ -119,7 +121,7 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class _RankedDecisions:
-    """The decisions that lead to jobs, best first, and the number of partitions without one by reason."""
+    """The decisions that lead to jobs, best first, and the number of partitions by why an action has no job."""
 
     wanted: tuple[tuple[Decision, JobRequest], ...]
     reasons: Counter[DecisionReason]
@@ -145,7 +147,7 @@ class OnDemandOptimizer:
         self._defaults = defaults
 
     async def optimize(self, table: TableRef, request: OptimizeCommand) -> OptimizeResult:
-        """Bring the table's state up to its log and queue a job for each selected partition with work.
+        """Bring the table's state up to its log, and queue a job for each action with work in a selected partition.
 
         Raises InvalidInput for partitions that the table does not have, and whatever following the log raises.
         """
@@ -163,8 +165,15 @@ class OnDemandOptimizer:
         all_paths = effective.portable_paths is PortablePaths.ALWAYS
         purgeable = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], effective)
         decisions = [
-            evaluate(context, partition, states[partition], _trigger(cursor.version, request, purgeable[partition]))
+            decision
             for partition in chosen
+            for decision in evaluate_each(
+                context,
+                partition,
+                states[partition],
+                _trigger(cursor.version, request, purgeable[partition]),
+                self._tracker.actions,
+            )
         ]
         found = _ranked(context, decisions)
         jobs, running = await self._enqueue(context, found.wanted[:MAX_JOBS])
@@ -206,7 +215,7 @@ class OnDemandOptimizer:
         policy = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status).policy
         calibration = await self._states.calibration(table.id)
         policy = calibration.with_learned_shrink(_forced(policy) if request.force else policy)
-        found = plan_table(snapshot, PlanSelection(request.partitions), policy)
+        found = plan_table(snapshot, PlanSelection(request.partitions), policy, self._tracker.actions)
         plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))
         ignored = _ignored(policy, has_work=bool(plans), is_running=False)
         return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, refused)
@@ -238,7 +247,9 @@ class OnDemandOptimizer:
             )
             files_replaced = decision.prediction.files_replaced if decision.prediction else 0
             outcome = EnqueueOutcome(done.value)
-            jobs.append(RequestedJob(spec.id, decision.partition, outcome, spec.cost_bytes, files_replaced))
+            jobs.append(
+                RequestedJob(spec.id, decision.action, decision.partition, outcome, spec.cost_bytes, files_replaced)
+            )
         log.info("optimize_requested", table=context.table.name, jobs=len(jobs), running=running)
         return jobs, running
 
@@ -248,7 +259,8 @@ def _trigger(version: int, request: OptimizeCommand, purgeable: int) -> Trigger:
 
 
 def _ranked(context: DecisionContext, decisions: Sequence[Decision]) -> _RankedDecisions:
-    reasons = Counter(made.reason for made in decisions if made.prediction is None)
+    without_job = {(made.partition, made.reason) for made in decisions if made.prediction is None}
+    reasons = Counter(reason for _, reason in without_job)
     wanted = [(made, job_request(context, made)) for made in decisions if made.prediction is not None]
     wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].partition))
     return _RankedDecisions(tuple(wanted), reasons)

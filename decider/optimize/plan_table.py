@@ -1,19 +1,20 @@
 """The plan of a whole table, made once for all who show or run one: the dry run over REST and the command line.
 
-The planner is the one that actors use, so the groups that a dry run lists are those that a run on the same snapshot
-rewrites.
+Each action plans as the actors that run it do, so the groups that a dry run lists are those that a run on the same
+snapshot rewrites.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from decider.decide.action import Action
 from decider.decide.evaluate import excluded
 from decider.optimize.partition_selector import Selector, select
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
-from shared.layout.planner import Plan, plan_rewrite
+from shared.layout.planner import Plan
 from shared.policy import Policy
 from shared.table import PartitionColumn, Snapshot
 
@@ -28,9 +29,9 @@ class PlanSelection:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """The plans with work on one snapshot, by partition key; `reasons` counts the selected partitions without work.
+    """The plans with work on one snapshot, by partition key and action.
 
-    partitions: how many were selected.
+    partitions: how many were selected. reasons: number of selected partitions by why an action, or all, has no work.
     """
 
     version: int
@@ -40,8 +41,8 @@ class TablePlan:
     reasons: Mapping[DecisionReason, int]
 
 
-def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy) -> TablePlan:
-    """Plan the selected partitions of a snapshot under a policy, which may refuse, switch off or filter them.
+def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy, actions: Iterable[Action]) -> TablePlan:
+    """Plan the selected partitions of a snapshot for each action; the policy may refuse, switch off or filter them.
 
     Raises InvalidInput for a selector that names no partition column of the table.
     """
@@ -51,11 +52,13 @@ def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy) -> 
     selected = select(by_partition, columns, selection.partitions)
     exclusions = {partition: excluded(policy, partition, columns) for partition in selected}
     planned = [
-        plan_rewrite(selection.rewrite_kind, partition, by_partition[partition], policy)
+        action.plan(partition, by_partition[partition], policy, selection.rewrite_kind)
+        for action in actions
         for partition in selected
         if exclusions[partition] is None
     ]
-    reasons: Counter[DecisionReason] = Counter(made.evaluation.reason for made in planned if not made.groups)
-    reasons.update(reason for reason in exclusions.values() if reason is not None)
+    without_work = {(made.partition, made.evaluation.reason) for made in planned if not made.groups}
+    without_work |= {(partition, reason) for partition, reason in exclusions.items() if reason is not None}
+    reasons: Counter[DecisionReason] = Counter(reason for _, reason in without_work)
     work = sorted((made for made in planned if made.groups), key=lambda made: made.partition)
     return TablePlan(snapshot.version, columns, tuple(work), len(selected), reasons)

@@ -9,7 +9,7 @@ from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, commit_trigger
-from decider.decide.evaluate import evaluate
+from decider.decide.evaluate import evaluate, evaluate_each
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
 from decider.state.batch_files import BatchFiles
@@ -86,9 +86,7 @@ class CommitBatch:
                 is_possible = is_possible and current[partition].is_consistent
                 purgeable = sum(is_purgeable(file, self.policy) for file in folded.purge_candidates.get(partition, ()))
                 trigger = commit_trigger(commit, purgeable)
-                decisions += (
-                    evaluate(context, partition, current[partition], trigger, action) for action in self._actions
-                )
+                decisions += evaluate_each(context, partition, current[partition], trigger, self._actions)
         jobs = self._jobs(context, decisions, current)
         slots = {(job.key.kind, job.key.partition): index for index, job in enumerate(jobs)}
         lines = [

@@ -15,7 +15,7 @@ from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, Trigger
-from decider.decide.evaluate import evaluate
+from decider.decide.evaluate import evaluate_each
 from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
 from decider.state.contention import NO_CONTENTION, WriteContention
@@ -168,9 +168,15 @@ class StateRebuilder:
         """Evaluate every partition for every action; those with work, done now or left to the writers, come first."""
         purgeable = Counter(file.partition for file in snapshot.files if is_purgeable(file, context.policy))
         made = (
-            evaluate(context, partition, state, Trigger(snapshot.version, purgeable=purgeable[partition]), action)
+            decision
             for partition, state in partitions.items()
-            for action in self._actions
+            for decision in evaluate_each(
+                context,
+                partition,
+                state,
+                Trigger(snapshot.version, purgeable=purgeable[partition]),
+                self._actions,
+            )
         )
         return sorted(made, key=lambda one: one.prediction is None and one.reason is not Reason.DEFERRED_TO_WRITERS)
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from decider.decide.actions import ACTIONS, ActionRegistry
+from decider.decide.compaction import COMPACTION
 from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.whatif.baselines import PEERS
 from decider.whatif.comparison import Candidate, Comparison, CostModel, Recommendation, Tick, compare, recommend
@@ -139,12 +141,21 @@ def _notes(in_force: EffectivePolicy) -> tuple[str, ...]:
     return (*notes, *_not_replayed(named))
 
 
+def _actions_left_out(actions: ActionRegistry) -> tuple[str, ...]:
+    """Name the actions that a replay does not simulate: it knows sizes of files, which compaction alone decides on."""
+    left_out = [kind for kind in actions.kinds if kind != COMPACTION.kind]
+    return (f"Only compaction is replayed, and not: {', '.join(left_out)}.",) if left_out else ()
+
+
 def _not_replayed(named: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{named[name]} is not replayed: {why}." for name, why in NOT_REPLAYED.items() if name in named)
 
 
-def describe(report: WhatIfReport) -> dict[str, Any]:
-    """Return a report as plain values: the answer of the API, and what the command line shows."""
+def describe(report: WhatIfReport, actions: ActionRegistry = ACTIONS) -> dict[str, Any]:
+    """Return a report as plain values: the answer of the API, and what the command line shows.
+
+    actions: all that the decider decides about; those that a replay leaves out are noted.
+    """
     table, prices, advice = report.table, report.prices, report.recommendation
     compared, yours = report.comparison, report.yours
     replayed = [compared.nothing, compared.ours, *compared.peers, *([yours.option.replayed] if yours else [])]
@@ -169,7 +180,7 @@ def describe(report: WhatIfReport) -> dict[str, Any]:
         "policy": _policy(report.policy),
         "rules": [_rule(done, prices) for done in replayed],
         "custom": _yours(yours, prices) if yours else None,
-        "notes": list(report.notes),
+        "notes": [*report.notes, *_actions_left_out(actions)],
         "recommendation": {
             "is_change": advice.is_change,
             "message": advice.message,

@@ -1,8 +1,8 @@
 """Replaying a history under a rule: what would lie there, and what would have been rewritten to get there.
 
-Our own rule runs through the code that decides and plans in production (`evaluate`, timers, `plan_rewrite`). With a lag
-between decision and run a table may move in between and a job may find nothing; ours and peers can be given the same.
-Every output is taken to be as large as its inputs. Pure: time comes from the commits.
+Our own rule is compaction, by the code that decides and plans in production (`evaluate`, timers, `plan_rewrite`). With
+a lag between decision and run, a table may change in between and a job may find nothing; our rule and the others can be
+given the same lag. Every output is assumed to be as large as its inputs. Pure: time comes from the commits.
 
 After the last commit a replay can continue for a while without commits (`tail_ms`): timers run out, partitions that
 became idle are idle-compacted, and readers go on reading what lies there.
@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from decider.decide.compaction import COMPACTION
 from decider.decide.context import DecisionContext
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
@@ -324,7 +325,7 @@ class _PolicyRunner:
     def wants(self, partition: SimulatedPartition, commit: Commit) -> bool:
         """Return whether a partition that a commit touched is given a job, and set its timers."""
         self._timers.after_commit(partition, commit.timestamp_ms)
-        decision = evaluate(self._context, partition.key, partition.state, _ON_COMMIT)
+        decision = evaluate(self._context, partition.key, partition.state, _ON_COMMIT, COMPACTION)
         return decision.verdict is DecisionKind.ENQUEUE
 
     def run(
@@ -348,6 +349,7 @@ class _PolicyRunner:
         """Fire the timers whose time has come; each is decided on the files there by then."""
         for rung_ms, ask, partition in self._timers.ring(at_ms):
             self._tally.pass_time(rung_ms)
-            decision = evaluate(self._context, partition.key, partition.state, Trigger(0, TriggerSource.TIMER, ask))
+            due = Trigger(0, TriggerSource.TIMER, ask)
+            decision = evaluate(self._context, partition.key, partition.state, due, COMPACTION)
             if decision.verdict is DecisionKind.ENQUEUE:
                 self.run(partition, ask, rung_ms - (self._policy.idle_compaction_after_s or 0) * 1000)

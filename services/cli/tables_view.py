@@ -59,19 +59,21 @@ def show_partitions(out: Output, answer: Any) -> None:
             one["layout"]["small_files"],
             size(one["layout"]["bytes"]),
             f"{one['layout']['rms_shortfall']:.0%}",
-            one["decision"],
-            one["reason"],
+            made["action"],
+            made["decision"],
+            made["reason"],
         )
         for one in answer["partitions"]
+        for made in one["decisions"]
     ]
-    columns = ("partition", "files", "small", "bytes", "entropy", "decision", "reason")
+    columns = ("partition", "files", "small", "bytes", "entropy", "action", "decision", "reason")
     out.rows(f"Partitions at version {answer['version']}", columns, rows)
 
 
 def show_decisions(out: Output, answer: Any) -> None:
     """Print decisions, newest first."""
-    rows = [(at(one["at"]), one["decision"], one["message"]) for one in answer["decisions"]]
-    out.rows("Decisions", ("at (UTC)", "decision", "why"), rows)
+    rows = [(at(one["at"]), one["action"], one["decision"], one["message"]) for one in answer["decisions"]]
+    out.rows("Decisions", ("at (UTC)", "action", "decision", "why"), rows)
 
 
 def show_change(out: Output, answer: Any) -> None:

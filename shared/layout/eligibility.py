@@ -79,7 +79,7 @@ _MESSAGES = {
 class Evaluation:
     """The answer: `through_level` is the highest level to merge (None: no merge), `purges` the files to purge."""
 
-    reason: Reason
+    reason: DecisionReason
     through_level: int | None
     purges: int = 0
 

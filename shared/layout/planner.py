@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from shared.job_payload import RewriteKind
+from shared.job_payload import COMPACT, RewriteKind
 from shared.layout.eligibility import (
     Evaluation,
     Reason,
@@ -68,9 +68,11 @@ class FileGroup:
 class Plan:
     """The file groups for one partition, with the state they were planned on and the one that is predicted after.
 
-    `is_truncated`: more groups follow from the same state than one job may carry.
+    `action`: kind of the jobs that run such a plan. `is_truncated`: more groups follow from the same state than one
+    job may carry.
     """
 
+    action: str
     partition: PartitionKey
     evaluation: Evaluation
     groups: tuple[FileGroup, ...]
@@ -177,7 +179,7 @@ def plan_full(partition: PartitionKey, files: Sequence[DataFile], policy: Policy
         for file in files
         if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
     ]
-    worth = Evaluation(Reason.REQUESTED, SMALL_LEVELS - 1 if groups else None)
+    worth = Evaluation(Reason.REQUESTED, SMALL_LEVELS - 1) if groups else Evaluation(Reason.NO_SMALL_FILES, None)
     return _truncate(partition, worth, groups, before, policy)
 
 
@@ -212,7 +214,7 @@ def _truncate(
         kept += 1
     chosen = tuple(groups[:kept])
     predicted = _predict(before, chosen, policy.size_levels)
-    return Plan(partition, evaluation, chosen, before, predicted, is_truncated=kept < len(groups))
+    return Plan(COMPACT, partition, evaluation, chosen, before, predicted, is_truncated=kept < len(groups))
 
 
 def _mode(inputs: Sequence[DataFile], size_levels: SizeLevels) -> RewriteMode:

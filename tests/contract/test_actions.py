@@ -92,6 +92,29 @@ def test_the_same_numbers_give_the_same_proposal_with_a_reason_of_its_own(
 
 
 @each_action
+@given(sizes=SIZES, policy=POLICIES, kind=st.sampled_from(RewriteKind))
+def test_a_plan_has_groups_exactly_where_the_evaluation_of_its_files_proposes_a_job(
+    action: Action, sizes: list[int], policy: Policy, kind: RewriteKind
+) -> None:
+    # The state knows the newest time windows only, and a plan all of them.
+    policy = replace(policy, time_window_s=None)
+    files = [DataFile(f"f{n}", size, PARTITION) for n, size in enumerate(sizes)]
+    stats = stats_of_files(files, policy.size_levels)
+    made = action.plan(PARTITION, files, policy, kind)
+    proposal = action.evaluate(stats, policy, Trigger(1, TriggerSource.TIMER, kind))
+    event(f"{action.kind} {kind}: {bool(made.groups)}")
+    assert bool(made.groups) == (proposal.prediction is not None)
+    assert (made.action, made.partition, made.before) == (action.kind, PARTITION, stats)
+    planned = [file for group in made.groups for file in group.files]
+    assert len(set(planned)) == len(planned)
+    assert set(planned) <= set(files)
+    if not made.groups:
+        assert isinstance(made.evaluation.reason, action.reasons)
+        assert made.evaluation.reason not in PIPELINE_REASONS
+        assert made.predicted == stats
+
+
+@each_action
 @given(sizes=SIZES, policy=POLICIES, trigger=TRIGGERS, calibration=CALIBRATIONS, busy=BUSY)
 def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_the_same(
     action: Action, sizes: list[int], policy: Policy, trigger: Trigger, calibration: Calibration, busy: Fraction

@@ -1,6 +1,7 @@
 """An action is added by one module and one entry in the registry: the rest treats it as it treats compaction."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def decider(redis_url: str) -> Iterator[LiveDecider]:
     live = LiveDecider(decider_settings(redis_url), WITH_TOY).start()
     yield live
     live.close()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
 
 
 async def _finish_job(world: World) -> None:
@@ -103,10 +108,57 @@ def test_an_added_action_is_seen_through_the_api_and_leaves_with_its_table(
     counted = [one for one in decisions if one["action"] == CENSUS and one["decision"] == "enqueue"]
     assert counted
     assert all(one["reason_text"] == CensusReason.MANY_FILES.message for one in counted)
+    effective = decider.get(f"/v1/tables/{name}/decisions", at=_now())["decisions"]
+    pairs = [(one["partition_key"], one["action"]) for one in effective]
+    assert sorted(pairs) == sorted({(one["partition_key"], one["action"]) for one in decisions})
+    (partition,) = {one["partition_key"] for one in counted[:1]}
+    label = next(one["partition_label"] for one in counted if one["partition_key"] == partition)
+    of_one = decider.get(f"/v1/tables/{name}/decisions", at=_now(), partition=label)["decisions"]
+    assert sorted(one["action"] for one in of_one) == [CENSUS, COMPACT]
     jobs = [job for job in decider.get("/v1/jobs", table=name)["jobs"] if job["kind"] == CENSUS]
     assert {job["partition_key"] for job in jobs} == {one["partition_key"] for one in counted}
     assert decider.client.delete(f"/v1/tables/{name}").is_success
     assert decider.get("/v1/jobs")["jobs"] == []
+
+
+def test_an_added_action_is_in_views_plans_and_requests_of_a_table_without_an_edit_elsewhere(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",), seed=5)
+    name = decider.register(tmp_path / "orders")
+    table.append(3)
+    decider.sweep()
+    path = f"/v1/tables/{name}"
+    (partition,) = decider.get(f"{path}/partitions")["partitions"]
+    found = {one["action"]: (one["decision"], one["reason"]) for one in partition["decisions"]}
+    assert set(found) == {COMPACT, CENSUS}
+    assert found[CENSUS] == ("enqueue", CensusReason.MANY_FILES)
+    assert decider.get(path)["eligible_partitions"] == 1
+    dry = decider.post(f"{path}/optimize", {"dry_run": True}).json()
+    (census,) = [plan for plan in dry["plans"] if plan["action"] == CENSUS]
+    assert (census["files_replaced"], census["files_removed"]) == (4, 0)
+    assert dry["partitions"] == 1
+    asked = decider.post(f"{path}/optimize", {}).json()
+    assert CENSUS in {job["action"] for job in asked["jobs"]}
+    assert all(job["id"].endswith(f".{job['action']}") for job in asked["jobs"])
+    notes = decider.post(f"{path}/what-if", {"max_commits": 10}).json()["notes"]
+    assert f"Only compaction is replayed, and not: {CENSUS}." in notes
+
+
+def test_a_partition_without_work_counts_once_for_each_reason_of_an_action_and_once_for_a_shared_one(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",), seed=7)
+    name = decider.register(tmp_path / "orders")
+    path = f"/v1/tables/{name}/optimize"
+    for body in ({}, {"dry_run": True}):
+        reasons = decider.post(path, body).json()["reasons"]
+        assert (reasons.pop(CensusReason.FEW_FILES), list(reasons.values())) == (1, [1])
+    assert decider.client.patch(f"/v1/tables/{name}", json={"properties": {"lakewright.enabled": "false"}}).is_success
+    table.append(3)
+    decider.sweep()
+    for body in ({}, {"dry_run": True}):
+        assert decider.post(path, body).json()["reasons"] == {"disabled": 1}
 
 
 def test_a_record_of_an_added_action_becomes_a_row_of_the_archive(redis_url: str) -> None:

@@ -90,9 +90,8 @@ def test_a_refused_table_says_why_everywhere_and_gets_no_job_however_it_is_asked
     metrics = decider.client.get("/metrics").text
     assert "lakewright_tables_refused 1.0" in metrics
     assert 'lakewright_funnel_total{stage="refused"} ' in metrics
-    assert {partition["reason"] for partition in decider.get(f"/v1/tables/{name}/partitions")["partitions"]} == {
-        "refused"
-    }
+    partitions = decider.get(f"/v1/tables/{name}/partitions")["partitions"]
+    assert {made["reason"] for partition in partitions for made in partition["decisions"]} == {"refused"}
 
     for force in (False, True):
         answer = decider.post(f"/v1/tables/{name}/optimize", {"force": force}).json()
@@ -223,8 +222,9 @@ def test_a_partition_with_files_of_a_z_cube_is_left_alone_and_the_partitions_bes
     (job,) = jobs(decider)
     assert job["partition_key"] == '{"dt":"2026-01-02"}'
     reasons = {
-        partition["partition_key"]: partition["reason"]
+        partition["partition_key"]: made["reason"]
         for partition in decider.get("/v1/tables/t/partitions")["partitions"]
+        for made in partition["decisions"]
     }
     assert reasons['{"dt":"2026-01-01"}'] == "clustered"
     assert decider.get("/v1/tables/t")["refusal"] is None

@@ -81,7 +81,8 @@ def expect_exact(pair: tuple[LiveDecider, LiveDecider], name: str, table: Writte
     worth = {
         partition["partition_key"]
         for partition in pair[0].get(f"/v1/tables/{name}/partitions")["partitions"]
-        if partition["decision"] == "enqueue"
+        for made in partition["decisions"]
+        if made["decision"] == "enqueue"
     }
     waiting = [job["partition_key"] for job in pair[1].get("/v1/jobs", table=name)["jobs"]]
     assert len(waiting) == len(set(waiting))

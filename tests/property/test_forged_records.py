@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.calibration import UNCALIBRATED, Calibration
+from decider.decide.compaction import COMPACTION
 from decider.decide.decision import Decision, DecisionKind, Trigger, TriggerSource, commit_trigger
 from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord
@@ -72,7 +73,7 @@ def decided(record: LedgerRecord, way: str) -> Decision:
     context = context_of(
         record.policy, columns=record.columns, calibration=record.calibration, busy_ratio=record.busy_ratio
     )
-    return evaluate(context, record.partition, record.state, trigger)
+    return evaluate(context, record.partition, record.state, trigger, COMPACTION)
 
 
 @st.composite

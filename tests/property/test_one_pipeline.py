@@ -8,6 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
+from decider.decide.compaction import COMPACTION
 from decider.decide.context import DecisionContext
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
@@ -86,7 +87,7 @@ def test_a_commit_leads_to_the_jobs_that_a_rebuild_of_its_table_leads_to(
     purgeable = Counter(file.partition for file in files if is_purgeable(file, policy))
     states = count_live_files(files, policy)
     rebuilt = [
-        evaluate(context, partition, state, Trigger(4, purgeable=purgeable[partition]))
+        evaluate(context, partition, state, Trigger(4, purgeable=purgeable[partition]), COMPACTION)
         for partition, state in states.items()
     ]
     jobs = [job_request(context, made) for made in rebuilt if made.prediction]
@@ -104,12 +105,12 @@ def test_a_plan_has_work_exactly_in_the_partitions_that_a_decision_gives_a_job(
         # A full rewrite also moves files off harmful paths, which the rolling state does not count.
         policy = replace(policy, portable_paths=PortablePaths.NEVER)
     snapshot = Snapshot(4, 0, METADATA, TableProtocol(1, 2), files)
-    planned = plan_table(snapshot, PlanSelection(rewrite_kind=kind), policy)
+    planned = plan_table(snapshot, PlanSelection(rewrite_kind=kind), policy, [COMPACTION])
     source = TriggerSource.REBUILD if kind is RewriteKind.LEVELS else TriggerSource.TIMER
     context = DecisionContext.of_policy(policy, METADATA.partition_columns)
     purgeable = Counter(file.partition for file in files if kind is RewriteKind.LEVELS and is_purgeable(file, policy))
     decisions = [
-        evaluate(context, partition, state, Trigger(4, source, kind, purgeable[partition]))
+        evaluate(context, partition, state, Trigger(4, source, kind, purgeable[partition]), COMPACTION)
         for partition, state in count_live_files(files, policy).items()
     ]
     with_job = {made.partition for made in decisions if made.verdict is DecisionKind.ENQUEUE}

@@ -1,10 +1,11 @@
-"""Decisions about a partition on given numbers, by the pipeline that deciders use."""
+"""Decisions about the compaction of a partition on given numbers, by the pipeline that deciders use."""
 
 from collections.abc import Sequence
 from fractions import Fraction
 
 from decider.decide import ledger
 from decider.decide.calibration import UNCALIBRATED, Calibration
+from decider.decide.compaction import COMPACTION
 from decider.decide.context import ConstantContention, DecisionContext
 from decider.decide.decision import Decision, Trigger, TriggerSource, commit_trigger
 from decider.decide.evaluate import evaluate
@@ -33,19 +34,19 @@ def decide_on_state(
     partition: PartitionKey, state: PartitionStats, policy: Policy, version: int, purgeable: int = 0
 ) -> Decision:
     """Decide as after a rebuild."""
-    return evaluate(context_of(policy), partition, state, Trigger(version, purgeable=purgeable))
+    return evaluate(context_of(policy), partition, state, Trigger(version, purgeable=purgeable), COMPACTION)
 
 
 def decide_after_commit(partition: PartitionKey, state: PartitionStats, policy: Policy, commit: Commit) -> Decision:
     """Decide as after a commit."""
-    return evaluate(context_of(policy), partition, state, commit_trigger(commit))
+    return evaluate(context_of(policy), partition, state, commit_trigger(commit), COMPACTION)
 
 
 def decide_on_timer(
     kind: RewriteKind, partition: PartitionKey, state: PartitionStats, policy: Policy, version: int
 ) -> Decision:
     """Decide as on a due timer."""
-    return evaluate(context_of(policy), partition, state, Trigger(version, TriggerSource.TIMER, kind))
+    return evaluate(context_of(policy), partition, state, Trigger(version, TriggerSource.TIMER, kind), COMPACTION)
 
 
 def encoded(decision: Decision, policy: Policy, at_ms: int) -> str:

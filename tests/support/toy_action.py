@@ -1,7 +1,7 @@
 """A toy action: a census of every partition with three files or more, after each commit and an hour later.
 
-It has all that an action can have, and nothing outside of this file knows it: what a test registers here shows that
-one module and one entry in the registry add an action.
+It has all that an action can have, and nothing outside of this file knows it: where a test registers it, one module and
+one entry in the registry have added an action.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,8 +10,10 @@ from fractions import Fraction
 from decider.decide.action import ActionTimers, Proposal, TimerTarget
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.decision import Prediction, Trigger
-from shared.layout.eligibility import DecisionReason
-from shared.layout.partition_stats import PartitionStats
+from shared.job_payload import RewriteKind
+from shared.layout.eligibility import DecisionReason, Evaluation
+from shared.layout.partition_stats import PartitionStats, stats_of_files
+from shared.layout.planner import FileGroup, Plan, RewriteMode
 from shared.partition_filter import permits
 from shared.policy import Policy
 from shared.queue.model import Timer, TimerChange
@@ -81,7 +83,16 @@ class Census:
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
         if stats.files < MANY_FILES:
             return Proposal(CensusReason.FEW_FILES)
-        return Proposal(CensusReason.MANY_FILES, Prediction(0, 0, stats.bytes, Fraction(1), 0, stats.bytes))
+        return Proposal(CensusReason.MANY_FILES, Prediction(stats.files, 0, stats.bytes, Fraction(1), 0, stats.bytes))
+
+    def plan(
+        self, partition: PartitionKey, files: Sequence[DataFile], policy: Policy, rewrite_kind: RewriteKind
+    ) -> Plan:
+        before = stats_of_files(files, policy.size_levels)
+        if before.files < MANY_FILES:
+            return Plan(CENSUS, partition, Evaluation(CensusReason.FEW_FILES, None), (), before, before)
+        group = FileGroup(partition, tuple(files), RewriteMode.FULL)
+        return Plan(CENSUS, partition, Evaluation(CensusReason.MANY_FILES, None), (group,), before, before)
 
 
 TOY = Census()

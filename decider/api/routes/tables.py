@@ -24,6 +24,7 @@ from decider.api.schemas.tables import (
 from decider.api.table_registrar import Registrar, check_properties
 from decider.api.views.table_status import table_status
 from decider.api.views.tables import decision_view, partition_view, refusal_view, table_view
+from decider.decide.context import DecisionContext
 from decider.optimize.partition_selector import find_partition
 from decider.web.base_model import MAX_PAGE
 
@@ -118,10 +119,12 @@ async def list_partitions(
     in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
     policy = (await tables.states.calibration(table.id)).with_learned_shrink(in_force.policy)
     partitions, after = await tables.states.page(table.id, after=page_token or "", limit=limit)
-    columns = state.metadata.partition_columns
+    context = DecisionContext.of_policy(policy, state.metadata.partition_columns)
     return PartitionList(
         version=state.version,
-        partitions=tuple(partition_view(partition, one, policy, columns) for partition, one in partitions.items()),
+        partitions=tuple(
+            partition_view(context, partition, one, tables.actions) for partition, one in partitions.items()
+        ),
         next_page_token=after,
     )
 
@@ -141,12 +144,12 @@ async def list_decisions(
     at: Annotated[
         AwareDatetime | None,
         Query(
-            description="Return the decision effective at this time for each partition.",
+            description="Return the decisions effective at this time, one for each partition and action.",
             examples=["2026-01-01T14:03:00Z"],
         ),
     ] = None,
 ) -> DecisionList:
-    """List decisions, skips included, newest first; with `at`, the decision effective then for each partition."""
+    """List decisions, skips included, newest first; with `at`, those effective then for each partition and action."""
     state = await tables.states.state(table.id)
     columns = state.metadata.partition_columns if state else ()
     async with http.expensive_calls.table_reads.turn():

@@ -45,4 +45,4 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, tables: Tables,
         )
         # Seconds of computation: in a thread, so that the event loop serves other requests.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)
-    return WhatIfResponse.model_validate(describe(report))
+    return WhatIfResponse.model_validate(describe(report, tables.actions))

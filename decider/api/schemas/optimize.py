@@ -47,6 +47,7 @@ class RequestedJobView(ResponseModel):
     """A job created by the request."""
 
     id: str = Field(description="Job id.")
+    action: str = Field(description="Kind of job.")
     partition_key: str = Field(description="Partition key: physical column names and values as in the table's log.")
     partition_label: str = Field(description="Partition label.")
     outcome: str = Field(
@@ -68,6 +69,7 @@ class OptimizeResponse(ResponseModel):
                     "jobs": [
                         {
                             "id": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact",
+                            "action": "compact",
                             "partition_key": '{"dt":"2026-01-01"}',
                             "partition_label": "dt=2026-01-01",
                             "outcome": "queued",
@@ -92,11 +94,9 @@ class OptimizeResponse(ResponseModel):
         "otherwise."
     )
     message: str = Field(description="Human-readable outcome.")
-    reasons: dict[str, int] = Field(description="Number of partitions without a job, by reason.")
+    reasons: dict[str, int] = Field(description="Number of partitions for which an action has no job, by reason.")
     running: int = Field(description="Number of partitions with a running rewrite.")
-    remaining: int = Field(
-        description="Eligible partitions beyond the limit of one request; repeat the request for them."
-    )
+    remaining: int = Field(description="Jobs beyond the limit of one request; repeat the request for them.")
 
 
 class PlannedGroup(ResponseModel):
@@ -111,6 +111,7 @@ class PlannedGroup(ResponseModel):
 class PartitionPlan(ResponseModel):
     """Planned rewrite of one partition."""
 
+    action: str = Field(description="Kind of job that would run it.")
     partition_key: str = Field(description="Partition key: physical column names and values as in the table's log.")
     partition_label: str = Field(description="Partition label.")
     groups: tuple[PlannedGroup, ...] = Field(description="File groups; each becomes one output file.")
@@ -154,7 +155,7 @@ class OptimizePlan(ResponseModel):
     files_removed: int = Field(description="Predicted decrease of the file count.")
     bytes: int = Field(description="Bytes to rewrite.")
     plans: tuple[PartitionPlan, ...] = Field(
-        description="Plans by partition, largest decrease of the file count first."
+        description="Plans by partition and action, largest decrease of the file count first."
     )
-    remaining: int = Field(description="Partitions to rewrite that are not listed.")
-    reasons: dict[str, int] = Field(description="Number of partitions without a plan, by reason.")
+    remaining: int = Field(description="Number of plans that are not listed.")
+    reasons: dict[str, int] = Field(description="Number of partitions for which an action has no plan, by reason.")

@@ -31,6 +31,15 @@ class LayoutView(ResponseModel):
     levels: tuple[SizeLevelView, ...] = Field(description="Files per level.")
 
 
+class PartitionDecision(ResponseModel):
+    """Decision of one action for the current state of a partition."""
+
+    action: str = Field(description="Kind of job.")
+    decision: str = Field(description="`skip` or `enqueue`.")
+    reason: str = Field(description="Machine-readable reason.")
+    reason_text: str = Field(description="Human-readable reason.")
+
+
 class PartitionView(ResponseModel):
     """One partition: files that may be merged with each other."""
 
@@ -38,9 +47,7 @@ class PartitionView(ResponseModel):
     partition_label: str = Field(description="Partition label.")
     partition: dict[str, str | None] = Field(description="Partition values by column.")
     layout: LayoutView = Field(description="File layout.")
-    decision: str = Field(description="Decision for the current state: `skip` or `enqueue`.")
-    reason: str = Field(description="Machine-readable reason.")
-    reason_text: str = Field(description="Human-readable reason.")
+    decisions: tuple[PartitionDecision, ...] = Field(description="Decision of each action for the current state.")
 
 
 PARTITION_EXAMPLE: dict[str, Any] = {
@@ -58,9 +65,14 @@ PARTITION_EXAMPLE: dict[str, Any] = {
         "rms_shortfall": 0.9921875,
         "levels": [{"level": 3, "from_bytes": 262144, "below_bytes": 2097152, "files": 12, "bytes": 12582912}],
     },
-    "decision": "enqueue",
-    "reason": "eligible",
-    "reason_text": "The expected gain exceeds the tolerance, and a file group reaches a higher level.",
+    "decisions": [
+        {
+            "action": "compact",
+            "decision": "enqueue",
+            "reason": "eligible",
+            "reason_text": "The expected gain exceeds the tolerance, and a file group reaches a higher level.",
+        }
+    ],
 }
 
 

@@ -12,7 +12,7 @@ from decider.api.views.jobs import job_view
 from decider.api.views.tables import decision_view, layout_view, policy_view, refusal_view, table_view
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Trigger
-from decider.decide.evaluate import evaluate
+from decider.decide.evaluate import evaluate_each
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
 from decider.optimize.property_trigger import TriggerOutcome
@@ -35,7 +35,7 @@ class _TableTotals:
     """All partitions of a table added up."""
 
     partitions: int = 0
-    worth_it: int = 0
+    eligible: int = 0
     total: PartitionStats = EMPTY_STATS
 
 
@@ -58,7 +58,7 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
         **table_view(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
         partitions=summary.partitions,
-        eligible_partitions=summary.worth_it,
+        eligible_partitions=summary.eligible,
         layout=layout_view(summary.total, in_force.policy.size_levels),
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
@@ -135,7 +135,8 @@ async def _summary(
     async for partition, state in tables.states.iterate_partitions(table):
         summary.partitions += 1
         summary.total += state.total
-        summary.worth_it += evaluate(context, partition, state, now).prediction is not None
+        decisions = evaluate_each(context, partition, state, now, tables.actions)
+        summary.eligible += any(made.prediction is not None for made in decisions)
     return summary
 
 

@@ -1,18 +1,19 @@
 """Views of a table: pure functions, so that every number can be checked against its source."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from decider.api.schemas.decision_records import DecisionRecord
 from decider.api.schemas.optimize import OptimizePlan, OptimizeResponse, PartitionPlan, PlannedGroup, RequestedJobView
-from decider.api.schemas.partition_layout import LayoutView, PartitionView, SizeLevelView
+from decider.api.schemas.partition_layout import LayoutView, PartitionDecision, PartitionView, SizeLevelView
 from decider.api.schemas.policy_in_force import PolicyInForce, PolicyIssue, PolicyValue
 from decider.api.schemas.tables import TableRefusal, TableView
+from decider.decide.action import Action
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Trigger
-from decider.decide.evaluate import evaluate
+from decider.decide.evaluate import evaluate_each
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize import on_demand
 from decider.optimize.partition_selector import label, named_values
@@ -21,7 +22,6 @@ from decider.store.table_registry import StoredRefusal
 from shared.layout.levels import FULL, SizeLevels
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
-from shared.policy import Policy
 from shared.properties import PREFIX, PROPERTIES
 from shared.table import PartitionColumn, PartitionKey, TableRef
 
@@ -98,18 +98,21 @@ def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
 
 
 def partition_view(
-    partition: PartitionKey, state: PartitionStats, policy: Policy, columns: Sequence[PartitionColumn]
+    context: DecisionContext, partition: PartitionKey, state: PartitionStats, actions: Iterable[Action]
 ) -> PartitionView:
-    """Show one partition, and what would be decided about it now."""
-    decision = evaluate(DecisionContext.of_policy(policy, columns), partition, state, Trigger(0))
+    """Show one partition, and what would be decided about it now for each action."""
+    decisions = evaluate_each(context, partition, state, Trigger(0), actions)
     return PartitionView(
         partition_key=partition,
-        partition_label=label(partition, columns),
-        partition=named_values(partition, columns),
-        layout=layout_view(state, policy.size_levels),
-        decision=decision.verdict,
-        reason=decision.reason,
-        reason_text=decision.reason.message,
+        partition_label=label(partition, context.columns),
+        partition=named_values(partition, context.columns),
+        layout=layout_view(state, context.policy.size_levels),
+        decisions=tuple(
+            PartitionDecision(
+                action=made.action, decision=made.verdict, reason=made.reason, reason_text=made.reason.message
+            )
+            for made in decisions
+        ),
     )
 
 
@@ -158,6 +161,7 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
     jobs = tuple(
         RequestedJobView(
             id=job.id,
+            action=job.action,
             partition_key=job.partition,
             partition_label=label(job.partition, answer.columns),
             outcome=job.outcome,
@@ -167,7 +171,7 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
         for job in answer.jobs
     )
     refused = f" {answer.refusal.message}" if answer.refusal else ""
-    more = f" {answer.left_out} more partitions are eligible; repeat the request for them." if answer.left_out else ""
+    more = f" {_count(answer.left_out, 'job')} beyond the limit; repeat the request." if answer.left_out else ""
     return OptimizeResponse(
         version=answer.version,
         jobs=jobs,
@@ -185,16 +189,17 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     replaced = sum(plan.files_replaced for plan in plans)
     removed = sum(plan.files_removed for plan in plans)
     total = sum(plan.bytes for plan in plans)
+    partitions = len({plan.partition for plan in plans})
     refused = f" {found.refusal.message}" if found.refusal else ""
     message = (
         f"{_count(replaced, 'file')} would be replaced, the file count would decrease by {removed}, and {_size(total)} "
-        f"would be read in {_count(len(plans), 'partition')}."
+        f"would be read in {_count(partitions, 'partition')}."
     )
     return OptimizePlan(
         version=found.version,
         ignored=found.ignored,
         message=f"{found.ignored.message}{refused}" if found.ignored else message,
-        partitions=len(plans),
+        partitions=partitions,
         files_replaced=replaced,
         files_removed=removed,
         bytes=total,
@@ -215,6 +220,7 @@ def _plan_view(plan: Plan, size_levels: SizeLevels, columns: Sequence[PartitionC
         for group in plan.groups
     )
     return PartitionPlan(
+        action=plan.action,
         partition_key=plan.partition,
         partition_label=label(plan.partition, columns),
         groups=groups,

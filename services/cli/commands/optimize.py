@@ -84,16 +84,23 @@ def _by_name(setting: CliContext, table: str, body: dict[str, Any]) -> None:
     if body["dry_run"]:
         return _show_plan(out, answer["plans"]) if answer["plans"] else None
     rows = [
-        (job["id"], job["partition_label"], OUTCOMES.get(job["outcome"], job["outcome"]), size(job["predicted_bytes"]))
+        (
+            job["id"],
+            job["action"],
+            job["partition_label"],
+            OUTCOMES.get(job["outcome"], job["outcome"]),
+            size(job["predicted_bytes"]),
+        )
         for job in answer["jobs"]
     ]
-    return out.rows("Jobs", ("job", "partition", "outcome", "to read"), rows) if rows else None
+    return out.rows("Jobs", ("job", "action", "partition", "outcome", "to read"), rows) if rows else None
 
 
 def _show_plan(out: Output, plans: list[dict[str, Any]]) -> None:
     rows = [
         (
             plan["partition_label"],
+            plan["action"],
             plan["before"]["files"],
             plan["files_replaced"],
             len(plan["groups"]),
@@ -104,8 +111,8 @@ def _show_plan(out: Output, plans: list[dict[str, Any]]) -> None:
         )
         for plan in plans
     ]
-    columns = ("partition", "files", "replaced", "groups", "files after", "to rewrite", "entropy", "entropy after")
-    out.rows("Plan", columns, rows)
+    numbers = ("files", "replaced", "groups", "files after", "to rewrite", "entropy", "entropy after")
+    out.rows("Plan", ("partition", "action", *numbers), rows)
     before, after = ([plan[side] for plan in plans] for side in ("before", "after"))
     out.line(
         f"In {counted(len(plans), 'partition')}: {counted(_files(before), 'file')} would become {_files(after):,}; "

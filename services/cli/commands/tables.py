@@ -189,7 +189,7 @@ def why(
             "Older ones are in the archive, if LAKEWRIGHT_ARCHIVE names one."
         )
     for one in answer["decisions"]:
-        out.line(f"{at(one['at'])} UTC  {one['message']}")
+        out.line(f"{at(one['at'])} UTC  {one['action']}  {one['message']}")
     return None
 
 

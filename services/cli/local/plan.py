@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any
 
+from decider.decide.compaction import COMPACTION
 from decider.optimize.partition_selector import label
 from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.state.effective_policy import resolve_unregistered
@@ -85,7 +86,9 @@ def make_plan(location: str, snapshot: Snapshot, request: LocalRequest, default:
     in_force = resolve_unregistered(default, snapshot.metadata.configuration, {})
     policy = _overridden(in_force.policy, request)
     # A person who runs the command wants this table planned, even if it is disabled for the decider.
-    planned = plan_table(snapshot, PlanSelection(request.partitions, request.kind), replace(policy, enabled=True))
+    selection = PlanSelection(request.partitions, request.kind)
+    # Of all actions, this process can only run compaction.
+    planned = plan_table(snapshot, selection, replace(policy, enabled=True), [COMPACTION])
     before = stats_of_files(snapshot.files, policy.size_levels)
     after = sum((one.predicted - one.before for one in planned.plans), EMPTY_STATS) + before
     return LocalPlan(

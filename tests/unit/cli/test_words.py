@@ -46,12 +46,27 @@ def test_a_dry_run_by_name_shows_what_it_would_gain() -> None:
     answer = json.loads(documented("POST /v1/tables/{name}/optimize", 200).text)
     answer["plans"] = [
         {
-            "partition_label": "dt=2026-01-01", "files_replaced": 12, "groups": [{}], "bytes": 1024,
+            "partition_label": "dt=2026-01-01", "action": "compact",
+            "files_replaced": 12, "groups": [{}], "bytes": 1024,
             "before": {"files": 12, "rms_shortfall": 0.9}, "after": {"files": 1, "rms_shortfall": 0.25},
         }
     ]  # fmt: skip
     stated = ran(answer, "optimize", "sales.orders", "--dry-run").stdout
     assert "12 files would become 1; entropy 90% of the target, then 25%" in stated
+
+
+@pytest.mark.parametrize(
+    ("operation", "status", "command"),
+    [
+        ("GET /v1/tables/{name}/decisions", 200, ("tables", "why", "sales.orders")),
+        ("GET /v1/tables/{name}/decisions", 200, ("tables", "decisions", "sales.orders")),
+        ("GET /v1/tables/{name}/partitions", 200, ("tables", "partitions", "sales.orders")),
+        ("POST /v1/tables/{name}/optimize", 202, ("optimize", "sales.orders")),
+    ],
+)
+def test_decisions_and_jobs_are_shown_with_their_action(operation: str, status: int, command: tuple[str, ...]) -> None:
+    answer = json.loads(documented(operation, status).text.replace('"action": "compact"', '"action": "census"'))
+    assert " census " in ran(answer, *command).stdout
 
 
 @pytest.mark.parametrize("outcome", ["queued", "merged", "rerun"])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.calibration import RATIO_BOUND, SHRINK_FLOOR, UNCALIBRATED, Calibration
+from decider.decide.compaction import COMPACTION
 from decider.decide.decision import Trigger, TriggerSource
 from decider.decide.evaluate import calibrate_prediction, evaluate
 from decider.decide.job_request import priority
@@ -70,8 +71,8 @@ def test_verdict_and_prediction_of_any_record_can_be_recomputed(
     trigger = Trigger(1)
     if ask is not RewriteKind.LEVELS:
         trigger = Trigger(1, TriggerSource.TIMER, ask)
-    raw = evaluate(context_of(policy), WHOLE_TABLE, state, trigger)
-    made = evaluate(context_of(policy, calibration=sums), WHOLE_TABLE, state, trigger)
+    raw = evaluate(context_of(policy), WHOLE_TABLE, state, trigger, COMPACTION)
+    made = evaluate(context_of(policy, calibration=sums), WHOLE_TABLE, state, trigger, COMPACTION)
     record = ledger.decode(encoded(made, policy, 1))
     assert ledger.recompute(record) is made.verdict is raw.verdict
     if sums.runs:

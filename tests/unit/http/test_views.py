@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from decider.api.routes.status import savings
 from decider.api.views.jobs import job_view, timeline
 from decider.api.views.tables import layout_view, partition_view, policy_view
+from decider.decide.actions import ACTIONS
+from decider.decide.context import DecisionContext
 from decider.state.effective_policy import resolve_unregistered
 from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import MIB, Policy
@@ -53,10 +55,15 @@ def test_every_policy_field_is_shown_with_unit_and_origin() -> None:
 def test_a_partition_is_labelled_by_the_names_that_users_know() -> None:
     columns = (PartitionColumn("day", "col-7f3", "date"),)
     partition = partition_view(
-        PartitionKey('{"col-7f3":"2026-01-01"}'), stats_of_sizes(SMALL.size_levels, [1000] * 3), SMALL, columns
+        DecisionContext.of_policy(SMALL, columns),
+        PartitionKey('{"col-7f3":"2026-01-01"}'),
+        stats_of_sizes(SMALL.size_levels, [1000] * 3),
+        ACTIONS,
     )
     assert (partition.partition_label, partition.partition) == ("day=2026-01-01", {"day": "2026-01-01"})
-    assert (partition.decision, partition.reason) == ("skip", "no_promotion")
+    assert [(one.action, one.decision, one.reason) for one in partition.decisions] == [
+        ("compact", "skip", "no_promotion")
+    ]
 
 
 def live(**changes: object) -> JobView:
