@@ -17,7 +17,7 @@ from services.cli.__main__ import app
 from tests.support.delta_tables import HandTable
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
-from tests.unit.cli.test_every_call import COMMANDS
+from tests.unit.services.cli.test_every_call import COMMANDS
 
 HERE = ("doctor", "queue sim")
 """Commands that need neither a decider nor a table."""

@@ -42,5 +42,5 @@ def test_every_command_offers_json_in_its_help(command: str) -> None:
 def test_the_version_is_that_of_the_package() -> None:
     found = CliRunner().invoke(app, ["--version"])
     assert (found.exit_code, found.stdout) == (0, f"lakewright {version('lakewright')}\n")
-    declared = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["version"]
+    declared = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())["project"]["version"]
     assert version("lakewright") == declared

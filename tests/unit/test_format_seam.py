@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 FOLDERS = ("decider/formats/delta/", "actor/formats/delta/", "shared/formats/delta.py")
 

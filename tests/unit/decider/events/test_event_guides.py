@@ -11,7 +11,7 @@ from decider.api.sns_confirmation import ConfirmationResult
 from decider.events.detect import FORMATS, parse_value
 from decider.events.table_hint import IgnoredReason
 
-FOLDER = Path(__file__).resolve().parents[3] / "docs" / "events"
+FOLDER = Path(__file__).resolve().parents[4] / "docs" / "events"
 PLACES = ("outside_allowed_roots", "table_not_found", "location_unreadable", "unknown_table_limit")
 GUIDES = {path.name: path.read_text() for path in FOLDER.glob("*.md")}
 

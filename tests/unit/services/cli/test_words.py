@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
 from services.cli.render import measured_runs, shown
-from tests.unit.cli.test_every_call import documented
+from tests.unit.services.cli.test_every_call import documented
 
 
 def ran(answer: dict[str, Any] | httpx.Response, *arguments: str) -> Result:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 KEYS = Path("shared/queue/keys.py")
 ROOMS = ("shared", "decider", "actor", "services")
 
