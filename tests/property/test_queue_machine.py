@@ -1,113 +1,45 @@
 """Random lives of a queue on a real server, compared step by step with a model and with the laws of the design."""
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 import redis
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
-from actor.queue_executor import SyncQueueExecutor
 from shared.queue import admin_commands, audit, commands, keys, queries
-from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import (
     Band,
     CancelOutcome,
     Claim,
-    Debounce,
-    Finished,
     FinishOutcome,
     HeartbeatEntry,
     HeartbeatStatus,
-    JobId,
-    JobKey,
     JobRequest,
     JobState,
     MoveOutcome,
     RunResult,
     Scope,
 )
-from shared.queue.settings import QueueSettings
-from tests.support.job_states import States, illegal, states_in
+from tests.support.job_states import states_in
 from tests.support.queue_audit import repaired
 from tests.support.queue_invariants import check
-from tests.support.queue_model import QueueModel
-from tests.support.queue_state import TestClock, library_with_test_clock, read_state
+from tests.support.queue_life import LEASE_MS, QUEUE, SETTINGS, QueueLife, specs
 from tests.support.redis_server import RedisServer, find_binaries
 
 pytestmark = pytest.mark.redis
-
-QUEUE = "machine"
-SETTINGS = QueueSettings(max_attempts=2, strict_in_row=2)
-LEASE_MS = 60_000
-STALE = Finished(FinishOutcome.STALE)
 EXAMPLES = int(os.environ.get("LAKEWRIGHT_STRESS_EXAMPLES", "200"))
 STEPS = 50
 NAMES = {Scope.BAND: ["2", "3"], Scope.TENANT: ["x", "y"], Scope.TABLE: ["t1", "t2"]}
 REPAIRABLE = ("f:", "n:", "i:", "p:", "queued", "lease", "delay", "dead", "infl")
 """Keys without which an audit can still tell what they held."""
 
-specs = st.builds(
-    JobRequest,
-    key=st.builds(
-        JobKey, table=st.sampled_from(["t1", "t2"]), partition=st.sampled_from(["a", "b", "c"]), kind=st.just("c")
-    ),
-    tenant=st.sampled_from(["x", "y"]),
-    band=st.sampled_from([Band.URGENT, Band.NORMAL, Band.NORMAL, Band.LOW]),
-    priority=st.integers(0, 9),
-    cost_bytes=st.sampled_from([0, 1, 5 << 20, 1 << 40]),
-    version=st.integers(0, 3),
-    payload=st.sampled_from(["", "{}", '{"a":"é"}', "z"]),
-    debounce=st.sampled_from([Debounce(), Debounce(), Debounce(5_000, 8_000)]),
-    precedence=st.sampled_from([0, 0, 1]),
-    extent=st.sampled_from([0, 0, 1]),
-)
 
-
-class QueueMachine(RuleBasedStateMachine):
-    """One queue, its model, and for each key the arrivals that no finished run has served yet (I5)."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        super().__init__()
-        client.flushdb()
-        self.client = client
-        self.queue = SyncQueueExecutor(client, QUEUE, library=library_with_test_clock())
-        self.clock = TestClock(client, QUEUE)
-        self.model = QueueModel(SETTINGS, self.clock.now_ms)
-        self.claims: list[Claim] = []
-        self.waiting: dict[JobId, list[tuple[int, int]]] = {}
-        self.claimed_at: dict[int, int] = {}
-        self.states: States = {}
-        self.cursor = -1
-        self.steps = 0
-        self.remembered: list[tuple[Command[Any], Any]] = []
-        self.again: tuple[Command[Any], Any] | None = None
-        self.queue.run(commands.configure(QUEUE, asdict(SETTINGS)))
-
-    def run(self, transition: Command[Any]) -> Any:
-        """Run a transition of the table of job states and keep it, so that `lost_reply` can run it a second time."""
-        self.steps += 1
-        reply = self.queue.run(transition)
-        after = states_in(self.dump())
-        wrong = illegal(self.states, after, transition.script)
-        assert not wrong, f"{transition.script} must not make {wrong}"
-        self.states = after
-        self.again = (transition, reply)
-        if transition.script in (ScriptName.CANCEL, ScriptName.CLAIM, ScriptName.FINISH) and reply not in ((), STALE):
-            self.remembered.append(self.again)
-        return reply
-
-    def arrived(self, spec: JobRequest) -> None:
-        self.waiting.setdefault(spec.id, []).append((self.steps, spec.version))
-
-    def served(self, job: JobId, test: Callable[[int, int], bool]) -> None:
-        left = [(step, version) for step, version in self.waiting.get(job, []) if not test(step, version)]
-        self.waiting[job] = left
+class QueueMachine(QueueLife):
+    """Each rule is one call, which the queue and its model must answer alike."""
 
     @rule(spec=specs)
     def enqueue(self, spec: JobRequest) -> None:
@@ -159,21 +91,6 @@ class QueueMachine(RuleBasedStateMachine):
             assert claim.version >= newest, "I5: a claim after an event must see its version"
         assert len(got) == slots or not self.model.ready(), "I7: a ready job was not found"
         self.claims += got
-
-    def something_is_due(self) -> bool:
-        return any(job.at_ms is not None and job.at_ms <= self.clock.now_ms for job in self.model.jobs.values())
-
-    def some_claim(self, data: st.DataObject) -> Claim:
-        """Pick a claim, more often one whose job is running, for its own worker or by now for another."""
-        running = [claim for claim in self.claims if claim.id in self.model.of(JobState.LEASED)]
-        return data.draw(st.sampled_from(self.claims + 3 * running))
-
-    def end_of_stopped(self, job_id: JobId) -> None:
-        started = self.started(job_id)
-        self.served(job_id, lambda step, _: step < started)
-
-    def started(self, job_id: JobId) -> int:
-        return max(self.claimed_at[claim.token] for claim in self.claims if claim.id == job_id)
 
     @precondition(lambda self: self.claims)
     @rule(
@@ -379,9 +296,6 @@ class QueueMachine(RuleBasedStateMachine):
         self.clock.advance(1)
         self.model.now_ms = self.clock.now_ms
         self.again = None
-
-    def dump(self) -> Any:
-        return read_state(self.client, QUEUE)
 
     @invariant()
     def laws_hold(self) -> None:

@@ -14,17 +14,8 @@ from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
 from shared.table import CommitOrigin, FileKey
-from tests.support.fake_delta import (
-    METADATA,
-    Failure,
-    FakeScala,
-    FakeTable,
-    JavaError,
-    add,
-    live_group,
-    remove,
-    vector,
-)
+from tests.support.fake_delta import FakeScala, FakeTable, live_group
+from tests.support.fake_delta_table import METADATA, Failure, JavaError, add, remove, vector
 
 ORIGIN = CommitOrigin("j-1", 7)
 MARK = json.dumps({"lakewright": {"job": "j-1", "token": 7}})

@@ -12,7 +12,7 @@ from actor.formats.delta.conflicts import (
     translate,
 )
 from shared.errors import RetryableError, Unsupported
-from tests.support.fake_delta import JavaError
+from tests.support.fake_delta_table import JavaError
 
 WRAPPER = "Py4JJavaError"
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from actor.formats.delta import live_files as live_module
 from actor.formats.delta.live_files import LiveGroup, find_live, is_plain, resolve_live, still_live
 from shared.table import PartitionColumn
-from tests.support.fake_delta import FakeTable, add, group_of, live_group, remove, vector
+from tests.support.fake_delta import FakeTable, group_of, live_group
+from tests.support.fake_delta_table import add, remove, vector
 
 COLUMNS = (PartitionColumn("p", "p", "string"),)
 

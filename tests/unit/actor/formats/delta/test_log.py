@@ -7,7 +7,8 @@ import pytest
 from actor.formats.delta import log as log_module
 from shared.errors import PermanentError
 from shared.table import CommitOrigin, FileKey
-from tests.support.fake_delta import METADATA, FakeTable, JavaError, add, remove
+from tests.support.fake_delta import FakeTable
+from tests.support.fake_delta_table import METADATA, JavaError, add, remove
 
 
 def ours(job: str, token: int) -> dict[str, object]:

@@ -12,18 +12,8 @@ from actor.formats.delta.transaction import TransactionExecutor, TransactionSett
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.worker import RunControl
 from shared.errors import Corrupt, InvalidInput, LeaseLost, OtherTable, RetryableError, Unsupported
-from tests.support.fake_delta import (
-    LOCATION,
-    NAME_PREFIX,
-    PROTOCOL,
-    FakeScala,
-    FakeSessions,
-    FakeTable,
-    JavaError,
-    add,
-    group_of,
-    remove,
-)
+from tests.support.fake_delta import LOCATION, FakeScala, FakeSessions, FakeTable, group_of
+from tests.support.fake_delta_table import NAME_PREFIX, PROTOCOL, JavaError, add, remove
 
 MARK = json.dumps({"lakewright": {"job": "j-1", "token": 7}})
 

@@ -15,7 +15,8 @@ from shared.data_paths import is_portable
 from shared.errors import Corrupt, PermanentError, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import PartitionColumn
-from tests.support.fake_delta import METADATA, PLAIN, FakeScala, FakeTable, JavaError, add, live_group, vector
+from tests.support.fake_delta import FakeScala, FakeTable, live_group
+from tests.support.fake_delta_table import METADATA, PLAIN, JavaError, add, vector
 
 P = PartitionColumn("p", "p", "string")
 

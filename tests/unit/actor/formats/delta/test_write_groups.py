@@ -10,7 +10,8 @@ from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.write import WrittenGroup
 from actor.formats.delta.write_groups import WriteContext, WriteResult, write_groups
 from shared.errors import Corrupt, LakewrightError, RetryableError
-from tests.support.fake_delta import FakeTable, JavaError, add, live_group
+from tests.support.fake_delta import FakeTable, live_group
+from tests.support.fake_delta_table import JavaError, add
 from tests.support.time_limits import scaled
 
 
