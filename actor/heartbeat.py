@@ -1,7 +1,7 @@
 """The heartbeat: its own thread and its own connection, because rewriting threads block inside the JVM.
 
-It keeps the leases of all slots alive in one call, hears from the replies which jobs are lost or shall stop, and
-answers the one question that matters before a commit: is it still allowed?
+It renews the leases of all slots in one call, learns from the replies which jobs are lost or shall stop, and decides
+before each commit whether it is still allowed.
 """
 
 import threading
@@ -25,8 +25,8 @@ class LeaseTimes:
     """Times in seconds.
 
     A lease survives eleven missed beats; the margin covers a pause between check and commit. A job that was asked to
-    stop is given the grace to end at a group boundary; then its rewrite is cancelled. With the patience of an urgent
-    job, the search for it and two beats that is 45 s, within which it has a slot.
+    stop is given the grace to end at a group boundary; then its rewrite is cancelled. With an urgent job's longest
+    wait, the search for it and two beats, an urgent job gets a slot within 45 s.
     """
 
     lease_s: float = 60.0
@@ -36,7 +36,7 @@ class LeaseTimes:
 
     @property
     def lease_ms(self) -> int:
-        """The lease as the queue's scripts take it."""
+        """Length of a lease in milliseconds, for the queue's scripts."""
         return int(self.lease_s * 1000)
 
 
@@ -66,7 +66,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Begin to beat."""
+        """Start the thread."""
         self._announce_presence(())
         self._thread.start()
 
@@ -77,7 +77,7 @@ class Heartbeat:
 
     @property
     def lease_ms(self) -> int:
-        """The length of the leases that are kept, in milliseconds."""
+        """Length of the leases in milliseconds."""
         return self._times.lease_ms
 
     def valid_until_s(self, sent_at_s: float) -> float:
@@ -92,14 +92,14 @@ class Heartbeat:
         return lease
 
     def release(self, lease: Lease) -> None:
-        """Stop keeping a lease alive."""
+        """Stop renewing a lease."""
         with self._lock:
             # Another slot of this actor may hold the job again by now.
             if self._leases.get(lease.job) is lease:
                 del self._leases[lease.job]
 
     def revalidate(self, lease: Lease) -> None:
-        """Beat for one lease now and raise LeaseLost unless a commit is allowed.
+        """Renew one lease now and raise LeaseLost unless a commit is allowed.
 
         While Redis does not answer, tries again until the lease's own deadline.
         """

@@ -26,17 +26,17 @@ class Lease:
         self._progress = "{}"
 
     def extend(self, valid_until_s: float) -> None:
-        """Note a heartbeat that was answered; a lease that was lost stays lost."""
+        """Extend the lease after a successful heartbeat; a lost lease stays lost."""
         with self._lock:
             self._valid_until_s = max(self._valid_until_s, valid_until_s)
 
     def mark_lost(self, reason: str) -> None:
-        """Note that the job belongs to another caller."""
+        """Mark the lease as lost: another worker has the job."""
         with self._lock:
             self._lost_reason = self._lost_reason or reason
 
     def request_stop(self, reason: str) -> None:
-        """Note that the job shall end at the next group boundary."""
+        """Request that the job ends at the next group boundary."""
         with self._lock:
             self._stop_reason = self._stop_reason or reason
             self._stop_requested_at_s = (
@@ -50,18 +50,18 @@ class Lease:
             return self._stop_reason
 
     def is_overdue(self, stop_grace_s: float) -> bool:
-        """Return whether the job was asked to end longer ago than it was given for that."""
+        """Return whether the job has exceeded the time that it had to stop."""
         with self._lock:
             return self._stop_requested_at_s is not None and self._clock() - self._stop_requested_at_s >= stop_grace_s
 
     @property
     def progress(self) -> str:
-        """What the next heartbeat reports, as JSON text."""
+        """Progress that the next heartbeat reports, as JSON text."""
         with self._lock:
             return self._progress
 
     def set_progress(self, progress: str) -> None:
-        """Set what the next heartbeat reports."""
+        """Set the progress that the next heartbeat reports."""
         with self._lock:
             self._progress = progress
 

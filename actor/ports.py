@@ -33,7 +33,7 @@ class RewriteRequest:
 
 
 class GroupStatus(StrEnum):
-    """What became of a file group: committed, conflicted (another writer removed an input), or not started."""
+    """Outcome of a file group: committed, conflicted (another writer removed an input), or not started."""
 
     COMMITTED = "committed"
     CONFLICTED = "conflicted"
@@ -42,7 +42,7 @@ class GroupStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
-    """One group's end; `outputs` and `rows` are empty and None unless it landed."""
+    """Outcome of one group; `outputs` and `rows` are empty and None unless it was committed."""
 
     group: FileGroup
     status: GroupStatus
@@ -52,7 +52,7 @@ class GroupOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RewriteOutcome:
-    """The committed version (None: nothing was committed), each group's end, wall times, and conflicts met."""
+    """The committed version (None: nothing was committed), outcome of each group, wall times, and conflicts."""
 
     version: int | None
     groups: tuple[GroupOutcome, ...]
@@ -62,7 +62,7 @@ class RewriteOutcome:
 
 
 class EngineDied(PermanentError):  # noqa: N818
-    """The engine is beyond repair: every further job would fail, too, so the actor must end and be started again."""
+    """The engine cannot work any more: every further job would fail, so the actor must end and be restarted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class EngineDeath:
 
 
 class Control(Protocol):
-    """How the worker steers a rewrite that is under way; called from the rewriting threads."""
+    """How the worker controls a running rewrite; called from the rewriting threads."""
 
     def may_commit(self) -> None:
         """Raise LeaseLost unless a commit is still allowed; called immediately before every commit."""
@@ -83,20 +83,20 @@ class Control(Protocol):
         """Return whether no further group shall be started; what is written by then is still committed."""
 
     def reached(self, point: str) -> None:
-        """Note a labelled point (`files_written`, `committed`): progress for people, a barrier for tests."""
+        """Report a labeled point (`files_written`, `committed`): progress for people, a barrier for tests."""
 
 
 class TableEngine(Protocol):
     """Reading and rewriting tables of one format.
 
-    Versions grow by one with every commit, or by more: what follows a commit of version n + 1 right after version n is
-    taken to be known, anything else is read again.
+    Versions grow by one or more with every commit. If our own commit made version n + 1 right after version n was read,
+    its result is known; otherwise the partition is read again.
     """
 
     format: str
 
     def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
-        """Return the live files of a partition at the newest version; raises Unsupported for tables we must not touch.
+        """Return the live files of a partition at the newest version; raises Unsupported for a refused table.
 
         Raises OtherTable, before anything else is read, where the table's `metaData.id` is not `table_uuid`; an empty
         one means whichever table is there.

@@ -1,4 +1,4 @@
-"""Registration of an actor: that it is alive, what it runs and with which versions; it expires by itself.
+"""Registration of an actor: that it is alive, its jobs and its versions; it expires by itself.
 
 Nothing depends on it: jobs are kept by leases alone. It is sent with the heartbeat, and the reply is the one request
 that an actor receives: to be drained. A new process under an old name begins without the old request.
@@ -82,7 +82,7 @@ class Presence:
         return self._redis.hget(self._key, "started_ms") == str(self._fixed["started_ms"]).encode()
 
     def report_death(self, cause: str) -> None:
-        """Report why this actor ended, for people who search for it. Raises RetryableError without Redis."""
+        """Report why this actor ended, for people. Raises RetryableError without Redis."""
         try:
             with self._redis.pipeline(transaction=True) as pipe:
                 fields = {**self._fixed, "jobs": "[]", "drain": "0", "died": cause[:MAX_ERROR_CHARS]}
@@ -95,7 +95,7 @@ class Presence:
             raise RetryableError(f"the actor {self._name} cannot report why it ends: {problem}") from problem
 
     def deregister(self) -> None:
-        """Be forgotten at once. Raises RetryableError without Redis."""
+        """Delete the registration at once. Raises RetryableError without Redis."""
         try:
             with self._redis.pipeline(transaction=True) as pipe:
                 pipe.delete(self._key, self._drain)

@@ -1,4 +1,4 @@
-"""The report of a run: what one job really did, measured, in the form in which it travels with `finish`."""
+"""The report of a run: what a job did, measured, in the form that `finish` sends."""
 
 import json
 from collections.abc import Mapping
@@ -87,7 +87,7 @@ class RunReport:
 
     @property
     def satisfied_version(self) -> int:
-        """The newest version whose requests this run has satisfied: none if the table's properties are others by now.
+        """The newest version whose requests this run has satisfied: none if the table's properties have changed since.
 
         The request that follows from the change was made under a policy that this run did not plan with.
         """
@@ -95,11 +95,11 @@ class RunReport:
 
     @property
     def found_nothing(self) -> bool:
-        """Whether the partition was scanned for nothing; finding an earlier run's commit is not nothing."""
+        """Whether the run found no work; finding an earlier run's commit counts as work."""
         return not self.groups_committed and not self.groups_conflicted and self.recovered_version is None
 
     def counters(self) -> dict[str, int]:
-        """What this run adds to the funnel."""
+        """Counters that this run adds to the funnel."""
         counts = {
             "jobs_run": 1,
             "plans_empty": int(self.found_nothing),

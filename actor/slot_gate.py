@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 POLL_S = 0.5
-"""Seconds between two checks whether a job that waits to be alone shall give up; a lease lasts much longer."""
+"""Seconds between two checks whether a job that waits to run alone gives up; a lease lasts much longer."""
 
 
 class SlotGate:
-    """Counts the slots that are at work; thread-safe."""
+    """Counts the busy slots; thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -23,7 +23,7 @@ class SlotGate:
         self._is_exclusive = False
 
     def enter(self) -> bool:
-        """Begin to work beside others; False if another slot is alone or waits to be."""
+        """Enter beside others; False if another slot runs alone or waits to do so."""
         with self._changed:
             if self._waiting_for_exclusive:
                 return False
@@ -31,16 +31,16 @@ class SlotGate:
             return True
 
     def leave(self) -> None:
-        """End the work that `enter` began."""
+        """Leave after `enter`."""
         with self._changed:
             self._active -= 1
             self._changed.notify_all()
 
     @contextmanager
     def exclusive(self, give_up: Callable[[], bool]) -> Iterator[bool]:
-        """Wait until no other works, and be alone inside the block; for a slot that has entered.
+        """Wait until no other slot is busy, and run the block alone; for a slot that has entered.
 
-        Yields False, and is not alone, if `give_up` returns True while it waits; what `give_up` raises passes.
+        Yields False, without exclusion, if `give_up` returns True while it waits; what `give_up` raises passes.
         """
         with self._changed:
             self._active -= 1

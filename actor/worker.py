@@ -58,7 +58,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ActorContext:
-    """What the slots of one actor share: its name among the workers, its heartbeat, and the requests it hears.
+    """What the slots of one actor share: its name among the workers, its heartbeat, and requests to stop or drain.
 
     stopping: end at the next group boundary. draining: take no more jobs, finish those at hand, and stay.
     gate: lets a job that is suspected of killing the engine run alone.
@@ -77,7 +77,7 @@ _FAILURES = frozenset({RunResult.FAIL, RunResult.QUARANTINE, RunResult.CRASHED})
 
 
 class _JobEnd(StrEnum):
-    """How the work on a job ended without an error."""
+    """How a job ended without an error."""
 
     NOTHING_LEFT = "nothing_left"
     STOPPED = "stopped"
@@ -108,7 +108,7 @@ class Worker:
         self._reached = reached
 
     def run(self) -> None:
-        """Work until asked to stop; while the queue does not answer or refuses, it waits. Raises EngineDied."""
+        """Work until stopped; wait while the queue does not answer or refuses. Raises EngineDied."""
         while not self._stopping.is_set():
             try:
                 ran = not self._draining.is_set() and self.run_next()
@@ -184,7 +184,7 @@ class Worker:
     def _engine_died(self, claim: Claim, report: RunReport | None, failure: Exception) -> EngineDied:
         """Report the job with the cause of the engine's death; an engine that cannot be ended may still commit.
 
-        Then nothing is reported: the lease runs out, and an actor that can work takes the job.
+        Then nothing is reported: the lease expires, and another actor claims the job.
         """
         death = self._engines.bury()
         if death is None:
@@ -206,7 +206,7 @@ class Worker:
         return "it does not answer and cannot be ended" if death is None else death.cause
 
     def _work_shared_or_exclusive(self, claim: Claim, lease: Lease, report: RunReport) -> _JobEnd:
-        """Work beside the other slots, or alone where engines have died under this job before."""
+        """Work beside the other slots, or alone if engines died while running this job before."""
         if not claim.runs_exclusively:
             return self._work(claim, lease, report)
 
@@ -228,7 +228,7 @@ class Worker:
         lost = 0
         for _ in range(self._settings.max_rounds):
             if is_switched_off(live.metadata.configuration) and not payload.even_if_disabled:
-                # Its owner was faster than the decider, which takes back what waits once it has seen the commit.
+                # The decider has not read the commit that disabled the table yet; then it cancels waiting jobs.
                 return _JobEnd.SWITCHED_OFF
             planned = _plan(partition, live.files, payload)
             report.record_snapshot(live.version, planned.before)
@@ -252,10 +252,9 @@ class Worker:
         return _JobEnd.ROUNDS_USED_UP
 
     def _previous_commit(self, claim: Claim, payload: JobPayload) -> int | None:
-        """Return the version that an earlier run of the job committed before it ended without a word.
+        """Return the version that an earlier run of the job committed before it ended without a report.
 
-        It is for the report alone, and nothing depends on it: a commit that landed is in the snapshot that this run
-        plans on.
+        It is for the report alone, and nothing depends on it: such a commit is in the snapshot that this run plans on.
         """
         if claim.previous_token is None:
             return None
@@ -283,9 +282,9 @@ class Worker:
         return self._stopping.is_set() or lease.stop_reason is not None
 
     def _report_progress(self, claim: Claim, lease: Lease, report: RunReport, point: str, *, planned: int) -> None:
-        """Report how far the run is; `planned`: groups that this round found left to do.
+        """Report how far the run is; `planned`: groups that this round still has to do.
 
-        The share done is what makes a run cheap or costly to preempt.
+        The share done determines what a preemption of the run costs.
         """
         share = report.groups_committed / (report.groups_committed + planned)
         landed = report.groups_committed
@@ -294,7 +293,7 @@ class Worker:
         self._reached(claim, point)
 
     def _finish(self, claim: Claim, verdict: RunResult, report: RunReport | None, error: str) -> Finished:
-        """Report the end; tries for as long as the lease could still be ours, then leaves the job to the next actor."""
+        """Report the end; retry while the lease may still be valid, then leave the job to the next actor."""
         transition = commands.finish(
             self._queue.name,
             worker=self._name,
@@ -322,7 +321,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class RunControl:
-    """How a rewrite is steered: the worker's side of `actor.ports.Control`."""
+    """The worker's implementation of `actor.ports.Control`."""
 
     revalidate: Callable[[], None]
     should_stop: Callable[[], bool]
@@ -347,7 +346,7 @@ def _require_known_kind(claim: Claim) -> None:
     """Raise RetryableError for a job of another kind: only a newer release knows what its partition and payload mean.
 
     Such a job is claimed only where nothing is known of its table: the queue sets aside what this actor cannot do. It
-    backs off like any failure, so that a newer actor comes to it, and ends in quarantine with this reason otherwise.
+    backs off like any failure, so that a newer actor may claim it, and ends in quarantine with this reason otherwise.
     """
     if claim.key.kind not in RUNNABLE_KINDS:
         raise RetryableError(

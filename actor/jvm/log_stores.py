@@ -1,11 +1,11 @@
-"""Commits are made exclusive between processes, which Delta's own are not, neither on local files nor on S3.
+"""Log stores whose commits exclude each other between processes; Delta's own do not, on local files or on S3.
 
-For `file:` Delta checks that the commit file is absent and then renames over it: a commit of another process in
-between is replaced and its rows are lost without a trace. Ours (`ExclusiveLogStore.java`) creates the file's name by
-a hard link, which fails if the name exists. For S3 Delta checks and puts; ours (`ConditionalPutLogStore.java`) lets S3
-refuse what exists. They are compiled inside the JVM by the compiler that Spark brings for its own generated code, so
-there is no binary to trust and no JDK to install. Their folder joins the class path of the running JVM: named before
-the start it would forbid the class archive, which allows jars only.
+For `file:` Delta checks that the commit file is absent and then renames over it: a commit of another process in between
+is replaced and its rows are lost without a trace. Ours (`ExclusiveLogStore.java`) creates the file's name by a hard
+link, which fails if the name exists. For S3 Delta checks and puts; ours (`ConditionalPutLogStore.java`) lets S3 refuse
+what exists. They are compiled inside the JVM by the compiler that Spark brings for its own generated code, so no binary
+has to be trusted and no JDK installed. Their folder joins the class path of the running JVM: named before the start it
+would forbid the class archive, which allows jars only.
 """
 
 from collections.abc import Mapping

@@ -40,7 +40,7 @@ BASE: Mapping[str, str] = {
     "fs.s3a.aws.credentials.provider": _SDK,
     # Commits are put with a condition (see `logstore`); it is Hadoop's default, and nothing may turn it off.
     "fs.s3a.create.conditional.enabled": "true",
-    # Uploads are small and many; the disk is faster to come by than heap, and nothing is lost with it.
+    # Uploads are small and many; disk is cheaper than heap.
     "fs.s3a.fast.upload.buffer": "disk",
 }
 """Defaults for all buckets unless an option overrides them."""

@@ -88,7 +88,7 @@ class Scala:
 
     @cached_property
     def sql_metrics(self) -> Any:
-        """Object `SQLMetrics`, by which a commit's operation metrics are handed over."""
+        """Object `SQLMetrics`, which takes a commit's operation metrics."""
         return self.resolve("org.apache.spark.sql.execution.metric.SQLMetrics")
 
     @cached_property

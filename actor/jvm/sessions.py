@@ -20,7 +20,7 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _POOL = "spark.scheduler.pool"
 
 COMMIT_RETRIES = 20
-"""Times Delta itself tries the next version inside one commit call before we ask again whether we may commit."""
+"""Times that Delta itself tries the next version inside one commit call, before the lease is checked again."""
 
 SESSION_CONF: Mapping[str, str] = MappingProxyType(
     {

@@ -79,7 +79,7 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
             "spark.databricks.delta.snapshotPartitions": "2",  # Fifty tasks to replay a small log take a second.
         }
     jars = _jars(settings)
-    # After an OutOfMemoryError threads are missing and locks are held: a JVM that goes on does nothing right.
+    # After an OutOfMemoryError threads are missing and locks are held: a JVM that continues would fail in other ways.
     java_options = ["-XX:+ExitOnOutOfMemoryError"]
     if settings.archive_dir is not None:
         own = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
@@ -163,7 +163,7 @@ def stop_session(spark: SparkSession) -> None:
 
 @contextmanager
 def _interrupt_kept() -> Iterator[None]:
-    """Keep what Ctrl-C does: PySpark makes it cancel all jobs and raise, wherever the caller wanted to finish first."""
+    """Keep the handler of Ctrl-C: PySpark's would cancel all jobs and raise, though the caller may finish first."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield

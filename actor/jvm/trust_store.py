@@ -1,4 +1,4 @@
-"""A bundled Java trusts whom the machine trusts: certificates in PEM become a Java key store, in plain Python.
+"""Converts certificates in PEM into a Java key store, so that the bundled Java trusts what the machine trusts.
 
 Java reads no PEM bundle, and importing with keytool starts a JVM per certificate. The JKS format holds public
 certificates as they are; its digest only guards against damage, so nothing here is a secret.

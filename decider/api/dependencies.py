@@ -68,7 +68,7 @@ Queue = Annotated[QueueServices, Depends(_queue)]
 """Injects the job queue."""
 
 Requests = Annotated[RequestServices, Depends(_requests)]
-"""Injects the ways in which a table comes to be read or rewritten."""
+"""Injects what has tables read or rewritten."""
 
 Operations = Annotated[OperationServices, Depends(_operations)]
 """Injects the process's clock, start and meters."""

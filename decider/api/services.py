@@ -1,6 +1,6 @@
 """Services of the decider in groups by subject, built by `services/decider/build.py`; a route depends on few of them.
 
-A group holds what changes together and is used together, so that a signature shows what a function can touch.
+A group has services that are used together, so that a signature shows what a function can change.
 """
 
 from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ class QueueServices:
 
 @dataclass(frozen=True, slots=True)
 class RequestServices:
-    """The ways in which a table comes to be read or rewritten: events, discovery, refreshes and requests."""
+    """What has tables read or rewritten: events, discovery, refreshes and requests."""
 
     resolver: EventResolver
     subscriptions: SubscriptionConfirmer

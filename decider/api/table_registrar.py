@@ -1,4 +1,4 @@
-"""Registers and unregisters tables for the API: properties are checked first, and what is not there is not kept."""
+"""Registers and unregisters tables for the API; properties are checked first, and a missing table is not kept."""
 
 import asyncio
 import time
@@ -37,9 +37,9 @@ class TableRegistrar:
         self._requests = requests
 
     async def register(self, asked: TableRegistration) -> tuple[RegisteredTable, bool]:
-        """Register a table, or find it registered alike; return it, and whether it is new.
+        """Register a table, unless it is registered in the same way; return it, and whether it is new.
 
-        Raises ApiError for a table that is registered otherwise, or that is not there.
+        Raises ApiError for a table that is registered in another way, or that does not exist.
         """
         check_properties(asked.properties, self._tables.defaults.current)
         known = await self._tables.registry.get(table_id(canonical_location(asked.location)))
@@ -70,7 +70,7 @@ class TableRegistrar:
             raise
 
     async def _with_first_read(self, table: TableRef, asked: TableRegistration, *, is_new: bool) -> RegisteredTable:
-        """Return a table with its first read, if that is waited for; a new one that is not there is unregistered."""
+        """Return a table with its first read, if the client waits for it; unregister a new one that does not exist."""
         view = table_view(table).model_dump()
         if not asked.wait_s:
             return RegisteredTable(**view, reading=None)
@@ -85,7 +85,7 @@ class TableRegistrar:
         return RegisteredTable(**view, reading=reading)
 
     async def _first_read(self, table: TableRef, wait_s: float) -> TableReading:
-        """Return what the first read found, or what is known when the time is over."""
+        """Return the result of the first read, or what is known when the wait ends."""
         deadline_s = time.monotonic() + wait_s
         while True:
             refusal = await self._tables.registry.refusal(table.id)

@@ -1,4 +1,4 @@
-"""Append-only Delta table that takes every batch of records exactly once, across crashes and repetitions.
+"""Append-only Delta table that stores every batch of records exactly once, across crashes and repetitions.
 
 A batch has an increasing number, committed as a `txn` action: a number that the table has is not appended again, and of
 two writers with one number the log rejects one. So nothing has to be undone, and the outcome of an earlier attempt does

@@ -4,10 +4,10 @@ from decider.background.runner import Schedule
 from decider.tracking.shared_defaults import SharedDefaults
 
 EVERY_S = 30.0
-"""Seconds between two reads of what is in force, for what is shown; a table decided otherwise is noticed at once."""
+"""Seconds between two reads of the defaults, for what is shown; a table decided under others is noticed at once."""
 
 RETRY_S = 2.0
-"""Pause before an unavailable Redis is asked again."""
+"""Pause before another try while Redis is unavailable."""
 
 
 class DefaultsRefresh:

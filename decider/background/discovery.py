@@ -56,7 +56,7 @@ class DiscoveryLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What one read a path brought; `error` is why it brought nothing."""
+    """Result of reading one path; `error` is why there is none."""
 
     path: str
     folder: ScannedFolder

@@ -1,7 +1,7 @@
-"""A finished run refreshes its table at once: a rewrite is a commit, and no event may come of it before the sweep.
+"""A finished run refreshes its table at once: its commit may cause no event, and the sweep would find it late.
 
-Every decider reads the history of runs on from where it is; two that refresh one table cost a retry and nothing else.
-What is lost while Redis is away, the sweep finds.
+Every decider reads the history of runs from its own position on; if two refresh one table, one retries. The sweep finds
+what is lost while Redis is unavailable.
 """
 
 import json
@@ -15,7 +15,7 @@ from decider.store.table_registry import TableRegistry
 from shared.table import TableId
 
 POLL_EVERY_S = 1.0
-"""Soon enough for a person who watched the job; a poll costs Redis one read of a stream that has nothing new."""
+"""Soon enough for a person who watches the job; a poll costs Redis one read of a stream."""
 
 log = structlog.get_logger()
 
@@ -43,7 +43,7 @@ class FinishedRuns:
 
 
 def _committed(run: StreamEntry) -> bool:
-    """Return whether a run committed anything; one that went silent, or whose report cannot be read, may have."""
+    """Return whether a run may have committed: also one that ended without a report, or whose report cannot be read."""
     try:
         report = json.loads(run.fields.get("result") or "{}")
         return not report or bool(report.get("versions")) or report.get("recovered_version") is not None

@@ -7,7 +7,7 @@ from decider.store.queue_admin import QueueAdmin
 from shared.queue.admin_commands import Preemption
 
 EVERY_S = 2.0
-"""Below the patience of a waiting job (3 s); a check costs the server some 30 microseconds."""
+"""Below the longest wait of an urgent job (3 s); a check costs the server some 30 microseconds."""
 
 log = structlog.get_logger()
 

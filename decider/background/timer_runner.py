@@ -89,7 +89,7 @@ class TimerRunner:
         except LakewrightError as problem:
             log.warning("table_timers_failed", table=table.name, error=str(problem))
         except Exception:
-            # An unforeseen log must not stop the timers of all other tables.
+            # An unexpected log must not stop the timers of all other tables.
             log.exception("timers_crashed", table=table.name)
         await self._timers.postpone(table.id, self._now_ms() + AGAIN_MS)
         return []

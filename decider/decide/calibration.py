@@ -79,4 +79,4 @@ class Calibration:
 
 
 UNCALIBRATED = Calibration()
-"""A table before its first rewrite: predictions are taken to be right, and nothing shrinks."""
+"""A table before its first rewrite: predictions are assumed to be right, and nothing shrinks."""

@@ -63,7 +63,7 @@ class CompactionTimers:
     def after_rewrite(
         self, partition: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
     ) -> Iterator[Timer]:
-        """Stop the timers that would find nothing, now that a rewrite has brought the partition into this state.
+        """Stop the timers that would find nothing after a rewrite left the partition in this state.
 
         rewritten: starts of the time windows that the rewrite made files of.
         """
@@ -94,7 +94,7 @@ class CompactionTimers:
                 inside = windows.setdefault(file.partition, {})
                 inside[start_ms] = inside.get(start_ms, EMPTY_STATS) + stats_of_file(file, policy.size_levels)
         for partition, state in partitions.items():
-            # A writer's clock that runs ahead must not postpone the idle compaction for ever.
+            # A writer's clock that runs ahead must not postpone the idle compaction forever.
             idle_since_ms = min(at_ms, newest.get(partition, at_ms))
             # Here all windows are known, not only the newest. Those that are overdue need one job, and one timer.
             known = replace(state, windows=tuple(sorted(windows.get(partition, {}).items())))

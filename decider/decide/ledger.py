@@ -32,7 +32,7 @@ MAX_WHOLE = 2**63 - 1
 """Largest whole number of a record: what a column of the archive holds."""
 
 MAX_AT_MS = 253_402_300_799_000
-"""The last second of the year 9999: what a moment can be written as."""
+"""The last second of the year 9999: the greatest time that can be formatted."""
 
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 """Kinds of jobs, as the contract suite of actions demands them."""
@@ -63,7 +63,7 @@ class LedgerRecord:
 
     @property
     def message(self) -> str:
-        """The decision in words, with its numbers."""
+        """The decision as a sentence, with its numbers."""
         what = {"": "", "queued": " A job was queued.", "merged": " It was merged into the waiting job."}
         tail = what.get(self.outcome, " The partition is evaluated again after the running job.")
         if self.busy_ratio:
@@ -114,7 +114,7 @@ class UnreadableRecord:
 
     @property
     def message(self) -> str:
-        """The record in words, as far as it can be read."""
+        """The record as a sentence, as far as it can be read."""
         version = "" if self.version is None else f"Version {self.version}: "
         return f"{version}this release cannot read the record, which is stored unchanged: {self.problem}"
 

@@ -18,7 +18,7 @@ ICEBERG_KEY = re.compile(r"(?:.+/)?metadata/[^/]+\.metadata\.json", re.DOTALL)
 
 
 def hint_of_key(prefix: str, key: str) -> TableHint | IgnoredReason:
-    """Return the hint that a written object is, if its key is a commit's and can be a place below the prefix."""
+    """Return the hint of a written object if its key is a commit's and names a location below the prefix."""
     match = COMMIT_KEY.fullmatch(key)
     if match is None:
         return IgnoredReason.ICEBERG if ICEBERG_KEY.fullmatch(key) else IgnoredReason.NOT_A_COMMIT

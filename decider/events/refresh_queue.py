@@ -46,7 +46,7 @@ class RefreshQueue:
         self._waiting: dict[TableId, _QueuedRefresh] = {}
         self._running: set[TableId] = set()
         self._arrived = asyncio.Condition()
-        # Not the condition above: a waiter for silence among the workers would swallow their wake-ups.
+        # Not the condition above: one that waits for an idle queue would take wake-ups of the workers.
         self._idle = asyncio.Event()
         self._idle.set()
 

@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}(?:\.[A-Za-z0-9_-]{1,128}){0,3}")
 
 
 def table_hint(text: str, field: str, version: int | None = None) -> TableHint:
-    """Return the hint for a name or a place; what has a slash or a colon is a place. Raises InvalidInput."""
+    """Return the hint for a name or a location; text with a slash or a colon is a location. Raises InvalidInput."""
     if "/" not in text and ":" not in text:
         if not _NAME.fullmatch(text):
             raise wrong(field, text, "a name such as db.table, or a URI")
@@ -25,7 +25,7 @@ def table_hint(text: str, field: str, version: int | None = None) -> TableHint:
 
 
 def location_hint(text: str, field: str) -> TableHint:
-    """Return the hint for a place; raises InvalidInput for what is none."""
+    """Return the hint for a location; raises InvalidInput for text that is none."""
     return TableHint(_location(text, field))
 
 

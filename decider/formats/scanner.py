@@ -1,7 +1,7 @@
-"""Where tables are below a root: a folder that a format recognizes is one, and nothing else is.
+"""Finds tables below a root: a folder that a format recognizes is a table, and nothing else is.
 
-An event that names a place proves nothing, and so does a folder's name; a probe costs one request per format, and a
-root is walked with one more request per folder, never with a listing of data files.
+An event that names a location proves nothing, nor does a folder's name. A probe costs one request per format; a scan
+costs one more request per folder, and never lists data files.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _NO_TABLES = ("_", ".")
 
 @dataclass(frozen=True, slots=True)
 class ScannedFolder:
-    """What lies at a place: a table, or folders by name, in order, that may hold some; `requests` is what it cost."""
+    """What is at a path: a table, or the names of folders, in order, that may contain some; `requests` is its cost."""
 
     is_table: bool
     folders: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class TableScanner:
         return False
 
     async def scan(self, path: str) -> ScannedFolder:
-        """Return what lies at a path below the root; folders of partitions and hidden ones are left out."""
+        """Return what is at a path below the root; folders of partitions and hidden ones are left out."""
         if await self.has_table(path):
             return ScannedFolder(is_table=True)
         found = await self._reads.folders(path)
@@ -53,7 +53,7 @@ class TableScanner:
         return ScannedFolder(is_table=False, folders=tuple(folders), requests=len(self._formats) + found.requests)
 
     def path_of(self, location: str) -> str:
-        """Return the path below the root of a canonical location that lies there."""
+        """Return the path, relative to the root, of a canonical location below it."""
         return decoded_path(location)[len(decoded_path(self.location).rstrip("/")) :].strip("/")
 
     def location_of(self, path: str) -> str:

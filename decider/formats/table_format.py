@@ -73,7 +73,7 @@ class TableReader(Protocol):
         """
 
     async def contains(self, position: Position) -> bool:
-        """Return whether the table's history still goes through this very position; a table made again does not."""
+        """Return whether the table's history still contains this position; that of a table created again does not."""
 
     async def end_of_history(self, after: Position) -> HistoryEnd:
         """Return what follows a position after which no change was found."""

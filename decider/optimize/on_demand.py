@@ -1,8 +1,8 @@
 """Rewrites on demand: a person requests one now, and gets either jobs or the reason why there are none.
 
-A request takes the same way as an event: the log is read, the state is evaluated, the queue merges. It may override the
-tolerance and a table's switch, but never the promotion rule, which bounds the bytes rewritten, and never a refusal,
-which protects the table's rows.
+A request is processed like an event: the log is read, the state evaluated, and the queue merges the jobs. It may
+override the tolerance and a table's switch, but never the promotion rule, which bounds the bytes rewritten, and never a
+refusal, which protects the table's rows.
 """
 
 import secrets

@@ -1,6 +1,6 @@
-"""Which partitions a person means: partitions are named by their columns as users know them, not as a log spells them.
+"""Selects partitions by column names and values as users know them, not as a log spells them.
 
-A selector may leave columns out and then means every partition that agrees with the rest.
+A selector that omits columns matches every partition that agrees with the others.
 """
 
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ def named_values(partition: PartitionKey, columns: Sequence[PartitionColumn]) ->
 
 
 def label(partition: PartitionKey, columns: Sequence[PartitionColumn]) -> str:
-    """Return a partition as people write partitions, `dt=2026-01-01/country=null`."""
+    """Return a partition's label, `dt=2026-01-01/country=null`."""
     values = named_values(partition, columns)
     parts = (f"{name}={'null' if value is None else value}" for name, value in values.items())
     return "/".join(parts) or WHOLE_TABLE_LABEL
@@ -32,7 +32,7 @@ def label(partition: PartitionKey, columns: Sequence[PartitionColumn]) -> str:
 def select(
     partitions: Iterable[PartitionKey], columns: Sequence[PartitionColumn], wanted: Sequence[Selector]
 ) -> tuple[PartitionKey, ...]:
-    """Return the partitions that any of the selectors means, each once; all of them if there is no selector.
+    """Return the partitions that any of the selectors matches, each once; all of them if there is no selector.
 
     Raises InvalidInput for a column that the table is not partitioned by and for text that is no label.
     """

@@ -1,4 +1,4 @@
-"""The plan of a whole table, made once for all who show or run one: the dry run over REST and the command line.
+"""The plan of a whole table, for all callers that show or run one: the dry run over REST and the command line.
 
 Each action plans as the actors that run it do, so the groups that a dry run lists are those that a run on the same
 snapshot rewrites.

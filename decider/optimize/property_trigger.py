@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 class TriggerOutcome(StrEnum):
-    """What became of a request."""
+    """Outcome of a request."""
 
     PENDING = "pending"
     STARTED = "started"
@@ -76,9 +76,9 @@ class PropertyTriggers:
         self._now_ms = now_ms
 
     async def process(self, table: TableRef, followed: TrackResult) -> None:
-        """Honour the request of a table that has just moved, if it has a new one; raises what a request raises.
+        """Start the run that a table's properties request, if the request is new; raises what a request raises.
 
-        A request belongs to the deciders of the table's group; to others every table of it seems switched off.
+        Only deciders of the table's group start it; for others, every table of that group is disabled.
         """
         cursor = await self._states.state(table.id)
         before = await self._manual_runs.read(table.id)

@@ -1,8 +1,8 @@
-"""Heat: the share of recent time in which MERGE, UPDATE and DELETE were at work in a partition; they come first.
+"""Write contention: the share of the last hour in which MERGE, UPDATE and DELETE ran in a partition.
 
-A rewrite that commits while such a command reads the same partition aborts it. The log records, afterwards, what ran,
-for how long, and in which partitions: that is all this is made of, in integers, in the order of commits. Tables without
-such commands carry nothing.
+A rewrite that commits while such a command reads the same partition aborts it. It is computed, in integers and in the
+order of commits, from what the log records: which commands ran, for how long, and in which partitions. Nothing is
+stored for tables without such commands.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,10 +12,10 @@ from fractions import Fraction
 from shared.table import Commit, PartitionKey
 
 WINDOW_MS = 3_600_000
-"""Recent time: an hour, of which the older part fades while the newer one comes in."""
+"""The hour that contention is measured over, in milliseconds."""
 
 MAX_PARTITIONS = 64
-"""Partitions of one table with a heat of their own; they travel with the cursor and must stay a few kilobytes."""
+"""Maximum number of partitions of one table that are tracked; they are stored with its state, in a few kilobytes."""
 
 DML = frozenset({"MERGE", "UPDATE", "DELETE"})
 """Operations that read what they change, and are aborted by a rewrite of it."""
@@ -28,7 +28,7 @@ ALL_PARTITIONS = PartitionKey("*")
 class ActivityWindow:
     """How busy a partition was: milliseconds in the hour `hour` (counted from 1970) and in the one before it.
 
-    `own_commit_ms` is when a commit of ours met the partition, 0 once such a command has been there since.
+    `own_commit_ms` is the time of our last commit in the partition, 0 if such a command has committed since.
     """
 
     hour: int = 0
@@ -37,7 +37,7 @@ class ActivityWindow:
     own_commit_ms: int = 0
 
     def advanced_to(self, hour: int) -> "ActivityWindow":
-        """Return the same, seen from a later hour."""
+        """Return the window as of a later hour."""
         if hour <= self.hour:
             return self
         before_ms = self.busy_ms if hour == self.hour + 1 else 0
@@ -46,23 +46,24 @@ class ActivityWindow:
 
 @dataclass(frozen=True, slots=True)
 class WriteContention:
-    """The heat of a table's partitions; partitions that are not named were never met."""
+    """Write contention of a table's partitions; such commands never ran in a partition that is not listed."""
 
     windows: Mapping[PartitionKey, ActivityWindow] = field(default_factory=dict)
 
     def busy_ratio(self, partition: PartitionKey, now_ms: int) -> Fraction:
         """Return the share of the last hour, 0 to 1, in which such commands were running in a partition.
 
-        The hour before fades evenly: what is counted of it is the part that lies within the last sixty minutes.
+        The hour before counts in proportion: by the part of it that lies within the last sixty minutes.
         """
         return max(_busy_ratio(self.windows.get(name), now_ms) for name in (partition, ALL_PARTITIONS))
 
     def after_commit(
         self, commit: Commit, partitions: Iterable[PartitionKey], now_ms: int
     ) -> tuple["WriteContention", int]:
-        """Return the heat after a commit that touched these partitions, and how many aborts of ours it hints at.
+        """Return the contention after a commit that touched these partitions, and how many aborts we may have caused.
 
-        A writer whose clock runs far ahead of `now_ms` is taken to have committed now, or its heat would never end.
+        A writer whose clock runs far ahead of `now_ms` is assumed to have committed now; otherwise its contention would
+        never end.
 
         The rule of the estimate: a command is the first one in a partition since a commit of ours; it began after that
         commit; and an earlier attempt of the same length, right before it, would have been running at that commit.
@@ -92,7 +93,7 @@ class WriteContention:
         return _bounded(spells, window), min(hints, 1)
 
     def encode(self) -> dict[str, list[int]]:
-        """Write the heat as plain lists by partition."""
+        """Encode the contention as plain lists by partition."""
         return {
             partition: [s.hour, s.busy_ms, s.previous_busy_ms, s.own_commit_ms] for partition, s in self.windows.items()
         }
@@ -106,7 +107,7 @@ class WriteContention:
 
 
 NO_CONTENTION = WriteContention()
-"""No such command was ever met."""
+"""No such command ever ran."""
 
 
 def _busy_ratio(window: ActivityWindow | None, now_ms: int) -> Fraction:
@@ -126,7 +127,7 @@ def _is_in_future(hour: int, now_ms: int) -> bool:
 def _with_own_commit(
     windows: dict[PartitionKey, ActivityWindow], partitions: Iterable[PartitionKey], at_ms: int
 ) -> WriteContention:
-    """Note a commit of ours in the partitions of a table in which such commands are at work."""
+    """Note a commit of ours in a table in which such commands run."""
     if not windows:
         return NO_CONTENTION
     window = at_ms // WINDOW_MS
@@ -136,7 +137,7 @@ def _with_own_commit(
 
 
 def _bounded(windows: dict[PartitionKey, ActivityWindow], hour: int) -> WriteContention:
-    """Drop what has cooled down, and beyond the bound the coldest."""
+    """Drop partitions without recent commands, and beyond the bound those with the least."""
     warm = {partition: spell for partition, spell in windows.items() if _is_recent(spell.advanced_to(hour))}
     if len(warm) > MAX_PARTITIONS:
         hottest = sorted(
@@ -148,7 +149,7 @@ def _bounded(windows: dict[PartitionKey, ActivityWindow], hour: int) -> WriteCon
             ),
         )
         warm = {partition: warm[partition] for partition in hottest[-MAX_PARTITIONS:]}
-    # Commits of ours are only of interest in a table where such commands are at work.
+    # Commits of ours only matter in a table in which such commands run.
     return (
         WriteContention(warm)
         if any(spell.busy_ms or spell.previous_busy_ms for spell in warm.values())

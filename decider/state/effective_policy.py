@@ -23,10 +23,9 @@ LastGood = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """Inputs to a table's policy from its log beyond the current properties.
+    """Inputs to a table's policy from its log, besides the current properties.
 
-    `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset, see
-    `is_stopped_by_qbeast`.
+    `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset.
     """
 
     refusal: Refusal | None = None
@@ -70,13 +69,13 @@ class EffectivePolicy:
 class PolicyDefaults:
     """Defaults of tables: the service's policy, and the properties that it gives each tenant.
 
-    `queue` is the queue that this decider fills; empty if it does not matter.
+    `queue` is the queue that this decider fills; empty: any.
     """
 
     service: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     queue: str = "default"
-    # Both follow from the above and are needed at every read a table.
+    # Both are derived from the fields above, and needed at every refresh of a table.
     _layers: Mapping[str, "_Read"] = field(init=False, repr=False, compare=False)
     _defaults: Mapping[str, PolicyOrigin] = field(init=False, repr=False, compare=False)
 
@@ -126,7 +125,7 @@ class PolicyDefaults:
         return self._served(_kept_off(found, (tenant, asked, request)))
 
     def encode(self) -> str:
-        """Write the defaults, but for the group, as JSON text."""
+        """Write the defaults, except the queue, as JSON text."""
         return self._written(self.service.encode())
 
     def decode(self, text: str) -> "PolicyDefaults":
@@ -147,11 +146,11 @@ class PolicyDefaults:
         return json.dumps({"policy": policy, "tenants": tenants}, sort_keys=True)
 
     def serves(self, policy: Policy) -> bool:
-        """Whether a table under this policy is one for deciders of this group."""
+        """Return whether a table with this policy belongs to the deciders of this group."""
         return not self.queue or policy.queue in (None, self.queue)
 
     def _served(self, found: EffectivePolicy) -> EffectivePolicy:
-        """Switch a table off that belongs to another group."""
+        """Disable a table that belongs to another group."""
         if self.serves(found.policy):
             return found
         note = f"the table belongs to the group {found.policy.queue!r}; this decider fills the queue {self.queue!r}"

@@ -1,7 +1,7 @@
 """Applies a commit: it becomes a change of each partition it touches, at the cost of the commit and never of the table.
 
-A commit that the rolling state cannot apply exactly is not guessed at: the result has the reason, and the table is
-rebuilt from its log instead.
+A commit that the rolling state cannot apply exactly is not guessed: the result has the reason, and the table is rebuilt
+from its log.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,8 +38,8 @@ REPLACING_OPERATIONS = frozenset(
 class FoldedCommit:
     """Changes of one commit to the partitions; `rebuild_reason`: why it cannot be applied (None: it could).
 
-    `purge_candidates` keeps, per partition, the added files that have deletion vectors, or paths that the policy does
-    not leave them on: what a purge is decided from.
+    `purge_candidates` keeps, per partition, the added files that have deletion vectors, or paths that the policy
+    forbids: the input of decisions about purges.
     """
 
     version: int
@@ -102,7 +102,7 @@ def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
 
 
 def _removed_stats(removed: RemovedFile, size_bytes: int, rewritten: set[int] | None, policy: Policy) -> PartitionStats:
-    """Return what a file that was counted before this batch takes away from its partition, and from its windows."""
+    """Return what the removal of a file counted before this batch subtracts from its partition and windows."""
     gone = file_stats(
         policy.size_levels,
         size_bytes,

@@ -1,4 +1,4 @@
-"""Every call to an object store passes here: it is counted, bounded in time, and fails with one of our errors.
+"""Every call to an object store is made here: it is counted, bounded in time, and fails with one of our errors.
 
 The cost of tracking a table is its number of requests, so uncounted requests would hide costs. A caller also has to
 know whether to retry, which the store's own errors do not show.

@@ -17,8 +17,8 @@ from shared.locations import canonical_location, decoded_path
 from shared.store_options import StoreOptions
 
 MAX_RETRIES = 3
-"""Retries inside the client, of answers 5xx and 429 and of broken connections. More would hold up the table behind this
-one; the sweep comes again anyway."""
+"""Retries inside the client, of answers 5xx and 429 and of broken connections. More would delay the next table; the
+sweep tries again anyway."""
 
 RETRY_FOR_S = 20
 """Seconds after the first attempt in which the client may retry."""
@@ -40,7 +40,7 @@ class RootedStore:
 
 
 class ObjectStores:
-    """Opens places under the options, and keeps the client of each bucket for all tables in it."""
+    """Opens locations with the options, and keeps one client per bucket for all tables in it."""
 
     def __init__(self, options: StoreOptions | None = None) -> None:
         self._options = options or StoreOptions()

@@ -15,7 +15,7 @@ MAX_ACTORS = 1_000
 """Actors listed at most; each costs one hash to read, in one round trip for all."""
 
 DRAIN_TTL_S = 86_400
-"""How long the request to be drained waits to be heard; an actor asks every few seconds."""
+"""Time to live of a drain request; an actor reads it every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ActorRegistry:
         return tuple(one for one in seen if one is not None)
 
     async def slots(self) -> int:
-        """Add up the slots of the actors that are there and take jobs."""
+        """Add up the slots of the live actors that take jobs."""
         return sum(one.slots for one in await self.all() if one.takes_jobs)
 
     @translate_redis_errors

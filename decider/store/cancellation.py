@@ -1,8 +1,8 @@
 """A task that is cancelled during a call to Redis ends, although the client library may lose the cancellation.
 
-The library sends within `asyncio.wait_for`, which before Python 3.12 returns normally if what it waits for has just
-been done when the cancellation comes (https://github.com/python/cpython/issues/86296). A background task would then go
-on for ever, and the decider would not stop. A task knows how often it was asked to end, so what was lost is noticed.
+The library sends within `asyncio.wait_for`, which before Python 3.12 returns normally if the awaited call completes at
+the moment of the cancellation (https://github.com/python/cpython/issues/86296). A background task would then run
+forever, and the decider would not stop. A task counts its cancellations, so a lost one is noticed.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, and all that is kept goes."""
+"""Unregistering a table leaves nothing behind: its jobs are canceled, its queue limits and its keys are deleted."""
 
 from collections.abc import Sequence
 from uuid import uuid4
@@ -36,10 +36,7 @@ async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequ
 
 @translate_redis_errors
 async def delete_state(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
-    """Cancel the jobs of a table that does not exist any more, lift its levers and drop its state.
-
-    What was decided about it stays to be read.
-    """
+    """Delete jobs, queue limits and state of a table that no longer exists; its ledger stays."""
     partitions = await cancel_jobs(queue, table, kinds=kinds)
     await apply_queue_limits(queue, table, "")
     await queue.redis.unlink(

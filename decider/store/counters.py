@@ -1,4 +1,4 @@
-"""Reading the counters that ingest and finish keep: the funnel from commits to rewrites, per table and over all."""
+"""Reads the counters that ingest and finish keep: the funnel from commits to rewrites, per table and overall."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from shared.table import TableId
 
 
 class CounterReader:
-    """The hashes `count` and `count:<table>`; a counter that never moved is absent."""
+    """The hashes `count` and `count:<table>`; a counter that was never incremented is absent."""
 
     def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue

@@ -1,6 +1,6 @@
-"""How far the search for tables has come below each root: one record per root that all deciders read and continue.
+"""Progress of the search for tables: one record per root, which all deciders read and continue.
 
-It is kept in Redis, so that a decider that ends leaves its place to the next one, and one that lost Redis starts again.
+Redis keeps it, so another decider continues where one ended; after a loss of Redis the search starts again.
 """
 
 import json
@@ -47,7 +47,7 @@ class DiscoveryProgress:
 
 
 class DiscoveryLeases:
-    """Records of the searches, and who is searching at the moment."""
+    """The progress records, and the leases of the deciders that are searching."""
 
     def __init__(self, redis: Redis, holder: str, *, lease_ms: int) -> None:
         self._redis = redis
@@ -56,7 +56,7 @@ class DiscoveryLeases:
 
     @translate_redis_errors
     async def acquire(self, root: str) -> bool:
-        """Take a root for ourselves until `lease_ms` after the last `renew`; False if another decider has it."""
+        """Acquire the lease of a root until `lease_ms` after the last `renew`; False if another decider has it."""
         return bool(await self._redis.set(keys.discovery_lease(root), self._holder, nx=True, px=self.lease_ms))
 
     @translate_redis_errors
@@ -69,7 +69,7 @@ class DiscoveryLeases:
 
     @translate_redis_errors
     async def save(self, progress: DiscoveryProgress) -> bool:
-        """Write a record down and hold on to its root; False if another decider has taken it over meanwhile."""
+        """Save a record and renew the lease of its root; False if another decider has taken the root over."""
         if not await self.renew(progress.root):
             return False
         await self._redis.hset(keys.DISCOVERY, progress.root, json.dumps(asdict(progress)))
@@ -96,7 +96,7 @@ class DiscoveryLeases:
 
 
 def _decode(raw: bytes | str) -> DiscoveryProgress:
-    # Another release may write down more.
+    # Another release may store more fields.
     known = {one.name for one in fields(DiscoveryProgress)}
     values = {name: value for name, value in json.loads(raw).items() if name in known}
     return DiscoveryProgress(**{**values, "state": DiscoveryState(values["state"])})

@@ -2,8 +2,8 @@
 
 The script compares the cursor first, so of two deciders that applied the same commits one writes and the other tries
 again. A script carries a bounded number of jobs; the others are queued before it moves the cursor, so that a crash in
-between repeats the work instead of losing it. The partitions of a large table are staged under a name of their own
-before, and take the place of the old ones in the step.
+between repeats the work instead of losing it. The partitions of a large table are staged under a separate key first,
+and replace the old ones in the step.
 """
 
 import secrets

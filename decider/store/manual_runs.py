@@ -1,6 +1,6 @@
-"""What became of the last request that an owner spoke through a property: one record per table, moved by one decider.
+"""Outcome of the last run that a table property requested: one record per table.
 
-Two deciders see the same commit. The record is compared before it is replaced, so one of them acts.
+Every decider sees the same commit. The record is compared before it is replaced, so only one of them acts.
 """
 
 import json
@@ -39,7 +39,7 @@ class ManualRunStore:
 
     @translate_redis_errors
     async def replace(self, table: TableId, before: ManualRunRecord | None, now: ManualRunRecord) -> bool:
-        """Write a request down; False if another decider has moved the record since it was read as `before`."""
+        """Store a request; False if another decider has changed the record since it was read as `before`."""
         pipe: Any
         async with self._redis.pipeline(transaction=True) as pipe:
             await pipe.watch(keys.manual_run(table))

@@ -1,6 +1,6 @@
-"""Who has had the slots, and who has waited longest: both read from what the queue keeps anyway, within bounds.
+"""Slot use and longest waits by tenant and table, computed within bounds from the queue's history and indexes.
 
-Nothing is counted for it while jobs run, because finishing must stay cheap; the history and the indexes know enough.
+Nothing is counted while jobs run, because finishing a job must stay cheap.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ class OldestWaits:
 
 @translate_redis_errors
 async def occupancy(queue: AsyncQueueExecutor) -> SlotOccupancy:
-    """Add up what the runs of the last hour took of the slots, those that still run included."""
+    """Add up the slot time of the runs of the last hour, running ones included."""
     slots = int(await queue.redis.hget(keys.config(queue.name), "slots") or 0)
     now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     runs, since_ms = await _runs(queue, now_ms - HOUR_MS)

@@ -1,4 +1,4 @@
-"""Steering and repairing a queue: what people and duties may change while it runs, and what is foreseen of it."""
+"""Administers and repairs a queue while it runs, and predicts its next claims."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -29,7 +29,7 @@ MAX_FLOWS = 20_000
 """Flows that one call counts; beyond, the depth by tenant and table is incomplete."""
 
 LIMIT_PREFIX = "limit:"
-"""What the names of limits begin with; level and name follow."""
+"""Prefixes of the names of limits; scope and name follow."""
 
 SHOWN_PREFIXES = ("weight:", LIMIT_PREFIX)
 
@@ -38,7 +38,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """How many keys an audit read, and how many things it repaired."""
+    """Number of keys that an audit read, and of inconsistencies that it repaired."""
 
     keys: int
     repaired: int
@@ -54,7 +54,7 @@ class WaitingCounts:
 
 
 class QueueAdmin:
-    """The queue's levers; each call may be repeated."""
+    """Administration of one queue; every call may be repeated."""
 
     def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
@@ -65,7 +65,7 @@ class QueueAdmin:
         return await self._queue.run(queries.depth(self._name))
 
     async def order(self, claims: int) -> tuple[NextJob, ...]:
-        """Foresee the next claims without claiming."""
+        """Predict the next claims without claiming."""
         return await self._queue.run(queries.order(self._name, claims=claims))
 
     @translate_redis_errors
@@ -93,7 +93,7 @@ class QueueAdmin:
         return await oldest_waits(self._queue)
 
     async def occupancy(self) -> SlotOccupancy:
-        """Add up who has had the slots over the last hour."""
+        """Return the slot use of the last hour."""
         return await occupancy(self._queue)
 
     async def configure(self, settings: Mapping[str, int]) -> None:
@@ -119,7 +119,7 @@ class QueueAdmin:
 
     @translate_redis_errors
     async def delete_old_libraries(self) -> int:
-        """Forget libraries of other releases; one that still works loads its own again. Returns how many went."""
+        """Delete the libraries of other releases; one that still runs loads its own again. Returns their number."""
         mine = self._queue.library_name
         found = await self._queue.redis.function_list(library=LIBRARY + "*")
         names = {text(one[one.index(b"library_name") + 1]) for one in found}
@@ -128,7 +128,7 @@ class QueueAdmin:
         return len(names - {mine})
 
     async def rewrite_aof(self) -> bool:
-        """Have the server write its log again, once after each of its starts; returns whether it was asked to."""
+        """Have the server rewrite its log, once after each of its starts; returns whether that was requested."""
         return await rewrite_aof(self._queue.redis)
 
     @translate_redis_errors
@@ -147,15 +147,15 @@ class QueueAdmin:
         await self._queue.run(admin_commands.set_limit(self._name, scope, name, limit))
 
     async def pause(self, scope: Scope, name: str, *, paused: bool) -> None:
-        """Hand out nothing of this, or again."""
+        """Stop dispatching jobs of a scope, or start again."""
         await self._queue.run(admin_commands.pause(self._name, scope, name, paused=paused))
 
     async def expedite(self, job: JobId) -> MoveOutcome:
-        """Make a waiting job the next one."""
+        """Make a waiting job the next one to be claimed."""
         return await self._queue.run(admin_commands.expedite(self._name, job))
 
     async def requeue(self, job: JobId) -> MoveOutcome:
-        """Make a failed job ready now, its failures forgotten."""
+        """Make a failed job ready now, and reset its failed attempts."""
         return await self._queue.run(admin_commands.requeue(self._name, job))
 
     async def preempt(self, rules: Preemption) -> tuple[Preempted, ...]:
@@ -163,7 +163,7 @@ class QueueAdmin:
         return await self._queue.run(admin_commands.preempt(self._name, rules))
 
     async def audit(self) -> AuditResult:
-        """Compute every index again and repair what differs; a page per call, so that the queue goes on meanwhile."""
+        """Compute every index again and repair what differs; a page per call, so that the queue stays available."""
         seen = repaired = 0
         page: list[AuditedKey] = []
         parked: list[AuditedKey] = []

@@ -1,7 +1,7 @@
-"""A store that does not answer is a failure of the moment, whatever the client library calls it.
+"""A Redis that does not answer is a transient failure, whatever exception the client library raises.
 
-Callers above the store know our errors only; so the refresh queue, the sweep and the API all survive a Redis that is
-away.
+Callers above the store know our errors only; so the refresh queue, the sweep and the API all survive an unavailable
+Redis.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator

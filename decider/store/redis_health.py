@@ -1,7 +1,7 @@
 """State of the Redis server, and whether it is safe for a queue.
 
 Jobs must survive a restart and must never be evicted; a server that does not promise both, or takes no writes, is
-called unsafe, in words, and nothing new is written to it.
+unsafe, for a reason that is shown, and nothing new is written to it.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ STATUS_MAX_AGE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What matters of the server's INFO; sizes in bytes, 0 for a memory limit means none.
+    """The relevant part of the server's INFO; sizes in bytes, 0 for a memory limit means none.
 
     `refusal` is what the server answers to a write, empty if it takes writes.
     """
@@ -48,7 +48,7 @@ class ServerStatus:
 
     @property
     def issues(self) -> tuple[str, ...]:
-        """Why this server is not well, each with what to do; empty if it is."""
+        """Problems of this server, each with its remedy; empty if there are none."""
         found = list(self.blockers)
         if self.max_memory_bytes and self.used_memory_bytes >= MEMORY_WARNING_RATIO * self.max_memory_bytes:
             found.append(f"{self.used_memory_bytes} of {self.max_memory_bytes} bytes are in use; raise 'maxmemory'")
@@ -56,9 +56,9 @@ class ServerStatus:
 
     @property
     def blockers(self) -> tuple[str, ...]:
-        """Why nothing may be entrusted to this server, each with what to do; empty if it is safe.
+        """Reasons why nothing may be stored on this server, each with its remedy; empty if it is safe.
 
-        One that is nearly full is none: it refuses by itself when it is full, and forgets nothing.
+        A nearly full server is safe: it rejects writes when it is full, and loses nothing.
         """
         found: list[str] = []
         if not self.aof_enabled:
@@ -79,11 +79,11 @@ class ServerStatus:
 
 @translate_redis_errors
 async def rewrite_aof(redis: Redis) -> bool:
-    """Have the server write its append-only file again if it has not since it started; returns whether it was asked to.
+    """Have the server rewrite its append-only file, once after each of its starts; returns whether it was requested.
 
     When a power cut has torn a script's transaction in the middle of a command, Redis 7.0 drops the torn command and
-    leaves the others in the file, open. They are not in force then, and are as soon as the server starts once more:
-    half of a transition that no caller knows of. A file that is rewritten from memory holds only the current data.
+    leaves the others in the file, open. They take effect with the server's next start only: half of a transition that
+    no caller knows of. A file that is rewritten from memory holds only the current data.
     """
     info: Mapping[str, Any] = await redis.info("persistence")
     was_written = int(info["aof_last_rewrite_time_sec"]) >= 0
@@ -113,7 +113,7 @@ async def read_server_status(redis: Redis) -> ServerStatus:
 
 
 async def _refusal(redis: Redis) -> str:
-    """Write nothing, and return the server's reason for not letting us; empty if it would have."""
+    """Return why the server rejects writes, without writing; empty if it accepts them."""
     try:
         await redis.delete(NO_KEY)
     except ResponseError as problem:

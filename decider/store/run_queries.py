@@ -1,6 +1,6 @@
-"""Jobs for reading: those that live, state by state, and behind them the finished runs of the history, newest first.
+"""Lists jobs: the live ones state by state, then the finished runs of the history, newest first.
 
-One call reads a bounded number of jobs, whatever the filter; where it stopped is the cursor for the next call.
+One call reads a bounded number of jobs, whatever the filter; its cursor is where the next call continues.
 """
 
 import re
@@ -77,7 +77,7 @@ class RunQueries:
         return JobListing(tuple(found), f"{stages[0]}.{place}")
 
     async def job(self, job: JobId) -> JobView | None:
-        """Return a job that waits or runs, None if it is over or never was."""
+        """Return a waiting or running job; None if it has ended or never existed."""
         return await self._queue.run(queries.job(self._queue.name, job))
 
     async def runs_of(self, job: JobId, *, limit: int) -> tuple[RunRecord, ...]:
@@ -97,7 +97,7 @@ class RunQueries:
         return await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex))
 
     async def _read(self, stage: JobStage, place: str) -> tuple[list[tuple[JobView | RunRecord, str]], str | None]:
-        """Read one page: each entry with the place behind it, and the place behind the page (None: the last)."""
+        """Read one page: each entry with the position after it, and the position after the page (None: the last)."""
         if stage is JobStage.FINISHED:
             history = await self._queue.run(queries.history(self._queue.name, before=place))
             return [(run, run.entry_id) for run in history.runs], history.next_before

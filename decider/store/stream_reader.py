@@ -1,4 +1,4 @@
-"""What happens, as it happens: the capped streams that scripts write are read on from where a reader is.
+"""Reads events as they occur: the capped streams that the scripts write, from a reader's position on.
 
 Nothing is kept for a reader: one that is slow or away resumes by an id, and misses only what its stream has dropped
 meanwhile. Entries of several streams come in the order of the server's clock. A reader polls, because a blocking read
@@ -38,7 +38,7 @@ class StreamEntry:
 
     @property
     def id(self) -> str:
-        """The place of this entry among all, from which a reader resumes."""
+        """Position of this entry among all, from which a reader resumes."""
         return f"{self.at_ms}-{self.seq}/{self.stream}"
 
     @property
@@ -49,16 +49,16 @@ class StreamEntry:
 
 @dataclass(slots=True)
 class StreamPosition:
-    """One reader's places: the last entry it was given of each stream, and where a stream that is new to it begins."""
+    """One reader's position: the last entry that it got of each stream, and where a stream that is new to it begins."""
 
     start: str
     last_ids: dict[str, str] = field(default_factory=dict)
 
 
 def position_after(last_id: str) -> StreamPosition:
-    """Return the reader that had seen the entry of this id; raises InvalidInput for text that is no id.
+    """Return the position of a reader that has seen the entry of this id; raises InvalidInput for text that is no id.
 
-    Of other streams everything of that millisecond comes again: whether it was sent is not known.
+    Entries of other streams of the same millisecond are sent again, because it is not known whether they were sent.
     """
     match = _ID.fullmatch(last_id)
     if match is None:
@@ -79,13 +79,13 @@ class StreamReader:
 
     @translate_redis_errors
     async def now(self) -> StreamPosition:
-        """Return a reader of what happens from now on, by the server's clock."""
+        """Return the position of a reader that starts now, by the server's clock."""
         seconds, micros = await self._redis.time()
         return StreamPosition(f"{int(seconds) * 1000 + int(micros) // 1000}-0")
 
     @translate_redis_errors
     async def read(self, position: StreamPosition, streams: Sequence[str]) -> tuple[StreamEntry, ...]:
-        """Return what is new in these streams, oldest first, and move the reader behind it."""
+        """Return the new entries of these streams, oldest first, and advance the position."""
         if not streams:
             return ()
         by_key = {self._key(stream): stream for stream in streams}
@@ -100,7 +100,7 @@ class StreamReader:
             read = [_entry(by_key[text(key)], *one) for one in flat]
             entries += read
             if len(read) >= COUNT:
-                # More of this stream is to come: what others have beyond its end has to wait for it.
+                # This stream has more entries: later ones of other streams wait for them.
                 end = (read[-1].at_ms, read[-1].seq)
                 cut = end if cut is None else min(cut, end)
         entries = [one for one in entries if cut is None or (one.at_ms, one.seq) <= cut]

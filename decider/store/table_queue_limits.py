@@ -1,7 +1,6 @@
-"""What a table's policy asks of the queue, its weight and its limit, is set there in the moment the policy changes.
+"""Sets the weight and the limit of a table in the queue as soon as its policy changes them.
 
-Levers that a person has set stay as they are while no property sets them: only what a property once set is taken
-back with it.
+What an operator set stays as it is while no property sets it: only what a property set is removed with it.
 """
 
 from fractions import Fraction
@@ -19,7 +18,7 @@ DEFAULT_POLICY = Policy()
 
 
 def queue_limits_of(policy: Policy) -> str:
-    """Return what a policy asks of the queue, as `weight|limit`; empty where it requests nothing."""
+    """Return the queue limits of a policy, as `weight|limit`; empty if it has none."""
     weight = "" if policy.weight == DEFAULT_POLICY.weight else str(policy.weight)
     limit = "" if policy.quota is None else str(policy.quota)
     if policy.max_concurrent_jobs is not None:
@@ -29,9 +28,9 @@ def queue_limits_of(policy: Policy) -> str:
 
 @translate_redis_errors
 async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: str) -> None:
-    """Bring a table's levers in the queue to an answer of `queue_limits_of`; may be repeated, and cut short anywhere.
+    """Set a table's queue limits to a result of `queue_limits_of`; may be repeated, and interrupted anywhere.
 
-    Which of them are ours is noted before they are set and forgotten after they are lifted.
+    Which of them a property sets is stored before they are set, and deleted after they are removed.
     """
     weight, _, limit = limits.partition("|")
     asked = {name for name, value in (("weight", weight), ("limit", limit)) if value}

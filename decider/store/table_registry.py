@@ -54,7 +54,7 @@ class TableRegistry:
     """
 
     def __init__(self, redis: Redis, safety: RedisSafety | None = None) -> None:
-        """With `safety`, no table is entrusted to a Redis that might lose it."""
+        """With `safety`, no table is registered in a Redis that might lose it."""
         self._redis = redis
         self._safety = safety
 
@@ -103,7 +103,7 @@ class TableRegistry:
 
     @translate_redis_errors
     async def remove(self, table: TableRef) -> bool:
-        """Forget a table; False if it was not known."""
+        """Delete a table; False if it was not registered."""
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hdel(keys.TABLES, table.id)
             pipe.hdel(keys.TABLE_NAMES, table.name)
@@ -136,7 +136,7 @@ class TableRegistry:
 
     @translate_redis_errors
     async def find_many(self, names: Collection[str]) -> dict[str, TableRef]:
-        """Return the tables that have these names or ids, by what they were asked by."""
+        """Return the tables that have these names or ids, keyed by these."""
         wanted = list(names)
         ids: dict[str, TableId] = {}
         for start in range(0, len(wanted), PAGE):
@@ -178,7 +178,7 @@ class TableRegistry:
 
     @translate_redis_errors
     async def set_refusal(self, table_id: TableId, refusal: StoredRefusal) -> None:
-        """Note why a table cannot be refreshed; it stays registered and is tried again."""
+        """Store why a table cannot be refreshed; it stays registered and is tried again."""
         await self._redis.hset(keys.REFUSED_TABLES, table_id, json.dumps(asdict(refusal)))
 
     @translate_redis_errors
@@ -194,7 +194,7 @@ class TableRegistry:
 
     @translate_redis_errors
     async def refusals(self, ids: Sequence[TableId]) -> dict[TableId, StoredRefusal]:
-        """Return why those of these tables are refused that are."""
+        """Return the refusals of those of these tables that are refused."""
         if not ids:
             return {}
         rows = await self._redis.hmget(keys.REFUSED_TABLES, [str(one) for one in ids])
@@ -203,7 +203,7 @@ class TableRegistry:
 
     @translate_redis_errors
     async def count_refused(self) -> int:
-        """Return how many tables are refused, unreadable or gone."""
+        """Return how many tables are refused, unreadable or missing."""
         return int(await self._redis.hlen(keys.REFUSED_TABLES))
 
 

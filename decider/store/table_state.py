@@ -1,7 +1,7 @@
 """A table's cursor: the version up to which commits are applied, with everything needed to apply the next one.
 
 It is stored as one hash and moved only by the ingest script, which compares the version and writes partitions, jobs and
-cursor together; two deciders on one table cost a retry and nothing else.
+cursor together; two deciders on one table cost a retry at most.
 """
 
 import json
@@ -153,7 +153,7 @@ class TableStateStore:
 
     @translate_redis_errors
     async def calibration(self, table: TableId) -> Calibration:
-        """Return what was learned from a table's rewrites."""
+        """Return a table's calibration."""
         return _calibration(await self._queue.redis.hgetall(keys.measures(self._queue.name, table)))
 
     @translate_redis_errors

@@ -1,7 +1,7 @@
-"""Reading timers: which tables have one that fires, which ones those are, and taking one with what follows from it.
+"""Reads timers: the tables that have a due one, and their due timers; and takes one together with its consequences.
 
-Timers are set by the ingest step, in the same script that changes the partitions they belong to; so none is forgotten
-by a crash, and a timer that was read and has changed since is not taken.
+Timers are set by the ingest step, in the same script that changes the partitions they belong to; so a crash loses none,
+and a timer that has changed since it was read is not taken.
 """
 
 import secrets
@@ -53,7 +53,7 @@ class TimerStore:
 
     @translate_redis_errors
     async def delete(self, table: TableId) -> None:
-        """Drop the timers of a table that is not known any more."""
+        """Delete the timers of a table that is no longer registered."""
         await self._queue.redis.unlink(keys.timers(self._queue.name, table))
         await self._queue.redis.zrem(keys.due_tables(self._queue.name), table)
 
@@ -68,8 +68,8 @@ class TimerStore:
     ) -> DecideOutcome:
         """Take a timer that fired, with its job and the decision's record and counters, in one step.
 
-        It fires again at `rearm_at_ms` if the partition has a job already, or if it comes without one (0: then it does
-        not); nothing is written if it changed since it was read.
+        It fires again at `rearm_at_ms` if the partition has a job already, or if no job is given (0: it does not fire
+        again then). Nothing is written if it changed since it was read.
         """
         record, counters = decision
         return await self._queue.run(

@@ -1,4 +1,4 @@
-"""A batch: commits of one table on their way into the store, with the decisions that follow from each of them."""
+"""A batch: commits of one table that are not stored yet, with the decisions that follow from each of them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _JobTarget = tuple[str, PartitionKey]
 
 @dataclass(frozen=True, slots=True)
 class DecidedBatch:
-    """What a batch writes; not `is_consistent`: the log removed files that the state never held: nothing is written."""
+    """What a batch writes; not `is_consistent`: nothing, since the log removed files that the state never had."""
 
     step: StateUpdate
     is_consistent: bool
@@ -72,7 +72,7 @@ class CommitBatch:
     def decide(self, known: PartitionStates, heat: WriteContention, at_ms: int) -> DecidedBatch:
         """Apply the changes to the stored states in order, and evaluate each touched partition after each commit.
 
-        heat: contention in the table after the last of the commits.
+        heat: write contention in the table after the last of the commits.
         """
         context = DecisionContext.resolve(
             self.table, self._metadata, self.policy, known.calibration, contention=heat, at_ms=at_ms

@@ -1,8 +1,8 @@
-"""The rolling state is compared now and then with the checksum that a table's writer left: the goal is no difference.
+"""Compares the rolling state periodically with the checksums that a table's writers left.
 
 A check reads one small object and the table's partitions, and only if the table has moved since the last one; so an
-idle table costs nothing. Where state and checksum differ the log is asked which of them is wrong, so that a writer
-whose checksums are wrong does not have us rebuild for ever.
+idle table costs nothing. If state and checksum differ, the log shows which of them is wrong, so that a writer with
+wrong checksums does not cause a rebuild each time.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from shared.layout.partition_stats import EMPTY_STATS
 from shared.table import TableId, TableRef
 
 DRIFT = "drift"
-"""The counter of tables whose state was found to differ; and what the reason of such a rebuild begins with."""
+"""Counter of tables whose state was found to differ, and first word of the reason for such a rebuild."""
 
 DEFAULT_EVERY_MS = 3_600_000
 
@@ -90,6 +90,6 @@ class DriftCheck:
         return total.files, total.bytes
 
     async def _is_unchanged(self, table: TableRef, cursor: TableState) -> bool:
-        """Whether no other moved the table while its partitions were added up: else they are of two versions."""
+        """Whether no other decider moved the table meanwhile: otherwise its partitions are of two versions."""
         now = await self._states.state(table.id)
         return now is not None and (now.version, now.rebuilds) == (cursor.version, cursor.rebuilds)

@@ -1,7 +1,7 @@
-"""A rebuild: all live files are counted again and every partition is decided; the repair for whatever cannot be folded.
+"""Rebuilds a state from all live files and evaluates every partition, because a commit cannot be applied.
 
-It reads the newest snapshot and replaces the table's partitions in the same atomic step in which a fold would add to
-them, so a rebuild may be taken at any moment and by any number of deciders.
+It reads the newest snapshot and replaces the table's partitions in one atomic step, as applied commits change them, so
+any number of deciders may rebuild at any moment.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ class StateRebuilder:
         *,
         counters: Mapping[str, int] | None = None,
     ) -> TableState | None:
-        """Count again and decide every partition; None if another process moved the cursor first.
+        """Count and evaluate every partition again; None if another process moved the cursor first.
 
         `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
         the log cannot be read, RetryableError where a store does not answer.
@@ -83,21 +83,21 @@ class StateRebuilder:
         await apply_queue_limits(self._queue, table.id, new.queue_limits)
         update = await self._update(table, snapshot, policy, new.contention)
         update = replace(update, counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})})
-        # A table that was made again starts over below the version that the jobs of the one before were made at.
+        # A table that was created again starts over below the version of the jobs of its predecessor.
         newest = max(new.version, old.version if old else 0)
         is_recreated = old is not None and old.metadata.table_uuid != new.metadata.table_uuid
         idle: set[PartitionKey] = set()
         if is_recreated or not policy.enabled:
-            # Partitions of before as well: with other partition columns none of them is left.
+            # Previous partitions, too: with other partition columns none of them is left.
             before = {partition async for partition, _ in self._states.iterate_partitions(table.id)}
             idle = before | {PartitionKey(partition) for partition in update.partitions}
-            # Before the cursor moves, for the same reason; and after it, as a timer may have fired in between.
-            # Jobs of a table that was dropped would outrank those of the one made again, whose versions start over.
+            # Before the cursor moves, for the same reason; and after it, as a timer may have fired in between. Jobs of
+            # a dropped table would outrank those of its successor, whose versions start over.
             await self._withdraw(table, idle, newest)
         if not await ingest(self._queue, table.id, old=old, new=new, update=update):
             winner = await self._restore_winners_limits(table)
             if is_recreated and winner is not None:
-                # What we withdrew may have been the winner's jobs, so every partition is decided once more.
+                # The jobs that were canceled may have been the winner's, so every partition is evaluated once more.
                 return await self.rebuild(table, reader, winner, reason, counters=counters)
             return None
         if not policy.enabled:

@@ -20,10 +20,10 @@ from shared.table import TableId, TableRef
 DAY_MS = 86_400_000
 
 UNREADABLE = "unreadable_log"
-"""Code of the refusal of a table whose log requests more than this release understands."""
+"""Code of the refusal of a table whose log needs more than this release understands."""
 
 VANISHED_DAYS = 7.0
-"""Days after which a table that vanished is forgotten: a disk that was not mounted comes back sooner."""
+"""Days after which a missing table is unregistered: a disk that was not mounted is back sooner."""
 
 After = Callable[[TableRef, TrackResult], Awaitable[None]]
 """What is done with a table in which something new was found."""
@@ -66,7 +66,7 @@ class TableRefresher:
             await self._gone(table, str(problem))
             return
         except Unsupported as problem:
-            # Nothing can be decided any more, and what was decided is void; all of it is decided again once it is read.
+            # Nothing can be decided, and earlier decisions are void; once the table can be read, all is decided again.
             partitions = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem), code=UNREADABLE))
             log.warning("table_refused", table=table.name, reason=str(problem), partitions=partitions)

@@ -1,8 +1,8 @@
-"""All deciders on one Redis decide under one set of defaults: those of whichever of them started last.
+"""All deciders on one Redis use one set of defaults: those of the decider that started last.
 
-Two deciders with different defaults would rebuild each other's tables for ever. So a decider writes its own down when
-it starts, the others take them over as soon as they meet a table that was decided under them, and a rolling update
-ends with the new ones in force everywhere.
+Two deciders with different defaults would rebuild each other's tables forever. So a decider publishes its own when it
+starts, the others adopt them as soon as they read a table that was decided under them, and after a rolling update the
+new ones are in effect everywhere.
 """
 
 from typing import Protocol
@@ -24,10 +24,10 @@ class DefaultsProvider(Protocol):
 
     @property
     def current(self) -> PolicyDefaults:
-        """What is in force as far as is known here."""
+        """The defaults in effect, as last read by this process."""
 
     async def refresh(self) -> bool:
-        """Ask again; return whether that changed them."""
+        """Read them again; return whether they changed."""
 
 
 class SharedDefaults:
@@ -43,7 +43,7 @@ class SharedDefaults:
 
     @translate_redis_errors
     async def refresh(self) -> bool:
-        """Announce our own at the first call, take over what is in force at the others.
+        """Publish our own at the first call, adopt those in effect at the others.
 
         Raises RetryableError where Redis does not answer. What this release cannot read is logged once, and changes
         nothing.
@@ -55,7 +55,7 @@ class SharedDefaults:
             return False
         found = await self._redis.get(self._key)
         if found is None:
-            # Redis lost everything: what was in force here goes on being so.
+            # Redis lost everything: what was in effect here stays in effect.
             await self._redis.set(self._key, self.current.encode(), nx=True)
             return False
         stored = text(found)
@@ -68,7 +68,7 @@ class SharedDefaults:
             log.warning("defaults_rejected", reason=str(problem))
             return False
         if theirs == self.current:
-            # Another release wrote the same in other words.
+            # Another release encoded the same differently.
             return False
         log.warning("defaults_adopted", before=self.current.version, now=theirs.version, own=self.own.version)
         self.current = theirs

@@ -37,13 +37,13 @@ CHANGES_PER_INGEST = 1_000
 """Partition changes one ingest may carry (the script's bound); a single commit that touches more leads to a rebuild."""
 
 TRUSTED_MS = 60_000
-"""How long a table whose commits are applied is taken to be the same one without a check."""
+"""How long a table whose commits are applied is assumed to be the same one without a check."""
 
 FIRST_SIGHT = "first sight of the table"
-"""Why a table is counted that was never followed, or of which everything was dropped."""
+"""Reason for the rebuild of a table that has no state yet, or none any more."""
 
 MAX_RACES = 20
-"""Times in a row that another decider may move the cursor first before we leave the table to it."""
+"""Times in a row that another decider may move the cursor first, before the table is left to it."""
 
 log = structlog.get_logger()
 
@@ -82,11 +82,11 @@ class _SeenTable:
     is_listed: bool = False
 
     def is_trusted(self, position: Position, now_ms: int) -> bool:
-        """Return whether a table is taken to be the same one without asking, because that is known of this position."""
+        """Return whether a table is known to be the same one at this position, so that no request has to confirm it."""
         return self.verified == position and now_ms - self.verified_ms < TRUSTED_MS
 
     def verify(self, position: Position, now_ms: int) -> None:
-        """Note that the table goes through this position."""
+        """Note that the table's history contains this position."""
         self.verified, self.verified_ms = position, now_ms
 
 
@@ -144,7 +144,7 @@ class TableTracker:
         return await _TableTracking(self._parts, table, reader, self._seen[table.id]).follow(hinted)
 
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
-        """Return the policy in force for a table whose cursor stands there."""
+        """Return the policy in effect for a table in this state."""
         defaults = self._parts.defaults.current
         return defaults.resolve(table, cursor.metadata.configuration, cursor.last_good, cursor.log_status)
 
@@ -185,7 +185,7 @@ class _TableTracking:
         """Apply the next batch of commits after the cursor."""
         policy = self._in_force(cursor).policy
         if policy.version != cursor.policy:
-            # Another decider may have started with other defaults; or another look of ours has just found that out.
+            # Another decider may have started with other defaults; or another refresh has just adopted them.
             await self._parts.defaults.refresh()
             policy = self._in_force(cursor).policy
         if cursor.protocol is None or policy.version != cursor.policy:
@@ -229,10 +229,11 @@ class _TableTracking:
         return self._parts.defaults.current.resolve(self._table, metadata.configuration, last_good, log_status)
 
     async def _is_same_table(self, position: Position) -> bool:
-        """Whether the table's history still goes through the cursor's position.
+        """Whether the table's history still contains the cursor's position.
 
-        A table that was dropped and made again at its place starts over at version 0 and would be folded onto a dead
-        table's partitions. Asked at most once in `TRUSTED_MS` for a table, and not while we fold its commits ourselves.
+        A table that was dropped and created again at its location starts over at version 0, and its commits would be
+        applied to the old table's partitions. Checked at most once in `TRUSTED_MS` per table, and not while this
+        process applies its commits.
         """
         now_ms = self._parts.now_ms()
         if not position.digest or self._seen.is_trusted(position, now_ms):
@@ -314,7 +315,7 @@ class _TableTracking:
 
 
 def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes: int) -> str:
-    """Return why the table is rebuilt instead of taking a commit; empty if it is taken."""
+    """Return why the table is rebuilt instead of applying a commit; empty if it is applied."""
     if folded.rebuild_reason is not None:
         return folded.rebuild_reason
     if moved is None:

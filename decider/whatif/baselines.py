@@ -1,8 +1,8 @@
 """Rules of other tools, according to their sources: what each would rewrite in a partition, given its files.
 
 Each rule gets our target, where its own default would be another one, so that what differs is the rule and not the
-size. What a rule does beyond sizes (deletion vectors, position deletes) is left out, because a replay knows sizes
-only; that is kinder to them. The source stands with each.
+size. What a rule does beyond sizes (deletion vectors, position deletes) is left out, because a replay knows sizes only;
+that favors them. Each names its source.
 """
 
 import math

@@ -1,6 +1,6 @@
 """What-if: what a table would have cost under another policy, under others' rules, or left alone; pure.
 
-Cost is counted in core-seconds: what rewriting takes, and what readers pay for every file that lies there while they
+Cost is counted in core-seconds: the cost of rewriting, and the cost to readers of every file that exists while they
 read. The recommendation is the cheapest of what was replayed, with the curve beside it, and only if it saves enough to
 be worth a change.
 """
@@ -36,7 +36,7 @@ class CostModel:
 
     write_s_per_gib: rewriting 1 GiB; a core decodes and encodes about 50 MB/s of Parquet. open_s: what one more file
     costs a query: footer, task, request. queries_per_hour: queries an hour that read the whole table. tail_hours: how
-    long the files that are left at the end go on being read, without which a short history would weigh no reader.
+    long the last files continue to be read; without it, a short history would have no readers.
     """
 
     write_s_per_gib: float = 20.0

@@ -90,7 +90,7 @@ def examine(
     overrides: Mapping[str, str] | None = None,
     tick: Tick = lambda _: None,
 ) -> WhatIfReport:
-    """Compare and recommend under the policy in effect, a refusal aside, and replay `overrides` beside it.
+    """Compare and recommend under the policy in effect, and replay `overrides` beside it; a refusal is ignored.
 
     A disabled table is compared as if it were enabled, with a note. Raises as `lay_over` does.
     """

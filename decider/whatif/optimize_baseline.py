@@ -1,4 +1,4 @@
-"""What others' rules would rewrite for the same commits: baselines to be compared with, computed by their own rules."""
+"""What other tools would rewrite for the same commits, computed by their own rules: baselines of comparisons."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ def optimize_after_each_commit(commits: Iterable[Added], *, target_bytes: int) -
     """Return the bytes that Delta's OPTIMIZE rewrites when it runs after every commit on the partitions it touched.
 
     Delta's rule (OptimizeExecutor, DeltaSQLConf): files below the target in ascending size, next-fit into bins of at
-    most the target, bins of one file are left alone. Outputs are taken to be as large as their inputs.
+    most the target, bins of one file are left alone. Outputs are assumed to be as large as their inputs.
     """
     live: dict[str, list[int]] = defaultdict(list)
     rewritten = 0

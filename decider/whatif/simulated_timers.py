@@ -1,7 +1,7 @@
-"""Timers in a replay: set, stopped and heard by the code that does so in production, with the time of the commits.
+"""Timers in a replay, set and stopped by the code that does so in production; time comes from the commits.
 
-A full rewrite and the last merge of an idle partition follow from no commit, so a replay without timers would leave
-them out. Pure: nothing fires before it is requested.
+A full rewrite and the compaction of an idle partition follow from no commit, so a replay without timers would leave
+them out. Pure: nothing fires by itself.
 """
 
 import heapq
@@ -23,7 +23,7 @@ class SimulatedTimers:
         self._columns = columns
         self._partitions: dict[PartitionKey, SimulatedPartition] = {}
         self._due_ms: dict[str, int] = {}
-        # What was set again or stopped stays here until its time has come, and is passed over then.
+        # A timer that was set again or stopped stays here until it is due, and is skipped then.
         self._heap: list[tuple[int, str]] = []
 
     def after_commit(self, partition: SimulatedPartition, at_ms: int) -> None:
@@ -35,11 +35,11 @@ class SimulatedTimers:
         )
 
     def after_rewrite(self, partition: SimulatedPartition, rewritten: Iterable[int] = ()) -> None:
-        """Stop the timers of a partition, and of its windows that were rewritten, that would find nothing any more."""
+        """Stop the timers of a partition and of its rewritten windows that would no longer find work."""
         self._change(COMPACTION_TIMERS.after_rewrite(partition.key, partition.state, self._policy, rewritten))
 
     def ring(self, until_ms: int) -> Iterator[tuple[int, RewriteKind, SimulatedPartition]]:
-        """Yield when, for what and for which partition timers fire until then, in the order of time."""
+        """Yield time, extent and partition of the timers that fire until then, in the order of time."""
         while self._heap and self._heap[0][0] <= until_ms:
             at_ms, name = heapq.heappop(self._heap)
             target = COMPACTION_TIMERS.parse(name)

@@ -1,11 +1,11 @@
-"""Replaying a history under a rule: what would lie there, and what would have been rewritten to get there.
+"""Replays a history under a rule: which files would exist, and what would have been rewritten.
 
 Our own rule is compaction, by the code that decides and plans in production (`evaluate`, timers, `plan_rewrite`). With
 a lag between decision and run, a table may change in between and a job may find nothing; our rule and the others can be
 given the same lag. Every output is assumed to be as large as its inputs. Pure: time comes from the commits.
 
-After the last commit a replay can continue for a while without commits (`tail_ms`): timers run out, partitions that
-became idle are idle-compacted, and readers go on reading what lies there.
+After the last commit a replay can continue without commits for `tail_ms`: timers fire, idle partitions are compacted,
+and readers continue to read the files.
 """
 
 from collections import deque
@@ -43,10 +43,10 @@ class CurvePoint:
 class SimulationResult:
     """What a rule did to a history.
 
-    small_mean, small_max: small files in a partition when a commit had touched it, before anything was merged; scans:
-    times the rule had to list a partition; full_overwrite_files: files that the same jobs would replace if each
-    replaced its whole partition; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same
-    for the tail_ms after the last commit; stale_ms: mean time that an added file stayed small while commits arrived.
+    small_mean, small_max: small files in a partition after a commit touched it, before any merge; scans: times the rule
+    had to list a partition; full_overwrite_files: files that the same jobs would replace if each replaced its whole
+    partition; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same for the tail_ms
+    after the last commit; stale_ms: mean time that an added file stayed small while commits arrived.
     """
 
     name: str
@@ -96,7 +96,7 @@ class SimulationResult:
 
 @dataclass(frozen=True, slots=True)
 class _FinalSums:
-    """The sums over time when the last commit was there."""
+    """The sums over time as of the last commit."""
 
     at_ms: int
     file_ms: int
@@ -125,7 +125,7 @@ class _RunningSums:
     curve: list[CurvePoint] = field(default_factory=list)
 
     def pass_time(self, at_ms: int) -> None:
-        """Let time go on to `at_ms`; clocks of writers may go back, which takes no time."""
+        """Advance the time to `at_ms`; clocks of writers may go back, which takes no time."""
         elapsed = max(0, at_ms - self.last_ms) if self.last_ms is not None else 0
         self.file_ms += elapsed * self.table.files
         self.small_ms += elapsed * self.table.small_files
@@ -147,7 +147,7 @@ class _RunningSums:
             self.small_max = max(self.small_max, small)
 
     def scan(self, partition: SimulatedPartition, merges: Sequence[SimulatedMerge]) -> None:
-        """Count a read a partition's files, and carry out what it led to."""
+        """Count a scan of a partition, and carry out its merges."""
         self.scans += 1
         if not merges:
             self.useless_scans += 1
@@ -160,7 +160,7 @@ class _RunningSums:
         self.table.merge(partition, merges)
 
     def end_commits(self) -> _FinalSums:
-        """Note that no commit follows, and return what was summed until then."""
+        """Note that no commit follows, and return the sums until then."""
         self.note()
         self.ended = _FinalSums(self.last_ms or 0, self.file_ms, self.small_ms)
         return self.ended
@@ -210,9 +210,9 @@ def replay_untouched(history: CommitTrace, policy: Policy, *, tail_ms: int = 0) 
 def replay_peer(
     history: CommitTrace, policy: Policy, rule: BaselineRule, *, lag_commits: int = 0, tail_ms: int = 0
 ) -> SimulationResult:
-    """Replay a history under a peer's rule, which runs after each commit, or at the first commit of its time.
+    """Replay a history under another tool's rule, which runs after each commit, or periodically.
 
-    Its merges are computed and done `lag_commits` commits later, on what lies there by then.
+    Its merges are computed and done `lag_commits` commits later, on the files that exist then.
     """
     tally = _tally(history, policy)
     theirs = _BaselineRunner(tally, policy, rule)
@@ -289,7 +289,7 @@ class _PendingJobs:
 
 
 class _BaselineRunner:
-    """Runs a peer's rule, and remembers when it last rewrote anything in the table."""
+    """Runs another tool's rule, and remembers when it last rewrote anything in the table."""
 
     def __init__(self, tally: _RunningSums, policy: Policy, rule: BaselineRule) -> None:
         self._tally = tally
@@ -298,7 +298,7 @@ class _BaselineRunner:
         self._rewritten_ms: int | None = None
 
     def wants(self, partition: SimulatedPartition, at_ms: int) -> bool:
-        """Return whether the rule's own counters request a read a partition."""
+        """Return whether the rule's own counters request a scan of a partition."""
         return self._rule.wants(ObservedPartition(partition, self._policy, at_ms, self._rewritten_ms))
 
     def run(self, partition: SimulatedPartition, at_ms: int) -> None:
@@ -314,7 +314,7 @@ _ON_COMMIT = Trigger(0, TriggerSource.DATA_CHANGE)
 
 
 class _PolicyRunner:
-    """Decides as a decider does, and runs jobs as an actor does: plan on what lies there now, and rewrite."""
+    """Decides as a decider does, and runs jobs as an actor does: it plans on the current files, and rewrites."""
 
     def __init__(self, tally: _RunningSums, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
         self._tally = tally
@@ -323,7 +323,7 @@ class _PolicyRunner:
         self._timers = SimulatedTimers(policy, columns)
 
     def wants(self, partition: SimulatedPartition, commit: Commit) -> bool:
-        """Return whether a partition that a commit touched is given a job, and set its timers."""
+        """Return whether a partition that a commit touched gets a job, and set its timers."""
         self._timers.after_commit(partition, commit.timestamp_ms)
         decision = evaluate(self._context, partition.key, partition.state, _ON_COMMIT, COMPACTION)
         return decision.verdict is DecisionKind.ENQUEUE
@@ -346,7 +346,7 @@ class _PolicyRunner:
         self._timers.after_rewrite(partition, rewritten)
 
     def ring_until(self, at_ms: int) -> None:
-        """Fire the timers whose time has come; each is decided on the files there by then."""
+        """Fire the due timers; each is decided on the files that exist then."""
         for rung_ms, ask, partition in self._timers.ring(at_ms):
             self._tally.pass_time(rung_ms)
             due = Trigger(0, TriggerSource.TIMER, ask)

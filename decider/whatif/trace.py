@@ -1,7 +1,7 @@
-"""A table in a replay: the files that others wrote, as they would lie if another rule had merged them.
+"""A table in a replay: the files that others wrote, as if another rule had merged them.
 
 A file that a rule merged keeps the names of its origins, so that a later removal of an origin takes its bytes out of
-whatever file it lies in by then. That is kinder than life to every rule, and equally so.
+whatever file it lies in by then. That is more favorable than reality to every rule, and equally so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class CommitTrace:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedMerge:
-    """Inputs that a rule rewrites together, and the sizes in bytes and the tags of what comes out."""
+    """Inputs that a rule rewrites together, and the sizes in bytes and the tags of the outputs."""
 
     inputs: tuple[DataFile, ...]
     outputs: tuple[int, ...]
@@ -155,7 +155,7 @@ class SimulatedTable:
         return state if self._policy.time_window_s is None else state.clamped()
 
     def _remove_origin(self, path: str) -> SimulatedPartition | None:
-        """Take a file of others out, wherever its bytes are by now; None if it is not known."""
+        """Remove a file of others, wherever its bytes are now; None if it is unknown."""
         home = self._home.pop(path, None)
         if home is None:
             return None

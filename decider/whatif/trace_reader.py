@@ -18,7 +18,7 @@ from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, DataFile, Position, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
 MAX_COMMITS = 20_000
-"""Commits replayed at most, the newest ones: a minute of one core, and more history than a policy outlives."""
+"""Maximum number of replayed commits, the newest ones: a minute of one core."""
 
 RefusalRule = Callable[[TableMetadata, TableProtocol], Refusal | None]
 """Returns why a table must not be rewritten; the rule of its format."""
@@ -26,7 +26,7 @@ RefusalRule = Callable[[TableMetadata, TableProtocol], Refusal | None]
 
 @dataclass(frozen=True, slots=True)
 class TableTrace:
-    """A table's history: what others wrote, and what rewriting it has seen so far; sizes in bytes.
+    """A table's history: the commits of others, and its rewrites so far; sizes in bytes.
 
     `missing` are the first and the last version of the newest hole in the log, behind which the history begins.
     """
@@ -61,7 +61,7 @@ async def read_history(
     after = base.position
     is_first = retained.is_whole and base.version == retained.positions[0].version
     if is_first and len(wanted) < max_commits:
-        # Nothing lay there before the first commit, so it is part of what can be replayed.
+        # The table was empty before the first commit, so that commit is replayed, too.
         base, after = replace(base, files=()), BEFORE_FIRST
         wanted = [retained.positions[0], *wanted]
     reading = _TraceBuilder(base, log.refusal)
@@ -111,7 +111,7 @@ class _TraceBuilder:
         self._bytes_rewritten = 0
 
     def add(self, commit: Commit) -> None:
-        """Take the next commit of the log; what it removes and is not live, or adds and is, changes nothing."""
+        """Apply the next commit; the removal of a file that is not live, or the add of one that is, changes nothing."""
         self.metadata = commit.metadata or self.metadata
         self._protocol = commit.protocol or self._protocol
         self._read += 1
@@ -182,7 +182,7 @@ class _TraceBuilder:
         return self._origins.pop(gone.path, [gone])
 
     def _take(self, gone: RemovedFile) -> RemovedFile | None:
-        """Take a file out; return its removal with what is known of the file, None if it was not live."""
+        """Remove a file; return its removal with what is known of the file, None if it was not live."""
         file = self._files.pop(path_key(gone), None)
         return (
             None

@@ -1,7 +1,7 @@
 """Delta's JSON actions are decoded here, once: no other module reads a dictionary of the log.
 
-The field names are those of the Delta protocol ("Actions"). Values that the log may leave out are None or empty in
-our nouns, never guessed.
+The field names are those of the Delta protocol ("Actions"). Values that the log may leave out are None or empty here,
+never guessed.
 """
 
 import json

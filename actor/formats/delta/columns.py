@@ -1,4 +1,4 @@
-"""How values of a column are stored in a Parquet file, and which of two such ways a rewrite may go.
+"""How values of a column are stored in a Parquet file, and which changes of that a rewrite may make.
 
 Spark writes a column by the table's schema and the session's settings, regardless of the inputs. A rewrite
 changes no data, so its outputs must hold every value that their inputs can hold: same instants, same digits, no less
@@ -136,11 +136,11 @@ _HOLDS: Mapping[tuple[str, str], Callable[[Detail, Detail], bool]] = {
     ("bytes", "bytes"): _always,
 }
 """Pairs of kinds of which one may be written as the other, besides those that are stored alike: what Delta's types
-call for ("Type Widening" in the protocol), and never less precise."""
+require ("Type Widening" in the protocol), and never less precise."""
 
 
 def difference(given: Column, written: Column, *, mapped: bool) -> str:
-    """Return how a column would be changed for the worse, the empty string if it would not; `mapped`: ids count."""
+    """Return how a column would lose something, the empty string if it would not; `mapped`: ids count."""
     name = ".".join(given.path)
     if not fits(given, written):
         return f"column {name!r} is stored as {given} and would become {written}"

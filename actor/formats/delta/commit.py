@@ -1,4 +1,4 @@
-"""Committing written groups: what others took is set aside, what is left is offered again, and doubt is never guessed.
+"""Commits written groups: groups that others changed are set aside, the rest is tried again, and nothing is guessed.
 
 After a *refused* commit our own outputs that will not be used are deleted. After an *unknown* outcome nothing is ever
 deleted: the log is searched for the job and token first; if it does not show them, the files are left to VACUUM.
@@ -30,7 +30,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """How a commit ended: its version (None: no group was left), what landed, what was stale, conflicts met."""
+    """How a commit ended: its version (None: no group was left), committed groups, stale groups, and conflicts."""
 
     version: int | None
     committed: tuple[WrittenGroup, ...]
@@ -39,7 +39,7 @@ class CommitResult:
 
 
 class Committer:
-    """Brings written groups into one table; `shape` is what their files were written under."""
+    """Commits written groups to one table; `shape` is what their files were written under."""
 
     def __init__(self, scala: Scala, log: TableLog, shape: TableShape, origin: CommitOrigin, control: Control) -> None:
         self._scala = scala
@@ -128,9 +128,9 @@ class Committer:
             )
 
     def _resolve_failure(self, error: Exception, offered: Sequence[WrittenGroup], *, since_version: int) -> int | None:
-        """Return the version if the commit landed after all, None if it may be tried again; raise otherwise."""
+        """Return the version if the commit was made after all, None if it may be tried again; raise otherwise."""
         verdict = classify(error)
-        # Even a conflict may be one with ourselves: a first write that landed although its answer was lost.
+        # Even a conflict may be one with our own first write, which was made although its response was lost.
         version = self._find_this_commit(error, offered, since_version)
         _log.info(
             "commit_failed",

@@ -1,7 +1,7 @@
-"""A server is asked before the first commit whether it refuses to put what exists: some ignore the condition.
+"""Before the first commit, a server must prove that it refuses to overwrite an object: some ignore the condition.
 
-Then two writers could replace each other's commits without a trace, as with Delta's own log store. What is put is an
-object of its own in `_delta_log`, whose name no reader of the log takes for a commit; it is deleted at once.
+Then two writers could replace each other's commits without a trace, as with Delta's own log store. The test object is
+in `_delta_log` under a name that no reader takes for a commit; it is deleted at once.
 """
 
 import uuid
@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ConditionalPuts:
-    """The buckets whose server has refused a second put, each asked once; safe to use from several threads."""
+    """The buckets whose server has refused a second put, each tested once; safe to use from several threads."""
 
     def __init__(self, scala: Scala, spark: SparkSession) -> None:
         self._scala = scala
@@ -34,7 +34,7 @@ class ConditionalPuts:
         self._proven: set[str] = set()
 
     def check(self, location: str) -> None:
-        """Raise Unsupported for a table on S3 whose server ignores the condition; what it answers else is raised."""
+        """Raise Unsupported for a table on S3 whose server ignores the condition; other errors of the server pass."""
         place = urlsplit(location)
         if place.scheme not in S3_SCHEMES or place.netloc in self._proven:
             return
@@ -55,7 +55,7 @@ class ConditionalPuts:
         self._proven.add(place.netloc)
 
     def _put(self, files: Any, path: Any) -> bool:
-        """Put the object if there is none; returns whether the server took it."""
+        """Put the object if there is none; returns whether the server accepted it."""
         builder = files.createFile(path)
         builder.create()
         builder.overwrite(True)  # noqa: FBT003 - Java's flag: no check beforehand, the condition decides

@@ -1,4 +1,4 @@
-"""What an exception out of Delta means for a rewrite: taken by others, to be planned again, or not known.
+"""What an exception from Delta means for a rewrite: inputs taken by others, plan again, or unknown outcome.
 
 Only Delta's own conflict classes prove that a commit was refused. Any other failure during a commit leaves the outcome
 unknown, because the log store may have written the version before the failure reached us.

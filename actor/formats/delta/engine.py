@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 
 class RewriteExecutor(Protocol):
-    """One way to rewrite; `is_exact` returns whether precisely the planned files are replaced."""
+    """One way to rewrite; `is_exact`: precisely the planned files are replaced."""
 
     is_exact: bool
 
@@ -42,11 +42,11 @@ class RewriteExecutor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """What the engine may do and how: see the parts."""
+    """What the engine may do and how; see each field."""
 
     allow_s3: bool = False  # Only with a log store with mutual exclusion on every writer (see `preflight`).
     transaction: TransactionSettings = field(default_factory=TransactionSettings)
-    secrets: tuple[str, ...] = field(default=(), repr=False)  # Never repeated of what the JVM printed.
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # Secrets, removed from what the JVM printed.
     boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
 
 
@@ -135,7 +135,7 @@ class DeltaEngine:
 
 
 def start_engine(spark: SparkSession, settings: EngineSettings, *, scratch: str) -> tuple[DeltaEngine, SelfTestResult]:
-    """Return an engine that has proven itself on a table below `scratch`, or uses the fallback if it could not.
+    """Return an engine that passed the self-test on a table below `scratch`, or uses the fallback if it failed.
 
     `scratch` is the URI of a directory that driver and executors can write to.
     """

@@ -32,7 +32,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of one column over all row groups: least and greatest value as Parquet stores them, None if all are null."""
+    """Bounds of one column over all row groups: least and greatest value as stored, None if all are null."""
 
     least: Any
     greatest: Any

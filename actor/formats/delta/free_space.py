@@ -1,6 +1,6 @@
-"""Before a group is written to a local disk there must be room for it: a disk that we fill stops the table's writers.
+"""A group is written to a local disk only if there is room for it: a full disk stops the table's writers.
 
-Object stores and HDFS have no such end that a rewrite could see; they are not asked.
+Object stores and HDFS show no such limit, so they are not checked.
 """
 
 from fractions import Fraction

@@ -24,7 +24,7 @@ MAX_COMMITS_REPLAYED = 50
 
 @dataclass(frozen=True, slots=True)
 class LiveGroup:
-    """A group whose inputs were live at `version`, with the log's words about them in the group's order.
+    """A group whose inputs were live at `version`, with their `add` actions in the group's order.
 
     `digest` is that commit's.
     """
@@ -48,7 +48,7 @@ def still_live(log: TableLog, groups: Sequence[LiveGroup], *, at_version: int) -
     touched = log.touched_paths(after=oldest, until=at_version)
     if not all(map(is_plain, touched)):
         return {}
-    # Only after the commits since were read: whatever was undone before that is noticed now.
+    # Only after the commits since were read, so that a commit undone before that is noticed here.
     unchanged = {(version, digest) for version, digest in _read_at(groups) if log.has_commit(version, digest)}
     return {
         live.group: all(touched.get(file.path, -1) <= live.version for file in live.group.files)

@@ -222,19 +222,19 @@ class TableLog:
             stream.close()
 
     def has_commit(self, version: int, digest: str | None) -> bool:
-        """Return whether the commit is still the one of this digest: it may have been undone, and replaced or not."""
+        """Return whether the commit still has this digest: it may have been undone, and replaced by another."""
         return digest is not None and self.digest(version) == digest
 
     def _commit_path(self, version: int) -> Any:
         return self._scala.path(self._log.logPath(), f"{version:020d}.json")
 
     def delete(self, keys: Iterable[FileKey]) -> int:
-        """Delete data files of ours that no commit refers to; returns how many were there."""
+        """Delete data files of ours that no commit refers to; returns how many existed."""
         store = self._store()
         return sum(bool(store.delete(self.data_path(key), _NOT_RECURSIVE)) for key in keys)
 
     def data_path(self, key: FileKey) -> Any:
-        """Return the place of a data file as Hadoop's `Path`; paths in the log are URI-encoded."""
+        """Return the location of a data file as Hadoop's `Path`; paths in the log are URI-encoded."""
         if is_absolute(key.path):
             return self._scala.path(self._scala.uri(key.path))
         # One call into the JVM: there may be thousands of files. Hadoop's paths are not URI-encoded.
@@ -266,7 +266,7 @@ class TableLog:
         return int(store.pathToFile(root).getUsableSpace()) if str(store.getScheme()) == "file" else None
 
     def list_names(self, folder: str, pattern: str) -> list[str]:
-        """List what lies in a folder below the table's root under names of this glob pattern, relative to the root.
+        """List the names in a folder below the table's root that match this glob pattern, relative to the root.
 
         The folder's name must need no escaping; one that is not there is empty.
         """

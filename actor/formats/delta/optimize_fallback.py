@@ -1,4 +1,4 @@
-"""The fallback when Delta's inner API is not what we know: OPTIMIZE ... WHERE, public, but not exact.
+"""The fallback if Delta's internal API is not as expected: OPTIMIZE ... WHERE, which is public, but not exact.
 
 OPTIMIZE takes every small file of the partition, also those that arrived after planning, and commits on its own. So
 the lease is checked before the statement instead of before its commit, a group is committed if the commit removed all

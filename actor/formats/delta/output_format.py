@@ -1,7 +1,7 @@
-"""A rewrite's outputs are stored as their inputs were: same types, same codec, no statistic lost.
+"""Outputs of a rewrite are stored as their inputs were: same types, same codec, no statistic lost.
 
-What cannot be kept so is not rewritten: before the commit the footers of inputs and outputs are compared, column by
-column (see `columns`).
+Inputs for which that is impossible are not rewritten: before the commit, the footers of inputs and outputs are compared
+column by column (see `columns`).
 """
 
 import json
@@ -40,7 +40,7 @@ class OutputFormat:
         return storage
 
     def codec(self, inputs: Storage) -> str | None:
-        """Return the codec to write with, None to leave it to Spark: the table's own, else what most bytes are in."""
+        """Return the codec to write with: the table's own, else that of most input bytes; None leaves it to Spark."""
         return choose_codec(self._metadata.configuration, inputs.codec_bytes)
 
     def check(self, inputs: Storage, outputs: Sequence[LoggedFile]) -> Storage:
@@ -89,7 +89,7 @@ def choose_codec(configuration: Mapping[str, str], codec_bytes: Mapping[str, int
 
 
 def differences(given: Sequence[Column], written: Sequence[Column], *, mapped: bool) -> list[str]:
-    """Return what a rewrite would change for the worse; a column that one side lacks was added or dropped later."""
+    """Return what a rewrite would lose; a column that one side lacks was added or dropped later."""
     by_id = {column.field_id: column for column in written if column.field_id is not None} if mapped else {}
     by_path = {column.path: column for column in written}
     by_folded = {_folded(column): column for column in written}

@@ -39,7 +39,7 @@ _FOLDER_SETTER = "org$apache$spark$sql$delta$files$TransactionalWrite$_setter_$d
 """A folder above all files: what Delta itself sets to `data` by `spark.databricks.delta.write.dataFilesToSubdir`."""
 
 _LONGEST_SEGMENT_BYTES = 255
-"""Of one folder's name, in the file systems of Linux, macOS and HDFS."""
+"""Maximum bytes of one folder's name, in the file systems of Linux, macOS and HDFS."""
 
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
 _PLAIN_TYPES = re.compile(r"string|byte|short|integer|long|boolean|date|decimal\(\d+,-?\d+\)")
@@ -110,7 +110,7 @@ class OutputPaths:
         self._conf.setConfString(_NAME_PREFIX, self.prefix)
 
     def close(self) -> None:
-        """Give the session back as it was: later files of it must not bear this attempt's prefix."""
+        """Restore the session's settings: its later files must not have this attempt's prefix."""
         self._conf.unsetConf(_NAME_PREFIX)
 
     def transaction_for(self, values: dict[str, str | None], inputs: Iterable[str]) -> Any:

@@ -1,4 +1,4 @@
-"""The actor asks once more, right before it reads and before it commits, whether a table may be rewritten.
+"""The actor checks again, right before it reads and before it commits, whether a table may be rewritten.
 
 The decider refuses by the same rule (`shared.formats.delta`) and queues nothing; but between its decision and the
 rewrite the table may have become another one.
@@ -41,7 +41,7 @@ def check_identity(location: str, metadata: TableMetadata, table_uuid: str) -> N
 
 
 def check_table(location: str, metadata: TableMetadata, protocol: TableProtocol) -> None:
-    """Raise Unsupported for a table that a rewrite could damage: the decider's own rule, asked of what is there now."""
+    """Raise Unsupported for a table that a rewrite could damage, by the decider's own rule."""
     found = refusal(metadata, protocol)
     if found is not None:
         allowed = ALLOWED_VERSIONS if found.code is RefusalCode.PROTOCOL else ""

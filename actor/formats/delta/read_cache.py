@@ -19,9 +19,9 @@ from shared.layout.planner import FileGroup
 from shared.table import FileKey, PartitionKey
 
 MAX_CACHED_FILES = 100_000
-"""Files whose JSON is kept over all tables, about 1 KB each; a read pushes out what was read longest ago.
+"""Files whose JSON is kept over all tables, about 1 KB each; a read evicts the least recent one.
 
-A partition or table counts as one file more: one without files has to be forgotten, too.
+A partition or table counts as one file more, so that empty ones are evicted, too.
 """
 
 
@@ -46,12 +46,12 @@ class CachedRead:
 
     @property
     def weight(self) -> int:
-        """What it counts for, in files."""
+        """Its weight in the bound, in files."""
         return 1 + len(self.files)
 
 
 class ReadCache:
-    """What the latest reads saw; bounded, and safe to use from several threads."""
+    """Results of the latest reads; bounded, and safe to use from several threads."""
 
     def __init__(self, max_files: int = MAX_CACHED_FILES) -> None:
         self._max_files = max_files
@@ -62,7 +62,7 @@ class ReadCache:
         self._shapes: WeakValueDictionary[str, TableShape] = WeakValueDictionary()
 
     def put(self, location: str, read: CachedRead) -> None:
-        """Keep what was read, replacing what was known of that partition or table."""
+        """Store a read, replacing the previous one of that partition or table."""
         with self._lock:
             before = self._reads.pop((location, read.partition), None)
             self._weight += read.weight - (before.weight if before else 0)
@@ -79,7 +79,7 @@ class ReadCache:
         return shape
 
     def get(self, location: str, partition: PartitionKey) -> CachedRead | None:
-        """Return what was seen last of a partition, None if nothing is known."""
+        """Return the latest read of a partition, None if there is none."""
         with self._lock:
             known = [self._reads.get((location, key)) for key in (None, partition)]
         return max((seen for seen in known if seen is not None), key=lambda seen: seen.version, default=None)
@@ -96,8 +96,8 @@ def caught_up(log: TableLog, cached: CachedRead, shape: TableShape, *, version: 
     """Return the same partition or table at a later version, None if the commits in between are not conclusive."""
     if shape != cached.shape or not 0 <= version - cached.version <= MAX_COMMITS_REPLAYED:
         return None
-    # Before the commits are read, and what was known is read after them: whatever is undone meanwhile is noticed,
-    # now or the next time.
+    # Before the commits are read, and the known commit is checked after them: one undone meanwhile is noticed, now or
+    # the next time.
     digest = log.digest(version)
     if version == cached.version:
         return cached if digest is not None and digest == cached.digest else None

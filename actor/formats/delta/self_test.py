@@ -1,9 +1,8 @@
 """An exact rewrite is tried on a scratch table before the first real one: the API behind it is internal to Delta.
 
 It appends, rewrites, provokes a conflict between two rewrites of the same files, and compares every row. What fails
-here would fail on a customer's table, so the verdict decides between the exact executor and the fallback. Everything
-runs for the first time in this JVM, so that each step costs a second: the rewrite that succeeds is also the one that
-the other conflicts with.
+here would fail on a customer's table, so the result decides between the exact executor and the fallback. In a new JVM
+each step costs a second, so steps are shared: the rewrite that succeeds is also the one that the other conflicts with.
 """
 
 import json
@@ -49,7 +48,7 @@ class _ExpectationFailed(Exception):  # noqa: N818 - it never leaves this module
 
 @dataclass(slots=True)
 class _SelfTestControl:
-    """Lets everything pass, and runs one action before the first commit."""
+    """Allows everything, and runs one action before the first commit."""
 
     before_commit: Callable[[], object] = lambda: None
 

@@ -78,7 +78,7 @@ def _greatest(known: Bounds, column: Column) -> Any:
 
 
 def _logged(value: Any, column: Column) -> Any:
-    """Return a bound as the log's JSON has it (protocol, "Per-file Statistics"), None where JSON has no word for it."""
+    """Return a bound as the log's JSON has it (protocol, "Per-file Statistics"), None if JSON cannot express it."""
     match column.kind:
         case "boolean" | "int":
             return value

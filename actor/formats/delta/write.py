@@ -1,4 +1,4 @@
-"""Writing a group's output before any commit: rows in must be rows out, proven before the table can see the files.
+"""Writes a group's output before any commit: rows out must equal rows in before the table can see the files.
 
 The output's statistics are counted while it is written; the inputs' come from the log, less what their deletion
 vectors hide. Where a count is missing the rows are read and counted: the check is never skipped.
@@ -23,7 +23,7 @@ from shared.table import PartitionColumn
 
 @dataclass(frozen=True, slots=True)
 class WrittenGroup:
-    """A group whose output files exist and hold the right number of rows; no commit knows them yet."""
+    """A group whose output files exist and have the right number of rows; no commit refers to them yet."""
 
     live: LiveGroup
     outputs: tuple[LoggedFile, ...]

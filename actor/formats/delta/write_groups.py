@@ -1,4 +1,4 @@
-"""All groups of a rewrite are written side by side, and either every failure is explained or nothing stays behind.
+"""Writes all groups of a rewrite concurrently; either every failure is explained, or nothing stays behind.
 
 A group that fails because its inputs are missing is stale: another writer removed them, and the rest continues. Any
 other failure stops the rewrite before its commit, and deletes what it wrote.
@@ -32,7 +32,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """What groups are written with: a writer, threads, how a thread enters the session, when to stop, who is live."""
+    """What groups are written with: a writer, threads, entry of a thread into the session, stop condition, liveness."""
 
     writer: GroupWriter
     threads: int

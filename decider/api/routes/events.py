@@ -81,7 +81,7 @@ class EventReceiver:
             # A body of no known format is malformed, which is 400; a field that is read and invalid is 422.
             raise ApiError(400, str(problem), field=problem.field, allowed=problem.allowed) from problem
         if isinstance(events.handshake, ValidationHandshake):
-            # Event Grid takes 200 for an answer and 202 for none.
+            # Event Grid accepts 200 as the answer, and not 202.
             return JSONResponse(
                 SubscriptionValidation(validationResponse=events.handshake.code).model_dump(mode="json")
             )

@@ -1,4 +1,4 @@
-"""The event stream: decisions, jobs and the queue as they happen, for as long as a reader wants to know.
+"""The event stream: decisions, jobs and queue depth as they occur, until the reader disconnects.
 
 A reader costs two small reads a second and nothing while it is slow: what it has not read stays in Redis, in streams
 that are capped. So the number of readers is bounded, and nothing else has to be.
@@ -28,13 +28,13 @@ from shared.partitions import partition_label
 from shared.table import PartitionKey, TableId, TableRef
 
 MAX_TABLES = 200
-"""Tables whose decisions one reader hears of; beyond that it has to name them."""
+"""Maximum number of tables whose decisions one reader gets; beyond it, the reader has to name tables."""
 
 REFRESH_POLLS = 30
 """Polls between two lists of all tables: half a minute until a new table is included."""
 
 RETRY_MS = 2_000
-"""When a browser that lost the connection comes back."""
+"""Milliseconds after which a browser that lost the connection reconnects."""
 
 EXAMPLE = (
     "event: decision\n"
@@ -52,7 +52,7 @@ router = APIRouter(prefix="/v1/stream", tags=["status"])
 
 
 async def _stream_slot(request: Request, http: Http) -> AsyncIterator[None]:
-    """Hold one of the readers' places until the answer is over."""
+    """Hold one of the readers' slots until the response ends."""
     slots, client = http.stream_slots, request.scope.get("lakewright.client") or address(request.scope)
     if not slots.take(client):
         raise ApiError(

@@ -1,8 +1,8 @@
 """Events of Azure's Event Grid about blobs; Delta commits on ADLS by a rename, so there the new name counts.
 
-Before the first event Event Grid sends a code that must come back. The URL of a blob names account, container and
-path, the last percent-encoded. Source: "Azure Blob Storage as an Event Grid source", "Endpoint validation with Event
-Grid event schema".
+Before the first event, Event Grid sends a code that the response must repeat. The URL of a blob names account,
+container and path, the last percent-encoded. Source: "Azure Blob Storage as an Event Grid source", "Endpoint validation
+with Event Grid event schema".
 """
 
 import re
@@ -19,7 +19,7 @@ URL_FIELDS = {"Microsoft.Storage.BlobCreated": "url", "Microsoft.Storage.BlobRen
 """The events after which a blob exists, and the field that names it."""
 
 MAX_CODE_CHARS = 256
-"""A code has 36; what is sent back must not be of any length."""
+"""A code has 36 characters; the length of the response must be bounded."""
 
 _URL = re.compile(r"https://([a-z0-9-]+)\.(?:blob|dfs)\.([a-z0-9.-]+)/([^/?#]+)/([^?#]+)", re.ASCII | re.DOTALL)
 

@@ -2,7 +2,7 @@
 
 Writers may send a whole commit definition. It is checked and taken as a hint only, because the state of a table comes
 from its log alone: what a sender claims of files could be forged, doubled or late, and a table without a log could not
-be committed to anyway. Misspelt fields are refused: they would be silently without effect.
+be committed to anyway. Unknown fields are rejected: a misspelled one would have no effect.
 """
 
 from collections.abc import Iterable

@@ -88,7 +88,7 @@ def _openlineage_at(namespace: str, name: str, context: ReadContext) -> Outcome:
 
 
 def _openlineage_aliases(dataset: Fields, context: ReadContext) -> Iterable[Outcome]:
-    """Yield what the symlinks of a data set name, if it has some."""
+    """Yield the names in the symlinks of a data set, if it has any."""
     facets = context.fields(dataset.get("facets") or {}, "facets")
     inner = context.within("facets")
     symlinks = inner.fields(facets.get("symlinks") or {}, "symlinks")

@@ -1,4 +1,4 @@
-"""The bytes of one commit become one value, or an error that names the line; nothing in between.
+"""Decodes the bytes of one commit into one value, or raises an error that names the line.
 
 A commit file is newline-delimited JSON in no promised order: `commitInfo` may be on any line or missing, and a
 `metaData` below decides how the lines above it are to be read. Unknown actions are ignored, as the protocol wants.

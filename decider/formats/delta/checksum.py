@@ -1,6 +1,6 @@
 """`<version>.crc` has the number of files of a version and their total size: a check of the rolling state for free.
 
-Not every writer writes one, and nothing obliges it to be right, so it can only ever raise a question.
+Not every writer writes one, and it may be wrong, so a difference only starts a check.
 """
 
 from json import loads

@@ -1,6 +1,6 @@
 """Damage is reported with its position: table, file of the log, line, and what was expected there.
 
-Guessing at a damaged log would make the state wrong for ever, and a report without a position cannot be acted on.
+Guessing would make the state wrong forever, and a report without a position cannot be acted on.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""An `add` or `remove` becomes a value at the price of a few look-ups: commits of 50,000 files are normal.
+"""Decodes an `add` or `remove` with few look-ups, because commits of 50,000 files are normal.
 
 Every field that is used is checked, in one condition for the usual case; what exactly is wrong is found out only
 where something is. The partition of a file is computed once for each spelling of its partition values.

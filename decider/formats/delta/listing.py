@@ -44,7 +44,7 @@ class Listing:
 
     @property
     def newest(self) -> int | None:
-        """The newest version that the log speaks of, None if it speaks of none."""
+        """The newest version that the listing contains, None if it contains none."""
         return max((*self.commits[-1:], *(point.version for point in self.checkpoints[:1])), default=None)
 
 

@@ -121,7 +121,7 @@ class DeltaLog:
         return replace(snapshot, digest=digest)
 
     async def _hinted(self, version: int | None) -> int | None:
-        """Return the version that `_last_checkpoint` speaks of, None if that is of no use for what is wanted."""
+        """Return the version that `_last_checkpoint` names, None if that does not help with the wanted version."""
         body = await self._reads.get(LAST_CHECKPOINT)
         try:
             hint = loads(body) if body is not None else None

@@ -1,4 +1,4 @@
-"""Replaying a log: a file is live if the newest word about its path and deletion vector is that it was added.
+"""Replaying a log: a file is live if the latest action on its path and deletion vector is an `add`.
 
 The same file may be spelled in two ways, `/x` and `file:/x`, so that files are distinguished by canonical path. The
 spelling of the newest `add` is what the snapshot carries.
@@ -31,7 +31,7 @@ class SnapshotReplay:
         self._protocol = protocol
 
     def add(self, files: Iterable[DataFile]) -> None:
-        """Take files as live."""
+        """Add live files."""
         for file in files:
             self._files[path_key(file)] = file
 

@@ -1,8 +1,8 @@
-"""Our history is read from the table's own log and nothing else, so that it outlives Redis, deciders and releases.
+"""Our history is read from the table's own log and nothing else, so that it survives Redis, deciders and releases.
 
 One event per commit of ours, newest first. Going back costs one request of a few kilobytes per commit, for the first
-line of a commit names its writer; only Lakewright's are read whole. A page reads a bounded number of commits and then
-says where to go on, and the history ends where the log's retention has cut it off.
+line of a commit names its writer; only Lakewright's are read whole. A page reads a bounded number of commits and names
+the version to continue from; the history ends where the log's retention has removed commits.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ READ_AHEAD = 16
 
 
 class DeltaRewrites:
-    """Finds the commits of ours in one table's log."""
+    """Finds Lakewright's commits in one table's log."""
 
     def __init__(self, reads: ObjectReader) -> None:
         self._reads = reads
@@ -115,7 +115,7 @@ def decode_event(body: bytes, place: LogFile) -> Rewrite | None:
         return None  # A commit that carries our mark and changes data is not ours: the mark was copied.
     before, after = _state(mark, removed), _state(mark, added)
     rows = _rows(added)
-    # What goes in comes out: the actor proves it before the commit, and a removal need not carry statistics.
+    # Rows in equal rows out: the actor proves it before the commit, and a removal need not carry statistics.
     return Rewrite(
         version=place.version,
         mark=mark,

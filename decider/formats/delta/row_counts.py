@@ -1,7 +1,7 @@
-"""Of a file's statistics only the number of rows is wanted; the rest of that text stays unparsed.
+"""Reads the number of rows from a file's statistics; the rest of that text stays unparsed.
 
 Statistics are JSON inside a JSON text and half of a commit's bytes. Every known writer puts numRecords first, so the
-number can be read off; only where it is not there the text is parsed.
+number is read from there; otherwise the text is parsed.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Delta behind the port of table formats: a position is a commit's version and the digest of its file."""
+"""Delta as a table format: a position is a commit's version and the digest of its file."""
 
 from collections.abc import AsyncGenerator
 
@@ -37,7 +37,7 @@ class DeltaTable:
         return not position.digest or await self._log.digest(position.version) == position.digest
 
     async def end_of_history(self, after: Position) -> HistoryEnd:
-        """List the log above a version: nothing is the end, and a gap means that it was cleaned up behind us."""
+        """List the log above a version: nothing means the end, and a gap means that log retention removed commits."""
         later = await self._log.versions_after(after.version)
         if not later:
             return HistoryEnd(is_end=True)
