@@ -26,13 +26,15 @@ PAGE = ROOT / "docs" / "refusals.md"
 
 HEAD = """# Refusals
 
-Every reason for which a table, a partition, a request or an event is not acted on: where it is decided, and what to do.
+Every reason why Lakewright does nothing for a table, a partition, a request or an event: where it is decided, and what
+to do.
 `lakewright tables show NAME` shows the refusal of a table, `lakewright tables decisions NAME` the reason of a decision.
 """
 
 TABLES = """## Tables
 
-The decider checks with every commit that changes metadata or protocol, the actor before it reads and before it commits.
+The decider checks at every commit that changes metadata or protocol; the actor checks before it reads and before it
+commits.
 `--force` overrides none of these.
 """
 
@@ -104,7 +106,7 @@ READS: tuple[tuple[str, str, str, str], ...] = (
         "files of one partition spell a value in ways that readers take for different values",
         "none",
         WRITE,
-        "Nothing; these files are not merged, and others of the table are",
+        "Nothing; the other files of the table are merged",
     ),
 )
 """Refusals of single reads: reason, code, where it is decided, and the remedy."""
@@ -119,7 +121,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.ALREADY_COMPACTED: "Nothing",
     Reason.FILTERED: "Change `lakewright.filter`",
     Reason.DEFERRED_TO_WRITERS: "Set `lakewright.dml-policy` to `defer` or `always`",
-    Reason.REFUSED: "See the refusal of the table above",
+    Reason.REFUSED: "See the table's refusal, under Tables",
     Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` of the table's own engine",
 }
 
@@ -130,7 +132,7 @@ REQUESTS: Mapping[RequestIgnored, str] = {
     RequestIgnored.NOTHING_TO_DO: "See `reasons` of the response",
     RequestIgnored.ALREADY_RUNNING: "Wait for the running jobs",
     RequestIgnored.DISABLED: "Repeat the request with `force`",
-    RequestIgnored.REFUSED: "See the refusal of the table above",
+    RequestIgnored.REFUSED: "See the table's refusal, under Tables",
 }
 
 TRIGGER = "decider/optimize/property_trigger.py"
@@ -140,7 +142,7 @@ TRIGGERS: Mapping[TriggerOutcome, str] = {
     TriggerOutcome.ALREADY_RUNNING: "Wait for the running jobs",
     TriggerOutcome.NOTHING_TO_DO: "Nothing",
     TriggerOutcome.FIRST_SIGHT: "Unset the property and set it again",
-    TriggerOutcome.REFUSED: "See the refusal of the table above",
+    TriggerOutcome.REFUSED: "See the table's refusal, under Tables",
     TriggerOutcome.PROPERTY_REMOVED: "Set the property to start a run",
 }
 
