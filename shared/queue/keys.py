@@ -248,7 +248,7 @@ def manual_run(table: str) -> str:
 
 def owned_queue_limits(queue: str) -> str:
     """Hash: table to those of its limits in this queue (`limit weight`) that a property may have set."""
-    return f"lw:levers:{queue}"
+    return f"lw:queue-limits:{queue}"
 
 
 def policy_defaults(queue: str) -> str:

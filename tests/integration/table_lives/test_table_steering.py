@@ -61,23 +61,23 @@ def test_priority_weight_and_limits_reach_the_queue_and_are_taken_back(
     known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
 
-    def levers() -> dict[str, str]:
+    def queue_limits() -> dict[str, str]:
         found = decider.run(decider.services.queue.admin.weights_and_limits())
         return {key: value for key, value in found.items() if known.id in key}
 
     asked = {"lakewright.priority": "high", "lakewright.weight": "2.5", "self-optimizing.quota": "0.25"}
     alter(table, dict(asked))
     decider.sweep()
-    assert levers() == {f"weight:table|{known.id}": "2.5", f"limit:table|{known.id}": "25%"}
+    assert queue_limits() == {f"weight:table|{known.id}": "2.5", f"limit:table|{known.id}": "25%"}
     assert jobs(decider, name)[0]["band"] == "high"
     alter(table, {"lakewright.weight": None, "self-optimizing.quota": None, "lakewright.max-concurrent-jobs": "3"})
     decider.sweep()
-    assert levers() == {f"limit:table|{known.id}": "3"}
+    assert queue_limits() == {f"limit:table|{known.id}": "3"}
     assert decider.client.delete(f"/v1/tables/{name}").status_code == 204
-    assert levers() == {}
+    assert queue_limits() == {}
 
 
-def test_a_lever_that_a_person_set_stays_while_the_policy_says_nothing(
+def test_a_queue_limit_that_a_person_set_stays_while_the_policy_says_nothing(
     decider: LiveDecider, table: WrittenTable
 ) -> None:
     from shared.queue.admin_commands import SlotLimit

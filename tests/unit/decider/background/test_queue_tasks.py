@@ -20,7 +20,7 @@ from shared.queue.settings import QueueSettings
 from tests.support.time_limits import scaled
 
 
-class Levers:
+class FakeAdmin:
     """Fails at first, then notes what is asked of it, and ends the test."""
 
     def __init__(self) -> None:
@@ -66,27 +66,27 @@ class Levers:
 
 def test_a_redis_that_is_away_ends_no_duty() -> None:
     async def live() -> None:
-        levers: Any = Levers()
+        admin: Any = FakeAdmin()
         tasks = {
-            "preemption": JobPreemption(levers),
-            "queue_audit": QueueAudit(levers),
-            "slot_count": SlotCount(levers, levers.slots),
-            "aof_rewrite": AofRewrite(levers),
-            "library_cleanup": LibraryCleanup(levers),
+            "preemption": JobPreemption(admin),
+            "queue_audit": QueueAudit(admin),
+            "slot_count": SlotCount(admin, admin.slots),
+            "aof_rewrite": AofRewrite(admin),
+            "library_cleanup": LibraryCleanup(admin),
         }
         for task in tasks.values():
             task.schedule = replace(task.schedule, every_s=0.001)
         background = BackgroundTasks(tasks)
         background.start()
-        await asyncio.wait_for(levers.all.wait(), scaled(10))
+        await asyncio.wait_for(admin.all.wait(), scaled(10))
         assert background.dead == ()
         await background.close()
-        assert "drop" in levers.asked
+        assert "drop" in admin.asked
 
     asyncio.run(live())
 
 
-class ReportedEvent(Levers):
+class ReportedEvent(FakeAdmin):
     """A queue that keeps what it is told; `there` slots are those of the actors, `fails` the next reads shares."""
 
     def __init__(self, reported: int) -> None:

@@ -1,4 +1,4 @@
-"""What a table's policy once asked of the queue is taken back with it, whatever came between."""
+"""Queue limits that a table's policy set are removed with it, whatever happens in between."""
 
 import shutil
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDec
     live.close()
 
 
-def levers(decider: LiveDecider) -> list[str]:
+def queue_limits(decider: LiveDecider) -> list[str]:
     return sorted(
         name.partition(":")[0]
         for name in decider.run(decider.services.queue.admin.weights_and_limits())
@@ -47,42 +47,44 @@ async def dies(*_: Any, **__: Any) -> bool:
     raise RuntimeError("the process ended")
 
 
-def test_a_table_made_again_where_another_one_was_has_none_of_its_levers(decider: LiveDecider, tmp_path: Path) -> None:
+def test_a_table_made_again_where_another_one_was_has_none_of_its_queue_limits(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
     table = WrittenTable(tmp_path / "orders")
     name = decider.register(table.path)
     say(decider, name, ONE)
     decider.drain()
-    assert levers(decider) == ["limit", "weight"]
+    assert queue_limits(decider) == ["limit", "weight"]
     shutil.rmtree(table.path)
     decider.sweep()
     assert decider.get(f"/v1/tables/{name}")["refusal"]["missing"] is True
-    assert levers(decider) == []
+    assert queue_limits(decider) == []
 
 
 def cut_short(decider: LiveDecider, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Register a table whose levers a rebuild has set before it died, and return its name."""
+    """Register a table whose queue limits a rebuild has set before it died, and return its name."""
     name = decider.register(WrittenTable(folder / "orders").path)
     monkeypatch.setattr(rebuild, "ingest", dies)
     say(decider, name, ONE)
     decider.drain()
-    assert levers(decider) == ["limit", "weight"]
+    assert queue_limits(decider) == ["limit", "weight"]
     return name
 
 
-def test_a_lever_set_by_a_rebuild_that_a_crash_cut_short_is_taken_back(
+def test_a_queue_limit_set_by_a_rebuild_that_a_crash_cut_short_is_taken_back(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = cut_short(decider, tmp_path, monkeypatch)
     monkeypatch.setattr(rebuild, "ingest", REAL)
     say(decider, name, {"lakewright.fan-in": "4"})
     decider.drain()
-    assert levers(decider) == []
+    assert queue_limits(decider) == []
 
 
-def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_them(
+def test_who_loses_the_race_for_the_cursor_leaves_the_queue_limits_as_the_winner_set_them(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before a rebuild sets its levers another decider sees the properties taken back, and moves the cursor first."""
+    """Before a rebuild sets its limits, another decider sees the properties removed, and moves the cursor first."""
     table = WrittenTable(tmp_path / "orders")
     name = decider.register(table.path)
     known = decider.run(decider.services.tables.registry.find(name))
@@ -103,7 +105,7 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
     monkeypatch.setattr(rebuild, "apply_queue_limits", late)
     decider.sweep()
     assert races == [known.id, "", "2|1", ""]
-    assert levers(decider) == []
+    assert queue_limits(decider) == []
 
 
 def test_forgetting_a_table_lifts_what_a_cut_short_rebuild_had_set(
@@ -111,4 +113,4 @@ def test_forgetting_a_table_lifts_what_a_cut_short_rebuild_had_set(
 ) -> None:
     name = cut_short(decider, tmp_path, monkeypatch)
     assert decider.client.delete(f"/v1/tables/{name}").status_code == 204
-    assert levers(decider) == []
+    assert queue_limits(decider) == []
