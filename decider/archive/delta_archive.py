@@ -24,7 +24,7 @@ RETRIES = 20
 """Conflicting commits that one append retries after, before it is left to the next run."""
 
 PATIENCE = {"connect_timeout": "2s", "timeout": "5s", "max_retries": "2", "retry_timeout": "10s"}
-"""How long an object store is waited for, unless its options say otherwise. Short, because `deltalake` holds the
+"""Time limit of requests to an object store, unless its options set another. Short, because `deltalake` holds the
 interpreter's lock in some of its calls: while it waits there, so does the whole decider."""
 
 NOTES_READ = 200
@@ -74,12 +74,12 @@ class DeltaArchive:
     async def notes(self, app: str, *, above: int) -> list[dict[str, Any]] | None:
         """Return the notes of the batches of `app` with a number above `above`, the newest first.
 
-        None where the table's log has forgotten commits that may have carried some of them.
+        None if log retention removed commits that may have contained some of them.
         """
         return await asyncio.to_thread(self._notes, app, above)
 
     async def ask(self, query: str) -> list[dict[str, Any]]:
-        """Return the rows that a query in SQL finds in the table, which it calls `archive`; none if there is none."""
+        """Return the rows of an SQL query on the table, which it names `archive`; none if there is no table."""
         return await asyncio.to_thread(self._ask, query)
 
     def _append(

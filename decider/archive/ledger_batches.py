@@ -51,7 +51,7 @@ class ArchiveProgress:
 
 
 class LedgerBatches:
-    """Reads ledgers from where the archive ends; the hash `arch` holds number and batch, `arch:at` the places."""
+    """Reads ledgers from where the archive ends; the hash `arch` holds number and batch, `arch:at` the positions."""
 
     def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
@@ -64,13 +64,13 @@ class LedgerBatches:
 
     @translate_redis_errors
     async def now_ms(self) -> int:
-        """Return the server's clock, by which records are placed."""
+        """Return the server's clock, by which records are ordered."""
         seconds, microseconds = await self._queue.redis.time()
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     @translate_redis_errors
     async def ahead(self, tables: Sequence[TableId], *, until_ms: int, limit: int) -> dict[TableId, list[str]]:
-        """Return the places of up to `limit` records that are not archived and not after `until_ms`, by table.
+        """Return the positions of up to `limit` records that are not archived and not after `until_ms`, by table.
 
         The tables get equal shares; what one does not use goes to those that have more. Nothing is read beyond it.
         """
@@ -95,9 +95,9 @@ class LedgerBatches:
 
     @translate_redis_errors
     async def plan(self, number: int, ends: Mapping[TableId, str]) -> LedgerBatch | None:
-        """Write down the next batch, which takes each table up to its end; None if another caller was first.
+        """Store the next batch, which contains each table's records up to its end; None if another caller was first.
 
-        A table that is archived up to there by now, or further, is left out: no place ever moves back.
+        A table that is archived up to there by now, or further, is left out: no position ever moves back.
         """
         async with self._queue.redis.pipeline(transaction=True) as pipe:
             await pipe.watch(self._key)
@@ -169,7 +169,7 @@ class LedgerBatches:
 
 
 def _place(entry: str) -> tuple[int, int]:
-    """Return an entry's place in its stream as numbers, which compare as places do."""
+    """Return an entry's id as numbers, which order as the entries of its stream do."""
     at_ms, _, seq = entry.partition("-")
     return int(at_ms), int(seq)
 

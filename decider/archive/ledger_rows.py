@@ -43,7 +43,7 @@ LEDGER_SCHEMA = pa.schema(
 )
 """Columns of the ledger's archive, which is partitioned by `day` (UTC); sizes in bytes, MSE in bytes^2.
 
-`entry` is the record's place in the stream of its table: with `table_id` it names a record once and for all.
+`entry` is the record's place in the stream of its table: with `table_id` it identifies a record.
 """
 
 FURTHEST = """
@@ -56,19 +56,19 @@ FROM archive GROUP BY table_id
 of an entry are filled up with zeros, because they are compared as text; Redis reads them so as well."""
 
 ESCAPED = "backslashreplace"
-"""How bytes are kept that are no UTF-8."""
+"""Error handler for bytes that are not UTF-8."""
 
 log = structlog.get_logger()
 
 
 def kept(fields: Mapping[bytes, bytes]) -> tuple[str, str]:
-    """Return record and outcome of an entry of the ledger, as they are kept; of one without them all that is there."""
+    """Return record and outcome of a ledger entry as they are stored; of an entry without them, all of its text."""
     texts = {name.decode(errors=ESCAPED): value.decode(errors=ESCAPED) for name, value in fields.items()}
     return texts.get("record") or json.dumps(texts), texts.get("out", "")
 
 
 def placed_ms(entry: str) -> int:
-    """Return when a record was kept, by the server's clock, in milliseconds since 1970."""
+    """Return when a record was stored, by the server's clock, in milliseconds since 1970."""
     return int(entry.partition("-")[0])
 
 

@@ -14,7 +14,7 @@ from shared.job_payload import RunMeasure
 from shared.policy import Policy
 
 DOUBT_RUNS = 4
-"""Runs that the belief in a ratio of 1 weighs: after as many runs what was measured counts for half."""
+"""Weight of the initial ratio of 1, in runs: after as many runs, the measurements count for half."""
 
 SHRINK_FLOOR = Fraction(1, 4)
 """Files that shrink to less when they are merged are an accident: a quarter is what compression explains."""

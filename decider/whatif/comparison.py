@@ -228,7 +228,7 @@ def _properties(best: Policy, current: Policy) -> dict[str, str]:
 
 
 def _number(value: float) -> str:
-    """Write a number to three digits at least: what makes a change of 5 % is seen."""
+    """Format a number with three digits at least, so that a change of 5 % is visible."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits before the point
 
 

@@ -1,4 +1,4 @@
-"""One table's status is put together from what each store knows; nothing in it is kept for its own sake."""
+"""The status of one table, combined from several stores; nothing is stored for it alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from shared.queue.model import JobKey, job_id
 from shared.table import PartitionColumn, TableId, TableRef
 
 LEDGER_DEPTH = 200
-"""Records in which the last job is searched; further back its run has left the history as well."""
+"""Records that are searched for the last job; the run of an older job has left the history as well."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class _TableTotals:
 
 
 async def table_status(table: TableRef, tables: TableServices, queue: QueueServices, *, now_ms: int) -> TableStatus:
-    """Put together what is known of a table."""
+    """Combine what is known of a table."""
     cursor = await tables.states.state(table.id)
     in_force = tables.defaults.current.resolve(
         table,
