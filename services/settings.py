@@ -46,7 +46,7 @@ TOKENS_FILE = "LAKEWRIGHT_TOKENS_FILE"
 """File with such pairs, one per line, and `#` comments: for mounted secrets. Default: none."""
 
 HMAC_SECRETS = "LAKEWRIGHT_HMAC_SECRETS"
-"""Secrets, comma-separated, that webhooks may be signed with; two allow rotation. Default: none."""
+"""Secrets, comma-separated, that webhooks may be signed with; use two to rotate them. Default: none."""
 
 HMAC_WINDOW_S = "LAKEWRIGHT_HMAC_WINDOW_S"
 """Maximum difference in seconds between a signature's time and the decider's clock. Default 300: allows for retries and
@@ -80,7 +80,7 @@ files into its table that only Lakewright may read."""
 
 DRIFT_S = "LAKEWRIGHT_DRIFT_S"
 """Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
-read per hour and table that moves."""
+read per hour for each table that changes."""
 
 TENANT = "LAKEWRIGHT_TENANT"
 """Tenant of tables without an explicit one. Default `path`: the first folder below the table's root, as in
@@ -101,12 +101,12 @@ BUCKETS = "LAKEWRIGHT_BUCKETS"
 
 SWEEP_S = "LAKEWRIGHT_SWEEP_S"
 """Sweep interval: seconds between two refreshes of a table without events. Default 300: a lost event is noticed
-at most this late; an interval costs two small requests per table."""
+within this time, and each interval costs two small requests per table."""
 
 STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
-"""JSON object with options of the object stores, such as {"region": "eu-west-1"}; options for one location (`s3://`,
-`gs://bucket`) go below it: {"s3://logs": {"endpoint": "http://minio:9000", "allow_http": true}}. Read by deciders and
-actors. Default: none; the usual environment variables and instance credentials apply."""
+"""JSON object with options of the object stores, such as {"region": "eu-west-1"}; options for one scheme or bucket
+(`s3://`, `gs://bucket`) are nested under it: {"s3://logs": {"endpoint": "http://minio:9000", "allow_http": true}}. Read
+by deciders and actors. Default: none; the usual environment variables and instance credentials apply."""
 
 POLICY = "LAKEWRIGHT_POLICY"
 """Defaults of the service for all tables, as in `target-file-size=64mb,min-input-files=8`. Default: those of the
@@ -144,7 +144,8 @@ LOG_LEVEL = "LAKEWRIGHT_LOG_LEVEL"
 """debug, info, warning or error. Default: info."""
 
 LOG_FORMAT = "LAKEWRIGHT_LOG_FORMAT"
-"""`json`, one object a line; `console`, lines for people; or `auto`. Default: auto, JSON unless it is a terminal."""
+"""`json`, one object a line; `console`, lines for people; or `auto`. Default: auto, which is JSON
+unless the output is a terminal."""
 
 URL = "LAKEWRIGHT_URL"
 """Address of the decider for the command line. Default: http://127.0.0.1:7420."""

@@ -17,7 +17,7 @@ FUNNEL = {
     "pruned_by_entropy": ("pruned_by_entropy", "… pruned by entropy: the expected gain is below the tolerance"),
     "pruned_by_levels": ("pruned_by_levels", "… pruned by levels: merging now would mean merging again"),
     "asked": ("enqueued", "… eligible for a rewrite"),
-    "jobs_run": ("jobs_run", "jobs run (others joined one that was waiting)"),
+    "jobs_run": ("jobs_run", "jobs run (other requests joined a waiting job)"),
     "plans_empty": ("plans_empty", "… that found nothing to do"),
     "rewrites": ("rewrites", "rewrites committed"),
     "files_replaced": ("files_replaced", "files replaced"),

@@ -66,7 +66,9 @@ def is_in_background() -> bool:
 
 def main() -> int:
     """Parse the command line; 0 after a requested end, 1 and a sentence on standard error otherwise."""
-    parser = argparse.ArgumentParser(prog="lakewright standalone", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="lakewright standalone", description="Run Redis, a decider and an actor until SIGTERM or Ctrl-C."
+    )
     parser.add_argument("--data-dir", type=Path, default=data_dir(os.environ), help="default: %(default)s")
     parser.add_argument("--http-address", default=http_address(os.environ), help="default: %(default)s")
     parser.add_argument("--redis-server", default="bundled", help="bundled, system, or a file; default: %(default)s")

@@ -43,17 +43,17 @@ QBEAST = "qbeast.lastRevisionID"
 _CATALOG = "Use the maintenance of the catalog"
 _ICEBERG = "Iceberg readers need metadata that a rewrite does not write"
 _CLUSTERING = (
-    "Run OPTIMIZE of the table's own engine, which keeps it; or remove the clustering with ALTER TABLE ... CLUSTER BY "
-    "NONE and ALTER TABLE ... DROP FEATURE clustering"
+    "Run OPTIMIZE in the table's own engine, which keeps the clustering; or remove the clustering with ALTER TABLE ... "
+    "CLUSTER BY NONE and ALTER TABLE ... DROP FEATURE clustering"
 )
 _KNOWN_REASONS: Mapping[str, tuple[str, str]] = {
     "catalogManaged": ("a catalog coordinates its commits, which is not supported", _CATALOG),
     "coordinatedCommits-preview": ("a commit coordinator coordinates its commits, which is not supported", _CATALOG),
     "clustering": ("merging its files would undo the clustering", _CLUSTERING),
-    **{f"icebergCompatV{number}": (_ICEBERG, "Run OPTIMIZE of the table's own engine") for number in (1, 2, 3)},
+    **{f"icebergCompatV{number}": (_ICEBERG, "Run OPTIMIZE in the table's own engine") for number in (1, 2, 3)},
 }
 _UNKNOWN_REASON = "rewrites of tables with this feature are not known to be safe"
-_UNKNOWN_ACTION = "Run OPTIMIZE of the table's own engine, or drop the feature if it is unused"
+_UNKNOWN_ACTION = "Run OPTIMIZE in the table's own engine, or drop the feature if it is unused"
 
 _LAST_LEGACY_READER = 2
 _LAST_LEGACY_WRITER = 6

@@ -57,7 +57,9 @@ _MESSAGES = {
     Reason.NO_SMALL_FILES: "Fewer than two files are small, so there is nothing to merge.",
     Reason.WITHIN_TOLERANCE: "The expected gain per file is below the tolerance.",
     Reason.NO_PROMOTION: "No group of files reaches the next level yet; a rewrite now would be repeated later.",
-    Reason.ALREADY_COMPACTED: "Fewer than two small files remain for idle compaction; files compacted before stay.",
+    Reason.ALREADY_COMPACTED: (
+        "Fewer than two small files remain for idle compaction; files already idle-compacted stay as they are."
+    ),
     Reason.ELIGIBLE: "The expected gain exceeds the tolerance, and a file group reaches a higher level.",
     Reason.TOO_MANY_SMALL_FILES: (
         "The partition has more small files than `max-small-files`, which overrides the tolerance."
@@ -70,7 +72,7 @@ _MESSAGES = {
     Reason.REFUSED: "A rewrite could damage the table, so it is refused.",
     Reason.CLUSTERED: "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
     Reason.DEFERRED_TO_WRITERS: (
-        "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` defers to them."
+        "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` is `never`."
     ),
 }
 

@@ -15,7 +15,7 @@ Transition = tuple[JobState | None, JobState | None]
 
 _REQUESTED = dict.fromkeys((ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE), "requested")
 _DEBOUNCED = dict.fromkeys(_REQUESTED, "requested with a debounce")
-_SOONER = dict.fromkeys(_REQUESTED, "a further request waits less")
+_SOONER = dict.fromkeys(_REQUESTED, "a further request has a shorter delay")
 _BY_HAND = dict.fromkeys((ScriptName.EXPEDITE, ScriptName.REQUEUE), "on demand")
 
 TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(

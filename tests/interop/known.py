@@ -23,18 +23,19 @@ KNOWN = (
     Known(
         "-",
         re.compile(r"VACUUM: (RemoteError: )?CommitFailedError: Unsupported table features required"),
-        "deltalake records a VACUUM as a commit, and makes no commit to a table with features that it does not write. "
-        "Without a rewrite it finds nothing to remove there, and so nothing to record. The failure is loud. Run VACUUM "
-        "by the engine that writes the table.",
+        "deltalake records a VACUUM as a commit, and cannot commit to a table with features that it does not support "
+        "for writing. Without a rewrite, it finds nothing to remove there and so has nothing to record. It fails with "
+        "an error. Run VACUUM with the engine that writes the table.",
     ),
     Known(
         "polars",
         re.compile(r"ShapeError: could not create a new DataFrame: height of column '[^']*[^A-Za-z0-9_'][^']*'"),
-        "Polars takes the values of partitions from the names of folders, not from the log, and only where a folder "
-        "spells the column's name to the letter. Such a name needs escaping here, engines spell it in several ways, "
-        "and a remove that is spelled otherwise leaves rows twice; so our outputs lie in folders of random letters. "
-        "Polars fails in the same words, and without us, where Spark writes under delta.randomizeFilePrefixes "
-        "(tests/contract/test_delta_paths.py). The failure is loud. Read such a table by another engine.",
+        "Polars reads partition values from folder names, not from the log, and only if a folder has the column's "
+        "exact name. Here that name needs escaping. Engines spell the escaped name differently, and a remove with "
+        "another spelling than the add duplicates rows, so Lakewright's outputs are in folders of random letters. "
+        "Polars fails with the same error on tables that Spark writes with delta.randomizeFilePrefixes, without "
+        "Lakewright (tests/contract/test_delta_paths.py). It fails with an error and returns no wrong rows. Read such "
+        "a table with another engine.",
     ),
 )
 

@@ -26,8 +26,8 @@ PAGE = ROOT / "docs" / "refusals.md"
 
 HEAD = """# Refusals
 
-Every reason why Lakewright does nothing for a table, a partition, a request or an event: where it is decided, and what
-to do.
+This page lists every reason why Lakewright does nothing for a table, a partition, a request or an event, where it is
+decided, and what to do.
 `lakewright tables show NAME` shows the refusal of a table, `lakewright tables decisions NAME` the reason of a decision.
 """
 
@@ -59,12 +59,12 @@ LOG_READER = "decider/formats/delta/log.py"
 CONDITIONAL_PUT = "actor/formats/delta/conditional_put.py"
 OUTPUT_FORMAT = "actor/formats/delta/output_format.py"
 WRITE = "actor/formats/delta/write.py"
-ENGINE = "Run OPTIMIZE of the table's own engine"
+ENGINE = "Run OPTIMIZE in the table's own engine"
 
 READS: tuple[tuple[str, str, str, str], ...] = (
     ("the log has a gap that no checkpoint covers, or is damaged", "none", LOG_READER, "Restore the missing log files"),
-    ("data files of another format than Parquet", "none", LOG, "Nothing; only Parquet is read"),
-    ("a mode of column mapping other than none, name and id", "none", LOG, "Update Lakewright"),
+    ("data files in another format than Parquet", "none", LOG, "Nothing; only Parquet is read"),
+    ("a column mapping mode other than none, name and id", "none", LOG, "Update Lakewright"),
     (
         "there is no table at the location",
         "none; `missing` is true",
@@ -95,7 +95,7 @@ READS: tuple[tuple[str, str, str, str], ...] = (
         CONDITIONAL_PUT,
         "Use a server with conditional puts ([how](object-stores.md)): without them a commit can be lost",
     ),
-    ("values finer than microseconds, which Spark would cut off", "none", OUTPUT_FORMAT, ENGINE),
+    ("values finer than microseconds, which Spark would truncate", "none", OUTPUT_FORMAT, ENGINE),
     (
         "a rewrite would change how values are stored: a physical type, a null, a field id",
         "none",
@@ -122,7 +122,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.FILTERED: "Change `lakewright.filter`",
     Reason.DEFERRED_TO_WRITERS: "Set `lakewright.dml-policy` to `defer` or `always`",
     Reason.REFUSED: "See the table's refusal, under Tables",
-    Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` of the table's own engine",
+    Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
 }
 
 """What to do about each reason that leaves a partition as it is."""
@@ -149,7 +149,7 @@ TRIGGERS: Mapping[TriggerOutcome, str] = {
 FORMATS = "decider/events/formats"
 RESOLVER = "decider/events/resolver.py"
 EVENTS: Mapping[IgnoredReason, tuple[str, str, str]] = {
-    IgnoredReason.NOT_A_COMMIT: ("not an event of a commit", FORMATS, "Filter such events at their source"),
+    IgnoredReason.NOT_A_COMMIT: ("not a commit event", FORMATS, "Filter such events at their source"),
     IgnoredReason.UNKNOWN_EVENT: ("unknown event type", FORMATS, "Filter such events at their source"),
     IgnoredReason.TEST_EVENT: ("test event of the source", FORMATS, "Nothing"),
     IgnoredReason.BAD_KEY: ("object key that cannot be a table location", FORMATS, "Rename the table's folder"),
@@ -159,7 +159,7 @@ EVENTS: Mapping[IgnoredReason, tuple[str, str, str]] = {
     IgnoredReason.UNKNOWN_TABLE: ("unknown table name", RESOLVER, "Register the table under that name"),
     IgnoredReason.OUTSIDE_ROOTS: ("location outside the allowed roots", RESOLVER, "Extend `LAKEWRIGHT_ROOTS`"),
     IgnoredReason.UNKNOWN_LIMIT: (
-        "too many unknown locations in one delivery, or being probed",
+        "too many unknown locations in one delivery, or too many being probed",
         RESOLVER,
         "Nothing; the next event or discovery finds the table",
     ),

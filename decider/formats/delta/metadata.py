@@ -34,7 +34,7 @@ READER_FEATURES = frozenset(
 )
 """Reader features that are understood, or that change data files alone and nothing in the log."""
 
-_LOG_IS_ELSEWHERE = "commits are ratified by a catalog, so that the files in _delta_log are not the whole table"
+_LOG_IS_ELSEWHERE = "commits are ratified by a catalog, so the files in _delta_log do not describe the whole table"
 
 REFUSED_FEATURES: Mapping[str, str] = {
     "adaptiveMetadata": "live files are kept in manifests and not in the log",

@@ -72,7 +72,7 @@ def pause(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgu
 
 @app.command("resume")
 def resume(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
-    """Dispatch jobs in this scope again."""
+    """Resume dispatching jobs in this scope."""
     _post(context, "/v1/queue/resume", {"scope": scope, "name": name})
 
 
@@ -85,7 +85,7 @@ def audit(context: typer.Context) -> None:
 @app.command("sim")
 def simulate(
     context: typer.Context,
-    tenants: Annotated[int, typer.Option(min=2, max=50, help="Number of tenants; the first has most jobs.")] = 8,
+    tenants: Annotated[int, typer.Option(min=2, max=50, help="Number of tenants; the first has the most jobs.")] = 8,
     jobs: Annotated[int, typer.Option(min=100, max=200_000, help="Number of jobs.")] = 4_000,
     slots: Annotated[int, typer.Option(min=1, max=1_000, help="Number of slots.")] = 4,
     load: Annotated[float, typer.Option(min=0.1, max=2.0, help="Target utilization.")] = 0.95,

@@ -51,7 +51,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     ] = 20.0,
     tail_hours: Annotated[
         float,
-        typer.Option(min=0, max=8_760, help="Hours of reading after the last commit.", rich_help_panel=_PRICES),
+        typer.Option(min=0, max=8_760, help="Hours of queries after the last commit.", rich_help_panel=_PRICES),
     ] = 24.0,
     max_commits: Annotated[
         int, typer.Option(min=1, max=20_000, help="Maximum number of commits to replay, newest first.")
@@ -59,12 +59,12 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="Also replay this policy property, such as target-file-size=64MiB; may be repeated."
+            "--set", help="Also replay with this policy property, such as target-file-size=64MiB; may be repeated."
         ),
     ] = None,
     svg: Annotated[Path | None, typer.Option(help="Write the charts to this file, as SVG.")] = None,
 ) -> None:
-    """Replay a table's history without compaction, with Lakewright and with the rules of other engines; read-only."""
+    """Replay a table's history without compaction, with Lakewright and with the rules of other tools; read-only."""
     setting = setting_of(context)
     out = setting.output()
     prices = {
