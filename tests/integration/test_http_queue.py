@@ -107,7 +107,7 @@ def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queu
 @pytest.mark.parametrize(
     "body", [{"scope": "band", "name": "7"}, {"scope": "queue", "name": "x"}, {"scope": "tenant", "name": "a b"}, {}]
 )
-def test_a_lever_that_is_none_is_refused(decider: LiveDecider, body: dict[str, str]) -> None:
+def test_an_invalid_pause_is_refused(decider: LiveDecider, body: dict[str, str]) -> None:
     assert decider.post("/v1/queue/pause", body).status_code == 422
 
 

@@ -72,7 +72,7 @@ def pause(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgu
 
 @app.command("resume")
 def resume(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
-    """Resume dispatching jobs in this scope."""
+    """Dispatch the jobs in this scope again."""
     _post(context, "/v1/queue/resume", {"scope": scope, "name": name})
 
 

@@ -227,7 +227,7 @@ def pause_table(context: typer.Context, name: Name) -> None:
 
 @app.command("resume")
 def resume_table(context: typer.Context, name: Name) -> None:
-    """Resume dispatching jobs of a paused table."""
+    """Dispatch the jobs of a paused table again."""
     _steer(context, name, "resume")
 
 
