@@ -79,7 +79,7 @@ def _write(*_: object) -> None:
 
 if __name__ == "__main__":
     _timed(EventReceiver, "accept", "accepting", only_in_refresh=False)
-    _timed(ObjectReader, "get", "reading")
+    _timed(ObjectReader, "get_many", "reading")
     _timed(Redis, "execute_command", "redis")
     _timed(Pipeline, "execute", "redis")
     _note_queue()

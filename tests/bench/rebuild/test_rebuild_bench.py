@@ -10,7 +10,7 @@ from tests.bench.rebuild import __main__ as bench
 
 pytestmark = [pytest.mark.redis, pytest.mark.e2e]
 
-TINY = "--files 1200 --partitions 5 --rounds 1 --per-s 20 --seconds 0.5"
+TINY = "--files 1200 --partitions 5 --rounds 1 --per-s 80 --seconds 0.5"
 
 
 def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
