@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage
-.PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
+.PHONY: bench bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,7 +80,7 @@ soak: setup ## three deltalake writers and Spark on ten tables for twenty minute
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
 
-BENCHES := policy queue decide rewrite delta
+BENCHES := policy queue decide rebuild rewrite delta
 
 bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
@@ -88,6 +88,9 @@ bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.j
 
 bench-decide: setup ## commits folded per core, event to decision, Redis bytes per partition; four minutes; JSON=file
 	@$(BIN)/python -m tests.bench.decide $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-rebuild: setup ## a rebuild of a million files beside deltalake, and other tables meanwhile; JSON=file, ARGS="--files 100000"
+	@$(BIN)/python -m tests.bench.rebuild $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-rewrite: setup ## one rewrite against Delta's OPTIMIZE on the same files, and where the time goes; JSON=file
 	@$(BIN)/python -m tests.bench.rewrite $(if $(JSON),--json $(JSON)) $(ARGS)

@@ -17,8 +17,11 @@ from shared.table import DataFile
 LOG_DIRECTORY = "_delta_log"
 ALLOW_EXTERNAL = "LAKEWRIGHT_ALLOW_EXTERNAL_FILES"
 
-_SUSPICIOUS = re.compile(r"^/|:|\.\.|%2[5eEfF]|%3[aA]|\\")
-"""What a path must have to lead anywhere but below its table; almost none does, so that most cost one search."""
+SUSPICIOUS_PATH = r"^/|:|\.\.|%2[5eEfF]|%3[aA]|\\"
+"""Regular expression of what a path must have to lead anywhere but below its table; almost none does, so that most cost
+one search."""
+
+_SUSPICIOUS = re.compile(SUSPICIOUS_PATH)
 
 _UUID_CHARS = 20
 """Length of the encoded UUID that ends `pathOrInlineDv` of a deletion vector in a file of its own."""

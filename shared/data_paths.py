@@ -22,7 +22,10 @@ control characters and all that is not ASCII.
 """
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
-_PLAIN = re.compile(r"[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*")
+PLAIN_PATH = "[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*"
+"""Regular expression of a path in which no engine escapes anything; without `.` and `..` segments it is portable."""
+
+_PLAIN = re.compile(PLAIN_PATH)
 
 
 def is_portable(path: str) -> bool:

@@ -288,6 +288,8 @@ _SWITCHES = tuple(name for sets, name, _ in _PARSERS if sets == "enabled")
 
 _KNOWN = frozenset(NAMES) | REFUSED.keys()
 
+_DIGESTED = frozenset(name for prop in PROPERTIES for name in prop.aliases) | REFUSED.keys()
+
 
 def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
     """Read a table's configuration into a layer; an own property wins over its aliases, in the order listed.
@@ -378,8 +380,7 @@ def is_switched_off(configuration: Mapping[str, str]) -> bool:
 
 def policy_digest(configuration: Mapping[str, str]) -> str:
     """Return a digest of all properties that can bear on the policy: while it stays, so does what they request."""
-    known = {name for prop in PROPERTIES for name in prop.aliases} | REFUSED.keys()
     properties = sorted(
-        (name, value) for name, value in configuration.items() if name in known or name.startswith(PREFIX)
+        (name, value) for name, value in configuration.items() if name in _DIGESTED or name.startswith(PREFIX)
     )
     return hashlib.blake2b(json.dumps(properties).encode(), digest_size=8).hexdigest()

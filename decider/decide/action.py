@@ -12,6 +12,7 @@ from typing import Protocol
 from decider.decide.decision import Prediction, Trigger
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
+from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
 from shared.policy import Policy
@@ -103,8 +104,7 @@ class ActionTimers(Protocol):
 
     def after_rebuild(
         self,
-        files: Iterable[DataFile],
-        partitions: Mapping[PartitionKey, PartitionStats],
+        partitions: Mapping[PartitionKey, PartitionCount],
         policy: Policy,
         at_ms: int,
         columns: Sequence[PartitionColumn],

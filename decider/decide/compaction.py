@@ -71,8 +71,10 @@ def predict(stats: PartitionStats, found: Evaluation, policy: Policy) -> Predict
     purged = min(rest, -(-found.purges * rest_bytes // max(1, stats.bytes)))
     total_bytes = merged_bytes + purged * rest_bytes // max(1, rest)
     removed = inputs - max(1, merged_bytes // policy.target_bytes) if inputs else 0
-    shortfall = Fraction(merged.excess(policy.target_bytes), policy.target_bytes**2) if inputs else Fraction(0)
-    return Prediction(inputs + purged, removed, total_bytes, removed + shortfall + purged, removed, total_bytes)
+    unit = policy.target_bytes**2
+    shortfall = merged.excess(policy.target_bytes) if inputs else 0
+    benefit = Fraction((removed + purged) * unit + shortfall, unit)
+    return Prediction(inputs + purged, removed, total_bytes, benefit, removed, total_bytes)
 
 
 def _merged_part(stats: PartitionStats, found: Evaluation, policy: Policy) -> PartitionStats:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from decider.decide.action import TimerTarget
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import evaluate_full, evaluate_idle, has_idle_compaction_inputs
-from shared.layout.file_selection import window_start_ms
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, stats_of_file
+from shared.layout.partition_count import PartitionCount
+from shared.layout.partition_stats import PartitionStats
 from shared.partition_filter import permits
 from shared.policy import Policy
 from shared.queue.model import Timer, TimerChange
-from shared.table import DataFile, PartitionColumn, PartitionKey
+from shared.table import PartitionColumn, PartitionKey
 
 
 def timer_name(kind: RewriteKind, partition: PartitionKey, start_ms: int | None = None) -> str:
@@ -78,28 +78,18 @@ class CompactionTimers:
 
     def after_rebuild(
         self,
-        files: Iterable[DataFile],
-        partitions: Mapping[PartitionKey, PartitionStats],
+        partitions: Mapping[PartitionKey, PartitionCount],
         policy: Policy,
         at_ms: int,
         columns: Sequence[PartitionColumn],
     ) -> Iterator[Timer]:
         """Yield the timers of a rebuilt table; a partition is idle since its newest file, or since a window's end."""
-        newest: dict[PartitionKey, int] = {}
-        windows: dict[PartitionKey, dict[int, PartitionStats]] = {}
-        for file in files:
-            newest[file.partition] = max(newest.get(file.partition, 0), file.modified_ms)
-            start_ms = window_start_ms(file, policy)
-            if start_ms is not None:
-                inside = windows.setdefault(file.partition, {})
-                inside[start_ms] = inside.get(start_ms, EMPTY_STATS) + stats_of_file(file, policy.size_levels)
-        for partition, state in partitions.items():
+        for partition, count in partitions.items():
             # A writer's clock that runs ahead must not postpone the idle compaction forever.
-            idle_since_ms = min(at_ms, newest.get(partition, at_ms))
+            idle_since_ms = min(at_ms, count.newest_ms)
             # Here all windows are known, not only the newest. Those that are overdue need one job, and one timer.
-            known = replace(state, windows=tuple(sorted(windows.get(partition, {}).items())))
             is_overdue = False
-            for timer in self.after_commit(partition, known, policy, 0, columns):
+            for timer in self.after_commit(partition, count.all_windows, policy, 0, columns):
                 if timer.name.startswith(RewriteKind.FULL):
                     yield replace(timer, fires_at_ms=timer.fires_at_ms + at_ms)
                 elif timer.change is TimerChange.SET:

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+import orjson
+
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from decider.decide.context import ConstantContention, DecisionContext
@@ -148,7 +150,10 @@ def encode(decision: Decision, context: DecisionContext) -> str:
         record["predicted"] = _predicted(decision)
         if decision.calibration.runs:
             record["calibration"] = asdict(decision.calibration)
-    return json.dumps(record, separators=(",", ":"))
+    try:
+        return orjson.dumps(record).decode()
+    except TypeError:  # A number beyond 64 bits, or half of a surrogate pair.
+        return json.dumps(record, separators=(",", ":"))
 
 
 def decode(text: str, outcome: str = "", actions: ActionRegistry = ACTIONS) -> LedgerRecord:

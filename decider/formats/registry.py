@@ -4,7 +4,8 @@ A table's format is found by probing its location when the table is first read, 
 table of another format may have taken its place. With a single format nothing is probed.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from decider.formats.delta.table import DeltaFormat
 from decider.formats.rewrites import RewritePage
@@ -19,10 +20,13 @@ from decider.formats.table_format import (
     TableReader,
     TableTotals,
 )
+from decider.state.file_columns import LiveFiles
 from shared.errors import InvalidInput, NoTable
 from shared.locations import canonical_location
 from shared.refusals import Refusal
 from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
+
+R = TypeVar("R")
 
 
 class TableFormats:
@@ -101,11 +105,18 @@ class _ProbedTable:
         return await (await self._found()).end_of_history(after)
 
     async def snapshot(self, at: Position | None = None) -> Snapshot:
+        return await self._probed_again(lambda reader: reader.snapshot(at))
+
+    async def live_files(self, at: Position | None = None) -> LiveFiles:
+        return await self._probed_again(lambda reader: reader.live_files(at))
+
+    async def _probed_again(self, read: Callable[[TableReader], Awaitable[R]]) -> R:
+        """Read, and probe once more if the table is gone: one of another format may have taken its place."""
         try:
-            return await (await self._found()).snapshot(at)
+            return await read(await self._found())
         except NoTable:
             self._reader = None
-            return await (await self._found()).snapshot(at)
+            return await read(await self._found())
 
     async def totals(self, at: Position) -> TableTotals | None:
         return await (await self._found()).totals(at)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from decider.formats.rewrites import RewritePage
+from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.boundary import Boundary
@@ -83,6 +84,9 @@ class TableReader(Protocol):
 
         Raises InvalidInput for a position that can no longer be rebuilt.
         """
+
+    async def live_files(self, at: Position | None = None) -> LiveFiles:
+        """Return the same files for counting, in columns as far as the format can; raises what `snapshot` raises."""
 
     async def totals(self, at: Position) -> TableTotals | None:
         """Return what the writer counted at a position, None where the format or the writer keeps no such count."""

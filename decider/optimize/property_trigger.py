@@ -12,7 +12,7 @@ import structlog
 
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand, RequestIgnored
 from decider.store.manual_runs import ManualRunRecord, ManualRunStore
-from decider.store.table_state import TableStateStore
+from decider.store.table_records import TableRecord
 from decider.tracking.shared_defaults import DefaultsProvider
 from decider.tracking.tracker import FIRST_SIGHT, TrackResult
 from shared.errors import LakewrightError
@@ -64,26 +64,22 @@ class PropertyTriggers:
     def __init__(
         self,
         manual_runs: ManualRunStore,
-        states: TableStateStore,
         on_demand: OnDemandOptimizer,
         defaults: DefaultsProvider,
         now_ms: Callable[[], int],
     ) -> None:
         self._manual_runs = manual_runs
-        self._states = states
         self._on_demand = on_demand
         self._defaults = defaults
         self._now_ms = now_ms
 
-    async def process(self, table: TableRef, followed: TrackResult) -> None:
+    async def process(self, known: TableRecord, followed: TrackResult) -> None:
         """Start the run that a table's properties request, if the request is new; raises what a request raises.
 
-        Only deciders of the table's group start it; for others, every table of that group is disabled.
+        Only deciders of the table's group start it; for others, every table of that group is disabled. If another
+        decider has processed the request since `known` was read, the record has changed, and nothing is done.
         """
-        cursor = await self._states.state(table.id)
-        before = await self._manual_runs.read(table.id)
-        if cursor is None:
-            return
+        table, before, cursor = known.table, known.manual_run, followed.state
         configuration = cursor.metadata.configuration
         requested = _requested(configuration)
         if requested == (before.requested if before else "") and not self._is_stuck(before):

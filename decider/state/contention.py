@@ -20,6 +20,8 @@ MAX_PARTITIONS = 64
 DML = frozenset({"MERGE", "UPDATE", "DELETE"})
 """Operations that read what they change, and are aborted by a rewrite of it."""
 
+_NOT_BUSY = Fraction(0)
+
 ALL_PARTITIONS = PartitionKey("*")
 """Means all partitions, where one command touched more of them than are tracked."""
 
@@ -55,6 +57,8 @@ class WriteContention:
 
         The hour before counts in proportion: by the part of it that lies within the last sixty minutes.
         """
+        if not self.windows:
+            return _NOT_BUSY
         return max(_busy_ratio(self.windows.get(name), now_ms) for name in (partition, ALL_PARTITIONS))
 
     def after_commit(
@@ -68,6 +72,8 @@ class WriteContention:
         The rule of the estimate: a command is the first one in a partition since a commit of ours; it began after that
         commit; and an earlier attempt of the same length, right before it, would have been running at that commit.
         """
+        if not self.windows and (commit.operation not in DML or not commit.data_change):
+            return self, 0
         at_ms = now_ms if _is_in_future(commit.timestamp_ms // WINDOW_MS, now_ms) else commit.timestamp_ms
         spells = {
             partition: spell for partition, spell in self.windows.items() if not _is_in_future(spell.hour, now_ms)

@@ -18,6 +18,7 @@ from shared.layout.partition_stats import (
     PartitionStats,
     file_stats,
 )
+from shared.layout.stats_sum import PartitionSums
 from shared.policy import Policy
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
 
@@ -60,24 +61,22 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
     batch = batch or BatchFiles()
     # As Delta replays a commit: first what it removes, then what it adds.
     taken = [(removed, batch.remove(removed)) for removed in commit.removed]
-    changes: dict[PartitionKey, PartitionStats] = {}
+    sums = PartitionSums(policy)
     with_deletes: dict[PartitionKey, list[DataFile]] = {}
     for file in commit.added:
         if file.dv_id is not None or has_harmful_path(file, policy):
             with_deletes.setdefault(file.partition, []).append(file)
-        changes[file.partition] = changes.get(file.partition, EMPTY_STATS) + file_contribution(file, policy)
+        sums.add(file)
         replaced = batch.add(file)
         if replaced is not None:
-            changes[replaced.partition] = changes.get(replaced.partition, EMPTY_STATS) - file_contribution(
-                replaced, policy
-            )
+            sums.of(replaced.partition).subtract(file_contribution(replaced, policy))
     rewritten = rewritten_windows(commit, policy)
     added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
     for removed, before in taken:
         if before is PriorState.REMOVED:
             continue
         if isinstance(before, DataFile):
-            changes[before.partition] = changes.get(before.partition, EMPTY_STATS) - file_contribution(before, policy)
+            sums.of(before.partition).subtract(file_contribution(before, policy))
             continue
         known = _completed(removed, added_by_path.get(removed.path))
         if known.size_bytes is None or known.partition is None:
@@ -85,8 +84,8 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
                 commit.version, rebuild_reason=f"removal of {removed.path} names no size or no partition"
             )
         gone = _removed_stats(known, known.size_bytes, rewritten.get(known.partition), policy)
-        changes[known.partition] = changes.get(known.partition, EMPTY_STATS) - gone
-    return FoldedCommit(commit.version, changes, purge_candidates=with_deletes)
+        sums.of(known.partition).subtract(gone)
+    return FoldedCommit(commit.version, sums.stats(), purge_candidates=with_deletes)
 
 
 def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
@@ -142,11 +141,11 @@ def _possible_windows(tags: Mapping[str, str] | None, rewritten: set[int] | None
 
 def count_live_files(files: Iterable[DataFile], policy: Policy) -> dict[PartitionKey, PartitionStats]:
     """Count all live files of a table into the states of its partitions."""
-    partitions: dict[PartitionKey, PartitionStats] = {}
+    sums = PartitionSums(policy)
     for file in files:
-        state = partitions.get(file.partition, EMPTY_STATS) + file_contribution(file, policy)
-        partitions[file.partition] = state if policy.time_window_s is None else state.clamped()
-    return partitions
+        sums.add(file)
+    # A window that is among the newest in the end was so all the time, so that clamping once loses none of its files.
+    return {partition: state.clamped() for partition, state in sums.stats().items()}
 
 
 def _rebuild_reason(commit: Commit, metadata: TableMetadata) -> str | None:

@@ -33,6 +33,8 @@ class RootedStore:
 
     client: ObjectStore
     prefix: str = ""
+    folder: Path | None = None
+    """Where the location lies on this machine's disk, None if it does not."""
 
     def key(self, below: str) -> str:
         """Return the client's key for a key below the location."""
@@ -56,7 +58,8 @@ class ObjectStores:
         if scheme == "memory":
             return RootedStore(MemoryStore())
         if scheme == "file":
-            return RootedStore(_directory(canonical))
+            directory = _directory(canonical)
+            return RootedStore(LocalStore(directory), folder=directory)
         bucket = rest.partition("/")[0]
         place = f"{scheme}://{bucket}"
         client = self._clients.get(place)
@@ -65,11 +68,11 @@ class ObjectStores:
         return RootedStore(client, decoded_path(canonical).strip("/"))
 
 
-def _directory(canonical: str) -> LocalStore:
+def _directory(canonical: str) -> Path:
     directory = Path(decoded_path(canonical))
     if not directory.is_dir():
         raise NoTable(f"there is no directory at {canonical}", field="location", allowed="a table's location")
-    return LocalStore(directory)
+    return directory
 
 
 def _connect(place: str, options: Mapping[str, str]) -> ObjectStore:

@@ -35,7 +35,7 @@ class ManualRunStore:
     @translate_redis_errors
     async def read(self, table: TableId) -> ManualRunRecord | None:
         """Return the last request of a table."""
-        return _decode(await self._redis.get(keys.manual_run(table)))
+        return _decoded(await self._redis.get(keys.manual_run(table)))
 
     @translate_redis_errors
     async def replace(self, table: TableId, before: ManualRunRecord | None, now: ManualRunRecord) -> bool:
@@ -43,7 +43,7 @@ class ManualRunStore:
         pipe: Any
         async with self._redis.pipeline(transaction=True) as pipe:
             await pipe.watch(keys.manual_run(table))
-            if _decode(await pipe.get(keys.manual_run(table))) != before:
+            if _decoded(await pipe.get(keys.manual_run(table))) != before:
                 return False
             pipe.multi()
             pipe.set(keys.manual_run(table), json.dumps(asdict(now)))
@@ -54,5 +54,10 @@ class ManualRunStore:
         return True
 
 
-def _decode(raw: bytes | str | None) -> ManualRunRecord | None:
-    return None if raw is None else ManualRunRecord(**json.loads(raw))
+def decode_manual_run(raw: bytes | str) -> ManualRunRecord:
+    """Read a stored record."""
+    return ManualRunRecord(**json.loads(raw))
+
+
+def _decoded(raw: bytes | str | None) -> ManualRunRecord | None:
+    return None if raw is None else decode_manual_run(raw)

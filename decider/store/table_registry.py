@@ -116,7 +116,7 @@ class TableRegistry:
     async def get(self, table_id: TableId) -> TableRef | None:
         """Return the table with this id."""
         raw = await self._redis.hget(keys.TABLES, table_id)
-        return None if raw is None else _decode(raw)
+        return None if raw is None else decode_table(raw)
 
     @translate_redis_errors
     async def find(self, name_or_id: str) -> TableRef | None:
@@ -131,7 +131,7 @@ class TableRegistry:
         wanted = list(ids)
         for start in range(0, len(wanted), PAGE):
             rows = await self._redis.hmget(keys.TABLES, [str(one) for one in wanted[start : start + PAGE]])
-            found |= {table.id: table for table in (_decode(raw) for raw in rows if raw is not None)}
+            found |= {table.id: table for table in (decode_table(raw) for raw in rows if raw is not None)}
         return found
 
     @translate_redis_errors
@@ -156,7 +156,7 @@ class TableRegistry:
         ids = await self._redis.hmget(keys.TABLE_NAMES, shown) if shown else []
         known = [text(identity) for identity in ids if identity is not None]
         rows = await self._redis.hmget(keys.TABLES, known) if known else []
-        tables = tuple(_decode(raw) for raw in rows if raw is not None)
+        tables = tuple(decode_table(raw) for raw in rows if raw is not None)
         return TablePage(tables, shown[-1] if len(names) > limit else None)
 
     async def all(self) -> AsyncIterator[TableRef]:
@@ -167,7 +167,7 @@ class TableRegistry:
             with translating_redis_errors():
                 place, rows = await self._redis.hscan(keys.TABLES, place, count=PAGE)
             for raw in rows.values():
-                yield _decode(raw)
+                yield decode_table(raw)
             if not place:
                 return
 
@@ -190,7 +190,7 @@ class TableRegistry:
     async def refusal(self, table_id: TableId) -> StoredRefusal | None:
         """Return why a table is refused, None if it is not."""
         raw = await self._redis.hget(keys.REFUSED_TABLES, table_id)
-        return None if raw is None else StoredRefusal(**json.loads(raw))
+        return None if raw is None else decode_refusal(raw)
 
     @translate_redis_errors
     async def refusals(self, ids: Sequence[TableId]) -> dict[TableId, StoredRefusal]:
@@ -199,7 +199,7 @@ class TableRegistry:
             return {}
         rows = await self._redis.hmget(keys.REFUSED_TABLES, [str(one) for one in ids])
         found = zip(ids, rows, strict=True)
-        return {table_id: StoredRefusal(**json.loads(raw)) for table_id, raw in found if raw is not None}
+        return {table_id: decode_refusal(raw) for table_id, raw in found if raw is not None}
 
     @translate_redis_errors
     async def count_refused(self) -> int:
@@ -207,5 +207,11 @@ class TableRegistry:
         return int(await self._redis.hlen(keys.REFUSED_TABLES))
 
 
-def _decode(raw: bytes | str) -> TableRef:
+def decode_refusal(raw: bytes | str) -> StoredRefusal:
+    """Read a stored refusal."""
+    return StoredRefusal(**json.loads(raw))
+
+
+def decode_table(raw: bytes | str) -> TableRef:
+    """Read a registered table."""
     return TableRef(**json.loads(raw))

@@ -128,7 +128,9 @@ class CommitBatch:
             (made.action, made.partition): made for made in decisions if made.prediction
         }
         left = (
-            evaluate(
+            made
+            if made.state is current[made.partition] and made.trigger.purgeable == purgeable[made.partition]
+            else evaluate(
                 context,
                 made.partition,
                 current[made.partition],
@@ -141,6 +143,8 @@ class CommitBatch:
 
     def _purgeable(self) -> Counter[PartitionKey]:
         """Count the files to purge that the commits added and none of them removed since, by partition."""
+        if not any(folded.purge_candidates for _, folded in self._folded):
+            return Counter()
         live: dict[PathKey, PartitionKey] = {}
         for commit, folded in self._folded:
             for gone in commit.removed:

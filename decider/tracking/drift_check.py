@@ -65,8 +65,7 @@ class DriftCheck:
         files, total = await self._counted(table)
         if (files, total) == (totals.files, totals.bytes) or not await self._is_unchanged(table, cursor):
             return None
-        snapshot = await reader.snapshot(cursor.position)
-        live = (len(snapshot.files), sum(file.size_bytes for file in snapshot.files))
+        live = (await reader.live_files(cursor.position)).totals
         if live == (files, total):
             self._last[table.id] = _LastCheck(now_ms, cursor.version, is_distrusted=True)
             log.warning(

@@ -4,7 +4,7 @@ It reads the newest snapshot and replaces the table's partitions in one atomic s
 any number of deciders may rebuild at any moment.
 """
 
-from collections import Counter
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import uuid4
@@ -20,15 +20,15 @@ from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
 from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
-from decider.state.fold import count_live_files
+from decider.state.file_columns import LiveFiles, count_live
 from decider.store.ingest import StateUpdate, ingest
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_queue_limits import apply_queue_limits, queue_limits_of
 from decider.store.table_state import TableState, TableStateStore
 from decider.store.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
-from shared.layout.eligibility import Reason, is_purgeable
-from shared.layout.partition_stats import PartitionStats
+from shared.layout.eligibility import Reason
+from shared.layout.partition_count import PartitionCount
 from shared.policy import Policy
 from shared.properties import is_stopped_by_qbeast
 from shared.queue import commands
@@ -77,11 +77,12 @@ class StateRebuilder:
         `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
         the log cannot be read, RetryableError where a store does not answer.
         """
-        snapshot = await reader.snapshot()
+        live = await reader.live_files()
+        snapshot = live.head
         new, policy = self._state_at(table, snapshot, old, reason)
         # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
         await apply_queue_limits(self._queue, table.id, new.queue_limits)
-        update = await self._update(table, snapshot, policy, new.contention)
+        update = await self._update(table, live, policy, new.contention)
         update = replace(update, counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})})
         # A table that was created again starts over below the version of the jobs of its predecessor.
         newest = max(new.version, old.version if old else 0)
@@ -138,22 +139,33 @@ class StateRebuilder:
         return state, in_force.policy
 
     async def _update(
-        self, table: TableRef, snapshot: Snapshot, policy: Policy, contention: WriteContention
+        self, table: TableRef, live: LiveFiles, policy: Policy, contention: WriteContention
     ) -> StateUpdate:
         """Count the live files, evaluate every partition, and return all of it as one update that replaces the old."""
-        partitions = count_live_files(snapshot.files, policy)
         calibration = await self._states.calibration(table.id)
         context = DecisionContext.resolve(
-            table, snapshot.metadata, policy, calibration, contention=contention, at_ms=self._now_ms()
+            table, live.head.metadata, policy, calibration, contention=contention, at_ms=self._now_ms()
         )
-        decisions = self._evaluate_all(context, snapshot, partitions)
+        # In a thread: a million files take seconds, which other tables' events must not wait for.
+        update = await asyncio.to_thread(self._decided, context, live)
+        return replace(update, timers=await self._with_earlier(table, update.timers))
+
+    def _decided(self, context: DecisionContext, live: LiveFiles) -> StateUpdate:
+        """Count the live files and evaluate every partition."""
+        counts = count_live(live, context.policy)
+        decisions = self._evaluate_all(context, live.head.version, counts)
         return StateUpdate(
-            partitions={partition: state.encode() for partition, state in partitions.items()},
+            partitions={partition: count.state.encode() for partition, count in counts.items()},
             jobs=[job_request(context, made) for made in decisions if made.prediction],
             ledger=_ledger_lines(context, decisions),
             reset=True,
             ledger_kept=self._ledger_kept,
-            timers=await self._timers_of(context, snapshot, partitions),
+            timers=[
+                timer
+                for action in self._actions
+                if action.timers is not None
+                for timer in action.timers.after_rebuild(counts, context.policy, context.at_ms, context.columns)
+            ],
         )
 
     async def _restore_winners_limits(self, table: TableRef) -> TableState | None:
@@ -163,44 +175,29 @@ class StateRebuilder:
         return winner
 
     def _evaluate_all(
-        self, context: DecisionContext, snapshot: Snapshot, partitions: Mapping[PartitionKey, PartitionStats]
+        self, context: DecisionContext, version: int, counts: Mapping[PartitionKey, PartitionCount]
     ) -> list[Decision]:
         """Evaluate every partition for every action; those with work, done now or left to the writers, come first."""
-        purgeable = Counter(file.partition for file in snapshot.files if is_purgeable(file, context.policy))
         made = (
             decision
-            for partition, state in partitions.items()
+            for partition, count in counts.items()
             for decision in evaluate_each(
-                context,
-                partition,
-                state,
-                Trigger(snapshot.version, purgeable=purgeable[partition]),
-                self._actions,
+                context, partition, count.state, Trigger(version, purgeable=count.purgeable), self._actions
             )
         )
         return sorted(made, key=lambda one: one.prediction is None and one.reason is not Reason.DEFERRED_TO_WRITERS)
 
-    async def _timers_of(
-        self, context: DecisionContext, snapshot: Snapshot, partitions: Mapping[PartitionKey, PartitionStats]
-    ) -> tuple[Timer, ...]:
+    async def _with_earlier(self, table: TableRef, made: Sequence[Timer]) -> Sequence[Timer]:
         """Return the timers of the partitions; one that is due earlier already, as a full rewrite may be, stays so."""
-        made = [
-            timer
-            for action in self._actions
-            if action.timers is not None
-            for timer in action.timers.after_rebuild(
-                snapshot.files, partitions, context.policy, context.at_ms, context.columns
-            )
-        ]
         if not any(timer.change is TimerChange.EARLIER for timer in made):
-            return tuple(made)
-        before = await self._timers.all(context.table.id)
-        return tuple(
+            return made
+        before = await self._timers.all(table.id)
+        return [
             replace(timer, fires_at_ms=min(timer.fires_at_ms, before.get(timer.name, timer.fires_at_ms)))
             if timer.change is TimerChange.EARLIER
             else timer
             for timer in made
-        )
+        ]
 
     async def _withdraw(self, table: TableRef, partitions: Iterable[PartitionKey], version: int) -> None:
         """Cancel the jobs of a table that this version disables or refuses; a running one is asked to stop.

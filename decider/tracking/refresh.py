@@ -11,6 +11,7 @@ import structlog
 
 from decider.store.cleanup import delete_state, delete_table
 from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.table_records import TableRecord, TableRecords
 from decider.store.table_registry import StoredRefusal, TableRegistry
 from decider.tracking.tracker import TableTracker, TrackResult
 from shared import refusals
@@ -25,8 +26,8 @@ UNREADABLE = "unreadable_log"
 VANISHED_DAYS = 7.0
 """Days after which a missing table is unregistered: a disk that was not mounted is back sooner."""
 
-After = Callable[[TableRef, TrackResult], Awaitable[None]]
-"""What is done with a table in which something new was found."""
+After = Callable[[TableRecord, TrackResult], Awaitable[None]]
+"""What is done with a table, as it was before, in which something new was found."""
 
 log = structlog.get_logger()
 
@@ -45,6 +46,7 @@ class TableRefresher:
     ) -> None:
         self._tracker = tracker
         self._registry = registry
+        self._records = TableRecords(queue)
         self._queue = queue
         self._now_ms = now_ms
         self._after = after
@@ -55,13 +57,13 @@ class TableRefresher:
 
         `table` is only the id: its registration is read here, because the caller may have read it long ago.
         """
-        known = await self._registry.get(table.id)
-        if known is None:
+        record = await self._records.read(table.id)
+        if record is None:
             await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             return
-        table = known
+        table = record.table
         try:
-            followed = await self._tracker.follow(table, version)
+            followed = await self._tracker.follow(table, version, known=record.state)
         except NoTable as problem:
             await self._gone(table, str(problem))
             return
@@ -79,11 +81,11 @@ class TableRefresher:
             # It was removed during the refresh, which has just brought its state back.
             await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             return
-        await self._note(table, followed.refusal)
+        await self._note(table, record.refusal, followed.refusal)
         if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
             # After a temporary failure here, the next refresh finds no new commits and must run this all the same.
             self._unfinished.add(table.id)
-            await self._after(table, followed)
+            await self._after(record, followed)
             self._unfinished.discard(table.id)
 
     async def _gone(self, table: TableRef, why: str) -> None:
@@ -100,9 +102,8 @@ class TableRefresher:
         await self._refuse(table, StoredRefusal(now_ms, why, since_ms, is_missing=True))
         log.warning("table_missing", table=table.name, reason=why, partitions=partitions)
 
-    async def _note(self, table: TableRef, found: refusals.Refusal | None) -> None:
+    async def _note(self, table: TableRef, before: StoredRefusal | None, found: refusals.Refusal | None) -> None:
         """Store whether a table that could be read may be rewritten; its state already decides so."""
-        before = await self._registry.refusal(table.id)
         if found is None:
             if before is not None:
                 await self._registry.clear_refusal(table.id)

@@ -14,6 +14,7 @@ import structlog
 
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.formats.table_format import TableReader
+from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
 from decider.store.ingest import ingest
@@ -50,27 +51,34 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class TrackResult:
-    """Version up to which a table is applied, the number of commits on the way, and why it was rebuilt, if it was.
+    """State up to which a table is applied, the number of commits on the way, and why it was rebuilt, if it was."""
 
-    `refusal` is why the table must not be rewritten at that version.
-    """
-
-    version: int
+    state: TableState
     commits: int = 0
     rescan: str = ""
-    refusal: Refusal | None = None
+
+    @property
+    def version(self) -> int:
+        """Version up to which the table is applied."""
+        return self.state.version
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why the table must not be rewritten at that version; None if it may be."""
+        return self.state.refusal
 
 
 @dataclass(frozen=True, slots=True)
 class _TrackStep:
-    """One attempt to advance: `rebuild_reason` requests a rebuild, `raced`: another process moved the cursor."""
+    """One attempt to advance: `rescan` requests a rebuild, `raced`: another process moved the cursor.
 
-    version: int
+    `caught_up` is the state in which there is nothing more to apply.
+    """
+
     commits: int = 0
     raced: bool = False
     rescan: str = ""
-    caught_up: bool = False
-    refusal: Refusal | None = None
+    caught_up: TableState | None = None
 
 
 @dataclass(slots=True)
@@ -134,14 +142,17 @@ class TableTracker:
         self._logs = LogCache(open_table)
         self._seen: defaultdict[TableId, _SeenTable] = defaultdict(_SeenTable)
 
-    async def follow(self, table: TableRef, hinted: int | None = None) -> TrackResult:
+    async def follow(
+        self, table: TableRef, hinted: int | None = None, *, known: TableState | None = None
+    ) -> TrackResult:
         """Apply the new commits of a table's log; `hinted` is the version of an event, None to probe for the next.
 
-        Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where other deciders keep winning
-        the race or the store does not answer. Nothing is half done in any case.
+        known: state of the table if the caller has just read it. Raises InvalidInput or Corrupt where the log cannot be
+        read, RetryableError where other deciders keep winning the race or the store does not answer. Nothing is half
+        done in any case.
         """
         reader = self._logs.at(table.location)
-        return await _TableTracking(self._parts, table, reader, self._seen[table.id]).follow(hinted)
+        return await _TableTracking(self._parts, table, reader, self._seen[table.id]).follow(hinted, known)
 
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in effect for a table in this state."""
@@ -158,12 +169,12 @@ class _TableTracking:
         self._reader = reader
         self._seen = seen
 
-    async def follow(self, hinted: int | None) -> TrackResult:
+    async def follow(self, hinted: int | None, known: TableState | None) -> TrackResult:
         """Advance until the end of the history, or the hinted version, is reached."""
         total = races = 0
         rescan = ""
         while races < MAX_RACES:
-            cursor = await self._parts.states.state(self._table.id)
+            cursor, known = known or await self._parts.states.state(self._table.id), None
             if cursor is None:
                 step = await self._rebuild(None, FIRST_SIGHT)
             else:
@@ -173,10 +184,10 @@ class _TableTracking:
             total += step.commits
             rescan = step.rescan or rescan
             races = races + 1 if step.raced else 0
-            if step.caught_up:
+            if step.caught_up is not None:
                 drifted = await self._parts.drift.found(self._table, self._reader)
                 if drifted is None:
-                    return TrackResult(step.version, total, rescan, step.refusal)
+                    return TrackResult(step.caught_up, total, rescan)
                 rescan = drifted.reason
                 await self._rebuild(drifted.cursor, rescan, counters={DRIFT: 1})
         raise RetryableError(f"table {self._table.name}: other deciders moved its cursor {MAX_RACES} times in a row")
@@ -189,27 +200,23 @@ class _TableTracking:
             await self._parts.defaults.refresh()
             policy = self._in_force(cursor).policy
         if cursor.protocol is None or policy.version != cursor.policy:
-            return _TrackStep(
-                cursor.version, rescan="the policy of the service, the tenant or the registration changed"
-            )
+            return _TrackStep(rescan="the policy of the service, the tenant or the registration changed")
         if not await self._is_same_table(cursor.position):
-            return _TrackStep(
-                cursor.version, rescan=f"commit {cursor.version} is missing or another one: the table was created again"
-            )
+            return _TrackStep(rescan=f"commit {cursor.version} is missing or another one: the table was created again")
         batch = CommitBatch(self._table, policy, cursor.metadata, self._parts.actions)
         last = cursor
         async with aclosing(self._reader.changes(cursor.position, cursor.metadata, until=hinted)) as commits:
             async for commit in commits:
                 folded = fold(commit, last.metadata, batch.policy, batch.files)
-                moved = self._moved(last, commit)
+                heat, aborts = last.contention.after_commit(commit, folded.changes, self._parts.now_ms())
+                moved = self._moved(last, commit, heat)
                 reason = _why_not_folded(folded, moved, self._parts.max_changes)
                 if reason or moved is None:
-                    return _TrackStep(cursor.version, rescan=reason)
+                    return _TrackStep(rescan=reason)
                 if batch.changes + len(folded.changes) > self._parts.max_changes:
                     break
-                heat, aborts = last.contention.after_commit(commit, folded.changes, self._parts.now_ms())
                 batch.add(commit, folded, aborts=aborts)
-                last = replace(moved, contention=heat)
+                last = moved
                 if len(batch) == COMMITS_PER_INGEST:
                     break
         if not len(batch):
@@ -243,35 +250,37 @@ class _TableTracking:
         self._seen.verify(position, now_ms)
         return True
 
-    def _moved(self, cursor: TableState, commit: Commit) -> TableState | None:
+    def _moved(self, cursor: TableState, commit: Commit, contention: WriteContention) -> TableState | None:
         """Move the cursor over a commit; None if it changes the policy, so that every partition is decided again.
 
         Metadata and protocol also say whether the table is refused, which is part of the policy.
         """
-        metadata, protocol, last_good = cursor.metadata, cursor.protocol, cursor.last_good
-        log_status = cursor.log_status
-        if commit.metadata is not None or commit.protocol is not None:
-            before = self._in_force(cursor)
-            metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
-            if protocol is None:
-                return None
-            was, now = cursor.metadata.configuration, metadata.configuration
-            stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
-            log_status = LogStatus(self._reader.refusal(metadata, protocol), stopped)
-            after = self._effective(metadata, before.last_good, log_status)
-            if after.policy != before.policy:
-                return None
-            last_good = after.last_good
-        return replace(
+        moved = replace(
             cursor,
             version=commit.version,
             digest=commit.digest,
+            commit_ms=commit.timestamp_ms,
+            contention=contention,
+        )
+        if commit.metadata is None and commit.protocol is None:
+            return moved
+        before = self._in_force(cursor)
+        metadata, protocol = commit.metadata or cursor.metadata, commit.protocol or cursor.protocol
+        if protocol is None:
+            return None
+        was, now = cursor.metadata.configuration, metadata.configuration
+        stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
+        log_status = LogStatus(self._reader.refusal(metadata, protocol), stopped)
+        after = self._effective(metadata, before.last_good, log_status)
+        if after.policy != before.policy:
+            return None
+        return replace(
+            moved,
             metadata=metadata,
             protocol=protocol,
             is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
             refusal=log_status.refusal,
-            last_good=last_good,
-            commit_ms=commit.timestamp_ms,
+            last_good=after.last_good,
         )
 
     async def _nothing_new(self, cursor: TableState, hinted: int | None) -> _TrackStep:
@@ -285,33 +294,33 @@ class _TableTracking:
             end = await self._reader.end_of_history(cursor.position)
             self._seen.is_listed = True
             if end.lost:
-                return _TrackStep(cursor.version, rescan=end.lost)
+                return _TrackStep(rescan=end.lost)
             if not end.is_end:
-                return _TrackStep(cursor.version, raced=True)
-        return _TrackStep(cursor.version, caught_up=True, refusal=cursor.refusal)
+                return _TrackStep(raced=True)
+        return _TrackStep(caught_up=cursor)
 
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
         done = batch.decide(known, new.contention, self._parts.now_ms())
         if not done.is_consistent:
-            return _TrackStep(old.version, rescan="the log removed files that the state never held")
+            return _TrackStep(rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._parts.now_ms())
         step = replace(done.step, ledger_kept=self._parts.ledger_kept)
         if not await ingest(self._parts.queue, self._table.id, old=old, new=new, update=step):
-            return _TrackStep(old.version, raced=True)
+            return _TrackStep(raced=True)
         self._seen.verify(new.position, self._parts.now_ms())
         log.info(
             "commits_applied", table=self._table.name, version=new.version, commits=len(batch), jobs=len(step.jobs)
         )
-        return _TrackStep(new.version, commits=len(batch), caught_up=caught_up, refusal=new.refusal)
+        return _TrackStep(len(batch), caught_up=new if caught_up else None)
 
     async def _rebuild(
         self, old: TableState | None, reason: str, *, counters: Mapping[str, int] | None = None
     ) -> _TrackStep:
         cursor = await self._parts.rebuilder.rebuild(self._table, self._reader, old, reason, counters=counters)
         if cursor is None:
-            return _TrackStep(old.version if old else -1, raced=True)
-        return _TrackStep(cursor.version, rescan=reason)
+            return _TrackStep(raced=True)
+        return _TrackStep(rescan=reason)
 
 
 def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes: int) -> str:

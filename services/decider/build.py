@@ -174,7 +174,7 @@ def build_requests(
     clock, open_table = operations.now_ms, tables.formats.open
     tracker = build_tracker(settings, operations, queue, tables)
     on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock, defaults=tables.defaults)
-    triggers = PropertyTriggers(tables.manual_runs, tables.states, on_demand, tables.defaults, clock)
+    triggers = PropertyTriggers(tables.manual_runs, on_demand, tables.defaults, clock)
     refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.process)
     refresh_queue = RefreshQueue(operations.metrics.measured(refresher.refresh))
     allowed = AllowedRoots(boundary.roots, tables.formats.scanner, settings.locations.tenant, boundary)

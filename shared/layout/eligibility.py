@@ -186,6 +186,6 @@ def is_tolerable(state: PartitionStats, policy: Policy) -> bool:
 
     All files count, so a few small ones among many full ones are left alone, although they could be merged.
     """
-    bound = policy.tolerance * policy.target_bytes
+    bound = policy.tolerance.numerator * policy.target_bytes
     excess = state.excess(policy.target_bytes)
-    return excess * bound.denominator**2 < state.files * bound.numerator**2
+    return excess * policy.tolerance.denominator**2 < state.files * bound**2

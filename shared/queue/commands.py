@@ -253,9 +253,8 @@ def _state_version(state_fields: Mapping[str, str]) -> int:
 
 def _digest(*parts: str | int) -> str:
     """Identify a call by its content, so that a repetition is recognized, whichever process sends it."""
-    state = blake2b(digest_size=16)
-    for part in parts:
-        data = str(part).encode()
-        state.update(b"%d:" % len(data))
-        state.update(data)
+    encoded = [str(part).encode() for part in parts]
+    state = blake2b(",".join(map(str, map(len, encoded))).encode(), digest_size=16)
+    state.update(b":")
+    state.update(b"".join(encoded))
     return state.hexdigest()

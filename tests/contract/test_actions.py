@@ -20,6 +20,7 @@ from decider.decide.job_request import PRIORITIES, job_request
 from shared.errors import InvalidInput
 from shared.job_payload import CALIBRATED_KINDS, JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
+from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats, stats_of_files
 from shared.policy import MIB, DmlPolicy, Policy
 from shared.queue.model import TimerChange, job_id
@@ -182,7 +183,7 @@ def test_a_timer_names_its_action_and_its_partition_and_is_set_for_nothing_that_
         made = [
             *action.timers.after_commit(partition, stats, policy, at_ms, COLUMNS),
             *action.timers.after_rewrite(partition, stats, policy),
-            *action.timers.after_rebuild(files, {partition: stats}, policy, at_ms, COLUMNS),
+            *action.timers.after_rebuild({partition: PartitionCount(stats, at_ms)}, policy, at_ms, COLUMNS),
         ]
         return [(timer.name, timer.change) for timer in made]
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from deltalake import DeltaTable
 
+from decider.store.table_records import TableRecord, TableRecords
 from shared.table import TableId, TableRef
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
@@ -228,15 +229,15 @@ def test_a_removal_that_races_with_a_look_leaves_no_state(
     stranger = TableRef(TableId("stranger-1"), "stranger", table.path.as_uri())
     registry = decider.services.tables.registry
     assert decider.run(registry.register(stranger))
-    real = registry.get
+    real = TableRecords.read
 
-    async def removed_when_read(table_id: TableId) -> TableRef | None:
-        known = await real(table_id)
+    async def removed_when_read(records: TableRecords, table_id: TableId) -> TableRecord | None:
+        known = await real(records, table_id)
         if known is not None:
-            await registry.remove(known)
+            await registry.remove(known.table)
         return known
 
-    monkeypatch.setattr(registry, "get", removed_when_read)
+    monkeypatch.setattr(TableRecords, "read", removed_when_read)
     decider.run(decider.services.requests.refresh_queue.put(stranger, None))
     decider.drain()
     assert decider.run(decider.services.tables.states.state(stranger.id)) is None

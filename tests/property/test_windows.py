@@ -12,12 +12,13 @@ from itertools import count
 import pytest
 
 from decider.decide.compaction_timers import COMPACTION_TIMERS
-from decider.state.fold import count_live_files, fold, rewritten_windows
+from decider.state.fold import fold, rewritten_windows
 from decider.whatif.simulator import replay_lakewright
 from decider.whatif.trace import CommitTrace
 from shared.layout.eligibility import evaluate_idle
 from shared.layout.file_selection import window_start_ms
 from shared.layout.levels import FULL
+from shared.layout.partition_count import count_partitions
 from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, WINDOWS_KEPT, PartitionStats, stats_of_files
 from shared.layout.planner import Plan, plan, plan_idle_compaction
 from shared.partitions import WHOLE_TABLE as PARTITION
@@ -185,13 +186,13 @@ def test_a_rebuild_sets_a_timer_for_each_window_that_is_not_over_and_one_for_all
     hour = 3_600_000
     files = [DataFile(f"f{n}", MIB, PARTITION, modified_ms=n * hour // 2) for n in range(48)]
     at_ms = 24 * hour
-    partitions = count_live_files(files, policy)
-    timers = list(COMPACTION_TIMERS.after_rebuild(files, partitions, policy, at_ms, ()))
+    partitions = count_partitions(files, policy)
+    timers = list(COMPACTION_TIMERS.after_rebuild(partitions, policy, at_ms, ()))
     overdue = [timer for timer in timers if timer.fires_at_ms <= at_ms]
     assert len(overdue) == 1
     later = sorted(timer.fires_at_ms for timer in timers if timer.fires_at_ms > at_ms)
     assert later == [at_ms + n * hour for n in range(1, 7)]
-    assert len(partitions[PARTITION].windows) == WINDOWS_KEPT
+    assert len(partitions[PARTITION].state.windows) == WINDOWS_KEPT
     groups = plan_idle_compaction(PARTITION, files, policy, ended_by_ms=at_ms - 6 * hour).groups
     assert len(groups) == 18
     assert isinstance(timers[0], Timer)

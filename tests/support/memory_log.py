@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterable
 from dataclasses import replace
 
 from decider.formats.table_format import HistoryEnd, RetainedHistory, TableTotals
+from decider.state.file_columns import LiveFiles
 from shared.formats import delta
 from shared.refusals import Refusal
 from shared.table import (
@@ -82,6 +83,9 @@ class MemoryLog:
         if first > after.version + 1:
             return HistoryEnd(lost=f"versions {after.version + 1} to {first - 1} are missing from the log")
         return HistoryEnd()
+
+    async def live_files(self, at: Position | None = None) -> LiveFiles:
+        return LiveFiles.of(await self.snapshot(at))
 
     async def totals(self, at: Position) -> TableTotals | None:
         if not self.has_checksums or at.version != len(self.commits) - 1:

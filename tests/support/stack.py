@@ -59,6 +59,8 @@ class Stack:
     environment: Mapping[str, str] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
     port: int = field(default_factory=free_port)
+    root: Path = ROOT
+    """The checkout whose code runs."""
 
     @property
     def tables(self) -> Path:
@@ -85,7 +87,7 @@ class Stack:
         with log.open("wb") as output:
             popen = subprocess.Popen(
                 [sys.executable, *arguments],
-                cwd=ROOT,
+                cwd=self.root,
                 env={**os.environ, **settings, **self.environment, **environment},
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -95,8 +97,8 @@ class Stack:
         self.processes.append(process)
         return process
 
-    def decider(self, **environment: str) -> Process:
-        process = self.start("decider", ["-m", "services.decider"], **environment)
+    def decider(self, module: str = "services.decider", **environment: str) -> Process:
+        process = self.start("decider", ["-m", module], **environment)
         until("the decider is ready", lambda: self._ready(process), seconds=30)
         return process
 

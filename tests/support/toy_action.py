@@ -12,6 +12,7 @@ from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.decision import Prediction, Trigger
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason, Evaluation
+from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import PartitionStats, stats_of_files
 from shared.layout.planner import FileGroup, Plan, RewriteMode
 from shared.partition_filter import permits
@@ -61,14 +62,13 @@ class CensusTimers:
 
     def after_rebuild(
         self,
-        files: Iterable[DataFile],
-        partitions: Mapping[PartitionKey, PartitionStats],
+        partitions: Mapping[PartitionKey, PartitionCount],
         policy: Policy,
         at_ms: int,
         columns: Sequence[PartitionColumn],
     ) -> Iterator[Timer]:
-        for partition, state in partitions.items():
-            yield from self.after_commit(partition, state, policy, at_ms, columns)
+        for partition, count in partitions.items():
+            yield from self.after_commit(partition, count.state, policy, at_ms, columns)
 
 
 class Census:

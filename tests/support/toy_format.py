@@ -16,6 +16,7 @@ from typing import Any
 from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage
 from decider.formats.table_format import MAX_SCANNED, HistoryEnd, RetainedHistory, StorageAccess, TableTotals
+from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared import commit_metadata
 from shared.errors import InvalidInput, NoTable, OtherTable, Unsupported
@@ -186,6 +187,9 @@ class ToyReader:
             raise NoTable(f"{self.location}: there is no toy table", field="location")
         refused = self.refusal(metadata, PROTOCOL)
         return Snapshot(last.version, last.timestamp_ms, metadata, PROTOCOL, tuple(live.values()), last.digest, refused)
+
+    async def live_files(self, at: Position | None = None) -> LiveFiles:
+        return LiveFiles.of(await self.snapshot(at))
 
     async def totals(self, at: Position) -> TableTotals | None:
         return None

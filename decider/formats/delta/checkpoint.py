@@ -33,17 +33,18 @@ _HEAD = (
     "sidecar.path",
     "checkpointMetadata.version",
 )
+_VECTOR = "deletionVector"
 _FILE = (
     "add.path",
     "add.partitionValues",
     "add.size",
     "add.modificationTime",
     "add.tags",
-    "add.deletionVector",
+    f"add.{_VECTOR}",
 )
 _PARSED_ROWS = "add.stats_parsed.numRecords"
 _STATS = "add.stats"
-_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
+DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
 """What pyarrow raises for bytes that are no Parquet, or Parquet of another shape."""
 
 
@@ -95,7 +96,7 @@ def read_files(part: CheckpointPart, columns: Sequence[PartitionColumn]) -> list
     if not part.is_json:
         try:
             return list(_parquet_files(part, decoder))
-        except _DAMAGE as problem:
+        except DAMAGE as problem:
             raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
     files: list[DataFile] = []
     for position, action in parsed_lines(split_lines(part.data), part.log):
@@ -117,7 +118,7 @@ def _head_actions(part: CheckpointPart) -> Iterator[tuple[int, dict[str, Any]]]:
         masks = [column.is_valid() for column in table.columns]
         wanted = pc.indices_nonzero(reduce(pc.or_, masks)) if masks else pa.array([], pa.uint64())
         rows = table.take(wanted).to_pylist(maps_as_pydicts="strict")
-    except _DAMAGE as problem:
+    except DAMAGE as problem:
         raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
     yield from zip((index + 1 for index in wanted.to_pylist()), rows, strict=True)
 
@@ -128,15 +129,31 @@ def _parquet(part: CheckpointPart) -> pq.ParquetFile:
 
 def _parquet_files(part: CheckpointPart, decoder: FileDecoder) -> Iterator[DataFile]:
     """Yield the files of a Parquet part, a bounded number of rows at a time."""
+    first = 1
+    for adds in add_batches(part, with_rows=True):
+        positions = [first + index for index, is_add in enumerate(adds.is_valid().to_pylist()) if is_add]
+        first += len(adds)
+        yield from decoded_adds(adds.filter(adds.is_valid()), positions, decoder)
+
+
+def add_batches(part: CheckpointPart, *, with_rows: bool) -> Iterator[pa.StructArray]:
+    """Yield the `add` column of a Parquet part, null where a row has another action; `with_rows`: and row counts."""
     file = _parquet(part)
     if "add" not in file.schema_arrow.names:
         return
-    first = 1
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*_FILE, _rows_source(file)]):
-        adds = batch.column("add")
-        positions = [first + index for index, is_add in enumerate(adds.is_valid().to_pylist()) if is_add]
-        first += len(adds)
-        yield from _decoded(adds.filter(adds.is_valid()), positions, decoder)
+    columns = [*_FILE, _rows_source(file)] if with_rows else _FILE
+    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
+        yield batch.column("add")
+
+
+def has_vectors(part: CheckpointPart) -> bool:
+    """Return whether any file of a Parquet part has a deletion vector."""
+    file = _parquet(part)
+    if "add" not in file.schema_arrow.names or file.schema_arrow.field("add").type.get_field_index(_VECTOR) < 0:
+        return False
+    adds = file.read(columns=[f"add.{_VECTOR}.storageType"]).column("add").combine_chunks()
+    vectors = pc.struct_field(adds.filter(adds.is_valid()), [_VECTOR])
+    return bool(vectors.null_count < len(vectors))
 
 
 def _rows_source(file: pq.ParquetFile) -> str:
@@ -155,7 +172,7 @@ def _rows_source(file: pq.ParquetFile) -> str:
     return _STATS if counts.null_count else _PARSED_ROWS
 
 
-def _decoded(adds: pa.StructArray, positions: Sequence[int], decoder: FileDecoder) -> Iterator[DataFile]:
+def decoded_adds(adds: pa.StructArray, positions: Sequence[int], decoder: FileDecoder) -> Iterator[DataFile]:
     """Yield files from the columns of an `add` struct that has no nulls of its own."""
     columns: dict[str, list[Any]] = {
         field.name: _maps(adds.field(index)) if pa.types.is_map(field.type) else adds.field(index).to_pylist()

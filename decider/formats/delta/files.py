@@ -46,7 +46,7 @@ class FileDecoder:
         return DataFile(
             path=path if path.isascii() else self._encodable(path, position),
             size_bytes=size,
-            partition=self._partition(action.get("partitionValues"), position) if self._columns else WHOLE_TABLE,
+            partition=self.partition(action.get("partitionValues"), position) if self._columns else WHOLE_TABLE,
             dv_id=dv_id,
             rows=rows,
             deleted_rows=deleted,
@@ -75,7 +75,7 @@ class FileDecoder:
             tags=self._tags(action.get("tags") or {}, position) if action.get("extendedFileMetadata") is True else None,
         )
 
-    def _partition(self, values: object, position: int) -> PartitionKey:
+    def partition(self, values: object, position: int) -> PartitionKey:
         """Return the partition of partition values, computed once for each spelling that the file uses."""
         if type(values) is not dict:
             raise self._log.wrong(position, "partitionValues", values, "texts by partition column")
@@ -111,7 +111,7 @@ class FileDecoder:
             if not values.keys() <= nulls.keys():
                 return None
             values = nulls | values
-        return self._partition(values, position)
+        return self.partition(values, position)
 
     def _vector(self, vector: object, position: int) -> tuple[str, int]:
         """Return a deletion vector's unique id, built as Delta builds it, and the number of rows that it hides."""

@@ -6,7 +6,8 @@ is missing above the checkpoint means that unknown files were added or removed, 
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from json import loads
 from typing import TypeVar
@@ -17,6 +18,7 @@ from decider.formats.delta import checkpoint
 from decider.formats.delta.actions import commit_time_ms, decode_commit
 from decider.formats.delta.checkpoint import CheckpointPart
 from decider.formats.delta.checksum import checksum_name, read_checksum
+from decider.formats.delta.column_replay import ColumnReplay, suspicious_files
 from decider.formats.delta.damage import LogFile, no_log
 from decider.formats.delta.listing import (
     LAST_CHECKPOINT,
@@ -31,12 +33,13 @@ from decider.formats.delta.listing import (
 from decider.formats.delta.metadata import check_readable
 from decider.formats.delta.replay import SnapshotReplay
 from decider.formats.table_format import TableTotals
+from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.boundary import Boundary
 from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.locations import canonical_location
-from shared.table import MAX_VERSION, Commit, DataFile, Snapshot, TableMetadata
+from shared.table import MAX_VERSION, Commit, Snapshot, TableMetadata
 
 READ_AHEAD = 8
 """Objects requested at once: enough to hide the latency of a store, few enough to hold them all in memory."""
@@ -58,17 +61,26 @@ class DeltaLog:
         self._boundary = boundary
         self.location = reads.location
 
-    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
-        """Return one commit, None if there is no such version; `metadata` is what is in force before it.
+    async def commits(self, versions: range, metadata: TableMetadata) -> AsyncGenerator[Commit, None]:
+        """Yield commits in order up to the first that is missing; `metadata` is what is in force before them.
 
-        Raises Corrupt for a damaged commit, Unsupported if it turns on a feature that we cannot read or the table lies
-        outside the boundary by a link.
+        All of them are read at once. Raises Corrupt for a damaged commit, Unsupported if it turns on a feature that we
+        cannot read.
         """
-        if self._boundary is not None:
-            self._boundary.check_table(self.location)
-        body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
-        if body is None:
-            return None
+        bodies = await self._reads.get_many([f"{LOG_DIRECTORY}/{commit_name(version)}" for version in versions])
+        for version, body in zip(versions, bodies, strict=True):
+            if body is None:
+                return
+            commit = await self._commit(body, version, metadata)
+            metadata = commit.metadata or metadata
+            yield commit
+
+    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
+        """Return one commit, None if there is no such version."""
+        async with aclosing(self.commits(range(version, version + 1), metadata)) as found:
+            return await anext(found, None)
+
+    async def _commit(self, body: bytes, version: int, metadata: TableMetadata) -> Commit:
         commit = await self._decode(body, version, metadata)
         if commit.protocol is not None:
             check_readable(commit.protocol, self.location)
@@ -76,6 +88,11 @@ class DeltaLog:
             external = self._boundary.first_external(self.location, commit.added)
             commit = replace(commit, external=external) if external else commit
         return commit
+
+    def check_place(self) -> None:
+        """Raise Unsupported if the table lies outside the boundary by a link; to be called before its log is read."""
+        if self._boundary is not None:
+            self._boundary.check_table(self.location)
 
     async def digest(self, version: int) -> str | None:
         """Return the digest of one commit, None if it does not exist."""
@@ -101,11 +118,28 @@ class DeltaLog:
         holes, Unsupported for tables that we cannot read or whose files lie outside the boundary, RetryableError if
         files vanish while they are read.
         """
+        snapshot = await self._replayed(version, SnapshotReplay())
         if self._boundary is not None:
-            self._boundary.check_table(self.location)
+            self._boundary.check_files(self.location, snapshot.files)
+        return snapshot
+
+    async def live_files(self, version: int | None = None) -> LiveFiles:
+        """Return the same files for counting, most of them in columns; raises what `snapshot` raises."""
+        replay = ColumnReplay()
+        found = await self._replayed(version, replay)
+        columns = await asyncio.to_thread(replay.remaining)
+        if columns is None:
+            return LiveFiles.of(await self.snapshot(found.version))
+        if self._boundary is not None:
+            suspects = await asyncio.to_thread(suspicious_files, columns)
+            self._boundary.check_files(self.location, [*found.files, *suspects])
+        return LiveFiles(replace(found, files=()), columns, found.files)
+
+    async def _replayed(self, version: int | None, replay: SnapshotReplay) -> Snapshot:
+        """Replay the log up to a version; the files of the result are those that the replay keeps as values."""
+        self.check_place()
         listing = await self._listing(await self._hinted(version))
         damage: dict[Checkpoint, Corrupt] = {}
-        replay = SnapshotReplay()
         base = await self._load_checkpoint(listing, version, replay, damage)
         if base is None and listing.is_partial:
             listing = await self._listing(None)
@@ -116,8 +150,6 @@ class DeltaLog:
         timestamp_ms, digest = await self._replay(range(first, target + 1), replay)
         snapshot = replay.snapshot(self._file(target), timestamp_ms)
         check_readable(snapshot.protocol, self.location)
-        if self._boundary is not None:
-            self._boundary.check_files(self.location, snapshot.files)
         return replace(snapshot, digest=digest)
 
     async def _hinted(self, version: int | None) -> int | None:
@@ -169,15 +201,14 @@ class DeltaLog:
         head = await asyncio.to_thread(checkpoint.read_head, parts)
         check_readable(head.protocol, self.location)
         columns = head.metadata.partition_columns
-        files: list[DataFile] = []
-        for part in parts:
-            files += await asyncio.to_thread(checkpoint.read_files, part, columns)
+        files = [await asyncio.to_thread(replay.read, part, columns) for part in parts]
         for start in range(0, len(head.sidecars), READ_AHEAD):
             names = head.sidecars[start : start + READ_AHEAD]
-            for part in await self._parts(point, SIDECAR_DIRECTORY, names):
-                files += await asyncio.to_thread(checkpoint.read_files, part, columns)
+            sidecars = await self._parts(point, SIDECAR_DIRECTORY, names)
+            files += [await asyncio.to_thread(replay.read, part, columns) for part in sidecars]
         replay.start(head.metadata, head.protocol)
-        replay.add(files)
+        for some in files:
+            replay.take(some)
 
     async def _parts(self, point: Checkpoint, directory: str, names: tuple[str, ...]) -> list[CheckpointPart]:
         below = directory.removeprefix(LOG_DIRECTORY).lstrip("/")
@@ -219,7 +250,7 @@ class DeltaLog:
         for start in range(versions.start, versions.stop, READ_AHEAD):
             window = range(start, min(start + READ_AHEAD, versions.stop))
             names = [f"{LOG_DIRECTORY}/{commit_name(version)}" for version in window]
-            bodies = await asyncio.gather(*map(self._reads.get, names))
+            bodies = await self._reads.get_many(names)
             for version, body in zip(window, bodies, strict=True):
                 if body is None:
                     raise RetryableError(f"{self.location}: commit {version} vanished while the log was read")

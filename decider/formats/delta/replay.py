@@ -4,9 +4,11 @@ The same file may be spelled in two ways, `/x` and `file:/x`, so that files are 
 spelling of the newest `add` is what the snapshot carries.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from decider.formats.delta.checkpoint import CheckpointPart, read_files
 from decider.formats.delta.damage import LogFile
 from shared.errors import InvalidInput
 from shared.formats.delta import refusal
@@ -23,12 +25,20 @@ class SnapshotReplay:
         self._protocol: TableProtocol | None = None
         self.metadata: TableMetadata | None = None
         self._columns: tuple[PartitionColumn, ...] | None = None
-        self._has_moved_columns = False
+        self.has_moved_columns = False
 
     def start(self, metadata: TableMetadata, protocol: TableProtocol) -> None:
-        """Begin with metadata and protocol of a checkpoint; its files follow by `add`."""
+        """Begin with metadata and protocol of a checkpoint; its files follow by `take`."""
         self._set_metadata(metadata)
         self._protocol = protocol
+
+    def read(self, part: CheckpointPart, columns: Sequence[PartitionColumn]) -> Any:
+        """Read the live files of a part of a checkpoint in the form that `take` takes; changes nothing."""
+        return read_files(part, columns)
+
+    def take(self, files: Any) -> None:
+        """Take what `read` returned as live."""
+        self.add(files)
 
     def add(self, files: Iterable[DataFile]) -> None:
         """Add live files."""
@@ -49,13 +59,13 @@ class SnapshotReplay:
         if self.metadata is None or self._protocol is None:
             missing = "metaData" if self.metadata is None else "protocol"
             raise log.corrupt(0, f"no {missing} action up to this version; expected one in the first commit")
-        files = self._repartitioned(log) if self._has_moved_columns else tuple(self._files.values())
+        files = self._repartitioned(log) if self.has_moved_columns else tuple(self._files.values())
         refused = refusal(self.metadata, self._protocol)
         return Snapshot(log.version, timestamp_ms, self.metadata, self._protocol, files, refusal=refused)
 
     def _set_metadata(self, metadata: TableMetadata) -> None:
         columns = metadata.partition_columns
-        self._has_moved_columns = self._has_moved_columns or self._columns not in (None, columns)
+        self.has_moved_columns = self.has_moved_columns or self._columns not in (None, columns)
         self._columns = columns
         self.metadata = metadata
 

@@ -3,9 +3,10 @@
 from collections.abc import AsyncGenerator
 
 from decider.formats.delta.listing import LOG_DIRECTORY, read_listing
-from decider.formats.delta.log import DeltaLog
+from decider.formats.delta.log import READ_AHEAD, DeltaLog
 from decider.formats.delta.rewrites import DeltaRewrites
 from decider.formats.table_format import HistoryEnd, RetainedHistory, StorageAccess, TableTotals
+from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.formats import delta
 from shared.refusals import Refusal
@@ -22,15 +23,22 @@ class DeltaTable:
     async def changes(
         self, after: Position, metadata: TableMetadata, *, until: int | None = None
     ) -> AsyncGenerator[Commit, None]:
-        """Yield the commits above a version, one request each, and one more to find the end unless `until` names it."""
+        """Yield the commits above a version, one request each, and a few to find the end unless `until` names it.
+
+        As many are read at once as have been found before, so that no more requests fail than succeed.
+        """
+        self._log.check_place()
         version = after.version
         while until is None or version < until:
-            commit = await self._log.commit(version + 1, metadata)
-            if commit is None:
+            found = version - after.version
+            last = version + min(READ_AHEAD, max(1, found))
+            wanted = range(version + 1, (last if until is None else min(last, until)) + 1)
+            async for commit in self._log.commits(wanted, metadata):
+                metadata = commit.metadata or metadata
+                version = commit.version
+                yield commit
+            if version < wanted[-1]:
                 return
-            metadata = commit.metadata or metadata
-            version += 1
-            yield commit
 
     async def contains(self, position: Position) -> bool:
         """Return whether the commit of that version still has that digest; an unknown digest is not compared."""
@@ -48,6 +56,10 @@ class DeltaTable:
     async def snapshot(self, at: Position | None = None) -> Snapshot:
         """Return all live files of a version; see `DeltaLog.snapshot` for what it raises."""
         return await self._log.snapshot(None if at is None else at.version)
+
+    async def live_files(self, at: Position | None = None) -> LiveFiles:
+        """Return all live files of a version for counting."""
+        return await self._log.live_files(None if at is None else at.version)
 
     async def totals(self, at: Position) -> TableTotals | None:
         """Return the counts of the version's checksum file."""

@@ -7,12 +7,13 @@ same with a hundred thousand tables registered, and Redis bytes per partition. S
 import argparse
 import json
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from tests.bench.decide.folding import folding
 from tests.bench.decide.house import house
-from tests.bench.decide.latency import Load, latency
+from tests.bench.decide.latency import Load, latency, phases
 from tests.bench.decide.memory import memory
 from tests.bench.machine import machine
 
@@ -24,6 +25,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--commits", type=int, default=8_000, help="commits folded in one round")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of folding; the median counts")
+    parser.add_argument("--other", type=Path, help="another checkout, whose decider folds in turns with this one's")
+    parser.add_argument("--only-folding", action="store_true", help="leave out memory and latency")
     parser.add_argument("--per-s", type=float, default=200.0, help="commits a second while latency is measured")
     parser.add_argument("--seconds", type=float, default=10.0, help="length of one window of latency")
     parser.add_argument("--windows", type=int, default=5, help="windows on each side; the medians count")
@@ -37,18 +40,30 @@ def main() -> None:
     figures: dict[str, Any] = {**machine(), "seed": asked.seed}
     with tempfile.TemporaryDirectory(prefix="lakewright-bench-decide-") as made:
         folder = Path(made)
-        with house(folder / "house") as home:
+        with ExitStack() as stack:
+            home = stack.enter_context(house(folder / "house"))
+            homes = {"": home}
+            if asked.other:
+                homes["other_"] = stack.enter_context(house(folder / "other", root=asked.other.resolve()))
             print("folding", flush=True)
-            figures |= folding(home, folder, commits=asked.commits, rounds=asked.rounds, seed=asked.seed)
+            figures |= folding(homes, folder, commits=asked.commits, rounds=asked.rounds, seed=asked.seed)
+            if asked.only_folding:
+                _show(figures, asked.json)
+                return
             print("memory", flush=True)
             figures |= memory(home, folder, partitions=asked.partitions, seed=asked.seed)
         print(f"latency at {asked.per_s:g} commits/s", flush=True)
         load = Load(asked.per_s, asked.seconds, asked.windows, asked.few, asked.many)
         figures |= latency(folder, load, seed=asked.seed)
+        figures |= phases(folder, load, seed=asked.seed)
+    _show(figures, asked.json)
+
+
+def _show(figures: dict[str, Any], kept: Path | None) -> None:
     for name, value in figures.items():
         print(f"  {name}: {value}")
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if kept:
+        kept.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,41 +1,87 @@
 """Commits folded per second per core: a real log is read from disk, decoded, folded, decided on and ingested.
 
-Several tables at once keep the decider's core busy while single calls wait for Redis or the disk.
+Several tables at once keep the decider's core busy while single calls wait for Redis or the disk. The same commits are
+also decoded alone: how many times as long the whole takes does not depend on the machine.
 """
 
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from decider.formats.delta.actions import decode_commit
+from decider.formats.delta.damage import LogFile
+from shared.table import PartitionColumn, TableId, TableMetadata
 from tests.bench.decide.house import House
 from tests.bench.decide.logs import FILES_PER_COMMIT, WrittenLog
 
 TABLES = 8
+_METADATA = TableMetadata("t", (PartitionColumn("day", "day", "date"),))
 
 
-def folding(home: House, folder: Path, *, commits: int, rounds: int, seed: int) -> dict[str, Any]:
-    """Let a decider catch up with `commits` commits in each round; the median round counts."""
-    found = []
-    logs = [WrittenLog(folder / f"folding-{n}", seed + n) for n in range(TABLES)]
-    ids = [home.register(log.path, log.path.name) for log in logs]
-    for number in range(rounds):
-        for log in logs:
+@dataclass(slots=True)
+class _Side:
+    """A decider with its tables, and what each round gave: commits per CPU second and per second, Redis' us each."""
+
+    home: House
+    logs: list[WrittenLog]
+    ids: list[TableId]
+    found: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def round(self, commits: int) -> None:
+        """Let the decider catch up with so many commits."""
+        for log in self.logs:
             for _ in range(commits // TABLES):
                 log.write(log.body())
-        with home.metered() as costs:
-            home.report([log.path.name for log in logs])
-            for log, identity in zip(logs, ids, strict=True):
-                home.await_version(identity, log.version)
+        with self.home.metered() as costs:
+            self.home.report([log.path.name for log in self.logs])
+            for log, identity in zip(self.logs, self.ids, strict=True):
+                self.home.await_version(identity, log.version)
         cost, done = costs[0], commits // TABLES * TABLES
-        found.append((done / cost.decider_s, done / cost.wall_s, cost.redis_s / done * 1e6))
-        print(
-            f"  round {number + 1} of {rounds}: {done} commits of {FILES_PER_COMMIT} files, "
-            f"{found[-1][0]:,.0f} per CPU second of the decider, {found[-1][1]:,.0f} per second of wall clock, "
-            f"{found[-1][2]:.0f} us of Redis each",
-            flush=True,
-        )
-    per_core, per_s, redis_us = sorted(found)[len(found) // 2]
-    return {
-        "commits_per_s_per_core": round(per_core),
-        "commits_per_s_wall": round(per_s),
-        "redis_us_per_commit": round(redis_us, 1),
-    }
+        self.found.append((done / cost.decider_s, done / cost.wall_s, cost.redis_s / done * 1e6))
+
+
+def folding(homes: Mapping[str, House], folder: Path, *, commits: int, rounds: int, seed: int) -> dict[str, Any]:
+    """Let each decider catch up with `commits` commits in each round, in turns; the median round counts.
+
+    homes: by the prefix of its figures; the one without is that of this checkout.
+    """
+    sides = {prefix: _side(home, folder, prefix, seed) for prefix, home in homes.items()}
+    decoding_us = []
+    for number in range(rounds):
+        for prefix, side in sides.items():
+            side.round(commits)
+            per_core, per_s, redis_us = side.found[-1]
+            print(
+                f"  round {number + 1} of {rounds}{', ' if prefix else ''}{prefix.strip('_')}: {commits} commits of "
+                f"{FILES_PER_COMMIT} files, {per_core:,.0f} per CPU second of the decider, {per_s:,.0f} per second of "
+                f"wall clock, {redis_us:.0f} us of Redis each",
+                flush=True,
+            )
+        decoding_us.append(_decoding_us(sides[""].logs[0], min(commits, 1_000)))
+    decoding = sorted(decoding_us)[rounds // 2]
+    figures: dict[str, Any] = {"decoding_us_per_commit": round(decoding, 1)}
+    for prefix, side in sides.items():
+        per_core, per_s, redis_us = sorted(side.found)[rounds // 2]
+        figures |= {
+            f"{prefix}commits_per_s_per_core": round(per_core),
+            f"{prefix}commits_per_s_wall": round(per_s),
+            f"{prefix}redis_us_per_commit": round(redis_us, 1),
+            f"{prefix}cpu_over_decoding": round(1e6 / per_core / decoding, 2),
+        }
+    return figures
+
+
+def _side(home: House, folder: Path, prefix: str, seed: int) -> _Side:
+    logs = [WrittenLog(folder / f"folding-{prefix}{n}", seed + n) for n in range(TABLES)]
+    return _Side(home, logs, [home.register(log.path, log.path.name) for log in logs])
+
+
+def _decoding_us(log: WrittenLog, commits: int) -> float:
+    """Return the CPU time of decoding one commit and nothing else, in microseconds."""
+    bodies = [log.body() for _ in range(commits)]
+    began = time.process_time()
+    for body in bodies:
+        decode_commit(body, LogFile("memory:///t", 1, "1.json"), _METADATA)
+    return (time.process_time() - began) / commits * 1e6

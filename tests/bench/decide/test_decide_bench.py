@@ -23,6 +23,8 @@ def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert 0 < figures["p50_ms_at_200"] <= figures["p99_ms_at_200"]
     assert figures["latency_ratio_100k_to_100_tables"] > 0
     assert figures["partitions_weighed"] == 365
+    assert figures["cpu_over_decoding"] > 1
+    assert all(figures[f"mean_ms_{phase}"] > 0 for phase in ("accepting", "waiting", "reading", "folding", "redis"))
     assert 50 < figures["bytes_per_partition"] < 5_000
 
 

@@ -1,6 +1,7 @@
 """Each table waits once and is read by one at a time, whatever the number of events that named it."""
 
 import asyncio
+import random
 
 import pytest
 
@@ -31,6 +32,27 @@ def test_many_events_of_a_table_are_one_look_for_the_newest_version(
         await inbox.drained()
         work.cancel()
         assert refreshes.seen == [("a", wanted)]
+
+    play(story)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_tables_are_refreshed_in_the_order_in_which_their_first_waiting_events_arrived(workers: int) -> None:
+    """However many events are behind: one that repeats an earlier one moves nothing."""
+
+    async def story() -> None:
+        refreshes = RecordedRefreshes()
+        refreshes.open.set()
+        inbox = RefreshQueue(refreshes, workers=workers)
+        tables = [TableRef(TableId(f"t{n}"), f"t{n}", f"file:///t{n}") for n in range(50)]
+        random.Random(1).shuffle(tables)
+        for number, table in enumerate(tables):
+            await inbox.put(table, number)
+            await inbox.put(tables[number // 2], number)
+        work = asyncio.create_task(refreshing(inbox))
+        await inbox.drained()
+        work.cancel()
+        assert [name for name, _ in refreshes.seen] == [table.name for table in tables]
 
     play(story)
 

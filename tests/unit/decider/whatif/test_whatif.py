@@ -2,6 +2,7 @@
 
 import asyncio
 import posixpath
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -107,27 +108,32 @@ def test_more_readers_never_ask_for_smaller_files() -> None:
 class Log:
     """A log in memory; versions below `oldest` cannot be rebuilt, commits below `kept` and `holes` are gone."""
 
-    commits: tuple[Commit, ...]
+    history: tuple[Commit, ...]
     oldest: int = 0
     kept: int = 0
     location: str = "memory:///t"
     holes: frozenset[int] = frozenset()
 
-    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
-        return self.commits[version] if version < len(self.commits) else None
+    async def commits(self, versions: range, metadata: TableMetadata) -> AsyncGenerator[Commit, None]:
+        for version in versions:
+            if version < len(self.history):
+                yield self.history[version]
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
-        wanted = range(max(version + 1, self.kept), len(self.commits))
+        wanted = range(max(version + 1, self.kept), len(self.history))
         return tuple(number for number in wanted if number not in self.holes)
 
+    def check_place(self) -> None:
+        """Nothing is outside."""
+
     async def snapshot(self, version: int | None = None) -> Snapshot:
-        version = len(self.commits) - 1 if version is None else version
-        if not self.commits:
+        version = len(self.history) - 1 if version is None else version
+        if not self.history:
             raise NoTable("there is no Delta log", field="location")
         if version < self.oldest:
             raise InvalidInput("the log was cleaned up", field="version")
         live: dict[str, DataFile] = {}
-        for commit in self.commits[: version + 1]:
+        for commit in self.history[: version + 1]:
             for gone in commit.removed:
                 live.pop(posixpath.normpath(gone.path), None)
             live.update((posixpath.normpath(file.path), file) for file in commit.added)

@@ -1,0 +1,178 @@
+"""A checkpoint is read into columns: of a million files only the unusual ones become Python objects.
+
+A file is unusual if it has a deletion vector, or anything that a column cannot hold. It is decoded by the code that
+reads files one by one, which also finds out what is wrong where something is; so there is one rule for each field.
+"""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decider.formats.delta.checkpoint import (
+    DAMAGE,
+    CheckpointPart,
+    add_batches,
+    decoded_adds,
+    has_vectors,
+    read_files,
+)
+from decider.formats.delta.files import FileDecoder
+from decider.state.file_columns import COLUMNS, FileColumns
+from shared.errors import Corrupt
+from shared.layout.file_selection import GENERATED_TAG
+from shared.layout.partition_stats import CUBE_TAG, IDLE_COMPACTED_TAG
+from shared.partitions import WHOLE_TABLE
+from shared.table import DataFile, PartitionColumn, PartitionKey
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_TYPES = {"path": pa.string(), "size": pa.int64(), "modificationTime": pa.int64(), "partitionValues": _TEXTS}
+"""Types of the fields of a usual file; `tags` may be missing."""
+
+_NUMBER = "^[0-9]+$"
+_SMALL_NUMBER = "^[0-9]{1,18}$"
+"""Numbers of up to eighteen digits surely fit into 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFiles:
+    """Files of one part or sidecar of a checkpoint: the usual ones in columns, the others as values."""
+
+    columns: FileColumns = field(default_factory=FileColumns)
+    others: Sequence[DataFile] = ()
+
+
+def read_columns(part: CheckpointPart, columns: Sequence[PartitionColumn]) -> PartFiles:
+    """Read the live files of one part or sidecar; raises what `read_files` raises."""
+    if not part.is_json:
+        reading = _PartReader(columns, FileDecoder(columns, part.log))
+        try:
+            for adds in add_batches(part, with_rows=has_vectors(part)):
+                reading.take(adds.filter(adds.is_valid()))
+            return reading.files()
+        except (Corrupt, *DAMAGE):
+            pass  # The code below reports damage with its position.
+    return PartFiles(others=read_files(part, columns))
+
+
+class _PartReader:
+    """Collects the batches of one part."""
+
+    def __init__(self, columns: Sequence[PartitionColumn], decoder: FileDecoder) -> None:
+        self._columns = columns
+        self._decoder = decoder
+        self._tables: list[pa.Table] = []
+        self._numbers: dict[PartitionKey, int] = {}
+        self._others: list[DataFile] = []
+
+    def take(self, adds: pa.StructArray) -> None:
+        """Take a batch of `add` structs, none of them null."""
+        adds.validate(full=True)
+        fields = {one.name: adds.field(index) for index, one in enumerate(adds.type)}
+        tags = fields.get("tags", pa.nulls(len(adds), _TEXTS))
+        has_usual_types = tags.type == _TEXTS and all(fields[name].type == kind for name, kind in _TYPES.items())
+        if not has_usual_types or (self._columns and not _has_uniform_keys(fields["partitionValues"])):
+            self._decode(adds)
+            return
+        usual = _is_usual(fields, tags)
+        self._decode(adds.filter(pc.invert(usual)))
+        columns = [
+            fields["path"],
+            self._partitions(fields["partitionValues"]),
+            fields["size"],
+            fields["modificationTime"],
+            pc.is_valid(_tag(tags, IDLE_COMPACTED_TAG)),
+            pc.is_valid(_tag(tags, CUBE_TAG)),
+            _generated_ms(tags),
+        ]
+        self._tables.append(pa.Table.from_arrays(columns, schema=COLUMNS).filter(usual))
+
+    def files(self) -> PartFiles:
+        """Return everything taken."""
+        table = pa.concat_tables([COLUMNS.empty_table(), *self._tables])
+        return PartFiles(FileColumns(table, tuple(self._numbers)), self._others)
+
+    def _decode(self, adds: pa.StructArray) -> None:
+        self._others += decoded_adds(adds, [0] * len(adds), self._decoder)
+
+    def _partitions(self, values: pa.MapArray) -> pa.Array:
+        """Return the number of each file's partition; each spelling of partition values is read once."""
+        if not self._columns:
+            return pa.repeat(pa.scalar(self._number(WHOLE_TABLE), pa.int64()), len(values))
+        keys, items = _entries(values)
+        width = len(keys) // len(values)
+        names = keys.slice(0, width).to_pylist()
+        columns = [items.take(pa.array(range(nth, len(items), width))) for nth in range(width)]
+        spellings, index = _distinct(columns)
+        partitions = (self._decoder.partition(dict(zip(names, one, strict=True)), 0) for one in spellings)
+        return pa.array([self._number(partition) for partition in partitions], pa.int64()).take(index)
+
+    def _number(self, partition: PartitionKey) -> int:
+        return self._numbers.setdefault(partition, len(self._numbers))
+
+
+def _is_usual(fields: dict[str, pa.Array], tags: pa.MapArray) -> pa.BooleanArray:
+    """Return which files have a path, numbers that are not negative, and no deletion vector."""
+    generated = _tag(tags, GENERATED_TAG)
+    large = pc.and_(
+        pc.match_substring_regex(generated, _NUMBER), pc.invert(pc.match_substring_regex(generated, _SMALL_NUMBER))
+    )
+    conditions = [
+        pc.greater(pc.binary_length(fields["path"]), 0),
+        pc.greater_equal(fields["size"], 0),
+        pc.greater_equal(fields["modificationTime"], 0),
+        pc.invert(pc.fill_null(large, fill_value=False)),
+    ]
+    if "deletionVector" in fields:
+        conditions.append(pc.is_null(fields["deletionVector"]))
+    return pc.fill_null(reduce(pc.and_, conditions), fill_value=False)
+
+
+def _tag(tags: pa.MapArray, name: str) -> pa.StringArray:
+    """Return the value of a tag for each file, null without it; of a name that occurs twice, the last one counts."""
+    return pc.map_lookup(tags, pa.scalar(name), "last")
+
+
+def _generated_ms(tags: pa.MapArray) -> pa.Int64Array:
+    values = _tag(tags, GENERATED_TAG)
+    is_number = pc.fill_null(pc.match_substring_regex(values, _SMALL_NUMBER), fill_value=False)
+    return pc.cast(pc.if_else(is_number, values, pa.scalar(None, pa.string())), pa.int64())
+
+
+def _entries(values: pa.MapArray) -> tuple[pa.Array, pa.Array]:
+    """Return the keys and the items of all maps, one after the other."""
+    first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
+    return values.keys.slice(first, last - first), values.items.slice(first, last - first)
+
+
+def _has_uniform_keys(values: pa.MapArray) -> bool:
+    """Return whether all maps have the same keys in the same order, each once, as every known writer leaves them."""
+    keys, _ = _entries(values)
+    rows = len(values)
+    width = len(keys) // rows if rows else 0
+    first = values.offsets[0].as_py()
+    offsets = pa.array(range(first, first + rows * width + 1, width), pa.int32()) if width else None
+    if offsets is None or not values.offsets.equals(offsets):
+        return False
+    encoded = keys.dictionary_encode()
+    pattern = array("i", range(width)) * rows
+    expected = pa.Array.from_buffers(pa.int32(), len(pattern), [None, pa.py_buffer(pattern)])
+    return len(encoded.dictionary) == width and bool(encoded.indices.equals(expected))
+
+
+def _distinct(columns: Sequence[pa.Array]) -> tuple[list[tuple[Any, ...]], pa.Array]:
+    """Return the distinct rows of these columns, and for each row which of them it is."""
+    rows: list[tuple[Any, ...]] = [()]
+    index = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
+    for column in columns:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        values = encoded.dictionary.to_pylist()
+        codes = pc.add(pc.multiply(index, len(values)), encoded.indices).dictionary_encode()
+        pairs = (divmod(code, len(values)) for code in codes.dictionary.to_pylist())
+        rows = [(*rows[before], values[now]) for before, now in pairs]
+        index = codes.indices.cast(pa.int64())
+    return rows, index
