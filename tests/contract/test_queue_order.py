@@ -41,6 +41,19 @@ def test_a_strict_band_is_served_first_whatever_it_has_cost(bench: Bench) -> Non
     assert bands == [Band.URGENT] * 3 + [Band.LOW] * 3
 
 
+@pytest.mark.parametrize("claims", [1, 2])
+def test_the_order_foresees_that_a_weighted_band_has_its_turn_however_few_claims_are_foreseen(
+    bench: Bench, claims: int
+) -> None:
+    bench.run(commands.configure(QUEUE, {"strict_in_row": 1}))
+    for partition, band in (("a", Band.URGENT), ("b", Band.URGENT), ("c", Band.LOW)):
+        bench.enqueue(spec(partition=partition, band=band))
+    assert [claim.band for claim in bench.claim()] == [Band.URGENT]
+    foreseen = bench.run(queries.order(QUEUE, claims=claims))
+    assert foreseen[0].band is Band.LOW
+    assert [claim.id for claim in bench.claim(claims)] == [one.id for one in foreseen]
+
+
 def test_tenants_and_tables_share_by_cost_not_by_number_of_jobs(bench: Bench) -> None:
     """Of 3 GiB each, a tenant with jobs of 1 GiB gets one for every four of a tenant with jobs of a quarter."""
     gib = 1 << 30

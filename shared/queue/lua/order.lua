@@ -9,17 +9,18 @@
   Output: list of {id, band, tenant, table, reason (strict_priority, starvation_guard, fair_share), tag of the band, of the
           tenant, of the table, aged arrival ms, first arrival ms, priority}; tags are integers, the rest is text
 ]]
--- include: charge
 -- include: limits
 -- include: merge
+-- include: serve
 local wanted = tonumber(ARGV[1])
 local nodes, flows, flown, rows = {}, {}, {}, {}
 
 -- The first children of a node by (tag, name), as many as there are claims left: each claim moves or takes one, so that one
--- of these is always the least of all. For each child that is skipped, one more is read (`pass`).
+-- of these is always the least of all. For each child that is skipped, one more is read (`pass`). All bands are read, because
+-- a band that waits counts for the choice without being the first.
 local function children(node)
   if not nodes[node] then
-    local list = {read = wanted - #rows}
+    local list = {read = node == ROOT and MAX_BANDS or wanted - #rows}
     local found = call('ZRANGE', ready_key(node), 0, list.read - 1, 'WITHSCORES')
     for i = 1, #found, 2 do list[#list + 1] = {name = found[i], tag = tonumber(found[i + 1])} end
     nodes[node] = list
