@@ -23,6 +23,7 @@ from actor.ports import EngineDied, GroupStatus, LivePartition, RewriteOutcome, 
 from actor.queue_executor import SyncQueueExecutor
 from actor.report import RunReport
 from actor.slot_gate import SlotGate
+from actor.slot_queue import HeldJob, SlotQueue
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
 from shared.job_payload import JobPayload, RewriteKind
@@ -31,6 +32,7 @@ from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_idle_co
 from shared.policy import Policy
 from shared.properties import is_switched_off, policy_digest
 from shared.queue import commands
+from shared.queue.command import Command
 from shared.queue.model import Claim, Finished, FinishOutcome, RunResult, StopReason
 from shared.table import CommitOrigin, DataFile, PartitionKey
 
@@ -97,13 +99,12 @@ class Worker:
         reached: ProgressHook = lambda _claim, _point: None,
     ) -> None:
         self._engines = engines
-        self._queue = queue
+        self._queue = SlotQueue(queue, actor.name, actor.heartbeat, engines.abilities)
         self._heartbeat = actor.heartbeat
         self._stopping = actor.stopping
         self._draining = actor.draining
         self._gate = actor.gate
         self._outage = actor.outage
-        self._name = actor.name
         self._settings = settings
         self._reached = reached
 
@@ -111,11 +112,11 @@ class Worker:
         """Work until stopped; wait while the queue does not answer or refuses. Raises EngineDied."""
         while not self._stopping.is_set():
             try:
-                ran = not self._draining.is_set() and self.run_next()
+                ran = not self._draining.is_set() and self._run_jobs(self._wants_more)
             except EngineDied:
                 raise
             except LakewrightError as problem:
-                self._outage.failed(worker=self._name, error=str(problem))
+                self._outage.failed(worker=self._queue.worker, error=str(problem))
                 ran = False
             else:
                 self._outage.succeeded()
@@ -124,33 +125,35 @@ class Worker:
 
     def run_next(self) -> bool:
         """Claim one job and run it; False if nothing is ready, or another slot's job runs alone. Raises EngineDied."""
+        return self._run_jobs(lambda: False)
+
+    def _run_jobs(self, wants_more: Callable[[], bool]) -> bool:
+        """Claim a job and run it, and then the next one as long as `wants_more`; False if nothing is ready now."""
         if not self._gate.enter():
             return False
         try:
-            return self._claim_and_run()
+            return self._claim_and_run(wants_more)
         finally:
             self._gate.leave()
 
-    def _claim_and_run(self) -> bool:
+    def _claim_and_run(self, wants_more: Callable[[], bool]) -> bool:
         if not self._engines.is_alive():
             # Before a job is claimed, which would be blamed for it.
             raise EngineDied(f"the engine died between jobs: {self._cause_of_death()}")
-        sent = time.monotonic()
-        claims = self._queue.run(
-            commands.claim(
-                self._queue.name,
-                worker=self._name,
-                nonce=uuid.uuid4().hex,
-                slots=1,
-                lease_ms=self._heartbeat.lease_ms,
-                abilities=self._engines.abilities,
-            )
-        )
-        for claim in claims:
-            self._run_claim(claim, self._heartbeat.track(claim, sent_at_s=sent))
-        return bool(claims)
+        held: tuple[HeldJob, ...] | None = self._queue.claim()
+        while held:
+            self._outage.succeeded()
+            (job,) = held
+            held = self._run_claim(job.claim, job.lease, wants_more)
+        return held is None
 
-    def _run_claim(self, claim: Claim, lease: Lease) -> None:
+    def _wants_more(self) -> bool:
+        """Whether this slot would claim again at once, so that it may do so in the call that ends its job."""
+        is_free = not self._stopping.is_set() and not self._draining.is_set() and not self._gate.is_exclusive_awaited
+        return is_free and self._engines.is_alive()
+
+    def _run_claim(self, claim: Claim, lease: Lease, wants_more: Callable[[], bool]) -> tuple[HeldJob, ...] | None:
+        """Run a job and end it; returns the next one, () if none is ready, None if the queue was not asked."""
         logger = log.bind(job=claim.id, token=claim.token)
         verdict, error, report = RunResult.FAIL, "", None
         try:
@@ -162,7 +165,7 @@ class Worker:
             verdict = _run_result(self._work_shared_or_exclusive(claim, lease, report), lease)
         except LeaseLost as lost:
             logger.warning("lease_lost", error=str(lost))
-            return
+            return None
         except Exception as failure:
             if not self._engines.is_alive():
                 raise self._engine_died(claim, report, failure) from failure
@@ -177,9 +180,15 @@ class Worker:
             logger.warning("job_failed", verdict=verdict, error=error, exc_info=verdict is RunResult.FAIL)
         finally:
             self._heartbeat.release(lease)
-        finished = self._finish(claim, verdict, report, error)
+        end = self._end(claim, verdict, report, error)
+        held: tuple[HeldJob, ...] | None = None
+        if wants_more():
+            finished, held = self._queue.finish_and_claim(end, self._pause)
+        else:
+            finished = self._queue.finish(end, self._pause)
         versions = report.versions if report else []
         logger.info("job_finished", verdict=verdict, outcome=finished.outcome, versions=versions)
+        return None if finished.outcome is FinishOutcome.STALE else held
 
     def _engine_died(self, claim: Claim, report: RunReport | None, failure: Exception) -> EngineDied:
         """Report the job with the cause of the engine's death; an engine that cannot be ended may still commit.
@@ -189,9 +198,8 @@ class Worker:
         death = self._engines.bury()
         if death is None:
             return EngineDied(f"the engine died while job {claim.id} ran and cannot be ended: {failure}")
-        finished = self._finish(
-            claim, RunResult.YIELD if death.was_requested else RunResult.CRASHED, report, death.cause
-        )
+        verdict = RunResult.YIELD if death.was_requested else RunResult.CRASHED
+        finished = self._queue.finish(self._end(claim, verdict, report, death.cause), self._pause)
         log.error(
             "job_engine_crashed",
             job=claim.id,
@@ -292,11 +300,13 @@ class Worker:
         lease.set_progress(json.dumps(progress))
         self._reached(claim, point)
 
-    def _finish(self, claim: Claim, verdict: RunResult, report: RunReport | None, error: str) -> Finished:
-        """Report the end; retry while the lease may still be valid, then leave the job to the next actor."""
-        transition = commands.finish(
-            self._queue.name,
-            worker=self._name,
+    def _pause(self) -> None:
+        self._stopping.wait(self._settings.idle_s)
+
+    def _end(self, claim: Claim, verdict: RunResult, report: RunReport | None, error: str) -> Command[Finished]:
+        return commands.finish(
+            self._queue.queue.name,
+            worker=self._queue.worker,
             nonce=uuid.uuid4().hex,
             id=claim.id,
             token=claim.token,
@@ -308,15 +318,6 @@ class Worker:
             measures=report.measures() if report and verdict is RunResult.DONE else {},
             error=error,
         )
-        until = time.monotonic() + self._heartbeat.lease_ms / 1000
-        while True:
-            try:
-                return self._queue.run(transition)
-            except RetryableError as problem:
-                if time.monotonic() >= until:
-                    log.warning("finish_undeliverable", job=claim.id, error=str(problem))
-                    return Finished(FinishOutcome.STALE)
-                self._stopping.wait(self._settings.idle_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,17 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     return Command(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 
+def finish_and_claim(
+    finish: Command[Finished], claim: Command[tuple[Claim, ...]]
+) -> Command[tuple[Finished, tuple[Claim, ...]]]:
+    """End a run and claim as these two commands would one after the other, in one call under the nonce of the finish.
+
+    A finish that is refused (STALE) claims nothing.
+    """
+    args = (len(claim.args), *claim.args, *finish.args)
+    return Command(ScriptName.FINISH_AND_CLAIM, finish.keys, args, decode.finished_and_claimed)
+
+
 def cancel(queue: str, job: JobId, *, nonce: str, max_version: int | None = None) -> Command[CancelOutcome]:
     """Delete a waiting job, ask a running one to stop; requests recorded before this call are cancelled with it.
 

@@ -68,6 +68,8 @@ class NotingQueue(SyncQueueExecutor):
                 return self._claim(command)
             case ScriptName.FINISH:
                 return self._finish(command)
+            case ScriptName.FINISH_AND_CLAIM:
+                return self._finish_and_claim(command)
         return super().run(command)
 
     def _claim(self, transition: Command[Any]) -> Any:
@@ -77,17 +79,34 @@ class NotingQueue(SyncQueueExecutor):
         except PermanentError as problem:
             self.log.note("refused", why=str(problem))
             raise
-        for claim in claims:
-            self.log.note("claimed", claim, version=claim.version, sent=sent)
+        self._note_claims(claims, sent)
         return claims
 
+    def _note_claims(self, claims: Sequence[Claim], sent: int) -> None:
+        for claim in claims:
+            self.log.note("claimed", claim, version=claim.version, sent=sent)
+
     def _finish(self, transition: Command[Any]) -> Any:
-        _, _, job, token, verdict, _, seen, *_ = transition.args
-        end = {"job": job, "token": token, "verdict": verdict, "seen": seen}
+        end = _end(transition.args)
         self.log.note("finishing", **end)
         finished = super().run(transition)
         self.log.note("finished", **end, outcome=finished.outcome.value)
         return finished
+
+    def _finish_and_claim(self, transition: Command[Any]) -> Any:
+        of_claim, *args = transition.args
+        end, sent = _end(args[int(of_claim) :]), now_ns()
+        self.log.note("finishing", **end)
+        finished, claims = super().run(transition)
+        self.log.note("finished", **end, outcome=finished.outcome.value)
+        self._note_claims(claims, sent)
+        return finished, claims
+
+
+def _end(args: Sequence[object]) -> dict[str, object]:
+    """Return what the arguments of `finish` say of the run."""
+    _, _, job, token, verdict, _, seen, *_ = args
+    return {"job": job, "token": token, "verdict": verdict, "seen": seen}
 
 
 class ChaosWorker(NotingQueue):
@@ -100,12 +119,16 @@ class ChaosWorker(NotingQueue):
     def run(self, command: Command[Any]) -> Any:
         """Carry out one transition, and perhaps stop."""
         reply = super().run(command)
-        if command.script is ScriptName.CLAIM and reply:
-            self._claim_held = reply[0]
-            self._table.begin(reply[0])
-            self._barrier.reached(reply[0], "claimed")
-        elif command.script is ScriptName.FINISH:
+        claims = reply if command.script is ScriptName.CLAIM else ()
+        if command.script is ScriptName.FINISH:
             self._barrier.reached(self._claim_held, "finished")
+        elif command.script is ScriptName.FINISH_AND_CLAIM:
+            self._barrier.reached(self._claim_held, "finished")
+            _, claims = reply
+        if claims:
+            self._claim_held = claims[0]
+            self._table.begin(claims[0])
+            self._barrier.reached(claims[0], "claimed")
         return reply
 
 

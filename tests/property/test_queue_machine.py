@@ -75,15 +75,17 @@ class QueueMachine(QueueLife):
 
     @rule(slots=st.integers(1, 3), worker=st.sampled_from(["w1", "w2"]))
     def claim(self, slots: int, worker: str) -> None:
-        nonce = f"n{self.steps}"
         foreseen = None if self.something_is_due() else self.queue.run(queries.order(QUEUE, claims=slots))
-        got = self.run(commands.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+        got = self.run(self.claim_command(slots, worker))
+        if foreseen is not None:
+            assert [claim.id for claim in got] == [one.id for one in foreseen], "the order was foreseen wrongly"
+        self.claimed(got, slots)
+
+    def claimed(self, got: tuple[Claim, ...], slots: int) -> None:
         stopping = {job_id for job_id, job in self.model.jobs.items() if job.stopping}
         for job_id in self.model.take_up_due(serves=bool(got)):
             if job_id in stopping:
                 self.end_of_stopped(job_id)
-        if foreseen is not None:
-            assert [claim.id for claim in got] == [one.id for one in foreseen], "the order was foreseen wrongly"
         for claim in got:
             self.model.check_and_take(claim, LEASE_MS)
             self.claimed_at[claim.token] = self.steps
@@ -103,24 +105,36 @@ class QueueMachine(QueueLife):
         self.finish_with(self.some_claim(data), verdict, seen, actual)
 
     def finish_with(self, claim: Claim, verdict: RunResult, seen: int, actual: int) -> None:
+        before = self.dump()
+        outcome = self.run(self.finish_command(claim, verdict, seen, actual)).outcome
+        self.finished(claim, verdict, seen, outcome)
+        assert outcome is not FinishOutcome.STALE or self.dump() == before, "I4: a stale call changes nothing"
+
+    @precondition(lambda self: self.claims)
+    @rule(
+        data=st.data(),
+        verdict=st.sampled_from(RunResult),
+        seen=st.integers(-1, 3),
+        actual=st.sampled_from([0, 9 << 20]),
+        slots=st.integers(1, 2),
+    )
+    def finish_and_claim(self, data: st.DataObject, verdict: RunResult, seen: int, actual: int, slots: int) -> None:
+        """Both in one call are as one after the other; where the end is refused, nothing is claimed."""
+        claim, before = self.some_claim(data), self.dump()
+        end = self.finish_command(claim, verdict, seen, actual)
+        ended, got = self.run(commands.finish_and_claim(end, self.claim_command(slots, "w1")))
+        self.finished(claim, verdict, seen, ended.outcome)
+        if ended.outcome is FinishOutcome.STALE:
+            assert got == ()
+            assert self.dump() == before, "I4: a stale call changes nothing"
+            return
+        self.claimed(got, slots)
+
+    def finished(self, claim: Claim, verdict: RunResult, seen: int, outcome: FinishOutcome) -> None:
         job = self.model.jobs.get(claim.id)
         stopping = job is not None and job.stopping
-        before = self.dump()
-        finish = commands.finish(
-            QUEUE,
-            worker="w1",
-            nonce=f"n{self.steps}",
-            id=claim.id,
-            token=claim.token,
-            run_result=verdict,
-            cost_bytes=actual,
-            seen_version=seen,
-            counters={"runs": 1},
-        )
-        outcome = self.run(finish).outcome
         assert outcome == self.model.finish(claim, verdict, seen)
         if outcome is FinishOutcome.STALE:
-            assert self.dump() == before, "I4: a stale call changes nothing"
             return
         started = self.claimed_at[claim.token]
         if verdict is RunResult.DONE:

@@ -70,6 +70,17 @@ class Bench:
         end = commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=verdict, seen_version=seen, **values)
         return self.run(end).outcome
 
+    def finish_and_claim(
+        self, claim: Claim, verdict: RunResult = RunResult.DONE, *, slots: int = 1, nonce: str = ""
+    ) -> tuple[FinishOutcome, tuple[Claim, ...]]:
+        values = {"worker": "w-1", "nonce": nonce or next(self._nonces), "cost_bytes": claim.cost_bytes}
+        end = commands.finish(
+            QUEUE, id=claim.id, token=claim.token, run_result=verdict, seen_version=claim.version, **values
+        )
+        take = commands.claim(QUEUE, worker="w-1", nonce=next(self._nonces), slots=slots, lease_ms=LEASE_MS)
+        finished, claims = self.run(commands.finish_and_claim(end, take))
+        return finished.outcome, claims
+
     def ingest(self, expected: int, version: int, **more: Any) -> Ingested:
         values = {"table": "t-1", "state_fields": {"version": str(version)}, "partitions": {}, **more}
         return self.run(commands.ingest(QUEUE, expected_version=expected, **values))
