@@ -13,6 +13,7 @@ from shared.queue import commands
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import (
+    ALONE,
     Band,
     Claim,
     Debounce,
@@ -23,6 +24,7 @@ from shared.queue.model import (
     JobRequest,
     JobState,
     RunResult,
+    Share,
 )
 from shared.queue.settings import QueueSettings
 from tests.support.job_states import States, illegal, states_in
@@ -85,8 +87,9 @@ class QueueLife(RuleBasedStateMachine):
             self.remembered.append(self.again)
         return reply
 
-    def claim_command(self, slots: int, worker: str) -> Command[tuple[Claim, ...]]:
-        return commands.claim(QUEUE, worker=worker, nonce=f"n{self.steps}", slots=slots, lease_ms=LEASE_MS)
+    def claim_command(self, slots: int, worker: str, share: Share = ALONE) -> Command[tuple[Claim, ...]]:
+        call = {"worker": worker, "nonce": f"n{self.steps}"}
+        return commands.claim(QUEUE, **call, slots=slots, lease_ms=LEASE_MS, share=share)
 
     def finish_command(self, claim: Claim, verdict: RunResult, seen: int, actual: int) -> Command[Finished]:
         return commands.finish(

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 --[[
-  claim: up to `slots` jobs are leased to a worker, each under a token of its own; transitions by time are made first.
+  claim: up to `slots` jobs are leased to a worker, each under a token of its own; transitions by time are made first. With
+  each job, further ready ones of its table may be leased, to share a transaction with it.
   Runs also when memory is short: only claiming and finishing free memory.
 
   KEYS[1]  prefix of the queue
@@ -8,7 +9,9 @@
   ARGV[2]  nonce
   ARGV[3]  slots
   ARGV[4]  lease ms
-  ARGV[5..]  each ability that the worker has (`format/kind`); none: all
+  ARGV[5]  jobs of one shared transaction at most
+  ARGV[6]  their estimated bytes at most, if there are several
+  ARGV[7..]  each ability that the worker has (`format/kind`); none: all
 
   Output: JSON list of lists (id, table, partition, kind, tenant, band, priority, token, previous token or "", attempts,
           revision, version, extent, cost, payload, first arrival ms, lease until ms, crashes), all as text

@@ -8,7 +8,8 @@ local function crashes_of(id, job)
   return job.attempts ~= '0' and call('HGET', job_key(id), 'crashes') or '0'
 end
 
-local function lease(id, job, worker, deadline)
+local function lease(job, worker, deadline)
+  local id = job.id
   -- Strictly increasing even if the counter was lost: the clock has advanced since.
   last_token = math.max(last_token + 1, now_us)
   local token = int(last_token)
@@ -20,11 +21,13 @@ local function lease(id, job, worker, deadline)
     job.revision, job.version, job.extent, job.cost, job.payload, job.first_ms, deadline, crashes_of(id, job)}
 end
 
--- args[first .. last]: worker, nonce, slots, lease ms, abilities (none: all). Returns the claims as a JSON list.
+-- args[first .. last]: worker, nonce, slots, lease ms, jobs of a shared transaction at most, their bytes at most, abilities
+-- (none: all). Returns the claims as a JSON list.
 local function lease_jobs(args, first, last)
   local worker, slots, deadline = args[first], tonumber(args[first + 2]), int(now_ms + tonumber(args[first + 3]))
+  local share = {jobs = tonumber(args[first + 4]), bytes = tonumber(args[first + 5])}
   local abilities = {}
-  for i = first + 4, last do abilities[#abilities + 1] = args[i] end
+  for i = first + 6, last do abilities[#abilities + 1] = args[i] end
   begin_claims()
   if is_poll_due(last_polled_ms) then
     local moved, more = process_due()
@@ -32,12 +35,15 @@ local function lease_jobs(args, first, last)
     last_polled_ms = more and 0 or now_ms
   end
   return_aside(abilities)
-  local claims = {}
+  local claims, served = {}, 0
   for _ = 1, slots + PASSED_OVER do
-    if #claims == slots then break end
-    local any, id, job = take_next(abilities)
+    if served == slots then break end
+    local any, taken = take_next(abilities, share)
     if not any then break end
-    if job then claims[#claims + 1] = lease(id, job, worker, deadline) end
+    if taken then
+      served = served + 1
+      for i = 1, #taken do claims[#claims + 1] = lease(taken[i], worker, deadline) end
+    end
   end
   if #claims == 0 then return '[]' end
   end_claims()

@@ -10,7 +10,7 @@ import pytest
 from shared.queue import admin_commands, audit, commands, queries
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary, ScriptName, source
-from shared.queue.model import Band, HeartbeatEntry, JobId, JobKey, JobRequest, JobState, RunResult, Scope, Token
+from shared.queue.model import Band, HeartbeatEntry, JobId, JobKey, JobRequest, JobState, RunResult, Scope, Share, Token
 from shared.queue.settings import SETTINGS, QueueSettings
 
 SPEC = JobRequest(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
@@ -25,7 +25,9 @@ def ingest(**more: Any) -> Command[Any]:
     return commands.ingest("q", table="t", expected_version=-1, state_fields={"version": "0"}, partitions={}, **more)
 
 
-CLAIM = commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000, abilities=["delta/compact"])
+CLAIM = commands.claim(
+    "q", worker="w", nonce="n", slots=1, lease_ms=1_000, abilities=["delta/compact"], share=Share(2, 1)
+)
 FINISH = commands.finish(
     "q",
     worker="w",
