@@ -17,11 +17,15 @@ from actor.queue_executor import SyncQueueExecutor
 from shared.errors import RetryableError
 from shared.queue import commands
 from shared.queue.command import Command
-from shared.queue.model import Claim, Finished, FinishOutcome
+from shared.queue.model import Claim, Finished, FinishOutcome, Share
 
 log = structlog.get_logger()
 
 R = TypeVar("R")
+
+DEFAULT_SHARE = Share(jobs=8, bytes=128 << 20)
+"""Jobs that share a commit: as many as file groups do, and together about the bytes of one full file, so that they hold
+a slot no longer than one usual job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +40,26 @@ class SlotQueue:
     """Leases and ends jobs for one slot."""
 
     def __init__(
-        self, queue: SyncQueueExecutor, worker: str, heartbeat: Heartbeat, abilities: Sequence[str] = ()
+        self, queue: SyncQueueExecutor, worker: str, heartbeat: Heartbeat, abilities: Sequence[str], share: Share
     ) -> None:
         """`worker`: the actor's name; `abilities`: what it can run, each as `format/kind`."""
         self.queue = queue
         self.worker = worker
         self._heartbeat = heartbeat
         self._abilities = abilities
+        self._share = share
 
     def claim(self) -> tuple[HeldJob, ...]:
-        """Claim the next job; none if nothing is ready. Raises RetryableError if the queue does not answer."""
+        """Claim the next job, and those that share its commit; none if nothing is ready.
+
+        Raises RetryableError if the queue does not answer.
+        """
         sent_at_s = time.monotonic()
         claims = self.queue.run(self._claim())
         return self._hold(claims, sent_at_s)
 
     def finish(self, end: Command[Finished], pause: Callable[[], object]) -> Finished:
-        """End a job; tries for as long as the lease could still be ours, then leaves the job to the next actor.
+        """End a job; retry while the lease may still be valid, then leave the job to the next actor.
 
         pause: waits between two tries.
         """
@@ -60,9 +68,9 @@ class SlotQueue:
     def finish_and_claim(
         self, end: Command[Finished], pause: Callable[[], object]
     ) -> tuple[Finished, tuple[HeldJob, ...]]:
-        """End a job as `finish` does, and claim the next one; none if nothing is ready, or the end was refused.
+        """End a job as `finish` does, and claim as `claim` does; none if nothing is ready, or the end was refused.
 
-        The lease of the next job counts from before the first try, because any of them may have claimed it.
+        The leases of the next jobs count from before the first try, because any of them may have claimed it.
         """
         sent_at_s = time.monotonic()
         answer = self._deliver(commands.finish_and_claim(end, self._claim()), pause)
@@ -79,6 +87,7 @@ class SlotQueue:
             slots=1,
             lease_ms=self._heartbeat.lease_ms,
             abilities=self._abilities,
+            share=self._share,
         )
 
     def _hold(self, claims: Sequence[Claim], sent_at_s: float) -> tuple[HeldJob, ...]:

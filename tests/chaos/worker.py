@@ -23,14 +23,14 @@ from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import PermanentError
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary, ScriptName, source
-from shared.queue.model import Claim
+from shared.queue.model import Claim, Share
 from shared.retry import RetryPolicy
 from tests.chaos.history import now_ns
 from tests.chaos.table import FileTable
 
 QUEUE = "chaos"
 TIMES = LeaseTimes(lease_s=1.5, interval_s=0.3, margin_s=0.3, stop_grace_s=1.0)
-SETTINGS = WorkerSettings(max_rounds=2, idle_s=0.02)
+SETTINGS = WorkerSettings(max_rounds=2, idle_s=0.02, share=Share(3, 1 << 40))
 LABELS = ("claimed", "files_written", "confirmed", "committed", "finished")
 """Where a worker can be stopped: its claim is answered, its files are written, its lease is confirmed, …"""
 PAUSED_AT = LABELS[:-1]
@@ -94,8 +94,7 @@ class NotingQueue(SyncQueueExecutor):
         return finished
 
     def _finish_and_claim(self, transition: Command[Any]) -> Any:
-        of_claim, *args = transition.args
-        end, sent = _end(args[int(of_claim) :]), now_ns()
+        end, sent = _end(_finish_args(transition)), now_ns()
         self.log.note("finishing", **end)
         finished, claims = super().run(transition)
         self.log.note("finished", **end, outcome=finished.outcome.value)
@@ -103,7 +102,13 @@ class NotingQueue(SyncQueueExecutor):
         return finished, claims
 
 
-def _end(args: Sequence[object]) -> dict[str, object]:
+def _finish_args(command: Command[Any]) -> Sequence[Any]:
+    """Return those arguments of a finish and claim that are the finish's."""
+    of_claim, *args = command.args
+    return args[int(of_claim) :]
+
+
+def _end(args: Sequence[Any]) -> dict[str, Any]:
     """Return what the arguments of `finish` say of the run."""
     _, _, job, token, verdict, _, seen, *_ = args
     return {"job": job, "token": token, "verdict": verdict, "seen": seen}
@@ -121,14 +126,15 @@ class ChaosWorker(NotingQueue):
         reply = super().run(command)
         claims = reply if command.script is ScriptName.CLAIM else ()
         if command.script is ScriptName.FINISH:
-            self._barrier.reached(self._claim_held, "finished")
+            self._barrier.reached(self._held[_end(command.args)["job"]], "finished")
         elif command.script is ScriptName.FINISH_AND_CLAIM:
-            self._barrier.reached(self._claim_held, "finished")
+            self._barrier.reached(self._held[_end(_finish_args(command))["job"]], "finished")
             _, claims = reply
         if claims:
-            self._claim_held = claims[0]
-            self._table.begin(claims[0])
-            self._barrier.reached(claims[0], "claimed")
+            self._held = {claim.id: claim for claim in claims}
+            self._table.begin(claims)
+            for claim in claims:
+                self._barrier.reached(claim, "claimed")
         return reply
 
 
