@@ -98,21 +98,22 @@ class Heartbeat:
             if self._leases.get(lease.job) is lease:
                 del self._leases[lease.job]
 
-    def revalidate(self, lease: Lease) -> None:
-        """Renew one lease now and raise LeaseLost unless a commit is allowed.
+    def revalidate(self, *leases: Lease) -> None:
+        """Renew the leases of one commit now and raise LeaseLost unless all of them allow it.
 
-        While Redis does not answer, tries again until the lease's own deadline.
+        While Redis does not answer, tries again until the first deadline.
         """
         while True:
-            lease.check()
+            _check_all(leases)
             try:
-                self._send((lease,))
+                self._send(leases)
             except RetryableError as problem:
-                log.warning("pre_commit_heartbeat_failed", job=lease.job, error=str(problem))
+                jobs = [lease.job for lease in leases]
+                log.warning("pre_commit_heartbeat_failed", jobs=jobs, error=str(problem))
                 if self._closing.wait(0.5):
-                    raise LeaseLost(f"job {lease.job}: the actor ends and cannot prove its lease") from problem
+                    raise LeaseLost(f"jobs {jobs}: the actor ends and cannot prove its leases") from problem
                 continue
-            lease.check()
+            _check_all(leases)
             return
 
     def _run(self) -> None:
@@ -163,6 +164,12 @@ class Heartbeat:
         lease.extend(self.valid_until_s(sent_at_s))
         if reply.reason is not None:
             lease.request_stop(reply.reason)
+
+
+def _check_all(leases: Sequence[Lease]) -> None:
+    """Raise LeaseLost unless all leases are provably still ours."""
+    for lease in leases:
+        lease.check()
 
 
 def _each(cancel: Callable[[JobId], None], jobs: Sequence[JobId]) -> None:

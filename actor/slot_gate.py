@@ -36,6 +36,12 @@ class SlotGate:
             self._active -= 1
             self._changed.notify_all()
 
+    @property
+    def is_exclusive_awaited(self) -> bool:
+        """Whether another slot is alone or waits to be, so that a slot must leave when its job has ended."""
+        with self._changed:
+            return self._waiting_for_exclusive > 0
+
     @contextmanager
     def exclusive(self, give_up: Callable[[], bool]) -> Iterator[bool]:
         """Wait until no other slot is busy, and run the block alone; for a slot that has entered.

@@ -25,12 +25,14 @@ FORM = 1
 class CommitMetadata:
     """Who wrote a commit, and what its actions do not contain.
 
+    others: further jobs that have groups in the same commit, which then has no single partition.
     partition: key of the partition; round: which of the job's rewrites; mode: a `RewriteMode`; started_ms: when the
     rewrite began, in milliseconds since 1970; size_levels: the size levels that it was planned with; partition_files
     and partition_small_files: the partition's files before it.
     """
 
     origin: CommitOrigin
+    others: tuple[CommitOrigin, ...] = ()
     partition: str | None = None
     round: int | None = None
     mode: str | None = None
@@ -40,6 +42,11 @@ class CommitMetadata:
     partition_small_files: int | None = None
 
     @property
+    def origins(self) -> tuple[CommitOrigin, ...]:
+        """All jobs of the commit, with their tokens."""
+        return (self.origin, *self.others)
+
+    @property
     def write_id(self) -> str:
         """Name of this one rewrite: a claim of a job commits once per round."""
         return f"{self.origin.job}/{self.origin.token}/{self.round or 0}"
@@ -47,6 +54,8 @@ class CommitMetadata:
     def encode(self) -> str:
         """Write the mark as the text of userMetadata, some 250 bytes; None is left out."""
         body: dict[str, Any] = {"form": FORM, "job": self.origin.job, "token": self.origin.token}
+        if self.others:
+            body["others"] = [[other.job, other.token] for other in self.others]
         for name in _PLAIN:
             body[name] = getattr(self, name)
         if self.size_levels is not None:
@@ -76,16 +85,29 @@ def decode(user_metadata: object) -> CommitMetadata | None:
     ours = parsed.get(KEY) if isinstance(parsed, dict) else None
     if not isinstance(ours, dict):
         return None
-    job, token = ours.get("job"), ours.get("token")
-    if not isinstance(job, str) or not job or type(token) is not int or token < 0:
+    origin = _origin(ours.get("job"), ours.get("token"))
+    if origin is None:
         return None
-    origin = CommitOrigin(job, token)
     if type(form := ours.get("form", 0)) is not int or form > FORM:
         return CommitMetadata(origin)  # Written by a later release, whose fields may mean something else.
     plain: dict[str, Any] = {
         name: value if type(value := ours.get(name)) is kind else None for name, kind in _PLAIN.items()
     }
-    return CommitMetadata(origin, size_levels=_size_levels(ours.get("size_levels")), **plain)
+    return CommitMetadata(
+        origin, _others(ours.get("others")), size_levels=_size_levels(ours.get("size_levels")), **plain
+    )
+
+
+def _origin(job: object, token: object) -> CommitOrigin | None:
+    if not isinstance(job, str) or not job or type(token) is not int or token < 0:
+        return None
+    return CommitOrigin(job, token)
+
+
+def _others(raw: object) -> tuple[CommitOrigin, ...]:
+    pairs = raw if isinstance(raw, list) else []
+    found = [_origin(*pair) for pair in pairs if isinstance(pair, list) and len(pair) == 2]  # noqa: PLR2004 - a pair
+    return tuple(origin for origin in found if origin is not None)
 
 
 def _size_levels(raw: object) -> SizeLevels | None:

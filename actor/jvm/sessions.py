@@ -6,7 +6,7 @@ thread, so each thread that works for a call enters `bound` first.
 """
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -54,11 +54,11 @@ SESSION_CONF: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class OwnedSession:
-    """A session that one call owns, with the scheduler pool and job tag its threads run under."""
+    """A session that one call owns, with the scheduler pool and the job tags its threads run under."""
 
     session: SparkSession
     pool: str
-    tag: str
+    tags: tuple[str, ...]
 
 
 class Sessions:
@@ -73,7 +73,12 @@ class Sessions:
 
     @contextmanager
     def lease(
-        self, *, tag: str, user_metadata: str = "", conf: Mapping[str, str] | None = None
+        self,
+        *,
+        tag: str,
+        more_tags: Iterable[str] = (),
+        user_metadata: str = "",
+        conf: Mapping[str, str] | None = None,
     ) -> Iterator[OwnedSession]:
         """Own a session whose commits carry `user_metadata`; `conf` is set for this lease only."""
         session, pool = self._take()
@@ -81,7 +86,7 @@ class Sessions:
         for name, value in own.items():
             session.conf.set(name, value)
         try:
-            yield OwnedSession(session, pool, tag)
+            yield OwnedSession(session, pool, (tag, *more_tags))
         finally:
             for name in own:
                 session.conf.unset(name)
@@ -101,20 +106,22 @@ class Sessions:
 
     @contextmanager
     def bound(self, owned: OwnedSession) -> Iterator[SparkSession]:
-        """Make the session the active one of this thread, and mark the thread's Spark jobs with pool and tag."""
+        """Make the session the active one of this thread, and mark the thread's Spark jobs with pool and tags."""
         context = self._spark.sparkContext
         active: Any = self._scala.spark_session
         before = active.getActiveSession()
         active.setActiveSession(jvm_session(owned.session))
         outer_pool = context.getLocalProperty(_POOL)
         context.setLocalProperty(_POOL, owned.pool)
-        was_tagged = owned.tag in context.getJobTags()  # By a `bound` around this one, which still wants it.
-        context.addJobTag(owned.tag)
+        # Those that a `bound` around this one has set stay, because it still wants them.
+        new_tags = set(owned.tags) - set(context.getJobTags())
+        for tag in new_tags:
+            context.addJobTag(tag)
         try:
             yield owned.session
         finally:
-            if not was_tagged:
-                context.removeJobTag(owned.tag)
+            for tag in new_tags:
+                context.removeJobTag(tag)
             context.setLocalProperty(_POOL, outer_pool)  # None, outside of another lease, unsets it.
             if before.isEmpty():
                 active.clearActiveSession()

@@ -56,7 +56,8 @@ def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached
     heartbeat = Heartbeat(_queue(settings), settings.name, times, cancel=engines.cancel, announce=announce)
     actor = ActorContext(settings.name, heartbeat, _stop_on_signals(), draining, outage=outage)
     heartbeat.start()
-    workers = [Worker(engines, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]
+    of_slot = WorkerSettings(share=settings.share)
+    workers = [Worker(engines, _queue(settings), actor, of_slot, reached) for _ in range(settings.slots)]
     failures: list[Exception] = []
     slots = [
         threading.Thread(target=_run_slot, args=(worker, actor.stopping, failures), name=f"slot-{number}")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from actor.slot_queue import DEFAULT_SHARE
 from services import paths
 from services.settings import (
     LOG_LEVEL,
@@ -21,10 +22,20 @@ from services.settings import (
     store_options,
 )
 from shared.boundary import Boundary
+from shared.queue.limits import MAX_SHARED_JOBS
+from shared.queue.model import Share
 from shared.store_options import StoreOptions
 
 SLOTS = "LAKEWRIGHT_SLOTS"
 """Jobs that one actor runs at once. Default 2: while one job waits for the store or the driver, another computes."""
+
+SHARED_JOBS = "LAKEWRIGHT_SHARED_JOBS"
+"""Jobs of one table that a slot claims together, to commit them at once. Default 8: a commit costs as much as merging a
+few small files, and eight share it; more would lose more to a failure. 1: each job commits for itself."""
+
+SHARED_MIB = "LAKEWRIGHT_SHARED_MIB"
+"""MiB that these jobs read together at most. Default 128: about one full file, so that a slot is held no longer than by
+one usual job. A larger job is claimed alone."""
 
 LEASE_S = "LAKEWRIGHT_LEASE_S"
 """Seconds after which the job of a dead actor is given to another. Default 60: eleven missed heartbeats."""
@@ -60,6 +71,7 @@ class ActorSettings:
     queue: str
     name: str
     slots: int
+    share: Share
     lease_s: float
     master: str
     driver_memory: str
@@ -82,6 +94,10 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         queue=read(QUEUE, str, "default"),
         name=read(NAME, str, f"{host_name()}-{os.getpid()}"),
         slots=read(SLOTS, number(int, 1, 64), 2),
+        share=Share(
+            read(SHARED_JOBS, number(int, 1, MAX_SHARED_JOBS), DEFAULT_SHARE.jobs),
+            read(SHARED_MIB, number(int, 0, 1 << 20), DEFAULT_SHARE.bytes >> 20) << 20,
+        ),
         lease_s=read(LEASE_S, number(float, 2, 3600), 60.0),
         master=read(MASTER, str, "local[*]"),
         driver_memory=read(MEMORY, str, "1g"),

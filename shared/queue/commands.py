@@ -14,6 +14,7 @@ from shared.queue.command import Command
 from shared.queue.limits import require_bytes, require_count, require_name, require_range
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import (
+    ALONE,
     NO_TABLE_STATE,
     CancelOutcome,
     Claim,
@@ -27,6 +28,7 @@ from shared.queue.model import (
     JobId,
     JobRequest,
     RunResult,
+    Share,
     StagedState,
     Timer,
     Token,
@@ -52,21 +54,31 @@ def enqueue(queue: str, request: JobRequest) -> Command[Enqueued]:
     return Command(ScriptName.ENQUEUE, _keys(queue), _request_args(request), decode.enqueued)
 
 
-def claim(
-    queue: str, *, worker: str, nonce: str, slots: int, lease_ms: int, abilities: Sequence[str] = ()
+def claim(  # noqa: PLR0913 - who, for how long, and what it can and wants to run
+    queue: str,
+    *,
+    worker: str,
+    nonce: str,
+    slots: int,
+    lease_ms: int,
+    abilities: Sequence[str] = (),
+    share: Share = ALONE,
 ) -> Command[tuple[Claim, ...]]:
     """Lease up to `slots` jobs for `lease_ms`; the same worker and nonce get the same jobs again.
 
     abilities: what the worker can do, each as `format/kind`; jobs that need another one are set aside for those that
     have it. None: every job.
+    share: for one slot, further ready jobs of the claimed one's table, tenant, band and kind, in their order. Jobs that
+    failed before are claimed alone.
     """
     _require_caller(worker, nonce)
-    require_range(slots, "slots", 1, limits.MAX_SLOTS)
+    require_range(slots, "slots", 1, limits.MAX_SLOTS if share.jobs == 1 else 1)
     require_range(lease_ms, "lease_ms", *limits.LEASE_RANGE_MS)
     require_count(len(abilities), "abilities", limits.MAX_ABILITIES)
     for ability in abilities:
         require_name(ability, "ability")
-    return Command(ScriptName.CLAIM, _keys(queue), (worker, nonce, slots, lease_ms, *abilities), decode.claims)
+    args: tuple[str | int, ...] = (worker, nonce, slots, lease_ms, share.jobs, share.bytes, *abilities)
+    return Command(ScriptName.CLAIM, _keys(queue), args, decode.claims)
 
 
 def heartbeat(
@@ -113,6 +125,17 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     run = (worker, nonce, id, token, run_result.value, cost_bytes, seen_version, result, cut)
     args = (*run, len(counters or {}), *_counters(counters or {}), *_counters(measures or {}))
     return Command(ScriptName.FINISH, _keys(queue), args, decode.finished)
+
+
+def finish_and_claim(
+    finish: Command[Finished], claim: Command[tuple[Claim, ...]]
+) -> Command[tuple[Finished, tuple[Claim, ...]]]:
+    """End a run and claim as these two commands would one after the other, in one call under the nonce of the finish.
+
+    A finish that is refused (STALE) claims nothing.
+    """
+    args = (len(claim.args), *claim.args, *finish.args)
+    return Command(ScriptName.FINISH_AND_CLAIM, finish.keys, args, decode.finished_and_claimed)
 
 
 def cancel(queue: str, job: JobId, *, nonce: str, max_version: int | None = None) -> Command[CancelOutcome]:

@@ -97,6 +97,12 @@ def finished(raw: Any) -> Finished:
     return Finished(FinishOutcome(text(raw)))
 
 
+def finished_and_claimed(raw: Any) -> tuple[Finished, tuple[Claim, ...]]:
+    """Read the outcome's one word, and the claims behind a blank."""
+    outcome, _, leased = text(raw).partition(" ")
+    return finished(outcome), claims(leased)
+
+
 def cancelled(raw: Any) -> CancelOutcome:
     """Read the outcome's one word."""
     return CancelOutcome(text(raw))

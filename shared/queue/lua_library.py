@@ -40,6 +40,7 @@ class ScriptName(StrEnum):
     DEPTH = "depth"
     ENQUEUE = "enqueue"
     FINISH = "finish"
+    FINISH_AND_CLAIM = "finish_and_claim"
     HEARTBEAT = "heartbeat"
     HISTORY = "history"
     INGEST = "ingest"

@@ -20,6 +20,7 @@ from shared.queue.limits import (
     MAX_PAYLOAD_BYTES,
     MAX_PRECEDENCE,
     MAX_PRIORITY,
+    MAX_SHARED_JOBS,
     MAX_TIMER_BYTES,
     require_bytes,
     require_name,
@@ -186,6 +187,25 @@ class Claim:
     def runs_exclusively(self) -> bool:
         """Whether no other job may run beside it in the same engine."""
         return self.engine_crashes >= CRASHES_UNTIL_EXCLUSIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many jobs of one table a worker takes at once, to write them in one transaction.
+
+    `bytes` bounds the sum of their estimated costs, unless there is one alone.
+    """
+
+    jobs: int = 1
+    bytes: int = 0
+
+    def __post_init__(self) -> None:
+        require_range(self.jobs, "share_jobs", 1, MAX_SHARED_JOBS)
+        require_range(self.bytes, "share_bytes", 0, MAX_COST_BYTES)
+
+
+ALONE = Share()
+"""One job at a time."""
 
 
 @dataclass(frozen=True, slots=True)

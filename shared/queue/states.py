@@ -10,6 +10,11 @@ from types import MappingProxyType
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState
 
+CONSISTS_OF: Mapping[ScriptName, tuple[ScriptName, ...]] = MappingProxyType(
+    {ScriptName.FINISH_AND_CLAIM: (ScriptName.FINISH, ScriptName.CLAIM)}
+)
+"""Scripts that do what others do, one after the other, in one call; they make the transitions of these and no other."""
+
 Transition = tuple[JobState | None, JobState | None]
 """State before and after; None: the job does not exist."""
 
@@ -50,6 +55,10 @@ TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(
 
 def is_legal(transition: Transition, script: ScriptName) -> bool:
     """Whether one call of a script may make this transition; a claim may release a job and hand it out at once."""
+    return any(_is_legal(transition, part) for part in CONSISTS_OF.get(script, (script,)))
+
+
+def _is_legal(transition: Transition, script: ScriptName) -> bool:
     before, after = transition
     if before == after or script in TRANSITIONS.get(transition, {}):
         return True

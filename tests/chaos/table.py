@@ -6,7 +6,8 @@ As in a real table, its own log decides who was first: a commit is refused once 
 import fcntl
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
@@ -31,8 +32,18 @@ def payload(location: Path) -> str:
     return JobPayload(str(location), location.name, policy, "chaos", predicted, policy_digest({})).encode()
 
 
+@dataclass(slots=True)
+class _Run:
+    """What a run finds in its partition."""
+
+    claim: Claim
+    is_busy: bool
+    has_work: bool = True
+    version: int = -1
+
+
 class FileTable:
-    """Implements `actor.ports.TableEngine` for a worker of one slot."""
+    """Implements `actor.ports.TableEngine` for a worker of one slot, whose jobs may share a commit."""
 
     format = "files"
 
@@ -40,48 +51,51 @@ class FileTable:
         self._note = note
         self._reached = reached
         self._random = random.Random(seed)
-        self._has_work = False
-        self._is_busy = False
-        self._version = -1
-        self._claim: Claim | None = None
+        self._runs: dict[str, _Run] = {}
 
-    def begin(self, claim: Claim) -> None:
-        """Forget the run before; this one will find something to do."""
-        self._claim = claim
-        self._has_work = True
-        self._is_busy = self._random.random() < IS_BUSY
+    def begin(self, claims: Sequence[Claim]) -> None:
+        """Forget the runs before; these will find something to do."""
+        self._runs = {claim.key.partition: _Run(claim, self._random.random() < IS_BUSY) for claim in claims}
 
     def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return eight small files, or none if this run has rewritten them."""
-        self._version = Path(location).stat().st_size - 1
-        files = SMALL if self._has_work or self._is_busy else ()
+        run = self._runs[partition]
+        run.version = Path(location).stat().st_size - 1
+        files = tuple(replace(file, partition=partition) for file in SMALL) if run.has_work or run.is_busy else ()
         # Reading takes its time, in which commits come that this run does not see.
         time.sleep(self._random.uniform(0, 0.01))
-        return LivePartition(self._version, TableMetadata("t", (), {}), TableProtocol(1, 2), files)
+        return LivePartition(run.version, TableMetadata("t", (), {}), TableProtocol(1, 2), files)
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Take a moment, and commit unless the lease or a later run forbids it."""
-        assert self._claim is not None
         mark = commit_metadata.decode(request.user_metadata)
         assert mark is not None
         assert mark.started_ms is not None
+        runs = {partition: self._runs[partition] for partition in {group.partition for group in request.groups}}
+        assert {(run.claim.id, run.claim.token) for run in runs.values()} == {(o.job, o.token) for o in mark.origins}
         true_ms = time.clock_gettime_ns(time.CLOCK_REALTIME) // 1_000_000
-        self._note("files_written", self._claim, clock_off_ms=mark.started_ms - true_ms)
+        for run in runs.values():
+            self._note("files_written", run.claim, clock_off_ms=mark.started_ms - true_ms)
         time.sleep(self._random.uniform(0, 0.02))
         control.reached("files_written")
         control.may_commit()
-        self._reached(self._claim, "confirmed")
+        for run in runs.values():
+            self._reached(run.claim, "confirmed")
         if self._random.random() < FAILS:
             raise OSError("the disk is full, for once")
-        if not self._commit(Path(request.location), self._claim):
-            stale = tuple(GroupOutcome(group, GroupStatus.CONFLICTED) for group in request.groups)
-            return RewriteOutcome(None, stale, 1, 1, conflicts=1)
-        self._has_work = False
+        landed = {partition for partition, run in runs.items() if self._commit(Path(request.location), run)}
+        ends = tuple(
+            GroupOutcome(group, GroupStatus.COMMITTED if group.partition in landed else GroupStatus.CONFLICTED)
+            for group in request.groups
+        )
+        if not landed:
+            return RewriteOutcome(None, ends, 1, 1, conflicts=1)
         control.reached("committed")
-        landed = tuple(GroupOutcome(group, GroupStatus.COMMITTED) for group in request.groups)
-        return RewriteOutcome(self._version, landed, 1, 1)
+        version = max(runs[partition].version for partition in landed)
+        return RewriteOutcome(version, ends, 1, 1, conflicts=len(runs) - len(landed))
 
-    def _commit(self, location: Path, claim: Claim) -> bool:
+    def _commit(self, location: Path, run: _Run) -> bool:
+        claim = run.claim
         with location.with_suffix(f".{claim.key.partition}").open("a+") as last:
             fcntl.flock(last, fcntl.LOCK_EX)
             last.seek(0)
@@ -89,7 +103,8 @@ class FileTable:
                 return False
             last.truncate(0)
             last.write(str(claim.token))
-            self._note("committed", claim, seen=self._version)
+            self._note("committed", claim, seen=run.version)
+            run.has_work = False
             return True
 
     def terminate(self) -> EngineDeath | None:

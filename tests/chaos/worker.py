@@ -23,14 +23,14 @@ from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import PermanentError
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary, ScriptName, source
-from shared.queue.model import Claim
+from shared.queue.model import Claim, Share
 from shared.retry import RetryPolicy
 from tests.chaos.history import now_ns
 from tests.chaos.table import FileTable
 
 QUEUE = "chaos"
 TIMES = LeaseTimes(lease_s=1.5, interval_s=0.3, margin_s=0.3, stop_grace_s=1.0)
-SETTINGS = WorkerSettings(max_rounds=2, idle_s=0.02)
+SETTINGS = WorkerSettings(max_rounds=2, idle_s=0.02, share=Share(3, 1 << 40))
 LABELS = ("claimed", "files_written", "confirmed", "committed", "finished")
 """Where a worker can be stopped: its claim is answered, its files are written, its lease is confirmed, …"""
 PAUSED_AT = LABELS[:-1]
@@ -59,6 +59,7 @@ class NotingQueue(SyncQueueExecutor):
     def watch(self, log: Log) -> "NotingQueue":
         """Begin to note."""
         self.log = log
+        self.first_sent: dict[tuple[object, ...], int] = {}
         return self
 
     def run(self, command: Command[Any]) -> Any:
@@ -68,6 +69,8 @@ class NotingQueue(SyncQueueExecutor):
                 return self._claim(command)
             case ScriptName.FINISH:
                 return self._finish(command)
+            case ScriptName.FINISH_AND_CLAIM:
+                return self._finish_and_claim(command)
         return super().run(command)
 
     def _claim(self, transition: Command[Any]) -> Any:
@@ -77,17 +80,41 @@ class NotingQueue(SyncQueueExecutor):
         except PermanentError as problem:
             self.log.note("refused", why=str(problem))
             raise
-        for claim in claims:
-            self.log.note("claimed", claim, version=claim.version, sent=sent)
+        self._note_claims(claims, sent)
         return claims
 
+    def _note_claims(self, claims: Sequence[Claim], sent: int) -> None:
+        for claim in claims:
+            self.log.note("claimed", claim, version=claim.version, sent=sent)
+
     def _finish(self, transition: Command[Any]) -> Any:
-        _, _, job, token, verdict, _, seen, *_ = transition.args
-        end = {"job": job, "token": token, "verdict": verdict, "seen": seen}
+        end = _end(transition.args)
         self.log.note("finishing", **end)
         finished = super().run(transition)
         self.log.note("finished", **end, outcome=finished.outcome.value)
         return finished
+
+    def _finish_and_claim(self, transition: Command[Any]) -> Any:
+        # The worker repeats the call until it is answered: the claim is of the first time, whichever answer arrives.
+        sent = self.first_sent.setdefault(transition.args, now_ns())
+        end = _end(_finish_args(transition))
+        self.log.note("finishing", **end)
+        finished, claims = super().run(transition)
+        self.log.note("finished", **end, outcome=finished.outcome.value)
+        self._note_claims(claims, sent)
+        return finished, claims
+
+
+def _finish_args(command: Command[Any]) -> Sequence[Any]:
+    """Return those arguments of a finish and claim that are the finish's."""
+    of_claim, *args = command.args
+    return args[int(of_claim) :]
+
+
+def _end(args: Sequence[Any]) -> dict[str, Any]:
+    """Return what the arguments of `finish` say of the run."""
+    _, _, job, token, verdict, _, seen, *_ = args
+    return {"job": job, "token": token, "verdict": verdict, "seen": seen}
 
 
 class ChaosWorker(NotingQueue):
@@ -100,12 +127,17 @@ class ChaosWorker(NotingQueue):
     def run(self, command: Command[Any]) -> Any:
         """Carry out one transition, and perhaps stop."""
         reply = super().run(command)
-        if command.script is ScriptName.CLAIM and reply:
-            self._claim_held = reply[0]
-            self._table.begin(reply[0])
-            self._barrier.reached(reply[0], "claimed")
-        elif command.script is ScriptName.FINISH:
-            self._barrier.reached(self._claim_held, "finished")
+        claims = reply if command.script is ScriptName.CLAIM else ()
+        if command.script is ScriptName.FINISH:
+            self._barrier.reached(self._held[_end(command.args)["job"]], "finished")
+        elif command.script is ScriptName.FINISH_AND_CLAIM:
+            self._barrier.reached(self._held[_end(_finish_args(command))["job"]], "finished")
+            _, claims = reply
+        if claims:
+            self._held = {claim.id: claim for claim in claims}
+            self._table.begin(claims)
+            for claim in claims:
+                self._barrier.reached(claim, "claimed")
         return reply
 
 

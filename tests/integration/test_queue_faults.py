@@ -76,6 +76,12 @@ def without_times(state: State) -> Any:
     return hashes, {name: set(members) for name, members in state.zsets.items()}, state.streams, set(state.replies)
 
 
+def without_tokens(reply: Any) -> Any:
+    """A reply with claims, of which token and times differ between two lives."""
+    *end, claims = reply if len(reply) == 2 else (reply,)
+    return end, [(one.id, one.attempts, one.version) for one in claims]
+
+
 @pytest.mark.parametrize("lost", [1, 2])
 @pytest.mark.parametrize("name", CALLS)
 def test_a_lost_reply_doubles_no_effect(
@@ -92,8 +98,8 @@ def test_a_lost_reply_doubles_no_effect(
         reply = executor.run(call)
         assert thief.left_to_steal == 0, "the reply must have been lost, or nothing was tested"
         assert without_times(read_state(client, QUEUE)) == undisturbed
-        if name == "claim":
-            assert [(one.id, one.attempts) for one in reply] == [(one.id, one.attempts) for one in expected]
+        if name in ("claim", "finish_and_claim"):
+            assert without_tokens(reply) == without_tokens(expected)
         elif name not in ("enqueue", "preempt"):
             assert repr(reply) == repr(expected)
 

@@ -25,6 +25,7 @@ size_levels = st.builds(
     st.builds(
         CommitMetadata,
         origin=st.builds(CommitOrigin, st.text(min_size=1), st.integers(0, 2**63)),
+        others=st.lists(st.builds(CommitOrigin, st.text(min_size=1), st.integers(0, 2**63)), max_size=3).map(tuple),
         partition=st.none() | st.text(),
         round=counts,
         mode=st.none() | st.sampled_from(["minor", "full"]),

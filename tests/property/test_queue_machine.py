@@ -12,6 +12,7 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 from shared.queue import admin_commands, audit, commands, keys, queries
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import (
+    ALONE,
     Band,
     CancelOutcome,
     Claim,
@@ -23,6 +24,7 @@ from shared.queue.model import (
     MoveOutcome,
     RunResult,
     Scope,
+    Share,
 )
 from tests.support.job_states import states_in
 from tests.support.queue_audit import repaired
@@ -31,6 +33,7 @@ from tests.support.queue_life import LEASE_MS, QUEUE, SETTINGS, QueueLife, specs
 from tests.support.redis_server import RedisServer, find_binaries
 
 pytestmark = pytest.mark.redis
+SHARES = (Share(2, 6 << 20), Share(3, 1 << 41))
 EXAMPLES = int(os.environ.get("LAKEWRIGHT_STRESS_EXAMPLES", "200"))
 STEPS = 50
 NAMES = {Scope.BAND: ["2", "3"], Scope.TENANT: ["x", "y"], Scope.TABLE: ["t1", "t2"]}
@@ -75,21 +78,31 @@ class QueueMachine(QueueLife):
 
     @rule(slots=st.integers(1, 3), worker=st.sampled_from(["w1", "w2"]))
     def claim(self, slots: int, worker: str) -> None:
-        nonce = f"n{self.steps}"
         foreseen = None if self.something_is_due() else self.queue.run(queries.order(QUEUE, claims=slots))
-        got = self.run(commands.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+        got = self.run(self.claim_command(slots, worker))
+        if foreseen is not None:
+            assert [claim.id for claim in got] == [one.id for one in foreseen], "the order was foreseen wrongly"
+        self.claimed(got, slots)
+
+    @rule(share=st.sampled_from(SHARES), worker=st.sampled_from(["w1", "w2"]))
+    def claim_to_share(self, share: Share, worker: str) -> None:
+        self.claimed(self.run(self.claim_command(1, worker, share)), 1, share)
+
+    def claimed(self, got: tuple[Claim, ...], slots: int, share: Share = ALONE) -> None:
         stopping = {job_id for job_id, job in self.model.jobs.items() if job.stopping}
         for job_id in self.model.take_up_due(serves=bool(got)):
             if job_id in stopping:
                 self.end_of_stopped(job_id)
-        if foreseen is not None:
-            assert [claim.id for claim in got] == [one.id for one in foreseen], "the order was foreseen wrongly"
-        for claim in got:
-            self.model.check_and_take(claim, LEASE_MS)
+        for number, claim in enumerate(got):
+            if share.jobs == 1 or number == 0:
+                self.model.check_and_take(claim, LEASE_MS)
+            else:
+                self.model.check_and_take_along(got[:number], claim, LEASE_MS, share)
             self.claimed_at[claim.token] = self.steps
             newest = max((version for _, version in self.waiting[claim.id]), default=0)
             assert claim.version >= newest, "I5: a claim after an event must see its version"
-        assert len(got) == slots or not self.model.ready(), "I7: a ready job was not found"
+        assert len(got) >= slots or not self.model.ready(), "I7: a ready job was not found"
+        assert share.jobs == 1 or not got or not self.model.fits(got, share), "a job that fits was left behind"
         self.claims += got
 
     @precondition(lambda self: self.claims)
@@ -103,24 +116,36 @@ class QueueMachine(QueueLife):
         self.finish_with(self.some_claim(data), verdict, seen, actual)
 
     def finish_with(self, claim: Claim, verdict: RunResult, seen: int, actual: int) -> None:
+        before = self.dump()
+        outcome = self.run(self.finish_command(claim, verdict, seen, actual)).outcome
+        self.finished(claim, verdict, seen, outcome)
+        assert outcome is not FinishOutcome.STALE or self.dump() == before, "I4: a stale call changes nothing"
+
+    @precondition(lambda self: self.claims)
+    @rule(
+        data=st.data(),
+        verdict=st.sampled_from(RunResult),
+        seen=st.integers(-1, 3),
+        actual=st.sampled_from([0, 9 << 20]),
+        share=st.sampled_from([ALONE, *SHARES]),
+    )
+    def finish_and_claim(self, data: st.DataObject, verdict: RunResult, seen: int, actual: int, share: Share) -> None:
+        """Both in one call are as one after the other; where the end is refused, nothing is claimed."""
+        claim, before = self.some_claim(data), self.dump()
+        end = self.finish_command(claim, verdict, seen, actual)
+        ended, got = self.run(commands.finish_and_claim(end, self.claim_command(1, "w1", share)))
+        self.finished(claim, verdict, seen, ended.outcome)
+        if ended.outcome is FinishOutcome.STALE:
+            assert got == ()
+            assert self.dump() == before, "I4: a stale call changes nothing"
+            return
+        self.claimed(got, 1, share)
+
+    def finished(self, claim: Claim, verdict: RunResult, seen: int, outcome: FinishOutcome) -> None:
         job = self.model.jobs.get(claim.id)
         stopping = job is not None and job.stopping
-        before = self.dump()
-        finish = commands.finish(
-            QUEUE,
-            worker="w1",
-            nonce=f"n{self.steps}",
-            id=claim.id,
-            token=claim.token,
-            run_result=verdict,
-            cost_bytes=actual,
-            seen_version=seen,
-            counters={"runs": 1},
-        )
-        outcome = self.run(finish).outcome
         assert outcome == self.model.finish(claim, verdict, seen)
         if outcome is FinishOutcome.STALE:
-            assert self.dump() == before, "I4: a stale call changes nothing"
             return
         started = self.claimed_at[claim.token]
         if verdict is RunResult.DONE:

@@ -206,7 +206,7 @@ class FakeSessions:
         self._table = table
 
     @contextmanager
-    def lease(self, *, tag: str, user_metadata: str = "") -> Iterator[str]:
+    def lease(self, *, tag: str, more_tags: Iterable[str] = (), user_metadata: str = "") -> Iterator[str]:
         self._table.user_metadata = user_metadata
         yield tag
 

@@ -1,11 +1,11 @@
 """A table engine without a table: versions and files in memory, so that the worker's control flow is tested alone."""
 
-import json
 import threading
 from collections.abc import Callable, Iterable
 from itertools import count
 
 from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
+from shared import commit_metadata
 from shared.errors import OtherTable, Unsupported
 from shared.formats.delta import FORMAT
 from shared.partitions import WHOLE_TABLE
@@ -13,7 +13,10 @@ from shared.table import CommitOrigin, DataFile, PartitionKey, TableMetadata, Ta
 
 
 class MemoryEngine:
-    """Implements `actor.ports.TableEngine` for one unpartitioned table; `before_commit` plays the other writers."""
+    """Implements `actor.ports.TableEngine` for one table; `before_commit` plays the other writers.
+
+    `broken`: partitions of which no group can be written, with what a rewrite then raises.
+    """
 
     format = FORMAT
 
@@ -21,6 +24,8 @@ class MemoryEngine:
         self.version = 0
         self.files: dict[str, DataFile] = {}
         self.origins: dict[int, CommitOrigin] = {}
+        self.signed: dict[int, tuple[CommitOrigin, ...]] = {}
+        self.broken: dict[PartitionKey, Exception] = {}
         self.before_commit: Callable[[], None] = lambda: None
         self.after_commit: Callable[[], None] = lambda: None
         self.cancelled = threading.Event()
@@ -36,11 +41,11 @@ class MemoryEngine:
         self._lock = threading.RLock()
         self.append(sizes)
 
-    def append(self, sizes: Iterable[int]) -> int:
+    def append(self, sizes: Iterable[int], partition: PartitionKey = WHOLE_TABLE) -> int:
         with self._lock:
             for size in sizes:
                 name = f"f{next(self._names)}"
-                self.files[name] = DataFile(name, size, WHOLE_TABLE, rows=size)
+                self.files[name] = DataFile(name, size, partition, rows=size)
             self.version += 1
             return self.version
 
@@ -63,7 +68,7 @@ class MemoryEngine:
                 self.version,
                 TableMetadata(self.table_uuid, (), self.configuration),
                 TableProtocol(1, 2),
-                tuple(self.files.values()),
+                tuple(file for file in self.files.values() if file.partition == partition),
             )
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
@@ -73,6 +78,9 @@ class MemoryEngine:
             if started and control.should_stop():
                 break
             started.append(group)
+        for group in started:
+            if group.partition in self.broken:
+                raise self.broken[group.partition]
         control.reached("files_written")
         self.before_commit()
         control.may_commit()
@@ -83,13 +91,15 @@ class MemoryEngine:
             for group in live:
                 for file in group.files:
                     del self.files[file.path]
-                new = DataFile(f"r{next(self._names)}", group.bytes, WHOLE_TABLE, rows=group.bytes, tags=group.tags)
+                name = f"r{next(self._names)}"
+                new = DataFile(name, group.bytes, group.partition, rows=group.bytes, tags=group.tags)
                 self.files[new.path] = new
                 outcomes.append(GroupOutcome(group, GroupStatus.COMMITTED, (new,), group.bytes))
             if live:
                 self.version += 1
-                ours = json.loads(request.user_metadata)["lakewright"]
-                self.origins[self.version] = CommitOrigin(ours["job"], ours["token"])
+                mark = commit_metadata.decode(request.user_metadata)
+                assert mark is not None
+                self.origins[self.version], self.signed[self.version] = mark.origin, mark.origins
             version = self.version if live else None
         if version is not None:
             control.reached("committed")
@@ -104,4 +114,4 @@ class MemoryEngine:
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         wanted = CommitOrigin(job, token)
-        return next((v for v, origin in self.origins.items() if v > since_version and origin == wanted), None)
+        return next((v for v, origins in self.signed.items() if v > since_version and wanted in origins), None)

@@ -8,6 +8,7 @@ import redis
 
 from shared.queue import commands, queries
 from shared.queue.model import (
+    ALONE,
     Band,
     Claim,
     Enqueued,
@@ -18,6 +19,7 @@ from shared.queue.model import (
     JobKey,
     JobRequest,
     RunResult,
+    Share,
 )
 from shared.queue.records import JobView
 from shared.queue.settings import QueueSettings
@@ -54,9 +56,9 @@ class Bench:
     def enqueue(self, request: JobRequest) -> Enqueued:
         return self.run(commands.enqueue(QUEUE, request))
 
-    def claim(self, slots: int = 1, *, worker: str = "w-1", nonce: str = "") -> tuple[Claim, ...]:
+    def claim(self, slots: int = 1, *, worker: str = "w-1", nonce: str = "", share: Share = ALONE) -> tuple[Claim, ...]:
         nonce = nonce or next(self._nonces)
-        return self.run(commands.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+        return self.run(commands.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS, share=share))
 
     def beat(self, claim: Claim, progress: str = "") -> HeartbeatReply:
         beats = [HeartbeatEntry(claim.id, claim.token, progress)]
@@ -69,6 +71,18 @@ class Bench:
         seen = claim.version if seen is None else seen
         end = commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=verdict, seen_version=seen, **values)
         return self.run(end).outcome
+
+    def finish_and_claim(
+        self, claim: Claim, verdict: RunResult = RunResult.DONE, *, nonce: str = "", share: Share = ALONE
+    ) -> tuple[FinishOutcome, tuple[Claim, ...]]:
+        values = {"worker": "w-1", "nonce": nonce or next(self._nonces), "cost_bytes": claim.cost_bytes}
+        end = commands.finish(
+            QUEUE, id=claim.id, token=claim.token, run_result=verdict, seen_version=claim.version, **values
+        )
+        call = {"worker": "w-1", "nonce": next(self._nonces)}
+        take = commands.claim(QUEUE, **call, slots=1, lease_ms=LEASE_MS, share=share)
+        finished, claims = self.run(commands.finish_and_claim(end, take))
+        return finished.outcome, claims
 
     def ingest(self, expected: int, version: int, **more: Any) -> Ingested:
         values = {"table": "t-1", "state_fields": {"version": str(version)}, "partitions": {}, **more}

@@ -47,6 +47,13 @@ def finish(held: Claim, nonce: str = "f-1") -> Command[Any]:
     )
 
 
+def finish_and_claim(made: Executor) -> Command[Any]:
+    """The end of a run while another job waits."""
+    end = finish(held(made))
+    made.run(commands.enqueue(QUEUE, spec("next")))
+    return commands.finish_and_claim(end, claim())
+
+
 def ingest(expected: int = -1, partitions: dict[str, str | None] | None = None) -> Command[Any]:
     return commands.ingest(
         QUEUE,
@@ -129,6 +136,7 @@ CALLS: dict[str, Callable[[Place], Command[Any]]] = {
     "claim": lambda made: (made.run(commands.enqueue(QUEUE, spec())), claim())[1],
     "heartbeat": lambda made: beat(held(made)),
     "finish": lambda made: finish(held(made)),
+    "finish_and_claim": finish_and_claim,
     "ingest": lambda _: ingest(),
     "ingest: reset": lambda made: (made.run(ingest()), replaced(0))[1],
     "ingest: staged": staged,
@@ -161,6 +169,7 @@ MEANWHILE: dict[str, tuple[str, tuple[Command[Any], ...]]] = {
     "claim": (FIRST, (CANCEL,)),
     "heartbeat": (FIRST, (CANCEL,)),
     "finish": (FIRST, (NEXT, TAKE)),
+    "finish_and_claim": (FIRST, (NEXT, TAKE)),
     "ingest": (FIRST, (ingest(0),)),
     "ingest: reset": (FIRST, (ingest(1),)),
     "ingest: staged": (FIRST, (ingest(1),)),

@@ -13,6 +13,7 @@ from shared.queue import commands
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import (
+    ALONE,
     Band,
     Claim,
     Debounce,
@@ -22,6 +23,8 @@ from shared.queue.model import (
     JobKey,
     JobRequest,
     JobState,
+    RunResult,
+    Share,
 )
 from shared.queue.settings import QueueSettings
 from tests.support.job_states import States, illegal, states_in
@@ -32,6 +35,7 @@ QUEUE = "machine"
 SETTINGS = QueueSettings(max_attempts=2, strict_in_row=2)
 LEASE_MS = 60_000
 STALE = Finished(FinishOutcome.STALE)
+REMEMBERED = (ScriptName.CANCEL, ScriptName.CLAIM, ScriptName.FINISH, ScriptName.FINISH_AND_CLAIM)
 
 specs = st.builds(
     JobRequest,
@@ -79,9 +83,26 @@ class QueueLife(RuleBasedStateMachine):
         assert not wrong, f"{transition.script} must not make {wrong}"
         self.states = after
         self.again = (transition, reply)
-        if transition.script in (ScriptName.CANCEL, ScriptName.CLAIM, ScriptName.FINISH) and reply not in ((), STALE):
+        if transition.script in REMEMBERED and reply not in ((), STALE, (STALE, ())):
             self.remembered.append(self.again)
         return reply
+
+    def claim_command(self, slots: int, worker: str, share: Share = ALONE) -> Command[tuple[Claim, ...]]:
+        call = {"worker": worker, "nonce": f"n{self.steps}"}
+        return commands.claim(QUEUE, **call, slots=slots, lease_ms=LEASE_MS, share=share)
+
+    def finish_command(self, claim: Claim, verdict: RunResult, seen: int, actual: int) -> Command[Finished]:
+        return commands.finish(
+            QUEUE,
+            worker="w1",
+            nonce=f"n{self.steps}",
+            id=claim.id,
+            token=claim.token,
+            run_result=verdict,
+            cost_bytes=actual,
+            seen_version=seen,
+            counters={"runs": 1},
+        )
 
     def arrived(self, spec: JobRequest) -> None:
         self.waiting.setdefault(spec.id, []).append((self.steps, spec.version))

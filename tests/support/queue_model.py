@@ -1,6 +1,7 @@
 """What the queue is meant to do, in plain Python: a dictionary of jobs instead of scripts and indexes."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from shared.queue.model import (
@@ -16,6 +17,7 @@ from shared.queue.model import (
     JobState,
     RunResult,
     Scope,
+    Share,
 )
 from shared.queue.settings import QueueSettings
 
@@ -170,11 +172,30 @@ class QueueModel:
 
     def check_and_take(self, claim: Claim, lease_ms: int) -> None:
         """Check that this job was the right one to hand out, then hand it out."""
+        self._check_band(claim)
+        self._check_and_take(claim, lease_ms)
+        self.held_back.discard(str(int(claim.band)))
+
+    def check_and_take_along(self, before: Sequence[Claim], claim: Claim, lease_ms: int, share: Share) -> None:
+        """Check that this job may share a transaction with those claimed before it in the same call."""
+        assert self.fits(before, share) == claim.id, "another job was to be taken along, or none"
+        self._check_and_take(claim, lease_ms)
+
+    def fits(self, taken: Sequence[Claim], share: Share) -> JobId | None:
+        """Return the next job of the flow if it may be taken along with those."""
+        flow = self._flow(self.jobs[taken[0].id])
+        waiting = [(self._aged(job), job_id) for job_id, job in self.ready().items() if self._flow(job) == flow]
+        if not waiting or len(taken) == share.jobs or taken[0].attempts:
+            return None
+        _, job_id = min(waiting)
+        job = self.jobs[job_id]
+        bytes_taken = sum(claim.cost_bytes for claim in taken) + job.request.cost
+        return None if job.attempts or bytes_taken > share.bytes else job_id
+
+    def _check_and_take(self, claim: Claim, lease_ms: int) -> None:
         job = self.jobs[claim.id]
         assert job.state is JobState.QUEUED, f"{claim.id} was handed out while {job.state}"
         assert claim.id in self.ready(), "I6: handed out beyond a limit, or in spite of a pause"
-        self._check_band(claim)
-        self.held_back.discard(str(int(claim.band)))
         siblings = [
             self._aged(other) for other in self.of(JobState.QUEUED).values() if self._flow(other) == self._flow(job)
         ]

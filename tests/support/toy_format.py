@@ -322,7 +322,7 @@ class ToyEngine:
         table, wanted = _at(location), CommitOrigin(job, token)
         for version in table.versions():
             mark = commit_metadata.decode(table.body(version).get("mark"))
-            if version > since_version and mark is not None and mark.origin == wanted:
+            if version > since_version and mark is not None and wanted in mark.origins:
                 return version
         return None
 

@@ -1,6 +1,7 @@
 """A worker on a queue of its own with an engine in memory, which does what a table would and fails when asked to."""
 
 import threading
+from dataclasses import replace
 
 import redis
 
@@ -9,10 +10,12 @@ from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.job_payload import JobPayload, PredictedCost
+from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.properties import policy_digest
 from shared.queue import commands, queries
-from shared.queue.model import Band, JobKey, JobRequest, JobState
+from shared.queue.model import ALONE, Band, JobKey, JobRequest, JobState, Share
+from shared.table import PartitionKey
 from tests.support.memory_engine import MemoryEngine
 from tests.support.time_limits import scaled
 
@@ -24,9 +27,9 @@ TIMES = LeaseTimes(lease_s=scaled(2.0), interval_s=0.2, margin_s=scaled(0.5), st
 EIGHT = [100_000] * 8
 
 
-def spec(version: int) -> JobRequest:
+def spec(version: int, partition: PartitionKey = WHOLE_TABLE) -> JobRequest:
     payload = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
-    return JobRequest(KEY, "default", Band.NORMAL, 5, 800_000, version, payload.encode())
+    return JobRequest(replace(KEY, partition=partition), "default", Band.NORMAL, 5, 800_000, version, payload.encode())
 
 
 class Bench:
@@ -43,19 +46,19 @@ class Bench:
         self.stopping = threading.Event()
         self._hearts: list[Heartbeat] = []
 
-    def worker(self, name: str = "a-1", *, groups_per_commit: int = 8) -> Worker:
+    def worker(self, name: str = "a-1", *, groups_per_commit: int = 8, share: Share = ALONE) -> Worker:
         heart = Heartbeat(SyncQueueExecutor(connect(self.url), "default"), name, TIMES, cancel=self.engine.cancel)
         heart.start()
         self._hearts.append(heart)
-        settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit)
+        settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit, share=share)
         queue = SyncQueueExecutor(connect(self.url), "default")
         return Worker(EngineSet([self.engine]), queue, ActorContext(name, heart, self.stopping), settings)
 
-    def enqueue(self, version: int) -> None:
-        self.queue.run(commands.enqueue("default", spec(version)))
+    def enqueue(self, version: int, partition: PartitionKey = WHOLE_TABLE) -> None:
+        self.queue.run(commands.enqueue("default", spec(version, partition)))
 
-    def state(self) -> JobState | None:
-        view = self.queue.run(queries.job("default", spec(0).id))
+    def state(self, partition: PartitionKey = WHOLE_TABLE) -> JobState | None:
+        view = self.queue.run(queries.job("default", spec(0, partition).id))
         return None if view is None else view.state
 
     def runs(self) -> list:

@@ -104,19 +104,19 @@ def decode_protocol(text: str) -> TableProtocol:
     )
 
 
-def decode_origin(user_metadata: str | None) -> CommitOrigin | None:
-    """Return whose commit this userMetadata marks, None if it is not one of ours."""
+def decode_origins(user_metadata: str | None) -> tuple[CommitOrigin, ...]:
+    """Return whose commit this userMetadata marks: none if it is not one of ours, several if jobs shared it."""
     mark = commit_metadata.decode(user_metadata)
-    return None if mark is None else mark.origin
+    return () if mark is None else mark.origins
 
 
-def require_origin(user_metadata: str) -> CommitOrigin:
-    """Return the job and token of a request's userMetadata; raises InvalidInput if it carries none."""
-    origin = decode_origin(user_metadata)
-    if origin is None:
+def require_origins(user_metadata: str) -> tuple[CommitOrigin, ...]:
+    """Return the jobs and tokens of a request's userMetadata; raises InvalidInput if it carries none."""
+    origins = decode_origins(user_metadata)
+    if not origins:
         raise InvalidInput(
             f"userMetadata {user_metadata!r} names no job and token: a commit without them could not be found again",
             field="user_metadata",
             allowed='{"lakewright": {"job": text, "token": number}}',
         )
-    return origin
+    return origins

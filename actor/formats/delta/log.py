@@ -14,7 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.actions import decode_metadata, decode_origin, decode_protocol
+from actor.formats.delta.actions import decode_metadata, decode_origins, decode_protocol
 from actor.formats.delta.conflicts import jvm_class_names
 from actor.jvm.scala import Scala, jvm_context, jvm_session
 from shared.data_paths import file_name, is_absolute
@@ -176,21 +176,21 @@ class TableLog:
                 f"{MAX_COMMITS_SEARCHED} are searched; search for its userMetadata with DESCRIBE HISTORY",
             )
         versions = range(since_version + 1, newest + 1)
-        return next((version for version in versions if self._origin(version) == origin), None)
+        return next((version for version in versions if origin in self._origins(version)), None)
 
-    def _origin(self, version: int) -> CommitOrigin | None:
+    def _origins(self, version: int) -> tuple[CommitOrigin, ...]:
         """Read a commit's first line only: Delta, which wrote ours, puts commitInfo there."""
         try:
             lines = self._log.store().readAsIterator(self._commit_path(version), self._log.newDeltaHadoopConf())
         except Py4JError as error:
             if "FileNotFoundException" in jvm_class_names(error):
-                return None  # Cleaned up by log retention, days after any lease: cannot be the commit requested.
+                return ()  # Cleaned up by log retention, days after any lease: cannot be the commit requested.
             raise
         try:
             first = json.loads(lines.next()) if lines.hasNext() else {}
         finally:
             lines.close()
-        return decode_origin((first.get("commitInfo") or {}).get("userMetadata"))
+        return decode_origins((first.get("commitInfo") or {}).get("userMetadata"))
 
     def actions(self, version: int) -> list[dict[str, Any]]:
         """Return all actions of one commit, each a dictionary with one key."""

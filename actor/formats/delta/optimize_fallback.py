@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, require_origin, vector_id
+from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, require_origins, vector_id
 from actor.formats.delta.conflicts import CommitFailure, classify, first_line, refused
 from actor.formats.delta.live_files import LiveGroup, resolve_live
 from actor.formats.delta.log import TableLog
@@ -77,12 +77,14 @@ class OptimizeExecutor:
         self, request: RewriteRequest, partition: PartitionKey, groups: Sequence[FileGroup], control: Control
     ) -> tuple[int | None, list[GroupOutcome]]:
         """Run one OPTIMIZE; returns its version, None if it found nothing to do, and how each group ended."""
-        origin = require_origin(request.user_metadata)
+        origin, *others = require_origins(request.user_metadata)
         sizes = {
             _MIN: str(max(file.size_bytes for group in groups for file in group.files) + 1),
             _MAX: str(max(group.bytes for group in groups) + 1),
         }
-        lease = self._sessions.lease(tag=origin.job, user_metadata=request.user_metadata, conf=sizes)
+        lease = self._sessions.lease(
+            tag=origin.job, more_tags=[other.job for other in others], user_metadata=request.user_metadata, conf=sizes
+        )
         with lease as owned, self._sessions.bound(owned) as session:
             log = TableLog(self._scala, session, request.location)
             snapshot = log.snapshot()

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from actor.formats.delta.actions import require_origin
+from actor.formats.delta.actions import require_origins
 from actor.formats.delta.commit import CommitResult, Committer
 from actor.formats.delta.free_space import MIB, require_free_space
 from actor.formats.delta.live_files import resolve_live
@@ -60,8 +60,10 @@ class TransactionExecutor:
             RetryableError: Spark failed, the disk is full, outputs are missing before the commit, or the outcome of the
                 commit is unknown and the log does not show it.
         """
-        origin = require_origin(request.user_metadata)
-        lease = self._sessions.lease(tag=origin.job, user_metadata=request.user_metadata)
+        origin, *others = require_origins(request.user_metadata)
+        lease = self._sessions.lease(
+            tag=origin.job, more_tags=[other.job for other in others], user_metadata=request.user_metadata
+        )
         with lease as owned, self._sessions.bound(owned) as session, ExitStack() as leased:
             log = TableLog(self._scala, session, request.location)
             started = time.monotonic()

@@ -19,27 +19,10 @@
 
   Output: deleted, requeued, delayed, quarantined or STALE
 ]]
--- include: run_end
--- include: history
--- include: charge
+-- include: finish_run
 -- include: reply
--- include: count
--- include: measure
-local worker, nonce, id, token, run_result = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local actual, seen_version, result, problem = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
-
-local job = read_job(id, ENDED)
+local worker, nonce = ARGV[1], ARGV[2]
+local outcome = finish_run(ARGV, 1)
 -- A call whose run has ended may have been the one that ended it.
-if not job or job.state ~= 'leased' or job.token ~= token then return recall(worker, nonce) or 'STALE' end
-
-reconcile_charge(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
-if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
-local outcome = end_run(id, job, run_result, seen_version)
-write_history(id, job,
-  {run_result = run_result, outcome = outcome, worker = worker, cost = actual, result = result, error = problem})
-local counters = tonumber(ARGV[10])
--- A table that was unregistered during the run must get no new counters, because they would never be removed.
-local is_known = call('EXISTS', table_state_key(job.table)) == 1
-count(is_known and job.table or nil, ARGV, 11, counters)
-if is_known then measure(job.table, ARGV, 11 + 2 * counters, (#ARGV - 10) / 2 - counters) end
+if not outcome then return recall(worker, nonce) or 'STALE' end
 return remember(worker, nonce, outcome)

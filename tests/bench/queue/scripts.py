@@ -121,7 +121,7 @@ class Bench:
         print(f"{'memory per queued job':28s} {self.bytes_per_job:8d} B")
         again = range(0, jobs, max(1, jobs // 20_000))
         self.measure("enqueue again", (commands.enqueue(QUEUE, spec(number)) for number in again))
-        held = [claim for batch in self.measure("claim 1", self.claims("a", 3_000, 1)) for claim in batch]
+        held = [claim for batch in self.measure("claim 1", self.claims("a", 4_000, 1)) for claim in batch]
         self.measure("claim 8", self.claims("b", 200, 8))
         self.measure("heartbeat of 1", (self.beat([claim]) for claim in held))
         self.measure("heartbeat of 10", (self.beat(held[first : first + 10]) for first in range(0, 2_000, 10)))
@@ -129,6 +129,7 @@ class Bench:
         self.measure(
             "finish done, cost corrected", (finish(n, held[n], RunResult.DONE, 1.3) for n in range(1_000, 2_000))
         )
+        self.measure("finish done and claim 1", self.ends_and_claims(held[3_000:]))
         self.measure("finish fail", (finish(n, held[n], RunResult.FAIL) for n in range(2_000, 2_500)))
         self.measure("finish yield", (finish(n, held[n], RunResult.YIELD) for n in range(2_500, 3_000)))
         self.measure("ingest 3 partitions, 1 job", (ingest(number) for number in range(2 * TABLES)))
@@ -141,6 +142,10 @@ class Bench:
         for number in range(count):
             nonce = f"{series}{number}"
             yield commands.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS)
+
+    def ends_and_claims(self, held: list[Claim]) -> Iterable[Command[Any]]:
+        for number, (claimed, claim) in enumerate(zip(held, self.claims("c", len(held), 1), strict=True), 3_000):
+            yield commands.finish_and_claim(finish(number, claimed, RunResult.DONE), claim)
 
     def beat(self, claims: list[Claim]) -> Command[Any]:
         beats = [HeartbeatEntry(claim.id, claim.token, '{"groups":3}') for claim in claims]

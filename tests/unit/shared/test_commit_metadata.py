@@ -46,7 +46,9 @@ def test_what_others_write_is_no_ones_mark(user_metadata: object) -> None:
 
 
 def test_fields_that_are_damaged_or_from_a_later_form_are_unknown_and_the_origin_stays() -> None:
-    damaged = {"job": "j", "token": 1, "round": "1", "size_levels": [0, 8, 1], "started_ms": None, "partition": 3}
+    others = [["i"], [3, 4], "k", ["l", -1]]
+    plain = {"round": "1", "size_levels": [0, 8, 1], "started_ms": None, "partition": 3}
+    damaged = {"job": "j", "token": 1, "others": others, **plain}
     assert commit_metadata.decode(json.dumps({"lakewright": damaged})) == CommitMetadata(CommitOrigin("j", 1))
     later = {"form": FORM + 1, "job": "j", "token": 1, "round": 1, "partition": "{}"}
     assert commit_metadata.decode(json.dumps({"lakewright": later})) == CommitMetadata(CommitOrigin("j", 1))

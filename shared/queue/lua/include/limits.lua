@@ -17,6 +17,9 @@ local function is_paused(band)
   return paused ~= '' and (paused:sub(1, 3) == 'all' or paused:find(band, 1, true) ~= nil)
 end
 
-local function is_at(limit, level, name)
-  return limit and number(call('HGET', IN_FLIGHT, level .. '|' .. name)) >= limit
+-- How many more jobs may run below this limit.
+local function room(limit, level, name)
+  return limit and limit - number(call('HGET', IN_FLIGHT, level .. '|' .. name)) or math.huge
 end
+
+local function is_at(limit, level, name) return room(limit, level, name) <= 0 end

@@ -1,4 +1,5 @@
--- One claim: three heads, one pop, three tag updates.
+-- One claim: three heads, one pop, three tag updates. A worker that shares a transaction among jobs also gets further ready
+-- jobs of the same flow, which are charged with the first one, as one service.
 -- include: index
 -- include: abilities
 -- include: charge
@@ -70,10 +71,39 @@ local function charge_band(band, tag, amount, now, weighted_waits)
   if charge(ROOT, band, root_time, amount, now) == 'empty' then root_time = 0 end
 end
 
--- Takes the next job out of the queued index, charged by its estimated cost. Returns whether there was an entry, and the
--- job's id and hash. An entry without a queued job, a tenant or table at its limit, and a job that needs another ability
--- are skipped and leave the tree.
-local function take_next(abilities)
+-- A job that failed, or whose engine or actor died, runs by itself from then on: it must not take others with it again.
+local function is_shareable(job) return job.attempts == '0' end
+
+-- The flow's next jobs that share the transaction of the first one: of its kind, in their order, until one does not fit.
+-- They are taken out of the flow and appended to `taken`.
+local function take_along(flow, taken, share, most)
+  local bytes, ids = tonumber(taken[1].cost), {}
+  most = math.min(most, share.jobs)
+  if most < 2 or not is_shareable(taken[1]) then return end
+  for _, id in ipairs(call('ZRANGE', flow, 0, most - 2)) do
+    local job = read_job(id, SERVED)
+    if not job or job.state ~= 'queued' or job.kind ~= taken[1].kind or not is_shareable(job) then break end
+    bytes = bytes + tonumber(job.cost)
+    if bytes > share.bytes then break end
+    job.id, job.band, job.tenant, job.table = id, taken[1].band, taken[1].tenant, taken[1].table
+    taken[#taken + 1] = job
+    ids[#ids + 1] = id
+  end
+  if #ids == 0 then return end
+  call('ZREM', flow, unpack(ids))
+  call('ZREM', QUEUED, unpack(ids))
+end
+
+local function sum_of_units(jobs, weight)
+  local sum = 0
+  for i = 1, #jobs do sum = sum + units(tonumber(jobs[i].cost), tonumber(weight or 1)) end
+  return sum
+end
+
+-- Takes the next job out of the queued index, and those that share its transaction, charged by their estimated costs.
+-- Returns whether there was an entry, and the jobs with their ids. An entry without a queued job, a tenant or table at its
+-- limit, and a job that needs another ability are skipped and leave the tree.
+local function take_next(abilities, share)
   local band, band_tag, weighted_waits = next_band()
   if not band then return false end
   local tenant, tenant_tag = head(band)
@@ -83,8 +113,10 @@ local function take_next(abilities)
   if not tbl then leave_band(band, tenant, condition(leaf)) return true end
   local set = call('HMGET', CONFIG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl,
     'limit:tenant|' .. tenant, 'limit:table|' .. tbl)
-  if is_at(limit_of(set[4]), 'tenant', tenant) then throttle_tenant(band, tenant) return true end
-  if is_at(limit_of(set[5]), 'table', tbl) then throttle_table(band, tenant, tbl) return true end
+  local of_tenant = room(limit_of(set[4]), 'tenant', tenant)
+  if of_tenant <= 0 then throttle_tenant(band, tenant) return true end
+  local of_table = room(limit_of(set[5]), 'table', tbl)
+  if of_table <= 0 then throttle_table(band, tenant, tbl) return true end
   local flow = flow_key(band, tenant, tbl)
   local id = call('ZPOPMIN', flow)[1]
   if not id then deactivate(band, tenant, tbl) return true end
@@ -94,7 +126,7 @@ local function take_next(abilities)
     if now == 'empty' then deactivate(band, tenant, tbl) end
     return true
   end
-  job.band, job.tenant, job.table = band, tenant, tbl
+  job.id, job.band, job.tenant, job.table = id, band, tenant, tbl
   call('ZREM', QUEUED, id)
   local ability = lacking(job, abilities)
   if ability then
@@ -102,9 +134,13 @@ local function take_next(abilities)
     if now == 'empty' then deactivate(band, tenant, tbl) end
     return true
   end
-  local cost = tonumber(job.cost)
-  now = charge(leaf, tbl, table_tag, units(cost, tonumber(set[3] or 1)), now)
-  now = charge(band, tenant, tenant_tag, units(cost, tonumber(set[2] or 1)), now)
-  charge_band(band, band_tag, units(cost, tonumber(set[1] or 1)), now, weighted_waits)
-  return true, id, job
+  local taken = {job}
+  if share.jobs > 1 and now == 'ready' then
+    take_along(flow, taken, share, math.min(of_tenant, of_table))
+    now = call('EXISTS', flow) == 1 and 'ready' or 'empty'
+  end
+  now = charge(leaf, tbl, table_tag, sum_of_units(taken, set[3]), now)
+  now = charge(band, tenant, tenant_tag, sum_of_units(taken, set[2]), now)
+  charge_band(band, band_tag, sum_of_units(taken, set[1]), now, weighted_waits)
+  return true, taken
 end

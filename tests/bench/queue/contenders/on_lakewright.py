@@ -1,4 +1,4 @@
-"""Lakewright's queue as its actors use it: a thread per slot, each with claims of one job and a finish for each.
+"""Lakewright's queue as its actors use it: a thread per slot, each of which ends a job and claims the next in one call.
 
 It is the only contender here that shares fairly, fences with tokens, keeps a history and survives a lost reply.
 """
@@ -11,7 +11,8 @@ import contest
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
-from shared.queue.model import Band, JobKey, JobRequest, RunResult
+from shared.queue.command import Command
+from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult
 
 QUEUE = "bench"
 
@@ -26,10 +27,15 @@ def enqueue(url: str, count: int) -> None:
 
 def slot(url: str, name: str) -> None:
     queue = SyncQueueExecutor(connect(url), QUEUE)
+
+    def claim() -> Command[tuple[Claim, ...]]:
+        return commands.claim(QUEUE, worker=name, nonce=uuid.uuid4().hex, slots=1, lease_ms=60_000)
+
     while True:
-        claim = commands.claim(QUEUE, worker=name, nonce=uuid.uuid4().hex, slots=1, lease_ms=60_000)
-        for job in queue.run(claim):
+        jobs = queue.run(claim())
+        while jobs:
             contest.no_op()
+            (job,) = jobs
             end = commands.finish(
                 QUEUE,
                 worker=name,
@@ -40,7 +46,7 @@ def slot(url: str, name: str) -> None:
                 cost_bytes=job.cost_bytes,
                 seen_version=1,
             )
-            queue.run(end)
+            _, jobs = queue.run(commands.finish_and_claim(end, claim()))
 
 
 def work(url: str, workers: int) -> None:

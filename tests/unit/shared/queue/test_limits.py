@@ -9,7 +9,7 @@ from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import commands, limits, queries
 from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
 from shared.queue.lua_library import ScriptName
-from shared.queue.model import Band, Debounce, HeartbeatEntry, JobKey, JobRequest, JobState, RunResult, Token
+from shared.queue.model import Band, Debounce, HeartbeatEntry, JobKey, JobRequest, JobState, RunResult, Share, Token
 
 KEY = JobKey("t", "{}", "compact")
 SPEC = JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1)
@@ -40,6 +40,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "partition": lambda: JobKey("t", "x" * 16_385, "compact"),
     "quiet_ms": lambda: Debounce(5, 4),
     "slots": lambda: commands.claim("q", worker="w", nonce="n", slots=33, lease_ms=1_000),
+    "share_jobs": lambda: Share(33, 1),
+    "share_bytes": lambda: Share(2, 2**50 + 1),
     "lease_ms": lambda: commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=999),
     "worker": lambda: commands.claim("q", worker="a b", nonce="n", slots=1, lease_ms=1_000),
     "nonce": lambda: finish(nonce=""),
@@ -74,6 +76,11 @@ def test_what_is_out_of_range_is_refused_by_name(field: str) -> None:
 def test_a_reset_may_keep_its_version_and_carry_a_whole_table() -> None:
     partitions = dict.fromkeys(map(str, range(1_001)), "x")
     assert ingest(state_fields={"version": "4"}, partitions=partitions, reset=True).script is ScriptName.INGEST
+
+
+def test_jobs_of_several_tables_are_not_claimed_to_share_a_transaction() -> None:
+    with pytest.raises(InvalidInput, match="slots"):
+        commands.claim("q", worker="w", nonce="n", slots=2, lease_ms=1_000, share=Share(2, 1))
 
 
 def test_a_long_error_is_cut_and_not_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 from shared.queue import admin_commands, audit, commands, queries
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary, ScriptName, script_parts, source
-from shared.queue.model import Band, HeartbeatEntry, JobId, JobKey, JobRequest, JobState, RunResult, Scope, Token
+from shared.queue.model import Band, HeartbeatEntry, JobId, JobKey, JobRequest, JobState, RunResult, Scope, Share, Token
 from shared.queue.settings import SETTINGS, QueueSettings
 
 SPEC = JobRequest(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
@@ -25,24 +25,29 @@ def ingest(**more: Any) -> Command[Any]:
     return commands.ingest("q", table="t", expected_version=-1, state_fields={"version": "0"}, partitions={}, **more)
 
 
+CLAIM = commands.claim(
+    "q", worker="w", nonce="n", slots=1, lease_ms=1_000, abilities=["delta/compact"], share=Share(2, 1)
+)
+FINISH = commands.finish(
+    "q",
+    worker="w",
+    nonce="n",
+    id=JOB,
+    token=TOKEN,
+    run_result=RunResult.DONE,
+    cost_bytes=0,
+    seen_version=1,
+    counters={"a": 1},
+)
 SAMPLES: list[Command[Any]] = [
     commands.configure("q", {"aging_ms": 1, "slots": 2}),
     commands.enqueue("q", SPEC),
-    commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000, abilities=["delta/compact"]),
+    CLAIM,
     commands.heartbeat(
         "q", worker="w", beats=[HeartbeatEntry(JOB, TOKEN), HeartbeatEntry(JobId("x"), TOKEN)], lease_ms=1_000
     ),
-    commands.finish(
-        "q",
-        worker="w",
-        nonce="n",
-        id=JOB,
-        token=TOKEN,
-        run_result=RunResult.DONE,
-        cost_bytes=0,
-        seen_version=1,
-        counters={"a": 1},
-    ),
+    FINISH,
+    commands.finish_and_claim(FINISH, CLAIM),
     ingest(jobs=[SPEC], ledger=[("{}", 0)], counters={"a": 1}),
     commands.decide("q", nonce="n", table="t", job=SPEC, counters={"a": 1}),
     commands.cancel("q", JOB, nonce="n"),
@@ -150,7 +155,8 @@ def test_reads_are_declared_read_only_and_what_makes_room_may_run_out_of_memory(
     flags = {name: source(name).splitlines()[0].removeprefix("#!lua").strip() for name in ScriptName}
     reading = {ScriptName.VIEW, ScriptName.LIST, ScriptName.DEPTH, ScriptName.HISTORY, ScriptName.ORDER}
     assert {name for name, flag in flags.items() if flag == "flags=no-writes"} == reading
-    making_room = {ScriptName.CLAIM, ScriptName.HEARTBEAT, ScriptName.FINISH, ScriptName.CANCEL, ScriptName.PAUSE}
+    ending = {ScriptName.FINISH, ScriptName.FINISH_AND_CLAIM}
+    making_room = {ScriptName.CLAIM, ScriptName.HEARTBEAT, ScriptName.CANCEL, ScriptName.PAUSE, *ending}
     assert {name for name, flag in flags.items() if flag == "flags=allow-oom"} == making_room
 
 

@@ -36,6 +36,16 @@ def test_an_origin_is_found_by_job_and_token_above_the_version_since() -> None:
     assert log.find_commit(CommitOrigin("i", 2), since_version=0) == 3
 
 
+def test_each_job_of_a_shared_commit_finds_it_by_its_own_token() -> None:
+    table = FakeTable()
+    mark = {"job": "j", "token": 7, "others": [["i", 8], ["h", 9]]}
+    table.commit(add("a"))
+    table.commit({"commitInfo": {"userMetadata": json.dumps({"lakewright": mark})}})
+    found = [table.log().find_commit(CommitOrigin(*one), since_version=0) for one in (("j", 7), ("i", 8), ("h", 9))]
+    assert found == [1, 1, 1]
+    assert table.log().find_commit(CommitOrigin("i", 7), since_version=0) is None
+
+
 def test_the_newest_version_is_searched_and_commits_that_are_cleaned_up_are_passed_over() -> None:
     table = FakeTable(vanished={1})
     for actions in ([add("a")], [ours("j", 1)], [], [ours("j", 1)]):

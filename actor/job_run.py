@@ -1,0 +1,247 @@
+"""One claimed job from its first plan to its end: what it plans, what its rewrites did, and how it is reported.
+
+It decides nothing about other jobs: the worker lets several of one table plan, and commits what they planned at once.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+import structlog
+
+from actor.engines import RUNNABLE_KINDS, EngineSet
+from actor.ports import GroupStatus, LivePartition, RewriteOutcome
+from actor.report import RunReport
+from actor.slot_queue import HeldJob
+from shared.errors import Conflict, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
+from shared.job_payload import JobPayload, RewriteKind
+from shared.layout.partition_stats import stats_of_files
+from shared.layout.planner import Plan, plan, plan_full, plan_idle_compaction
+from shared.properties import is_switched_off, policy_digest
+from shared.queue.model import Claim, FinishOutcome, RunResult, StopReason
+from shared.table import DataFile, PartitionKey
+
+log = structlog.get_logger()
+
+
+class _JobEnd(StrEnum):
+    """How a job ended without an error."""
+
+    NOTHING_LEFT = "nothing_left"
+    STOPPED = "stopped"
+    SWITCHED_OFF = "switched_off"
+    ROUNDS_USED_UP = "rounds_used_up"
+
+
+class JobRun:
+    """One run; not safe to share between threads.
+
+    max_rounds: plans before the job goes back to the queue. max_conflicts: rounds lost to others in a row before it
+    backs off. `runs_alone`: shares no commit with other jobs. `commits_single_groups`: one group per commit.
+    """
+
+    def __init__(self, held: HeldJob, engines: EngineSet, *, max_rounds: int, max_conflicts: int) -> None:
+        self.claim: Claim = held.claim
+        self.lease = held.lease
+        self.report: RunReport | None = None
+        self.verdict = RunResult.FAIL
+        self.error = ""
+        self.is_over = False
+        self.is_lost = False
+        self.commits_single_groups = self.runs_alone = held.claim.runs_exclusively
+        self._engines = engines
+        self._max_rounds = max_rounds
+        self._max_conflicts = max_conflicts
+        self._live: LivePartition | None = None
+        self._conflicts_in_row = 0
+        self._log = log.bind(job=held.claim.id, token=held.claim.token)
+
+    @property
+    def payload(self) -> JobPayload:
+        """What the job requests; read by `open`."""
+        return self._opened.payload
+
+    @property
+    def partition(self) -> PartitionKey:
+        """The partition that the job is about."""
+        return PartitionKey(self.claim.key.partition)
+
+    @property
+    def _opened(self) -> RunReport:
+        if self.report is None:
+            raise RuntimeError(f"job {self.claim.id} was not opened")
+        return self.report
+
+    def open(self) -> None:
+        """Read what the job requests, and the live files of its partition."""
+        _require_known_kind(self.claim)
+        newest = JobPayload.decode(self.claim.payload)
+        payload = newest.with_extent(self.claim.extent)
+        is_predicted = payload.rewrite_kind is newest.rewrite_kind
+        self.report = RunReport(payload, kind=self.claim.key.kind, is_predicted=is_predicted)
+        if payload.is_contended:
+            self.commits_single_groups = self.runs_alone = True
+        self._live = self._read()
+        self.report.recovered_version = self._previous_commit()
+
+    def plan(self, should_stop: Callable[[], bool]) -> Plan | None:
+        """Plan the next rewrite on the newest snapshot; None if the job is over."""
+        report, payload = self._opened, self.payload
+        live = self._live or self._read()
+        self._live = live
+        if report.rounds >= self._max_rounds:
+            report.record_snapshot(live.version, stats_of_files(live.files, payload.policy.size_levels))
+            self._end(_JobEnd.ROUNDS_USED_UP)
+            return None
+        if is_switched_off(live.metadata.configuration) and not payload.even_if_disabled:
+            # The decider has not read the commit that disabled the table yet; then it cancels waiting jobs.
+            self._end(_JobEnd.SWITCHED_OFF)
+            return None
+        planned = _plan(self.partition, live.files, payload)
+        report.record_snapshot(live.version, planned.before)
+        report.policy_changed = policy_digest(live.metadata.configuration) != payload.policy_digest
+        if not planned.groups:
+            self._end(_JobEnd.NOTHING_LEFT)
+        elif should_stop():
+            self._end(_JobEnd.STOPPED)
+        else:
+            return planned
+        return None
+
+    def begin_round(self) -> None:
+        """Count a rewrite that is about to begin."""
+        self._opened.rounds += 1
+
+    @property
+    def rounds(self) -> int:
+        """Number of rewrites that were begun."""
+        return self._opened.rounds
+
+    def record(self, planned: Plan, outcome: RewriteOutcome) -> None:
+        """Add what a rewrite did to this job's groups; raises Conflict if others were faster too often."""
+        report = self._opened
+        report.record_rewrite(outcome)
+        self._conflicts_in_row = 0 if outcome.version is not None else self._conflicts_in_row + 1
+        if outcome.version is not None and planned.is_truncated and report.bytes_replaced >= planned.bytes:
+            self._end(_JobEnd.ROUNDS_USED_UP)  # the policy's bytes for one job are spent; the rest is the next job's
+            return
+        if self._conflicts_in_row > self._max_conflicts:
+            raise Conflict(
+                f"table {self.payload.name}: others changed the planned files {self._conflicts_in_row} times",
+                kind="Stale",
+            )
+        self._live = _after(self._live, outcome)
+
+    def isolate(self) -> None:
+        """Go on alone and on a new snapshot: a rewrite that several jobs shared failed."""
+        self.runs_alone, self._live = True, None
+
+    def stop(self) -> None:
+        """End the job where it is, as it was asked to."""
+        self._end(_JobEnd.STOPPED)
+
+    def lose(self, lost: LeaseLost) -> None:
+        """End the job without a report: it belongs to another actor by now."""
+        self._log.warning("lease_lost", error=str(lost))
+        self.is_over = self.is_lost = True
+
+    def fail(self, failure: Exception) -> None:
+        """End the job with what ended it."""
+        self.is_over = True
+        self.error = f"{type(failure).__name__}: {failure}"
+        if self.lease.stop_reason is not None:
+            # Cancelled inside a group, because it did not end when it was asked to: that is no failure of the job.
+            self.verdict = _run_result(_JobEnd.STOPPED, self.lease.stop_reason)
+        elif _is_fault_of_table(failure):
+            self.verdict, self.error = RunResult.CANCELLED, str(failure)
+        elif isinstance(failure, PermanentError):
+            self.verdict = RunResult.QUARANTINE
+        self._log.warning(
+            "job_failed", run_result=self.verdict, error=self.error, exc_info=self.verdict is RunResult.FAIL
+        )
+
+    def log_end(self, outcome: FinishOutcome) -> None:
+        """Log how the job was reported."""
+        versions = self.report.versions if self.report else []
+        self._log.info("job_finished", run_result=self.verdict, outcome=outcome, versions=versions)
+
+    def set_progress(self, point: str, planned: int) -> None:
+        """Report how far the run is; `planned`: groups that this round still has to do.
+
+        The share done determines what a preemption of the run costs.
+        """
+        landed = self._opened.groups_committed
+        share = landed / (landed + planned)
+        progress = {"point": point, "round": self._opened.rounds, "groups_committed": landed, "share": round(share, 3)}
+        self.lease.set_progress(json.dumps(progress))
+
+    def _end(self, end: _JobEnd) -> None:
+        self.is_over, self.verdict = True, _run_result(end, self.lease.stop_reason)
+
+    def _read(self) -> LivePartition:
+        payload = self.payload
+        engine = self._engines.of(payload.format)
+        return engine.read_partition(payload.location, self.partition, table_uuid=payload.table_uuid)
+
+    def _previous_commit(self) -> int | None:
+        """Return the version that an earlier run of the job committed before it ended without a report.
+
+        It is for the report alone, and nothing depends on it: such a commit is in the snapshot that this run plans on.
+        """
+        claim, payload = self.claim, self.payload
+        if claim.previous_token is None:
+            return None
+        try:
+            return self._engines.of(payload.format).find_commit(
+                payload.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
+            )
+        except PermanentError as too_far_back:
+            log.info("previous_commit_lookup_skipped", job=claim.id, reason=str(too_far_back))
+            return None
+
+
+def _plan(partition: PartitionKey, files: Sequence[DataFile], payload: JobPayload) -> Plan:
+    """Plan what the job requests; a partition is idle-compacted only when no promotion in it is eligible any more."""
+    if payload.rewrite_kind is RewriteKind.FULL:
+        return plan_full(partition, files, payload.policy)
+    planned = plan(partition, files, payload.policy)
+    if planned.groups or payload.rewrite_kind is RewriteKind.LEVELS:
+        return planned
+    return plan_idle_compaction(partition, files, payload.policy, planned.before, ended_by_ms=payload.ended_by_ms)
+
+
+def _require_known_kind(claim: Claim) -> None:
+    """Raise RetryableError for a job of another kind: only a newer release knows what its partition and payload mean.
+
+    Such a job is claimed only where nothing is known of its table: the queue sets aside what this actor cannot do. It
+    backs off like any failure, so that a newer actor may claim it, and ends in quarantine with this reason otherwise.
+    """
+    if claim.key.kind not in RUNNABLE_KINDS:
+        raise RetryableError(
+            f"job {claim.id} is of the kind {claim.key.kind!r}, and this release runs only "
+            f"{'/'.join(RUNNABLE_KINDS)!r}: nothing was done; upgrade the actors, then `lakewright jobs requeue` it"
+        )
+
+
+def _is_fault_of_table(failure: Exception) -> bool:
+    """Whether no actor can ever run the job; a location that this one cannot access is another matter."""
+    return isinstance(failure, OtherTable) or (isinstance(failure, Unsupported) and failure.field != "location")
+
+
+def _run_result(end: _JobEnd, stop_reason: str | None) -> RunResult:
+    if end is _JobEnd.NOTHING_LEFT:
+        return RunResult.DONE
+    if end is _JobEnd.SWITCHED_OFF or stop_reason == StopReason.CANCEL:
+        return RunResult.CANCELLED
+    return RunResult.YIELD
+
+
+def _after(live: LivePartition | None, outcome: RewriteOutcome) -> LivePartition | None:
+    """Derive the live files after our own commit if no other commit lies between; None: they must be read again."""
+    if live is None or outcome.version != live.version + 1:
+        return None
+    landed = [group for group in outcome.groups if group.status is GroupStatus.COMMITTED]
+    gone = {file.key for group in landed for file in group.group.files}
+    kept: list[DataFile] = [file for file in live.files if file.key not in gone]
+    new = [file for group in landed for file in group.outputs]
+    return LivePartition(outcome.version, live.metadata, live.protocol, (*kept, *new))

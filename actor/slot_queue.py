@@ -1,0 +1,106 @@
+"""A slot's calls to the queue: jobs are leased and ended here, and their leases are kept by the heartbeat.
+
+A slot that would claim again at once ends its job and claims the next one in one round trip.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import structlog
+
+from actor.heartbeat import Heartbeat
+from actor.lease import Lease
+from actor.queue_executor import SyncQueueExecutor
+from shared.errors import RetryableError
+from shared.queue import commands
+from shared.queue.command import Command
+from shared.queue.model import Claim, Finished, FinishOutcome, Share
+
+log = structlog.get_logger()
+
+R = TypeVar("R")
+
+DEFAULT_SHARE = Share(jobs=8, bytes=128 << 20)
+"""Jobs that share a commit: as many as file groups do, and together about the bytes of one full file, so that they hold
+a slot no longer than one usual job."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldJob:
+    """A claimed job and its lease, which the heartbeat keeps alive."""
+
+    claim: Claim
+    lease: Lease
+
+
+class SlotQueue:
+    """Leases and ends jobs for one slot."""
+
+    def __init__(
+        self, queue: SyncQueueExecutor, worker: str, heartbeat: Heartbeat, abilities: Sequence[str], share: Share
+    ) -> None:
+        """`worker`: the actor's name; `abilities`: what it can run, each as `format/kind`."""
+        self.queue = queue
+        self.worker = worker
+        self._heartbeat = heartbeat
+        self._abilities = abilities
+        self._share = share
+
+    def claim(self) -> tuple[HeldJob, ...]:
+        """Claim the next job, and those that share its commit; none if nothing is ready.
+
+        Raises RetryableError if the queue does not answer.
+        """
+        sent_at_s = time.monotonic()
+        claims = self.queue.run(self._claim())
+        return self._hold(claims, sent_at_s)
+
+    def finish(self, end: Command[Finished], pause: Callable[[], object]) -> Finished:
+        """End a job; retry while the lease may still be valid, then leave the job to the next actor.
+
+        pause: waits between two tries.
+        """
+        return self._deliver(end, pause) or Finished(FinishOutcome.STALE)
+
+    def finish_and_claim(
+        self, end: Command[Finished], pause: Callable[[], object]
+    ) -> tuple[Finished, tuple[HeldJob, ...]]:
+        """End a job as `finish` does, and claim as `claim` does; none if nothing is ready, or the end was refused.
+
+        The leases of the next jobs count from before the first try, because any of them may have claimed it.
+        """
+        sent_at_s = time.monotonic()
+        answer = self._deliver(commands.finish_and_claim(end, self._claim()), pause)
+        if answer is None:
+            return Finished(FinishOutcome.STALE), ()
+        finished, claims = answer
+        return finished, self._hold(claims, sent_at_s)
+
+    def _claim(self) -> Command[tuple[Claim, ...]]:
+        return commands.claim(
+            self.queue.name,
+            worker=self.worker,
+            nonce=uuid.uuid4().hex,
+            slots=1,
+            lease_ms=self._heartbeat.lease_ms,
+            abilities=self._abilities,
+            share=self._share,
+        )
+
+    def _hold(self, claims: Sequence[Claim], sent_at_s: float) -> tuple[HeldJob, ...]:
+        return tuple(HeldJob(claim, self._heartbeat.track(claim, sent_at_s=sent_at_s)) for claim in claims)
+
+    def _deliver(self, command: Command[R], pause: Callable[[], object]) -> R | None:
+        """Send an end until the queue answers; None if no lease can be ours any more."""
+        until = time.monotonic() + self._heartbeat.lease_ms / 1000
+        while True:
+            try:
+                return self.queue.run(command)
+            except RetryableError as problem:
+                if time.monotonic() >= until:
+                    log.warning("finish_undeliverable", worker=self.worker, error=str(problem))
+                    return None
+                pause()

@@ -1,0 +1,28 @@
+-- A worker reports the end of a run. Its result and the request that arrived meanwhile decide the job's next state; the
+-- charge is reconciled, history and counters get their entry. A wrong token or state changes nothing.
+-- include: run_end
+-- include: history
+-- include: charge
+-- include: count
+-- include: measure
+
+-- args[first ..]: worker, nonce, id, token, result, actual cost in bytes, newest version planned on, result, error, number
+-- of counters; then counter, increment · measure, increment. Returns the outcome; nil: the run is not this worker's.
+local function finish_run(args, first)
+  local worker, id, token, run_result = args[first], args[first + 2], args[first + 3], args[first + 4]
+  local actual, seen_version, problem = args[first + 5], tonumber(args[first + 6]), args[first + 8]
+  local job = read_job(id, ENDED)
+  if not job or job.state ~= 'leased' or job.token ~= token then return nil end
+
+  reconcile_charge(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
+  if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
+  local outcome = end_run(id, job, run_result, seen_version)
+  write_history(id, job, {run_result = run_result, outcome = outcome, worker = worker, cost = actual,
+    result = args[first + 7], error = problem})
+  local counters, at = tonumber(args[first + 9]), first + 10
+  -- A table that was unregistered during the run must get no new counters, because they would never be removed.
+  local is_known = call('EXISTS', table_state_key(job.table)) == 1
+  count(is_known and job.table or nil, args, at, counters)
+  if is_known then measure(job.table, args, at + 2 * counters, (#args - at + 1) / 2 - counters) end
+  return outcome
+end

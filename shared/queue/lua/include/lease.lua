@@ -1,0 +1,51 @@
+-- Leases jobs to a worker, each under a token of its own; transitions by time are made first.
+-- include: due
+-- include: serve
+local PASSED_OVER = 100
+
+-- Nearly no job has any, and an absent field costs a scan of the hash.
+local function crashes_of(id, job)
+  return job.attempts ~= '0' and call('HGET', job_key(id), 'crashes') or '0'
+end
+
+local function lease(job, worker, deadline)
+  local id = job.id
+  -- Strictly increasing even if the counter was lost: the clock has advanced since.
+  last_token = math.max(last_token + 1, now_us)
+  local token = int(last_token)
+  call('HSET', job_key(id), 'state', 'leased', 'token', token, 'worker', worker, 'started', now_ms)
+  call('ZADD', LEASES, deadline, id)
+  call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
+  call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
+  return {id, job.table, job.partition, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,
+    job.revision, job.version, job.extent, job.cost, job.payload, job.first_ms, deadline, crashes_of(id, job)}
+end
+
+-- args[first .. last]: worker, nonce, slots, lease ms, jobs of a shared transaction at most, their bytes at most, abilities
+-- (none: all). Returns the claims as a JSON list.
+local function lease_jobs(args, first, last)
+  local worker, slots, deadline = args[first], tonumber(args[first + 2]), int(now_ms + tonumber(args[first + 3]))
+  local share = {jobs = tonumber(args[first + 4]), bytes = tonumber(args[first + 5])}
+  local abilities = {}
+  for i = first + 6, last do abilities[#abilities + 1] = args[i] end
+  begin_claims()
+  if is_poll_due(last_polled_ms) then
+    local moved, more = process_due()
+    if moved > 0 then begin_claims() end
+    last_polled_ms = more and 0 or now_ms
+  end
+  return_aside(abilities)
+  local claims, served = {}, 0
+  for _ = 1, slots + PASSED_OVER do
+    if served == slots then break end
+    local any, taken = take_next(abilities, share)
+    if not any then break end
+    if taken then
+      served = served + 1
+      for i = 1, #taken do claims[#claims + 1] = lease(taken[i], worker, deadline) end
+    end
+  end
+  if #claims == 0 then return '[]' end
+  end_claims()
+  return cjson.encode(claims)
+end

@@ -1,0 +1,174 @@
+"""A slot claims its next job in the call that ends the one before, exactly where it would claim at once."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from actor.engines import EngineSet
+from actor.lease import Lease
+from actor.ports import EngineDied
+from actor.worker import ActorContext, Worker, WorkerSettings
+from shared.errors import RetryableError
+from shared.job_payload import JobPayload, PredictedCost
+from shared.policy import MIB, Policy
+from shared.properties import policy_digest
+from shared.queue.command import Command
+from shared.queue.lua_library import ScriptName
+from shared.queue.model import Claim
+from tests.support.fake_queue import FakeQueue
+from tests.support.memory_engine import MemoryEngine
+from tests.support.waiting import until
+
+PAYLOAD = JobPayload(
+    "memory://t", "t", Policy(target_bytes=8 * MIB), "eligible", PredictedCost(8, 7, 800_000), policy_digest({})
+).encode()
+CLAIM, FINISH, BOTH = ScriptName.CLAIM, ScriptName.FINISH, ScriptName.FINISH_AND_CLAIM
+
+
+class Heart:
+    """Stands for the heartbeat: it notes which leases it was given, and since when they count."""
+
+    lease_ms = 2000
+
+    def __init__(self) -> None:
+        self.sent_at_s: list[float] = []
+
+    def track(self, claim: Claim, *, sent_at_s: float) -> Lease:
+        self.sent_at_s.append(sent_at_s)
+        return Lease(claim, valid_until_s=1e9, clock=lambda: 0.0)
+
+    def release(self, lease: Lease) -> None:
+        pass
+
+    def revalidate(self, lease: Lease) -> None:
+        pass
+
+
+class Slot:
+    """A worker, as many jobs as a test wants, and what was called."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs, self.given = jobs, 0
+        self.engine = MemoryEngine([100_000] * 8)
+        self.heart = Heart()
+        self.stopping = threading.Event()
+        self.actor = ActorContext("a-1", self.heart, self.stopping)  # type: ignore[arg-type]
+        self.queue = FakeQueue(self.answer)
+        self.during_job: Callable[[], object] = lambda: None
+        self.outcome = "deleted"
+        self.lost_replies: list[float] = []
+        self.losing = 0
+        self.engine.before_commit = lambda: self.during_job()
+
+    def answer(self, command: Command) -> Any:
+        if command.script is BOTH:
+            if self.losing:
+                self.losing -= 1
+                self.lost_replies.append(time.monotonic())
+                raise RetryableError("no answer")
+            claims = "[]" if self.outcome == "STALE" else self.claims()
+            outcome, self.outcome = self.outcome, "deleted"
+            return f"{outcome} {claims}"
+        return self.claims() if command.script is CLAIM else self.outcome
+
+    def claims(self) -> str:
+        if self.given == self.jobs:
+            self.stopping.set()  # Nothing is ready any more: the test is over.
+            return "[]"
+        self.given += 1
+        self.engine.append([100_000] * 8)
+        job = [f"j-{self.given}", "t-1", "{}", "compact", "default", "1", "5", str(self.given), "", "0", "1", "1"]
+        return json.dumps([[*job, "0", "0", PAYLOAD, "0", "0", "0"]])
+
+    def run(self) -> list[ScriptName]:
+        Worker(EngineSet([self.engine]), self.queue, self.actor, WorkerSettings(idle_s=0.001)).run()  # type: ignore[arg-type]
+        return self.queue.scripts()
+
+
+def test_a_slot_that_goes_on_ends_a_job_and_claims_the_next_one_in_one_call() -> None:
+    assert Slot(3).run() == [CLAIM, BOTH, BOTH, BOTH]
+
+
+def test_a_slot_that_stops_or_drains_claims_nothing_with_the_end_of_its_job() -> None:
+    stopped, drained = Slot(2), Slot(2)
+    stopped.during_job = stopped.stopping.set
+    assert stopped.run() == [CLAIM, FINISH]
+
+    def drain() -> None:
+        drained.actor.draining.set()
+        threading.Timer(0.01, drained.stopping.set).start()
+
+    drained.during_job = drain
+    assert drained.run() == [CLAIM, FINISH]
+
+
+def test_a_slot_leaves_its_place_to_a_job_that_has_to_run_alone() -> None:
+    """It would otherwise never be alone where slots always find another job."""
+    slot, is_alone = Slot(2), threading.Event()
+    waits = threading.Thread(target=lambda: wait_alone(slot, is_alone))
+
+    def begin_to_wait() -> None:
+        if not waits.ident:
+            waits.start()
+            until("the other slot waits", lambda: slot.actor.gate.is_exclusive_awaited)
+
+    slot.during_job = begin_to_wait
+    scripts = slot.run()
+    waits.join()
+    assert is_alone.is_set()
+    assert scripts[:2] == [CLAIM, FINISH]
+
+
+def wait_alone(slot: Slot, is_alone: threading.Event) -> None:
+    assert slot.actor.gate.enter()
+    with slot.actor.gate.exclusive(lambda: False) as alone:
+        assert alone
+        is_alone.set()
+    slot.actor.gate.leave()
+
+
+def test_a_dead_engine_claims_nothing_with_the_end_of_its_last_job() -> None:
+    slot = Slot(2)
+
+    def die() -> None:
+        slot.engine.alive = False
+
+    slot.engine.after_commit = die
+    with pytest.raises(EngineDied):
+        slot.run()
+    assert slot.queue.scripts() == [CLAIM, FINISH]
+
+
+def test_the_next_lease_counts_from_before_the_first_try() -> None:
+    """Any try may have claimed the job: a deadline that counts from the last one would lie behind the server's."""
+    slot = Slot(2)
+    slot.losing = 2
+    slot.run()
+    _, second = slot.heart.sent_at_s
+    assert second <= slot.lost_replies[0]
+    tries = [one for one in slot.queue.sent if one.script is BOTH][:3]
+    assert tries[0].args == tries[1].args == tries[2].args, "a repetition is recognized by its nonce"
+
+
+def test_after_a_refused_end_the_slot_asks_for_itself() -> None:
+    slot = Slot(2)
+    slot.outcome = "STALE"
+    assert slot.run() == [CLAIM, BOTH, CLAIM, BOTH]
+
+
+def test_where_nothing_is_ready_the_slot_waits_before_it_asks_again() -> None:
+    slot = Slot(1)
+    waited: list[float | None] = []
+    wait = slot.stopping.wait
+
+    def note(timeout: float | None = None) -> bool:
+        waited.append(timeout)
+        return wait(timeout)
+
+    slot.stopping.wait = note  # type: ignore[method-assign]
+    assert slot.run() == [CLAIM, BOTH]
+    assert waited == [0.001]
