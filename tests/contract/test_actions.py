@@ -222,3 +222,7 @@ def test_an_actor_runs_the_kinds_that_the_decider_queues_and_no_others() -> None
 
 def test_an_actor_measures_the_runs_of_the_actions_that_are_calibrated_and_no_others() -> None:
     assert {action.kind for action in ACTIONS if action.is_calibrated} == CALIBRATED_KINDS
+
+
+def test_a_timer_of_another_release_belongs_to_no_action() -> None:
+    assert WITH_TOY.parse_timer('vacuum {"dt":"a"}') is None

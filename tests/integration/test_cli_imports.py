@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.stack import free_port
+from tests.support.time_limits import scaled
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,3 +57,12 @@ def test_the_version_needs_no_command_and_no_client() -> None:
 
 def test_help_needs_no_client() -> None:
     assert sorted((HEAVY | {"httpx"}) & imported("--help")) == []
+
+
+def test_the_command_line_starts_without_loading_spark_or_the_decider() -> None:
+    heavy = ("pyspark", "obstore", "fastapi", "pydantic")
+    code = f"import sys, services.cli.__main__; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=scaled(60)
+    )
+    assert done.stdout == "[]\n"

@@ -6,6 +6,7 @@ complete whenever it can be printed; a test compares it with the one in docs.
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -221,20 +222,28 @@ def _partitions() -> Iterator[tuple[str, ...]]:
 
 def deciding(reason: Reason) -> tuple[str, ...]:
     """Return the modules with a function that gives this reason, and does not only compare with it."""
-    found = []
-    for folder in ("shared/layout", "decider/decide"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text())
-            compared = {part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in ast.walk(node)}
-            functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-            given = (part for one in functions for part in ast.walk(one) if part not in compared)
-            constants = (
-                node.value for node in tree.body if isinstance(node, ast.Assign) if isinstance(node.value, ast.Call)
-            )
-            given = chain(given, (part for value in constants for part in ast.walk(value)))
-            if any(isinstance(part, ast.Attribute) and ast.unparse(part) == f"Reason.{reason.name}" for part in given):
-                found.append(str(path.relative_to(ROOT)))
-    return tuple(found)
+    return tuple(
+        str(path.relative_to(ROOT))
+        for folder in ("shared/layout", "decider/decide")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if reason.name in _given_reasons(path)
+    )
+
+
+@cache
+def _given_reasons(path: Path) -> frozenset[str]:
+    """Return the names of the reasons that functions and constants of a module give."""
+    tree = ast.parse(path.read_text())
+    compared = {part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in ast.walk(node)}
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    given = (part for one in functions for part in ast.walk(one) if part not in compared)
+    constants = (node.value for node in tree.body if isinstance(node, ast.Assign) if isinstance(node.value, ast.Call))
+    parts = chain(given, (part for value in constants for part in ast.walk(value)))
+    return frozenset(
+        part.attr
+        for part in parts
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "Reason"
+    )
 
 
 def _requests() -> Iterator[tuple[str, ...]]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_nodes import Nodes, nodes_in, nodes_of
+
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("shared", "decider", "actor", "services")
 
@@ -49,10 +51,10 @@ def fields_of(made: ast.ClassDef) -> int | None:
     )
 
 
-def too_large(source: str) -> Iterator[tuple[str, int]]:
+def too_large(nodes: Nodes) -> Iterator[tuple[str, int]]:
     """Yield the classes of a module with a constructor beyond the limit, and its size."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ClassDef) and (fields_of(node) or 0) > MAX_FIELDS:
+    for node in nodes[ast.ClassDef]:
+        if (fields_of(node) or 0) > MAX_FIELDS:
             yield node.name, fields_of(node) or 0
 
 
@@ -62,7 +64,7 @@ def test_no_constructor_has_more_than_ten_fields_but_those_of_plain_records() ->
     found = {
         str(path.relative_to(ROOT)): names
         for path in paths
-        if (names := {name for name, _ in too_large(path.read_text())})
+        if (names := {name for name, _ in too_large(nodes_in(path))})
     }
     assert found == RECORDS
 
@@ -75,4 +77,4 @@ def test_no_constructor_has_more_than_ten_fields_but_those_of_plain_records() ->
     ],
 )
 def test_the_count_finds_a_bag(body: str) -> None:
-    assert list(too_large(body)) == [("Bag", 11)]
+    assert list(too_large(nodes_of(body))) == [("Bag", 11)]

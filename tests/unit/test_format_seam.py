@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_nodes import Nodes, nodes_in, nodes_of
+
 ROOT = Path(__file__).parents[2]
 
 FOLDERS = ("decider/formats/delta/", "actor/formats/delta/", "shared/formats/delta.py")
@@ -34,12 +36,11 @@ def sources() -> Iterator[Path]:
         yield from sorted((ROOT / package).rglob("*.py"))
 
 
-def texts(source: str) -> Iterator[tuple[int, str]]:
+def texts(nodes: Nodes) -> Iterator[tuple[int, str]]:
     """Yield the text constants of a module with their lines; docstrings explain and are left out."""
-    tree = ast.parse(source)
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+    prose = {id(node.value) for node in nodes[ast.Expr]}
+    for node in nodes[ast.Constant]:
+        if isinstance(node.value, str) and id(node) not in prose:
             yield node.lineno, node.value
 
 
@@ -50,7 +51,7 @@ def found() -> dict[str, list[str]]:
     for path in sources():
         name = path.relative_to(ROOT).as_posix()
         if not name.startswith(FOLDERS):
-            for line, text in texts(path.read_text()):
+            for line, text in texts(nodes_in(path)):
                 if match := CONCEPTS.search(text):
                     places.setdefault(name, []).append(f"{name}:{line}: {match[0]}")
     return places
@@ -68,4 +69,4 @@ def test_an_exception_is_needed(exception: str) -> None:
 
 def test_concepts_are_found_in_code_and_not_in_prose() -> None:
     source = '"""The `_delta_log` of a table."""\nKEY = f"{x}/_delta_log"\n'
-    assert [line for line, text in texts(source) if CONCEPTS.search(text)] == [2]
+    assert [line for line, text in texts(nodes_of(source)) if CONCEPTS.search(text)] == [2]

@@ -1,8 +1,6 @@
 """A lease is over at its local deadline, not a moment later, and what was lost stays lost."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actor.lease import Lease
 from shared.errors import LeaseLost
@@ -45,23 +43,6 @@ def test_a_lost_lease_stays_lost_whatever_is_answered_later() -> None:
     held.mark_lost("something else")
     with pytest.raises(LeaseLost, match="another actor has it"):
         held.check()
-
-
-@given(st.lists(st.floats(0, 100)), st.floats(0, 100), st.booleans())
-def test_a_lease_holds_exactly_while_no_answered_deadline_has_passed(
-    answered: list[float], now: float, is_lost: bool
-) -> None:
-    clock = FakeClock(now)
-    held = lease(clock, until=50.0)
-    for until in answered:
-        held.extend(until)
-    if is_lost:
-        held.mark_lost("lost")
-    if now < max([50.0, *answered]) and not is_lost:
-        held.check()
-    else:
-        with pytest.raises(LeaseLost):
-            held.check()
 
 
 def test_a_job_asked_to_stop_is_overdue_when_its_grace_is_over_and_not_before() -> None:

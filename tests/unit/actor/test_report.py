@@ -25,3 +25,17 @@ def test_only_runs_of_compaction_are_measured_for_its_calibration() -> None:
     assert report_of(COMPACT).measures()[RunMeasure.MEASURED_BYTES] == 200
     assert report_of("another").measures() == {}
     assert report_of("another").counters()["rewrites"] == 1
+
+
+def test_groups_with_deleted_rows_teach_nothing_about_how_much_outputs_shrink() -> None:
+    inputs = (DataFile("0.parquet", 100, PARTITION, dv_id="u1", deleted_rows=5), DataFile("1.parquet", 100, PARTITION))
+    ended = GroupOutcome(
+        FileGroup(PARTITION, inputs, RewriteMode.MINOR),
+        GroupStatus.COMMITTED,
+        (DataFile("new.parquet", 150, PARTITION),),
+        2,
+    )
+    report = RunReport(PAYLOAD)
+    report.record_rewrite(RewriteOutcome(2, (ended,), 1, 1))
+    assert (report.merged_bytes, report.merged_into_bytes) == (0, 0)
+    assert (report.bytes_replaced, report.bytes_written) == (200, 150)

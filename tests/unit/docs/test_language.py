@@ -9,23 +9,23 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
-from decider.api.app import create_app
 from decider.api.metrics import Metrics, MetricsSnapshot
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.web.errors import _TYPES as PROBLEMS
 from services.cli.__main__ import app as command_line
-from services.decider.build import build_services
-from services.decider.settings import DeciderSettings
 from shared.layout.eligibility import Reason
 from shared.properties import PROPERTIES, REFUSED
 from shared.queue.settings import SETTINGS
+from tests.support.decider_app import openapi_document
+from tests.support.source_nodes import Nodes, nodes_in
 
 ROOT = Path(__file__).resolve().parents[3]
 PRODUCT = ("shared", "decider", "actor", "services")
@@ -64,10 +64,10 @@ WORDS, SOURCE_WORDS, PRODUCT_WORDS = (
 )
 
 
-def _sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
+def _sources(*folders: str) -> Iterator[tuple[Path, Nodes]]:
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            yield path, ast.parse(path.read_text())
+            yield path, nodes_in(path)
 
 
 def _commands(command: Any, name: str = "lakewright") -> Iterator[tuple[str, str]]:
@@ -97,15 +97,15 @@ def _descriptions(node: Any, path: str = "openapi") -> Iterator[tuple[str, str]]
 
 
 def _openapi() -> Iterator[tuple[str, str]]:
-    return _descriptions(create_app(build_services(DeciderSettings())).openapi())
+    return _descriptions(openapi_document())
 
 
 def _problems() -> Iterator[tuple[str, str]]:
     for status, (kind, title) in PROBLEMS.items():
         yield str(status), f"{kind} {title}"
-    for path, tree in _sources("decider/api", "decider/gateway", "decider/web"):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and _name(node.func) in TEXT_CALLS:
+    for path, nodes in _sources("decider/api", "decider/gateway", "decider/web"):
+        for node in nodes[ast.Call]:
+            if _name(node.func) in TEXT_CALLS:
                 for argument in node.args:
                     for part in ast.walk(argument):
                         if isinstance(part, ast.Constant) and isinstance(part.value, str):
@@ -117,9 +117,9 @@ def _name(node: ast.expr) -> str:
 
 
 def _log_events() -> Iterator[tuple[str, str]]:
-    for path, tree in _sources(*PRODUCT):
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    for path, nodes in _sources(*PRODUCT):
+        for node in nodes[ast.Call]:
+            if not isinstance(node.func, ast.Attribute):
                 continue
             if _name(node.func.value) in ("log", "_log") and node.args and isinstance(node.args[0], ast.Constant):
                 place = f"{path.relative_to(ROOT)}:{node.lineno}"
@@ -157,15 +157,18 @@ def _reasons() -> Iterator[tuple[str, str]]:
 
 
 def _source(*folders: str) -> Iterator[tuple[str, str]]:
-    """Each line of source as plain words: underscores and changes of case separate the words of a name."""
+    """Each file below a line with its path, as plain words: underscores and changes of case separate them in a name."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
             place = str(path.relative_to(ROOT))
             if path.suffix not in (".py", *SCRIPTS) or place in NOT_PROSE:
                 continue
-            yield place, _plain(place)
-            for number, line in enumerate(path.read_text().splitlines(), 1):
-                yield f"{place}:{number}", _plain(line)
+            yield place, _plain_file(path, place)
+
+
+@cache
+def _plain_file(path: Path, place: str) -> str:
+    return _plain(f"{place}\n{path.read_text()}")
 
 
 def _plain(text: str) -> str:
@@ -194,12 +197,20 @@ SURFACES = {
 
 
 def _found(texts: Iterable[tuple[str, str]], words: Mapping[re.Pattern[str], str]) -> list[str]:
+    """Return what each line of the texts has of the words; one search for any of them is enough for most texts."""
+    any_word = re.compile("|".join(_inner(word) for word in words).join((r"\b(?:", r")\b")), re.IGNORECASE)
     return [
-        f"{place}: {match[0]!r} (write: {instead}) in {text!r}"
+        f"{place}{f':{number}' if number else ''}: {match[0]!r} (write: {instead}) in {line!r}"
         for place, text in texts
+        if any_word.search(text)
+        for number, line in enumerate(text.split("\n"))
         for word, instead in words.items()
-        if (match := word.search(text))
+        if (match := word.search(line))
     ]
+
+
+def _inner(word: re.Pattern[str]) -> str:
+    return word.pattern.removeprefix(r"\b").removesuffix(r"\b")
 
 
 @pytest.mark.parametrize("surface", SURFACES)
@@ -219,7 +230,7 @@ def test_no_source_has_a_word_that_was_removed_from_it(
     folders: tuple[str, ...], words: Mapping[re.Pattern[str], str], lines: int
 ) -> None:
     texts = list(_source(*folders))
-    assert len(texts) > lines, "the source is read"
+    assert sum(text.count("\n") for _, text in texts) > lines, "the source is read"
     found = _found(texts, words)
     assert not found, "\n".join(found)
 
@@ -239,8 +250,7 @@ def test_the_list_has_words_and_each_of_them_can_be_met() -> None:
 def test_no_two_classes_of_the_product_have_one_name() -> None:
     """Private ones count, too: a reader meets them by name alone."""
     found = defaultdict(list)
-    for path, tree in _sources(*PRODUCT):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                found[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    for path, nodes in _sources(*PRODUCT):
+        for node in nodes[ast.ClassDef]:
+            found[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert {name: places for name, places in found.items() if len(places) > 1} == {}

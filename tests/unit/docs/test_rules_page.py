@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "rules.md"
 NAMED = re.compile(r"`([\w/.-]+\.(?:py|lua))(?:::([\w.]+))?`")
@@ -37,10 +35,12 @@ def names(path: str) -> frozenset[str]:
     return frozenset((*functions, *(name.strip() for line in locals_ for name in line.split(","))))
 
 
-@pytest.mark.parametrize(("path", "name"), RULES)
-def test_each_name_on_the_page_exists(path: str, name: str) -> None:
-    assert (ROOT / path).is_file(), path
-    assert not name or name in names(path), f"{path} has no {name}"
+def test_each_name_on_the_page_exists() -> None:
+    assert len(RULES) > 100
+    missing = [
+        f"{path}::{name}" for path, name in RULES if not (ROOT / path).is_file() or (name and name not in names(path))
+    ]
+    assert not missing
 
 
 def test_each_rule_has_its_sentence_its_place_and_its_test() -> None:

@@ -4,38 +4,11 @@ import json
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from shared import commit_metadata
 from shared.commit_metadata import FORM, CommitMetadata
 from shared.layout.levels import build_size_levels
 from shared.table import CommitOrigin
-
-counts = st.none() | st.integers(0, 2**53)
-size_levels = st.builds(
-    build_size_levels,
-    st.integers(65_536, 2**34),
-    st.integers(2, 64),
-    st.fractions(Fraction(1, 4), 1, max_denominator=100),
-)
-
-
-@given(
-    st.builds(
-        CommitMetadata,
-        origin=st.builds(CommitOrigin, st.text(min_size=1), st.integers(0, 2**63)),
-        partition=st.none() | st.text(),
-        round=counts,
-        mode=st.none() | st.sampled_from(["minor", "full"]),
-        started_ms=counts,
-        size_levels=st.none() | size_levels,
-        partition_files=counts,
-        partition_small_files=counts,
-    )
-)
-def test_a_mark_is_read_back_as_it_was_written(mark: CommitMetadata) -> None:
-    assert commit_metadata.decode(mark.encode()) == mark
 
 
 def test_a_mark_is_small() -> None:
@@ -77,3 +50,9 @@ def test_fields_that_are_damaged_or_from_a_later_form_are_unknown_and_the_origin
     assert commit_metadata.decode(json.dumps({"lakewright": damaged})) == CommitMetadata(CommitOrigin("j", 1))
     later = {"form": FORM + 1, "job": "j", "token": 1, "round": 1, "partition": "{}"}
     assert commit_metadata.decode(json.dumps({"lakewright": later})) == CommitMetadata(CommitOrigin("j", 1))
+
+
+def test_each_rewrite_of_a_claim_has_a_name_of_its_own() -> None:
+    origin = CommitOrigin("j", 7)
+    names = [CommitMetadata(origin, round=number).write_id for number in (None, 1, 2)]
+    assert names == ["j/7/0", "j/7/1", "j/7/2"]

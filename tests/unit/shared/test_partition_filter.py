@@ -30,6 +30,8 @@ PARTITION = partition_key(COLUMNS, {"col-1": "2026-01-09", "col-2": None, "col-3
         ("country is null", True),
         ("`country` is not null and n = 10", False),
         ("region = 'x'", False),
+        ("n < 'nan'", True),
+        ("n > 'Infinity'", False),
     ],
 )
 def test_a_filter_lets_a_partition_through_or_not(text: str, expected: bool) -> None:

@@ -47,3 +47,8 @@ def test_a_missing_value_is_not_guessed_to_be_null() -> None:
 
 def test_a_strange_timestamp_is_kept_as_it_is() -> None:
     assert partition_values(partition_key([MOMENT], {"col-7f": "yesterday"})) == {"col-7f": "yesterday"}
+
+
+def test_a_year_that_python_has_no_date_for_is_kept_as_it_is() -> None:
+    spelled = "10000-01-01 00:00:00+01:00"
+    assert partition_values(partition_key((MOMENT,), {"col-7f": spelled})) == {"col-7f": spelled}

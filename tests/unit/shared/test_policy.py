@@ -17,8 +17,9 @@ from shared.properties import (
     Property,
     is_stopped_by_qbeast,
     read_properties,
+    read_settings,
 )
-from shared.property_parsers import parse_duration, parse_size
+from shared.property_parsers import parse_duration, parse_ms, parse_size
 from tests.support.property_samples import GOOD
 
 BAD = [
@@ -221,3 +222,40 @@ def test_a_field_that_another_release_has_more_changes_no_version_while_no_one_s
 def test_the_version_of_the_first_fields_holds_over_releases() -> None:
     """It stands with every table's cursor: another one has them all rebuilt."""
     assert Policy().version == "19dd9e43"
+
+
+@pytest.mark.parametrize("shrink", [Fraction(0), Fraction(-1), Fraction(33, 32)])
+def test_a_shrink_factor_that_is_no_share_is_refused(shrink: Fraction) -> None:
+    with pytest.raises(InvalidInput, match="is no share") as refused:
+        Policy(shrink=shrink)
+    assert refused.value.field == "shrink"
+
+
+@pytest.mark.parametrize("name", ["fan-in", "lakewright.fan-in", "self-optimizing.fragment-ratio"])
+def test_a_setting_is_taken_by_its_short_its_full_and_a_foreign_name(name: str) -> None:
+    assert read_settings({name: "4"}).values == {"fan_in": 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("fan-in", "many", "expected a whole number"),
+        ("fan-inn", "4", "did you mean lakewright.fan-in"),
+        ("write.summary", "4", "docs/properties.md lists all"),
+    ],
+)
+def test_a_setting_that_nothing_reads_or_can_use_is_refused_by_its_full_name(name: str, value: str, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why) as refused:
+        read_settings({"tolerance": "0.2", name: value})
+    assert refused.value.field == (name if "." in name else f"lakewright.{name}")
+
+
+@pytest.mark.parametrize(("text", "ms"), [("250ms", 250), ("1.5 min", 90_000), ("0s", 0), ("2 hours", 7_200_000)])
+def test_a_time_of_the_queue_is_read_in_milliseconds(text: str, ms: int) -> None:
+    assert parse_ms(text) == ms
+
+
+@pytest.mark.parametrize("text", ["60", "ms", "1 week", "0.0001s", "", "-1s"])
+def test_a_time_without_a_unit_or_finer_than_a_millisecond_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a time with its unit"):
+        parse_ms(text)

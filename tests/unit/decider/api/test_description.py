@@ -4,13 +4,11 @@ from typing import Any
 
 import pytest
 
-from decider.api.app import create_app
 from decider.gateway.credentials import Role
 from decider.gateway.roles import needed
-from services.decider.build import build_services
-from services.decider.settings import DeciderSettings
+from tests.support.decider_app import openapi_document
 
-DOCUMENT: dict[str, Any] = create_app(build_services(DeciderSettings())).openapi()
+DOCUMENT: dict[str, Any] = openapi_document()
 OPERATIONS = [
     pytest.param(method, path, operation, id=f"{method.upper()} {path}")
     for path, methods in DOCUMENT["paths"].items()

@@ -2,29 +2,15 @@
 
 from fractions import Fraction
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from decider.decide import ledger
-from decider.decide.calibration import RATIO_BOUND, SHRINK_FLOOR, UNCALIBRATED, Calibration
-from decider.decide.compaction import COMPACTION
-from decider.decide.decision import Trigger, TriggerSource
-from decider.decide.evaluate import calibrate_prediction, evaluate
+from decider.decide.calibration import UNCALIBRATED, Calibration
+from decider.decide.evaluate import calibrate_prediction
 from decider.decide.job_request import priority
-from shared.job_payload import RewriteKind, RunMeasure
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from tests.support.decisions import context_of, decide_on_state, encoded
+from tests.support.decisions import decide_on_state
 
 POLICY = Policy(target_bytes=8 * MIB)
-SUMS = st.builds(
-    Calibration,
-    *[st.integers(0, 64)],
-    *[st.integers(0, 10**12)] * 2,
-    *[st.integers(0, 10**6)] * 2,
-    *[st.integers(0, 10**12)] * 2,
-)
 
 
 def after(runs: int, *, into: int = 100, read: int = 100, removed: int = 100) -> Calibration:
@@ -45,15 +31,6 @@ def test_one_odd_run_moves_little_and_many_convince() -> None:
     assert ratios == [Fraction(6, 5), Fraction(3, 2), Fraction(9, 5)]
 
 
-@given(SUMS)
-def test_whatever_was_measured_no_ratio_leaves_its_bounds(sums: Calibration) -> None:
-    assert SHRINK_FLOOR <= sums.shrink <= 1
-    assert Fraction(1, RATIO_BOUND) <= sums.bytes_ratio <= RATIO_BOUND
-    assert Fraction(1, RATIO_BOUND) <= sums.removed_ratio <= RATIO_BOUND
-    assert sums.with_learned_shrink(POLICY).shrink == sums.shrink
-    assert Calibration.of({str(name): getattr(sums, name) for name in RunMeasure}) == sums
-
-
 def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_against() -> None:
     made = decide_on_state(WHOLE_TABLE, stats_of_sizes(POLICY.size_levels, [100_000] * 10), POLICY, 1)
     assert made.prediction is not None
@@ -61,19 +38,3 @@ def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_
     assert (better.bytes, better.files_removed) == (1_500_000, round(9 * Fraction(4, 5)))
     assert (better.state_bytes, better.state_removed) == (1_000_000, 9)
     assert priority(better, POLICY) >= priority(made.prediction, POLICY)
-
-
-@given(SUMS, st.lists(st.integers(1, 9 * MIB), max_size=40), st.sampled_from(list(RewriteKind)))
-def test_verdict_and_prediction_of_any_record_can_be_recomputed(
-    sums: Calibration, sizes: list[int], ask: RewriteKind
-) -> None:
-    policy, state = sums.with_learned_shrink(POLICY), stats_of_sizes(POLICY.size_levels, sizes)
-    trigger = Trigger(1)
-    if ask is not RewriteKind.LEVELS:
-        trigger = Trigger(1, TriggerSource.TIMER, ask)
-    raw = evaluate(context_of(policy), WHOLE_TABLE, state, trigger, COMPACTION)
-    made = evaluate(context_of(policy, calibration=sums), WHOLE_TABLE, state, trigger, COMPACTION)
-    record = ledger.decode(encoded(made, policy, 1))
-    assert ledger.recompute(record) is made.verdict is raw.verdict
-    if sums.runs:
-        assert ledger.predict_again(record) == dict(record.predicted)

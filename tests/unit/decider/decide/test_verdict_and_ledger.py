@@ -3,8 +3,6 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.decision import DecisionKind
@@ -56,15 +54,6 @@ def test_more_benefit_per_byte_comes_first() -> None:
     assert many_tiny is not None
     assert few_large is not None
     assert 0 <= priority(many_tiny, POLICY) < priority(few_large, POLICY) < PRIORITIES
-
-
-@given(st.lists(st.integers(1, 9 * MIB), max_size=40), st.integers(0, 10**6))
-def test_a_record_can_be_recomputed_from_its_own_numbers(sizes: list[int], version: int) -> None:
-    made = decide_after_commit(WHOLE_TABLE, state(*sizes), POLICY, Commit(version, 0, "WRITE"))
-    record = ledger.decode(encoded(made, POLICY, 17), "queued" if made.prediction else "")
-    assert ledger.recompute(record) is made.verdict
-    assert (record.version, record.reason, record.state, record.at_ms) == (version, made.reason, made.state, 17)
-    assert f"Version {version}" in record.message
 
 
 def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:

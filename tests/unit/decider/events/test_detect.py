@@ -1,15 +1,11 @@
 """Every body yields hints and counted reasons, or one error that names the field."""
 
-import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from decider.events.detect import FORMATS, parse_body, parse_value
-from decider.events.table_hint import MAX_BATCH, ParsedEvents, TableHint
+from decider.events.detect import parse_body, parse_value
+from decider.events.table_hint import MAX_BATCH, TableHint
 from shared.errors import InvalidInput
 
 COMMIT = "t/_delta_log/00000000000000000007.json"
@@ -180,60 +176,3 @@ def test_a_malformed_event_is_refused_by_the_name_of_the_field(body: object, sou
 def test_a_body_that_is_not_json_is_refused(body: bytes, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         parse_body(body)
-
-
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20)
-KEYS = (
-    st.sampled_from(["table", "version", "added", "removed", "operation", "Records", "EventName", "Key", "Event"])
-    | st.text()
-)
-JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
-NEAR_S3 = st.fixed_dictionaries(
-    {
-        "Records": st.lists(
-            st.fixed_dictionaries(
-                {
-                    "eventName": st.sampled_from(["ObjectCreated:Put", "s3:ObjectCreated:Copy"]) | SCALARS,
-                    "s3": st.fixed_dictionaries(
-                        {
-                            "bucket": st.fixed_dictionaries({"name": SCALARS}),
-                            "object": st.fixed_dictionaries(
-                                {
-                                    "key": st.text(st.characters()).map(lambda text: f"{text}/_delta_log/{7:020d}.json")
-                                    | SCALARS
-                                }
-                            ),
-                        }
-                    )
-                    | SCALARS,
-                }
-            ),
-            max_size=3,
-        )
-    }
-)
-
-
-@given(
-    JSON | NEAR_S3 | st.fixed_dictionaries({"table": SCALARS}, optional={"version": SCALARS}),
-    st.none() | st.sampled_from([shape.source for shape in FORMATS]),
-)
-def test_any_json_value_yields_hints_or_invalid_input(body: object, source: str | None) -> None:
-    """No event, however strange, may raise anything else: an unforeseen exception is a 500 that a sender repeats."""
-    taken, refusal = outcome(lambda: parse_value(body, source=source))
-    assert all((hint.location is None) != (hint.name is None) for hint in taken.hints)
-    assert refusal is None or refusal.field
-    assert str(refusal).encode()
-
-
-@given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
-def test_any_bytes_yield_hints_or_invalid_input(body: bytes) -> None:
-    taken, refusal = outcome(lambda: parse_body(body))
-    assert refusal is None or (refusal.field and not taken.hints)
-
-
-def outcome(read: Callable[[], ParsedEvents]) -> tuple[ParsedEvents, InvalidInput | None]:
-    try:
-        return read(), None
-    except InvalidInput as refusal:
-        return ParsedEvents(), refusal

@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from decider.events.detect import FORMATS, parse_body, parse_value
 from decider.events.field_reader import MAX_WRAPPINGS
@@ -13,15 +11,11 @@ from decider.events.table_hint import MAX_BATCH, ParsedEvents, SubscriptionConfi
 from shared.errors import InvalidInput
 from tests.support.event_samples import FOLDER, SAMPLES, Damage, Sample, damages, dumped
 
-DAMAGED = [
-    pytest.param(sample, damage, id=f"{sample.file}: {damage.name}") for sample in SAMPLES for damage in damages(sample)
-]
-
 
 def test_every_file_is_a_sample_and_every_shape_has_one() -> None:
     assert {path.stem for path in FOLDER.glob("*.json")} == {sample.file for sample in SAMPLES}
     assert {shape.source for shape in FORMATS} <= {sample.source for sample in SAMPLES}
-    assert len(DAMAGED) >= 200
+    assert sum(len(list(damages(sample))) for sample in SAMPLES) >= 200
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.file)
@@ -29,15 +23,24 @@ def test_the_sample_is_taken_as_what_it_is(sample: Sample) -> None:
     assert parse_body(dumped(sample.body)) == parse_body(dumped(sample.body), source=sample.source) == sample.taken
 
 
-@pytest.mark.parametrize(("sample", "damage"), DAMAGED)
-def test_a_damaged_sample_is_refused_by_the_field_and_what_was_expected(sample: Sample, damage: Damage) -> None:
-    with pytest.raises(InvalidInput) as refusal:
-        parse_body(damage.body, source=sample.source)
-    assert (refusal.value.field or "").startswith(damage.field)
-    assert refusal.value.allowed
-    if (sample.source, damage.name) != ("minio", "EventName missing"):  # which makes it a good notification of S3
-        with pytest.raises(InvalidInput):
-            parse_body(damage.body)
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.file)
+def test_a_damaged_sample_is_refused_by_the_field_and_what_was_expected(sample: Sample) -> None:
+    """One test for all damages of a sample: there are hundreds, and a test of each costs more than what it tests."""
+    for damage in damages(sample):
+        refusal = refusal_of(damage, sample.source)
+        assert refusal is not None, damage.name
+        assert (refusal.field or "").startswith(damage.field), damage.name
+        assert refusal.allowed, damage.name
+        if (sample.source, damage.name) != ("minio", "EventName missing"):  # which makes it a good notification of S3
+            assert refusal_of(damage) is not None, damage.name
+
+
+def refusal_of(damage: Damage, source: str | None = None) -> InvalidInput | None:
+    try:
+        parse_body(damage.body, source=source)
+    except InvalidInput as refusal:
+        return refusal
+    return None
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.file)
@@ -46,36 +49,6 @@ def test_a_cloudevent_in_binary_mode_holds_any_other_event(sample: Sample) -> No
     assert parse_body(dumped(sample.body), headers=headers) == sample.taken
     with pytest.raises(InvalidInput, match="id is nothing"):
         parse_body(dumped(sample.body), headers={"ce-specversion": "1.0"})
-
-
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
-JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
-
-
-@given(st.sampled_from(SAMPLES), st.sampled_from(SAMPLES), JSON, st.data())
-def test_whatever_is_put_anywhere_into_a_sample_it_is_taken_or_refused(
-    sample: Sample, other: Sample, value: Any, data: st.DataObject
-) -> None:
-    """No event, however strange, may raise anything else: an unforeseen exception is a 500 that a sender repeats."""
-    body = [sample.body]
-    place: Any = body
-    while True:
-        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
-        if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
-            break
-        place = place[key]
-    place[key] = data.draw(st.sampled_from([value, other.body, dumped(other.body).decode(), [place[key]]]))
-    for source in (None, sample.source, other.source):
-        taken, refusal = outcome(body[0], source)
-        assert all((hint.location is None) != (hint.name is None) for hint in taken.hints)
-        assert refusal is None or (refusal.field and refusal.allowed and len(str(refusal).encode()) < 2_000)
-
-
-def outcome(body: Any, source: str | None) -> tuple[ParsedEvents, InvalidInput | None]:
-    try:
-        return parse_value(body, source=source), None
-    except InvalidInput as refusal:
-        return ParsedEvents(), refusal
 
 
 def test_a_batch_may_hold_events_of_many_senders() -> None:

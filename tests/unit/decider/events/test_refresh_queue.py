@@ -1,57 +1,16 @@
 """Each table waits once and is read by one at a time, whatever the number of events that named it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from decider.events.refresh_queue import RefreshQueue
 from shared.errors import InvalidInput, RetryableError
 from shared.retry import RetryPolicy
 from shared.table import TableId, TableRef
-from tests.support.refreshing import refreshing
-from tests.support.time_limits import scaled
+from tests.support.refreshing import RecordedRefreshes, play, refreshing
 
 A, B = (TableRef(TableId(name), name, f"file:///{name}") for name in ("a", "b"))
-
-
-def play(story: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(story(), scaled(20)))
-
-
-class RecordedRefreshes:
-    """What is read, in order; a refresh waits for `open` and fails as `fails` says."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, int | None]] = []
-        self.running: list[str] = []
-        self.most: dict[str, int] = {}
-        self.open = asyncio.Event()
-        self.begun = asyncio.Event()
-        self.fails: list[Exception] = []
-        self.awaited = (0, asyncio.Event())
-
-    async def times(self, count: int) -> None:
-        """Return once there were so many refreshes."""
-        if len(self.seen) < count:
-            self.awaited = (count, asyncio.Event())
-            await self.awaited[1].wait()
-
-    async def __call__(self, table: TableRef, version: int | None) -> None:
-        self.seen.append((table.name, version))
-        self.running.append(table.name)
-        self.most[table.name] = max(self.most.get(table.name, 0), self.running.count(table.name))
-        self.begun.set()
-        if len(self.seen) == self.awaited[0]:
-            self.awaited[1].set()
-        try:
-            await self.open.wait()
-            if self.fails:
-                raise self.fails.pop(0)
-        finally:
-            self.running.remove(table.name)
 
 
 @pytest.mark.parametrize(
@@ -72,30 +31,6 @@ def test_many_events_of_a_table_are_one_look_for_the_newest_version(
         await inbox.drained()
         work.cancel()
         assert refreshes.seen == [("a", wanted)]
-
-    play(story)
-
-
-@settings(max_examples=50)
-@given(st.lists(st.tuples(st.sampled_from([A, B]), st.none() | st.integers(0, 9)), max_size=20))
-def test_in_any_order_each_table_is_read_once_for_all_that_was_asked(
-    events: list[tuple[TableRef, int | None]],
-) -> None:
-    async def story() -> None:
-        refreshes = RecordedRefreshes()
-        refreshes.open.set()
-        inbox = RefreshQueue(refreshes, workers=2)
-        for table, version in events:
-            await inbox.put(table, version)
-        work = asyncio.create_task(refreshing(inbox))
-        await inbox.drained()
-        work.cancel()
-        asked = {table.name: [v for t, v in events if t is table] for table in (A, B)}
-        assert sorted(refreshes.seen, key=lambda refresh: refresh[0]) == [
-            (name, None if None in versions else max(v for v in versions if v is not None))
-            for name, versions in asked.items()
-            if versions
-        ]
 
     play(story)
 

@@ -4,27 +4,10 @@ import asyncio
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
-from decider.gateway.concurrency import BoundedSemaphore, ConcurrencyLimit, PerClientLimit
+from decider.gateway.concurrency import BoundedSemaphore, ConcurrencyLimit
 from decider.web.errors import ApiError
-
-
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), max_size=100))
-def test_a_room_never_holds_more_than_its_places_in_all_and_of_one_client(steps: list[tuple[bool, str]]) -> None:
-    room = PerClientLimit(limit=4, per_client=2)
-    inside: list[str] = []
-    for enters, client in steps:
-        if enters:
-            fits = len(inside) < 4 and inside.count(client) < 2
-            assert room.take(client) is fits
-            inside += [client] * fits
-        elif client in inside:
-            room.leave(client)
-            inside.remove(client)
-        assert room.taken == len(inside)
 
 
 def test_some_work_some_wait_and_the_others_are_refused() -> None:

@@ -6,7 +6,6 @@ import hashlib
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from decider.api.app import create_app
 from decider.gateway.credentials import (
     MAX_SECRETS,
     MAY_ACT_AS,
@@ -17,17 +16,16 @@ from decider.gateway.credentials import (
     parse_tokens,
 )
 from decider.gateway.roles import OPEN, ROLES, needed
-from services.decider.build import build_services
-from services.decider.settings import DeciderSettings, decider_settings
+from services.decider.settings import decider_settings
 from shared.errors import InvalidInput
+from tests.support.decider_app import decider_app
 
 TOKEN = "t0ken-for-tests-only"  # noqa: S105
 SECRET = "s3cret-for-tests-only-of-32-chars"  # noqa: S105
 
 
 def test_every_route_has_its_role() -> None:
-    app = create_app(build_services(DeciderSettings()))
-    found = iter_route_contexts(app.routes)
+    found = iter_route_contexts(decider_app().routes)
     routes = {(method, str(route.path)) for route in found for method in (route.methods or set()) - {"HEAD"}}
     assert len(routes) > 20
     assert routes - set(ROLES) - OPEN == set(), "give these routes a role in decider/gateway/roles.py"

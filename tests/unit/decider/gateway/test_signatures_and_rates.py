@@ -6,15 +6,13 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
 import decider.gateway.signatures as signatures_module
 from decider.api.sns_confirmation import ConfirmationResult, SubscriptionConfirmer, is_page_of
 from decider.events.table_hint import SubscriptionConfirmation
 from decider.gateway.credentials import Credentials, parse_secrets
-from decider.gateway.rate_limit import BURST_S, Rate
+from decider.gateway.rate_limit import Rate
 from decider.gateway.signatures import InvalidSignature, ReplayCacheFull, ReplayDetected, Signatures
 from shared.errors import RetryableError
 from tests.support.event_samples import ARN, CONFIRM_URL
@@ -171,22 +169,6 @@ def test_the_memory_of_signed_calls_is_bounded_and_clears_when_their_time_is_ove
         signatures.check(signed(NEW), BODY)
     clock.now_s += 601
     signatures.check(signed(NEW, at_s=NOW_S + 601), BODY)
-
-
-@given(st.lists(st.floats(0, 0.5), min_size=1, max_size=200), st.sampled_from([0.5, 5.0, 100.0]))
-def test_a_client_never_gets_more_than_its_burst_and_its_rate(pauses_s: list[float], per_s: float) -> None:
-    """Whatever the rhythm, in any stretch of time no more calls pass than a burst and the rate times that time."""
-    rate = Rate(per_s)
-    now_s, passed = 0.0, 0
-    for pause_s in pauses_s:
-        now_s += pause_s
-        wait_s = rate.wait_s("a", now_s)
-        assert wait_s >= 0
-        if not wait_s:
-            passed += 1
-        else:
-            assert Rate(per_s).wait_s("a", now_s) == 0, "another client is not held up"
-    assert passed <= max(1.0, per_s * BURST_S) + per_s * now_s + 1e-6
 
 
 def test_who_waits_as_long_as_told_may_call_and_others_are_apart() -> None:

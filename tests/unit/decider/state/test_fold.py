@@ -3,10 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from decider.state.batch_files import BatchFiles
 from decider.state.fold import REPLACING_OPERATIONS, count_live_files, fold
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.levels import SMALL_LEVELS
@@ -41,63 +38,6 @@ def test_adds_and_removes_change_each_touched_partition() -> None:
     assert {
         partition: before.get(partition, EMPTY_STATS) + change for partition, change in made.changes.items()
     } == after
-
-
-@given(
-    st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 200 * MIB), st.booleans()), max_size=6), max_size=6)
-)
-def test_folding_any_commits_equals_a_count_of_all_files_of_what_they_leave(
-    commits: list[list[tuple[int, int, bool]]],
-) -> None:
-    """The law of the rolling state: each commit replaces, adds and deletes files of two partitions."""
-    live: dict[str, DataFile] = {}
-    states: dict[PartitionKey, PartitionStats] = {}
-    for version, touched in enumerate(commits):
-        added, gone = {}, []
-        for number, size, is_kept in touched:
-            path = f"f{number}"
-            if path in live:
-                gone.append(removed(live.pop(path)))
-            if is_kept and path not in added:
-                more = {"dv_id": "v", "deleted_rows": 3} if size % 3 == 0 else {}
-                added[path] = file(path, size, OTHER if number % 2 else WHOLE_TABLE, **more)
-        made = fold(commit(version, added=tuple(added.values()), removed=tuple(gone)), HERE, POLICY)
-        assert made.rebuild_reason is None
-        live |= added
-        for partition, change in made.changes.items():
-            states[partition] = (states.get(partition, EMPTY_STATS) + change).clamped()
-    assert {partition: state for partition, state in states.items() if state != EMPTY_STATS} == count_live_files(
-        live.values(), POLICY
-    )
-
-
-actions = st.lists(
-    st.tuples(st.sampled_from(["add", "remove"]), st.integers(0, 3), st.integers(1, 200 * MIB)), max_size=4
-)
-
-
-@given(st.lists(actions, max_size=6))
-def test_repeated_adds_and_removes_within_a_batch_count_once(commits: list[list[tuple[str, int, int]]]) -> None:
-    """Delta lets writers add what is live, and remove what is gone; replaying the log, neither changes anything."""
-    live: dict[str, DataFile] = {}
-    states: dict[PartitionKey, PartitionStats] = {}
-    batch = BatchFiles()
-    seen: set[str] = set()
-    for version, touched in enumerate(commits):
-        gone = {f"f{number}" for kind, number, _ in touched if kind == "remove"} & seen
-        added = {
-            f"f{n}": file(f"f{n}", size, OTHER if n % 2 else WHOLE_TABLE) for kind, n, size in touched if kind == "add"
-        }
-        removes = tuple(RemovedFile(path, None, 7, WHOLE_TABLE, tags={}) for path in sorted(gone))
-        made = fold(commit(version, added=tuple(added.values()), removed=removes), HERE, POLICY, batch)
-        assert made.rebuild_reason is None
-        live = {path: one for path, one in live.items() if path not in gone} | added
-        seen |= added.keys()
-        for partition, change in made.changes.items():
-            states[partition] = states.get(partition, EMPTY_STATS) + change
-    assert {partition: state for partition, state in states.items() if state != EMPTY_STATS} == count_live_files(
-        live.values(), POLICY
-    )
 
 
 def test_a_delete_by_deletion_vector_changes_deleted_rows_and_no_sizes() -> None:
@@ -179,4 +119,10 @@ def test_another_table_or_other_partition_columns_are_rebuilt(now: TableMetadata
 def test_a_commit_without_file_actions_touches_nothing() -> None:
     made = fold(commit(operation="SET TBLPROPERTIES", metadata=TableMetadata("t-1", (), {"a": "b"})), HERE, POLICY)
     assert made.rebuild_reason is None
+    assert not made.changes
+
+
+def test_a_commit_with_a_file_outside_of_the_table_is_not_applied() -> None:
+    made = fold(commit(added=(file("a"),), external="/lake/other/x"), HERE, POLICY)
+    assert "/lake/other/x, which lies outside" in str(made.rebuild_reason)
     assert not made.changes

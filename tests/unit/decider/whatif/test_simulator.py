@@ -2,11 +2,8 @@
 
 from dataclasses import replace
 from functools import cache
-from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from decider.whatif.baselines import PEERS
 from decider.whatif.optimize_baseline import optimize_after_each_commit
@@ -167,29 +164,6 @@ def test_a_partition_that_was_emptied_holds_nothing_of_it_under_any_rule(name: s
         Commit(2, 120_000, "WRITE", (DataFile("z", MIB, WHOLE_TABLE),)),
     )
     assert replay(name, CommitTrace((), commits), Policy()).files_at_end == 1
-
-
-@pytest.mark.parametrize("name", [*sorted(RULES), "lakewright"])
-@settings(max_examples=20, deadline=None)
-@given(
-    st.lists(st.lists(st.integers(1, 30).map(lambda size: 2 * MIB * size), min_size=1, max_size=40), min_size=1),
-    st.randoms(use_true_random=False),
-)
-def test_removals_of_all_that_was_written_empty_a_table_under_any_rule(
-    name: str, commits: list[list[int]], random: Random
-) -> None:
-    made = [
-        Commit(n, n * 60_000, "WRITE", tuple(DataFile(f"f{n}-{i}", size, WHOLE_TABLE) for i, size in enumerate(sizes)))
-        for n, sizes in enumerate(commits)
-    ]
-    files = [file for commit in made for file in commit.added]
-    random.shuffle(files)
-    for n in range(4):
-        gone = tuple(RemovedFile(file.path, None, file.size_bytes, WHOLE_TABLE) for file in files[n::4])
-        made.append(Commit(len(made), len(made) * 60_000, "DELETE", (), gone))
-    done = replay(name, CommitTrace((), tuple(made)), POLICY)
-    assert done.files_at_end == 0
-    assert done.bytes_added == sum(file.size_bytes for file in files)
 
 
 def test_the_optimum_equals_brute_force() -> None:

@@ -8,13 +8,11 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from decider.api.app import create_app
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
-from services.decider.build import build_services
-from services.decider.settings import DeciderSettings
+from tests.support.decider_app import openapi_document
 
-DOCUMENT: dict[str, Any] = create_app(build_services(DeciderSettings())).openapi()
+DOCUMENT: dict[str, Any] = openapi_document()
 OPERATIONS = {
     f"{method.upper()} {path}": operation
     for path, methods in DOCUMENT["paths"].items()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_nodes import Nodes, nodes_in, nodes_of
+
 ROOT = Path(__file__).resolve().parents[4]
 KEYS = Path("shared/queue/keys.py")
 ROOMS = ("shared", "decider", "actor", "services")
@@ -21,21 +23,24 @@ CONNECTIONS = ("redis", "pipe", "pipeline", "client")
 """How connections and pipelines are called."""
 
 
-def offences(path: Path, tree: ast.AST) -> Iterator[str]:
+def offences(path: Path, nodes: Nodes) -> Iterator[str]:
     """Yield what spells a key, or the beginning of one."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "lw:" in node.value:
+    for node in nodes[ast.Constant]:
+        if isinstance(node.value, str) and "lw:" in node.value:
             yield f"{path}:{node.lineno}: the text {node.value[:60]!r}"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-            connection = ast.unparse(node.func.value).rsplit(".", 1)[-1].lstrip("_")
+    for node in nodes[ast.Call]:
+        if isinstance(node.func, ast.Attribute) and node.args and COMMANDS.fullmatch(node.func.attr):
             first = node.args[0]
             is_text = isinstance(first, ast.JoinedStr | ast.BinOp) or (
                 isinstance(first, ast.Constant) and isinstance(first.value, str)
             )
-            is_url = ast.unparse(first).lstrip("f'\"").startswith("/")
-            if connection in CONNECTIONS and not is_url and COMMANDS.fullmatch(node.func.attr) and is_text:
+            if not is_text or ast.unparse(first).lstrip("f'\"").startswith("/"):
+                continue  # A path of a URL is no key.
+            connection = ast.unparse(node.func.value).rsplit(".", 1)[-1].lstrip("_")
+            if connection in CONNECTIONS:
                 yield f"{path}:{node.lineno}: {ast.unparse(node)[:80]}"
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "keys.prefix" and path.parts[0] != "shared":
+    for node in nodes[ast.Attribute]:
+        if node.attr == "prefix" and ast.unparse(node) == "keys.prefix" and path.parts[0] != "shared":
             yield f"{path}:{node.lineno}: the prefix of all keys"
 
 
@@ -46,7 +51,7 @@ def test_no_other_module_spells_a_key() -> None:
         offence
         for path in paths
         if path.relative_to(ROOT) != KEYS
-        for offence in offences(path.relative_to(ROOT), ast.parse(path.read_text()))
+        for offence in offences(path.relative_to(ROOT), nodes_in(path))
     ]
     assert not found, "\n".join(found)
 
@@ -63,4 +68,4 @@ def test_no_other_module_spells_a_key() -> None:
     ],
 )
 def test_the_search_finds_what_it_is_for(source: str) -> None:
-    assert list(offences(Path("decider/store/some.py"), ast.parse(source)))
+    assert list(offences(Path("decider/store/some.py"), nodes_of(source)))

@@ -57,6 +57,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "partitions": lambda: ingest(partitions=dict.fromkeys(map(str, range(1_001)), "x")),
     "jobs": lambda: ingest(table="other", jobs=[SPEC]),
     "index of a ledger record's job": lambda: ingest(jobs=[SPEC], ledger=[("{}", 1)]),
+    "job": lambda: commands.decide("q", nonce="n", table="other", job=SPEC),
     "limit": lambda: queries.jobs("q", JobState.QUEUED, limit=101),
     "strict_bands": lambda: commands.configure("q", {"strict_bands": 5}),
     "aging": lambda: commands.configure("q", {"aging": 5}),

@@ -9,7 +9,7 @@ import pytest
 
 from shared.queue import admin_commands, audit, commands, queries
 from shared.queue.command import Command
-from shared.queue.lua_library import ScriptLibrary, ScriptName, source
+from shared.queue.lua_library import ScriptLibrary, ScriptName, script_parts, source
 from shared.queue.model import Band, HeartbeatEntry, JobId, JobKey, JobRequest, JobState, RunResult, Scope, Token
 from shared.queue.settings import SETTINGS, QueueSettings
 
@@ -180,3 +180,10 @@ def test_the_defaults_in_lua_are_those_of_the_model() -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_default_may_be_set(name: str) -> None:
     commands.configure("q", {name: SETTINGS[name].default})
+
+
+@pytest.mark.parametrize("text", ["return 1", "#!lua\nreturn 1", "-- a comment\n#!lua\n--[[ KEYS ]]\nreturn 1"])
+def test_a_script_without_its_flags_and_header_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.queue.lua_library.source", lambda _name: text)
+    with pytest.raises(ValueError, match="claim does not begin with '#!lua' and its header"):
+        script_parts(ScriptName.CLAIM)

@@ -111,3 +111,8 @@ def test_field_ids_are_read_from_the_printed_schema() -> None:
     text = "\n".join(["message spark_schema {", *lines])
     assert [leaf.field_id for leaf in leaves(schema, text)] == [1, None]
     assert [leaf.field_id for leaf in leaves(schema, "something else")] == [None, None]
+
+
+def test_bytes_without_a_meaning_are_bytes() -> None:
+    (found,) = leaves({"fields": [primitive("b", "BINARY")]})
+    assert (found.kind, found.detail) == ("bytes", ())

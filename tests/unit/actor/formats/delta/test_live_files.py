@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actor.formats.delta import live_files as live_module
 from actor.formats.delta.live_files import LiveGroup, find_live, is_plain, resolve_live, still_live
@@ -157,30 +155,3 @@ def test_what_the_commits_do_not_contain_is_found_and_the_order_is_kept() -> Non
     table.commit(remove("a"), remove("c"))
     found = resolve_live(log, log.snapshot(), [(undone.group, undone), (judged.group, judged), (unseen, None)], COLUMNS)
     assert [live.group for live in found] == [judged.group]
-
-
-PATHS = ["a", "b", "c", "d"]
-touches = st.lists(st.tuples(st.sampled_from(["add", "remove", "vector"]), st.sampled_from([*PATHS, "e"])), max_size=3)
-
-
-@given(st.lists(touches, max_size=5), st.sampled_from([("a",), ("a", "b"), ("c", "d", "a")]))
-def test_commits_never_call_a_group_live_that_the_snapshot_does_not_have(
-    commits: list[list[tuple[str, str]]], paths: tuple[str, ...]
-) -> None:
-    """The law: what is judged live from single commits is in the snapshot, with the same words about each file."""
-    table = table_of(*PATHS)
-    group = live_group(table, *paths)
-    for number, touched in enumerate(commits):
-        made = {
-            "add": lambda path: add(path, modificationTime=number + 1),  # noqa: B023 - called within this round
-            "remove": remove,
-            "vector": lambda path: add(path, deletionVector=vector(1, f"v{number}")),  # noqa: B023
-        }
-        table.commit(*(made[kind](path) for kind, path in touched))
-    log = table.log()
-    judged = still_live(log, [group], at_version=table.version)
-    found = find_live(log, log.snapshot(), [group.group], COLUMNS)
-    if judged[group.group]:
-        assert [live.inputs for live in found] == [group.inputs]
-    elif not any(commits):
-        raise AssertionError("nothing was touched, and the group is called stale")

@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actor.formats.delta import read as reading_module
 from actor.formats.delta import read_cache as memory_module
@@ -12,6 +10,7 @@ from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import CachedRead, ReadCache, caught_up
 from shared.errors import Unsupported
 from shared.table import PartitionKey
+from tests.support.cached_reads import brought, listed, whole
 from tests.support.fake_delta import LOCATION, FakeTable, group_of
 from tests.support.fake_delta_table import METADATA, add, remove, vector
 
@@ -22,33 +21,6 @@ def table_of(*paths: str, p: str = "a") -> FakeTable:
     table = FakeTable()
     table.commit(*(add(path, p=p) for path in paths))
     return table
-
-
-def listed(table: FakeTable, partition: PartitionKey | None = None) -> CachedRead:
-    """What a listing of the newest snapshot gives."""
-    memory = ReadCache()
-    read_partition(table.log(), partition or A, memory)
-    seen = memory.get(LOCATION, partition or A)
-    assert seen is not None
-    return replace(
-        seen,
-        partition=partition,
-        files={key: one for key, one in seen.files.items() if one.file.partition == (partition or A)},
-    )
-
-
-def whole(table: FakeTable) -> CachedRead:
-    memory = ReadCache()
-    read_partition(table.log(), A, memory)
-    seen = memory.get(LOCATION, A)
-    assert seen is not None
-    assert seen.partition is None
-    return seen
-
-
-def brought(table: FakeTable, seen: CachedRead) -> CachedRead | None:
-    log = table.log()
-    return caught_up(log, seen, log.shape(log.snapshot()), version=table.version)
 
 
 def test_commits_since_are_applied_and_the_result_carries_the_newest_commits_digest() -> None:
@@ -160,41 +132,6 @@ def test_an_earlier_version_than_the_one_that_was_seen_is_not_made_up() -> None:
     seen = whole(table)
     log = table.log()
     assert caught_up(log, seen, seen.shape, version=0) is None
-
-
-changes = st.lists(
-    st.tuples(
-        st.sampled_from(["add", "remove", "vector"]), st.sampled_from(["x", "y", "z"]), st.sampled_from(["a", "b"])
-    ),
-    max_size=3,
-    unique_by=lambda change: change[1],
-)
-
-
-@given(st.lists(changes, max_size=6), st.booleans())
-def test_what_is_brought_up_equals_what_a_listing_gives(
-    commits: list[list[tuple[str, str, str]]], is_whole: bool
-) -> None:
-    """The law of the memory, file by file and word by word, for a whole table and for one partition."""
-    table = FakeTable()
-    table.commit(add("x"), add("y", p="b"))
-    seen = whole(table) if is_whole else listed(table, A)
-    partitions = {"x": "a", "y": "b"}
-    for number, changed in enumerate(commits):
-        actions = []
-        for kind, path, p in changed:
-            live = table.at(table.version).allFiles().bodies
-            actions += [remove(b["path"], deletionVector=b.get("deletionVector")) for b in live if b["path"] == path]
-            if kind != "remove":
-                partitions.setdefault(path, p)
-                more = {"deletionVector": vector(1, f"v{number}")} if kind == "vector" else {}
-                actions.append(add(path, p=partitions[path], modificationTime=number, **more))
-        table.commit(*actions)
-    now = brought(table, seen)
-    fresh = whole(table) if is_whole else listed(table, A)
-    assert now is not None
-    assert dict(now.files) == dict(fresh.files)
-    assert (now.partition, now.version, now.digest) == (fresh.partition, fresh.version, fresh.digest)
 
 
 def test_reading_a_partition_lists_once_and_then_reads_commits() -> None:

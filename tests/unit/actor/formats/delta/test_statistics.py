@@ -82,3 +82,32 @@ def test_the_tables_codec_goes_first_then_that_of_most_bytes(
     configuration: dict[str, str], codec_bytes: dict[str, int], chosen: str | None
 ) -> None:
     assert choose_codec(configuration, codec_bytes) == chosen
+
+
+def maximum(column: Column, greatest: object) -> object:
+    """Return the upper bound that is written for this one of the footer, None where none is."""
+    stats = json.loads(
+        completed("{}", [f'{{"maxValues":{{"{column.path[0]}":1}}}}'], {column: Bounds(greatest, greatest, 0)})
+    )
+    return stats.get("maxValues", {}).get(column.path[0])
+
+
+@pytest.mark.parametrize(
+    ("column", "greatest", "written"),
+    [
+        (Column(("f",), "DOUBLE", "double"), 1.5, 1.5),
+        (Column(("f",), "DOUBLE", "double"), float("nan"), None),
+        (Column(("f",), "FLOAT", "float"), float("inf"), None),
+        (STAMP, 10**18, None),
+        (Column(("d",), "INT32", "date"), 10**7, None),
+        (Column(("x",), "INT64", "time_micros"), 7, None),
+        (Column(("s",), "BINARY", "text"), b"short", "short"),
+    ],
+)
+def test_a_bound_that_json_has_no_word_for_is_left_out(column: Column, greatest: object, written: object) -> None:
+    assert maximum(column, greatest) == written
+
+
+def test_a_field_of_a_struct_is_completed_inside_of_it() -> None:
+    stats = completed("{}", ['{"minValues":{"g":{"b":true}}}'], {INNER: Bounds(False, True, 2)})
+    assert json.loads(stats) == {"minValues": {"g": {"b": False}}, "maxValues": {"g": {"b": True}}}

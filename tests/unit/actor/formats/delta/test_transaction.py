@@ -8,7 +8,7 @@ import pytest
 from actor.formats.delta.free_space import MIB
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
-from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
+from actor.formats.delta.transaction import FILES_WRITTEN, TransactionExecutor, TransactionSettings
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.worker import RunControl
 from shared.errors import Corrupt, InvalidInput, LeaseLost, OtherTable, RetryableError, Unsupported
@@ -193,3 +193,12 @@ def test_the_session_is_given_back_without_the_attempts_prefix(world: World, fai
         world.rewrite()
     assert [list(conf) for conf in seen] == [[NAME_PREFIX]]
     assert world.table.inner_conf == {}
+
+
+def test_groups_that_were_all_taken_before_the_commit_are_stale_and_nothing_is_committed(world: World) -> None:
+    world.at[FILES_WRITTEN] = lambda: world.table.commit(remove("a"), remove("c"), remove("e"))
+    before = world.table.version
+    outcome = world.rewrite()
+    assert (ends(outcome), outcome.version) == ([STALE] * 3, None)
+    assert world.points == [FILES_WRITTEN]
+    assert world.table.version == before + 1, "only the other writer's commit"

@@ -1,14 +1,10 @@
 """What pages show equals what the states say, and a row that cannot be read hides no other."""
 
-import math
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from decider.api.routes.status import savings
 from decider.api.views.jobs import job_view, timeline
-from decider.api.views.tables import layout_view, partition_view, policy_view
+from decider.api.views.tables import partition_view, policy_view
 from decider.decide.actions import ACTIONS
 from decider.decide.context import DecisionContext
 from decider.state.effective_policy import resolve_unregistered
@@ -20,22 +16,6 @@ from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionColumn, PartitionKey
 
 SMALL = Policy(target_bytes=MIB)
-
-
-@given(st.lists(st.integers(0, 3 * MIB), max_size=60))
-def test_the_histogram_holds_every_file_on_the_level_of_its_size(sizes: list[int]) -> None:
-    layout = layout_view(stats_of_sizes(SMALL.size_levels, sizes), SMALL.size_levels)
-    for level in layout.levels:
-        inside = [
-            size
-            for size in sizes
-            if level.from_bytes <= size and (level.below_bytes is None or size < level.below_bytes)
-        ]
-        assert (level.files, level.bytes) == (len(inside), sum(inside))
-    assert sum(level.files for level in layout.levels) == layout.files == len(sizes)
-    mean = sum((MIB - min(size, MIB)) ** 2 for size in sizes) / len(sizes) if sizes else 0
-    assert layout.mse_bytes2 == pytest.approx(mean)
-    assert layout.rms_shortfall == pytest.approx(math.sqrt(mean) / MIB, abs=1e-6)
 
 
 def test_every_policy_field_is_shown_with_unit_and_origin() -> None:

@@ -1,8 +1,6 @@
 """A file is live if the newest word about its canonical path and deletion vector is that it was added."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from decider.formats.delta.damage import LogFile
 from decider.formats.delta.replay import SnapshotReplay
@@ -44,11 +42,6 @@ def test_spellings_of_one_path_are_equal_when_canonical(one: str, other: str) ->
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_paths_that_delta_distinguishes_stay_apart(one: str, other: str) -> None:
     assert canonical_path(one) != canonical_path(other)
-
-
-@given(st.text(st.sampled_from("aA/.:%3dD fileS"), min_size=1, max_size=20))
-def test_a_canonical_path_is_its_own_canonical_path(path: str) -> None:
-    assert canonical_path(canonical_path(path)) == canonical_path(path)
 
 
 def file(path: str, dv_id: str | None = None, size: int = 1) -> DataFile:

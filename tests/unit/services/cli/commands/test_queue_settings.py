@@ -2,29 +2,10 @@
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
-from services.cli.commands.queue_settings import changes, rows
-from shared.queue.settings import SETTINGS
-
-
-@given(st.sampled_from([name for name, known in SETTINGS.items() if not known.is_set_by_decider]), st.data())
-def test_what_is_shown_can_be_typed(name: str, data: st.DataObject) -> None:
-    known = SETTINGS[name]
-    value = data.draw(st.integers(known.low, known.high))
-    stated = {
-        "name": name,
-        "value": value,
-        "unit": known.unit.value,
-        "default": known.default,
-        "description": known.description,
-    }
-    ((short, spelled, *_),) = rows({"settings": [stated | {"minimum": known.low, "maximum": known.high}]})
-    assert changes([f"{short}={spelled}"]) == {name: value}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`lakewright what-if` on a real table that no one registered: a comparison, a sentence, curves."""
 
 import json
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -14,13 +15,19 @@ pa = pytest.importorskip("pyarrow")
 deltalake = pytest.importorskip("deltalake")
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    path = tmp_path / "orders"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of 24 commits, written once; each test has its own copy."""
+    path = tmp_path_factory.mktemp("written") / "orders"
     for number in range(24):
         rows = pa.table({"id": [number], "dt": [f"2026-01-0{1 + number % 2}"]})
         deltalake.write_deltalake(str(path), rows, mode="append", partition_by=["dt"])
     return path
+
+
+@pytest.fixture
+def table(written: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written, tmp_path / "orders"))
 
 
 def test_any_table_is_compared_without_a_service(table: Path, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """`lakewright optimize LOCATION` without a JVM: plans, questions, refusals and exit codes."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,6 @@ from typer.testing import CliRunner, Result
 from services.cli.__main__ import app
 from shared.errors import InvalidInput, LakewrightError
 from tests.support import delta_tables as tables
-from tests.support.stack import ROOT
-from tests.support.time_limits import scaled
 
 
 @pytest.fixture
@@ -93,12 +89,3 @@ def test_a_place_without_a_table_is_reported_to_be_none(tmp_path: Path) -> None:
     result = call("optimize", str(tmp_path), "--dry-run")
     assert isinstance(result.exception, InvalidInput)
     assert "there is no Delta log" in str(result.exception)
-
-
-def test_the_command_line_starts_without_loading_spark_or_the_decider() -> None:
-    heavy = ("pyspark", "obstore", "fastapi", "pydantic")
-    code = f"import sys, services.cli.__main__; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=scaled(60)
-    )
-    assert done.stdout == "[]\n"

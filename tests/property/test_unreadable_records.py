@@ -96,6 +96,9 @@ def shown(text: str) -> LedgerRecord | UnreadableRecord:
         ("heat", "1/0"),
         ("predicted", {"files_replaced": 10}),
         ("state", "1,2,3"),
+        ("at", ledger.MAX_AT_MS + 1),
+        ("at", -1),
+        ("predicted.bytes", 2**70),
     ],
 )
 def test_what_another_release_wrote_is_shown_by_its_version_and_partition_with_its_text(
@@ -125,3 +128,10 @@ def test_an_entry_without_a_record_keeps_all_that_is_there() -> None:
     assert kept({b"record": b"{}", b"out": b"queued"}) == ("{}", "queued")
     assert kept({b"line": b"x", b"out": b"queued"}) == ('{"line": "x", "out": "queued"}', "queued")
     assert kept({b"record": b"\xff"}) == ("\\xff", "")
+
+
+@pytest.mark.parametrize("partition", ["{", "[1]", "7", '{"dt":1}', 7, None])
+def test_a_record_whose_partition_is_none_is_shown_without_one(partition: object) -> None:
+    made = shown(json.dumps(changed(WORK, "partition", partition)))
+    assert isinstance(made, UnreadableRecord)
+    assert (made.version, made.partition) == (4, None)

@@ -1,0 +1,63 @@
+"""Any record of the ledger holds the numbers that its decision follows from, whatever was measured before."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.decide import ledger
+from decider.decide.calibration import RATIO_BOUND, SHRINK_FLOOR, Calibration
+from decider.decide.compaction import COMPACTION
+from decider.decide.decision import Trigger, TriggerSource
+from decider.decide.evaluate import evaluate
+from shared.job_payload import RewriteKind, RunMeasure
+from shared.layout.partition_stats import stats_of_sizes
+from shared.partitions import WHOLE_TABLE
+from shared.policy import MIB, Policy
+from shared.table import Commit
+from tests.support.decisions import context_of, decide_after_commit, encoded
+
+POLICY = Policy(target_bytes=8 * MIB)
+SUMS = st.builds(
+    Calibration,
+    *[st.integers(0, 64)],
+    *[st.integers(0, 10**12)] * 2,
+    *[st.integers(0, 10**6)] * 2,
+    *[st.integers(0, 10**12)] * 2,
+)
+
+
+@given(st.lists(st.integers(1, 9 * MIB), max_size=40), st.integers(0, 10**6))
+def test_a_record_can_be_recomputed_from_its_own_numbers(sizes: list[int], version: int) -> None:
+    made = decide_after_commit(
+        WHOLE_TABLE, stats_of_sizes(POLICY.size_levels, sizes), POLICY, Commit(version, 0, "WRITE")
+    )
+    record = ledger.decode(encoded(made, POLICY, 17), "queued" if made.prediction else "")
+    assert ledger.recompute(record) is made.verdict
+    assert (record.version, record.reason, record.state, record.at_ms) == (version, made.reason, made.state, 17)
+    assert f"Version {version}" in record.message
+
+
+@given(SUMS)
+def test_whatever_was_measured_no_ratio_leaves_its_bounds(sums: Calibration) -> None:
+    assert SHRINK_FLOOR <= sums.shrink <= 1
+    assert Fraction(1, RATIO_BOUND) <= sums.bytes_ratio <= RATIO_BOUND
+    assert Fraction(1, RATIO_BOUND) <= sums.removed_ratio <= RATIO_BOUND
+    assert sums.with_learned_shrink(POLICY).shrink == sums.shrink
+    assert Calibration.of({str(name): getattr(sums, name) for name in RunMeasure}) == sums
+
+
+@given(SUMS, st.lists(st.integers(1, 9 * MIB), max_size=40), st.sampled_from(list(RewriteKind)))
+def test_verdict_and_prediction_of_any_record_can_be_recomputed(
+    sums: Calibration, sizes: list[int], ask: RewriteKind
+) -> None:
+    policy, state = sums.with_learned_shrink(POLICY), stats_of_sizes(POLICY.size_levels, sizes)
+    trigger = Trigger(1)
+    if ask is not RewriteKind.LEVELS:
+        trigger = Trigger(1, TriggerSource.TIMER, ask)
+    raw = evaluate(context_of(policy), WHOLE_TABLE, state, trigger, COMPACTION)
+    made = evaluate(context_of(policy, calibration=sums), WHOLE_TABLE, state, trigger, COMPACTION)
+    record = ledger.decode(encoded(made, policy, 1))
+    assert ledger.recompute(record) is made.verdict is raw.verdict
+    if sums.runs:
+        assert ledger.predict_again(record) == dict(record.predicted)
