@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak
+.PHONY: help setup demo test check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage
 .PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
 
 help: ## this list
@@ -31,6 +31,17 @@ test: check ## everything: the checks and all tests, with real Redis and real Sp
 
 integration: setup ## only the tests that need real Redis or real Spark
 	@$(BIN)/pytest --durations=10 --durations-min=1 -m "redis or spark or e2e" $(ARGS)
+
+# The tests of the core: what lies beside it, and the suites that hold its laws, with one seed: a branch that only some
+# seeds take needs a test of its own.
+COVERING := tests/unit/shared tests/unit/actor tests/unit/decider/decide tests/unit/decider/state tests/property \
+	tests/contract/test_actions.py $(wildcard tests/contract/test_queue_*.py)
+
+coverage: setup ## branch coverage of the core, which must be complete; no Spark; JSON=file, HTML=folder
+	@$(BIN)/coverage run -m pytest -q -p no:xdist --hypothesis-seed=0 -m "not spark" $(COVERING) $(ARGS)
+	@$(if $(JSON),$(BIN)/coverage json --quiet --fail-under=0 -o $(JSON))
+	@$(if $(HTML),$(BIN)/coverage html --quiet --fail-under=0 -d $(HTML))
+	@$(BIN)/coverage report
 
 stress: setup ## 5,000 random lives of the queue instead of 200 (EXAMPLES=n for another number)
 	@LAKEWRIGHT_STRESS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout=0 tests/property/test_queue_machine.py $(ARGS)

@@ -117,11 +117,12 @@ class PolicyDefaults:
                     EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(last_good))
                 )
         # Only properties of the registration can contradict the defaults by themselves, once these have changed.
-        for usable in ((tenant, request), (tenant,), ()):
-            policy, _ = _laid(self.service, *usable)
-            if policy is not None:
-                break
-        found = EffectivePolicy(policy or self.service, _origins(self._defaults, usable), issues, {})
+        usable, policy = next(
+            (layers, laid)
+            for layers in ((tenant, request), (tenant,), ())
+            if (laid := _laid(self.service, *layers)[0]) is not None
+        )
+        found = EffectivePolicy(policy, _origins(self._defaults, usable), issues, {})
         return self._served(_kept_off(found, (tenant, asked, request)))
 
     def encode(self) -> str:

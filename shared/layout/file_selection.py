@@ -108,9 +108,6 @@ def select_groups(small: list[DataFile], policy: Policy) -> list[list[DataFile]]
 def pack_unconditionally(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Cover as many outputs as can be, and merge what is left if it is more than one file; no promotion is asked."""
     covered, left = cover_files(small, policy.size_levels.cover_bytes)
-    while sum(file.size_bytes for file in left) >= policy.size_levels.cover_bytes:
-        more, left = cover_files(left, policy.size_levels.cover_bytes)
-        covered += more
     return [*covered, left] if len(left) > 1 else covered
 
 

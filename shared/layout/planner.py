@@ -198,7 +198,7 @@ def plan_rewrite(
             return plan(partition, files, policy, before)
         case RewriteKind.IDLE:
             return plan_idle_compaction(partition, files, policy, before, ended_by_ms=ended_by_ms)
-        case RewriteKind.FULL:
+        case RewriteKind.FULL:  # pragma: no branch - mypy proves that there is no other kind
             return plan_full(partition, files, policy)
 
 

@@ -85,7 +85,7 @@ def set_limit(queue: str, scope: Scope, name: str, limit: SlotLimit | SlotQuota 
             text = ""
         case SlotLimit(count):
             text = str(count)
-        case SlotQuota(percent):
+        case SlotQuota(percent):  # pragma: no branch - mypy proves that there is no other limit
             text = f"{percent}%"
     return Command(ScriptName.LIMIT, _keys(queue), (scope.value, name, text), decode.nothing)
 

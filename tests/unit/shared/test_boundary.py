@@ -135,3 +135,22 @@ def test_a_file_that_is_a_link_out_of_its_table_or_lies_behind_one_is_not_read(l
         boundary(lake).check_links(table, ["x.parquet", path])
     with pytest.raises(Unsupported, match="by a link"):
         boundary(lake, allows=True).check_links(table, [path])
+
+
+def test_objects_have_no_links_and_only_local_files_are_resolved() -> None:
+    def resolved(path: str) -> str:
+        raise AssertionError(path)
+
+    boundary = Boundary(("s3://lake",), real_path=resolved)
+    boundary.check_table("s3://lake/t")
+    boundary.check_links("s3://lake/t", ["x.parquet"])
+
+
+def test_without_a_way_to_resolve_links_places_are_what_they_are_called() -> None:
+    boundary = Boundary(("file:///lake",))
+    boundary.check_table(TABLE)
+    boundary.check_links(TABLE, ["x.parquet", "s3://bucket/x.parquet", "//host/x.parquet"])
+
+
+def test_files_of_the_table_may_be_read() -> None:
+    Boundary().check_files(TABLE, [data_file(path) for path, _ in INSIDE])

@@ -3,8 +3,6 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from decider.state.contention import MAX_PARTITIONS, NO_CONTENTION, WINDOW_MS, ActivityWindow, WriteContention
 from shared.table import Commit, CommitOrigin, PartitionKey
@@ -53,28 +51,6 @@ def test_a_command_that_touches_very_many_partitions_makes_all_of_them_hot() -> 
     assert heat.busy_ratio(PartitionKey("any"), NOON) == Fraction(1, 2)
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(NOON, NOON + 10 * WINDOW_MS),
-            st.integers(0, 10**9),
-            st.lists(st.integers(0, 200), max_size=80, unique=True),
-            st.booleans(),
-        ),
-        max_size=20,
-    )
-)
-def test_heat_stays_bounded_and_outlasts_its_encoding(steps: list[tuple[int, int, list[int], bool]]) -> None:
-    heat = NO_CONTENTION
-    for at_ms, ran_ms, partitions, is_ours in steps:
-        commit = ours(at_ms) if is_ours else dml(at_ms, ran_ms)
-        heat, hints = heat.after_commit(commit, [PartitionKey(str(partition)) for partition in partitions], at_ms)
-        assert hints in (0, 1)
-        assert len(heat.windows) <= MAX_PARTITIONS
-        assert WriteContention.decode(heat.encode()) == heat
-        assert all(0 <= heat.busy_ratio(partition, at_ms) <= 1 for partition in heat.windows)
-
-
 @pytest.mark.parametrize("ahead", [2, 1000])
 def test_what_lies_ahead_of_the_clock_is_cold_and_starts_again(ahead: int) -> None:
     heat = WriteContention({A: ActivityWindow(NOON // WINDOW_MS + ahead, WINDOW_MS // 2)})
@@ -111,3 +87,10 @@ def test_what_cannot_have_been_our_doing_is_not_counted() -> None:
     between = (dml(NOON + 24 * MINUTE, MINUTE), (A,))
     assert after(first, (ours(NOON + 20 * MINUTE), (A,)), between, (late, (A,)))[1] == 0, "another one got through"
     assert after((ours(NOON + 20 * MINUTE), (A,)), (late, (A,)))[1] == 0, "no such command was ever met before"
+
+
+def test_of_too_many_hot_partitions_the_hottest_are_kept() -> None:
+    partitions = [PartitionKey(f"{number:03d}") for number in range(MAX_PARTITIONS + 6)]
+    first, second = partitions[: MAX_PARTITIONS // 2], partitions[MAX_PARTITIONS // 2 :]
+    heat, _ = after((dml(NOON, 1_000), tuple(first)), (dml(NOON + 1, 2_000), tuple(second)))
+    assert set(heat.windows) == {*second, *first[-(MAX_PARTITIONS - len(second)) :]}

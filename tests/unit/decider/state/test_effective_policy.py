@@ -5,6 +5,8 @@ import pytest
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource, resolve_unregistered
 from shared.errors import InvalidInput
 from shared.policy import MIB, Policy
+from shared.properties import QBEAST_SWITCH
+from shared.refusals import Refusal, RefusalCode
 from shared.table import TableId, TableRef
 
 DEFAULT = Policy(target_bytes=64 * MIB)
@@ -141,3 +143,41 @@ def test_the_registration_wins_over_a_switch_beside_what_cannot_be_used() -> Non
         table, {"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {}, LogStatus()
     )
     assert (found.policy.enabled, found.notes) == (True, ())
+
+
+def test_a_last_good_configuration_that_cannot_be_used_any_more_gives_way_to_the_defaults() -> None:
+    """The registration has changed since, and contradicts it."""
+    table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.max-concurrent-jobs": "2"})
+    found = PolicyDefaults(DEFAULT).resolve(
+        table, {"lakewright.fan-in": "many"}, {"lakewright.quota": "0.1"}, LogStatus()
+    )
+    assert (found.policy.quota, found.policy.max_concurrent_jobs, found.last_good) == (None, 2, {})
+    assert [issue.property for issue in found.issues] == ["lakewright.fan-in"]
+
+
+REFUSAL = Refusal(RefusalCode.FEATURE, "clustering", "merging would undo it", "Run OPTIMIZE")
+
+
+def test_nothing_enables_a_refused_table_and_it_says_why() -> None:
+    table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.enabled": "true"})
+    found = PolicyDefaults(DEFAULT).resolve(table, {}, {}, LogStatus(refusal=REFUSAL))
+    assert (found.policy.enabled, found.policy.refused) == (False, "unsafe_feature:clustering")
+    assert found.origins["enabled"] == PolicyOrigin(PolicySource.TABLE, "clustering")
+    assert (found.refusal, found.notes) == (REFUSAL, ("the table is refused: merging would undo it. Run OPTIMIZE.",))
+
+
+@pytest.mark.parametrize(
+    ("registered", "stated", "is_enabled", "origin"),
+    [
+        ({}, {}, False, PolicyOrigin(PolicySource.TABLE, QBEAST_SWITCH)),
+        ({"lakewright.enabled": "true"}, {}, True, PolicyOrigin(PolicySource.REQUEST, "lakewright.enabled")),
+        ({}, {"lakewright.enabled": "false"}, False, PolicyOrigin(PolicySource.TABLE, "lakewright.enabled")),
+    ],
+)
+def test_a_table_whose_qbeast_switch_was_unset_is_off_unless_its_registration_enables_it(
+    registered: dict[str, str], stated: dict[str, str], is_enabled: bool, origin: PolicyOrigin
+) -> None:
+    table = TableRef(TableId("t"), "t", "file:///t", "sales", registered)
+    found = PolicyDefaults(DEFAULT).resolve(table, stated, {}, LogStatus(is_stopped_by_qbeast=True))
+    assert (found.policy.enabled, found.origins["enabled"]) == (is_enabled, origin)
+    assert any(QBEAST_SWITCH in note for note in found.notes) == (not registered and not stated)

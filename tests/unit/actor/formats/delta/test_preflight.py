@@ -1,0 +1,19 @@
+"""A location whose log store cannot keep two writers apart is refused unless the operator vouches for it."""
+
+import pytest
+
+from actor.formats.delta.preflight import check_location
+from shared.errors import Unsupported
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+def test_a_table_on_s3_needs_the_operators_word(scheme: str) -> None:
+    check_location(f"{scheme}://lake/t", allow_s3=True)
+    with pytest.raises(Unsupported, match="safe for a single driver only") as refused:
+        check_location(f"{scheme}://lake/t", allow_s3=False)
+    assert (refused.value.field, refused.value.allowed) == ("location", "LAKEWRIGHT_ALLOW_S3=true")
+
+
+@pytest.mark.parametrize("location", ["file:///lake/t", "gs://lake/t", "abfss://c@a.dfs.core.windows.net/t"])
+def test_a_store_that_puts_conditionally_needs_nothing(location: str) -> None:
+    check_location(location, allow_s3=False)
