@@ -19,7 +19,8 @@ from actor.engines import RUNNABLE_KINDS, EngineSet
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
 from actor.outage_log import OutageLog
-from actor.ports import EngineDied, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
+from actor.outcomes import FailedGroups, live_after
+from actor.ports import EngineDied, RewriteOutcome, RewriteRequest
 from actor.queue_executor import SyncQueueExecutor
 from actor.report import RunReport
 from actor.slot_gate import SlotGate
@@ -28,7 +29,7 @@ from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, Perm
 from shared.job_payload import JobPayload, RewriteKind
 from shared.layout.partition_stats import stats_of_files
 from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_idle_compaction
-from shared.policy import Policy
+from shared.policy import Policy, RowGroupCopy
 from shared.properties import is_switched_off, policy_digest
 from shared.queue import commands
 from shared.queue.model import Claim, Finished, FinishOutcome, RunResult, StopReason
@@ -226,26 +227,29 @@ class Worker:
         live = engine.read_partition(payload.location, partition, table_uuid=payload.table_uuid)
         report.recovered_version = self._previous_commit(claim, payload)
         lost = 0
+        failed = FailedGroups()
         for _ in range(self._settings.max_rounds):
             if is_switched_off(live.metadata.configuration) and not payload.even_if_disabled:
                 # The decider has not read the commit that disabled the table yet; then it cancels waiting jobs.
                 return _JobEnd.SWITCHED_OFF
-            planned = _plan(partition, live.files, payload)
+            planned = failed.without(_plan(partition, live.files, payload))
             report.record_snapshot(live.version, planned.before)
             report.policy_changed = policy_digest(live.metadata.configuration) != payload.policy_digest
             if not planned.groups:
+                failed.raise_first()
                 return _JobEnd.NOTHING_LEFT
             if self._should_stop(lease):
                 return _JobEnd.STOPPED
             report.rounds += 1
             outcome = self._rewrite(claim, planned, lease, report)
             report.record_rewrite(outcome)
+            failed.note(outcome)
             lost = 0 if outcome.version is not None else lost + 1
             if outcome.version is not None and planned.is_truncated and report.bytes_replaced >= planned.bytes:
                 return _JobEnd.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
             if lost > self._settings.max_conflicts:
                 raise Conflict(f"table {payload.name}: others changed the planned files {lost} times", kind="Stale")
-            live = _after(live, outcome) or engine.read_partition(
+            live = live_after(live, outcome) or engine.read_partition(
                 payload.location, partition, table_uuid=payload.table_uuid
             )
         report.record_snapshot(live.version, stats_of_files(live.files, payload.policy.size_levels))
@@ -270,7 +274,15 @@ class Worker:
         at_once = 1 if report.payload.is_contended or claim.runs_exclusively else self._settings.groups_per_commit
         groups = planned.groups[:at_once]
         mark = _commit_metadata(claim, planned, groups, report.payload.policy, round_number=report.rounds)
-        request = RewriteRequest(report.payload.location, groups, mark.encode(), report.payload.table_uuid)
+        policy = report.payload.policy
+        request = RewriteRequest(
+            report.payload.location,
+            groups,
+            mark.encode(),
+            report.payload.table_uuid,
+            may_copy=policy.row_group_copy is RowGroupCopy.AUTO,
+            full_bytes=policy.size_levels.full_bytes,
+        )
         control = RunControl(
             revalidate=lambda: self._heartbeat.revalidate(lease),
             should_stop=lambda: self._should_stop(lease),
@@ -366,17 +378,6 @@ def _run_result(end: _JobEnd, lease: Lease) -> RunResult:
     if end is _JobEnd.SWITCHED_OFF or lease.stop_reason == StopReason.CANCEL:
         return RunResult.CANCELLED
     return RunResult.YIELD
-
-
-def _after(live: LivePartition, outcome: RewriteOutcome) -> LivePartition | None:
-    """Derive the live files after our own commit if no other commit lies between; None: they must be read again."""
-    if outcome.version != live.version + 1:
-        return None
-    landed = [group for group in outcome.groups if group.status is GroupStatus.COMMITTED]
-    gone = {file.key for group in landed for file in group.group.files}
-    kept: list[DataFile] = [file for file in live.files if file.key not in gone]
-    new = [file for group in landed for file in group.outputs]
-    return LivePartition(outcome.version, live.metadata, live.protocol, (*kept, *new))
 
 
 def _commit_metadata(
