@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage
+.PHONY: help setup demo test check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies
 .PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
 
 help: ## this list
@@ -67,6 +67,11 @@ chaos: setup ## ten kinds of faults against the queue for ten minutes (SECONDS_=
 
 mutants: setup ## one-line changes that tests must notice, each in a copy; none may survive (ONLY=text, JSON=file)
 	@$(BIN)/python -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON)) $(ARGS)
+
+copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a cluster, all contract tests with copying forced
+	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)
+	@LAKEWRIGHT_TEST_CLUSTER=1 $(BIN)/pytest -q tests/integration/test_copy_on_cluster.py $(ARGS)
+	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --timeout=0 -q -s -m spark tests/contract $(ARGS)
 
 # Engines whose versions the locked environment cannot hold as well live in one of their own.
 interop: setup ## every engine reads and writes tables that we rewrote; JSON=file DOCS=page ARGS="--only REGEX"
