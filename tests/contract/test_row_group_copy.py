@@ -296,7 +296,7 @@ def test_without_the_classes_groups_are_encoded_to_the_same_files_and_one_warnin
     (warning,) = [entry for entry in logged if entry["log_level"] == "warning"]
     assert (warning["event"], warning["classes"]) == ("row_group_copy_unavailable", "/dev/null/classes")
     monkeypatch.undo()
-    rewritten(lab, other.location)
+    lab.rewrite(other.location, [lab.group(other.location, count=2)], may_copy=False)
     (mine,), (theirs,) = tables.live(one.path).values(), tables.live(other.path).values()
     assert mine["stats"] == theirs["stats"]
 
