@@ -10,7 +10,8 @@ from enum import StrEnum
 import structlog
 
 from actor.engines import RUNNABLE_KINDS, EngineSet
-from actor.ports import GroupStatus, LivePartition, RewriteOutcome
+from actor.outcomes import FailedGroups, live_after
+from actor.ports import LivePartition, RewriteOutcome
 from actor.report import RunReport
 from actor.slot_queue import HeldJob
 from shared.errors import Conflict, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
@@ -54,6 +55,7 @@ class JobRun:
         self._max_conflicts = max_conflicts
         self._live: LivePartition | None = None
         self._conflicts_in_row = 0
+        self._failed = FailedGroups()
         self._log = log.bind(job=held.claim.id, token=held.claim.token)
 
     @property
@@ -97,10 +99,11 @@ class JobRun:
             # The decider has not read the commit that disabled the table yet; then it cancels waiting jobs.
             self._end(_JobEnd.SWITCHED_OFF)
             return None
-        planned = _plan(self.partition, live.files, payload)
+        planned = self._failed.without(_plan(self.partition, live.files, payload))
         report.record_snapshot(live.version, planned.before)
         report.policy_changed = policy_digest(live.metadata.configuration) != payload.policy_digest
         if not planned.groups:
+            self._failed.raise_first()
             self._end(_JobEnd.NOTHING_LEFT)
         elif should_stop():
             self._end(_JobEnd.STOPPED)
@@ -121,6 +124,7 @@ class JobRun:
         """Add what a rewrite did to this job's groups; raises Conflict if others were faster too often."""
         report = self._opened
         report.record_rewrite(outcome)
+        self._failed.note(outcome)
         self._conflicts_in_row = 0 if outcome.version is not None else self._conflicts_in_row + 1
         if outcome.version is not None and planned.is_truncated and report.bytes_replaced >= planned.bytes:
             self._end(_JobEnd.ROUNDS_USED_UP)  # the policy's bytes for one job are spent; the rest is the next job's
@@ -130,7 +134,7 @@ class JobRun:
                 f"table {self.payload.name}: others changed the planned files {self._conflicts_in_row} times",
                 kind="Stale",
             )
-        self._live = _after(self._live, outcome)
+        self._live = None if self._live is None else live_after(self._live, outcome)
 
     def isolate(self) -> None:
         """Go on alone and on a new snapshot: a rewrite that several jobs shared failed."""
@@ -234,14 +238,3 @@ def _run_result(end: _JobEnd, stop_reason: str | None) -> RunResult:
     if end is _JobEnd.SWITCHED_OFF or stop_reason == StopReason.CANCEL:
         return RunResult.CANCELLED
     return RunResult.YIELD
-
-
-def _after(live: LivePartition | None, outcome: RewriteOutcome) -> LivePartition | None:
-    """Derive the live files after our own commit if no other commit lies between; None: they must be read again."""
-    if live is None or outcome.version != live.version + 1:
-        return None
-    landed = [group for group in outcome.groups if group.status is GroupStatus.COMMITTED]
-    gone = {file.key for group in landed for file in group.group.files}
-    kept: list[DataFile] = [file for file in live.files if file.key not in gone]
-    new = [file for group in landed for file in group.outputs]
-    return LivePartition(outcome.version, live.metadata, live.protocol, (*kept, *new))

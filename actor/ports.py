@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from shared.errors import PermanentError
+from shared.errors import LakewrightError, PermanentError
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, PartitionKey, TableMetadata, TableProtocol
 
@@ -23,31 +23,45 @@ class LivePartition:
 class RewriteRequest:
     """Replace exactly the files of these groups; `user_metadata` goes into the commit and names job and token.
 
-    `table_uuid` is the `metaData.id` that the table must have; empty: any.
+    `table_uuid` is the `metaData.id` that the table must have; empty: any. `may_copy`: row groups may be copied as
+    bytes where that is exact. `full_bytes`: size from which an output is never merged again; 0: each may be the last.
     """
 
     location: str
     groups: tuple[FileGroup, ...]
     user_metadata: str
     table_uuid: str = ""
+    may_copy: bool = True
+    full_bytes: int = 0
 
 
 class GroupStatus(StrEnum):
-    """Outcome of a file group: committed, conflicted (another writer removed an input), or not started."""
+    """Outcome of a file group: committed, conflicted (another writer removed an input), not started, or failed.
+
+    A rewrite returns failed groups only beside others that it could write; otherwise it raises.
+    """
 
     COMMITTED = "committed"
     CONFLICTED = "conflicted"
     SKIPPED = "skipped"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
-    """Outcome of one group; `outputs` and `rows` are empty and None unless it was committed."""
+    """Outcome of one group; `outputs` and `rows` are empty and None unless it was committed.
+
+    `is_copied`: its row groups were copied as bytes; otherwise `encoded_because` says why not, if the engine can copy.
+    `error`: of a group that failed.
+    """
 
     group: FileGroup
     status: GroupStatus
     outputs: tuple[DataFile, ...] = ()
     rows: int | None = None
+    is_copied: bool = False
+    encoded_because: str = ""
+    error: LakewrightError | None = None
 
 
 @dataclass(frozen=True, slots=True)

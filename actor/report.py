@@ -1,6 +1,7 @@
 """The report of a run: what a job did, measured, in the form that `finish` sends."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,10 @@ class RunReport:
     groups_promoted: int = 0
     groups_not_promoted: int = 0
     levels_not_reached: int = 0
+    groups_failed: int = 0
+    groups_copied: int = 0
+    bytes_copied: int = 0
+    encoded_because: Counter[str] = field(default_factory=Counter)
     merged_bytes: int = 0
     merged_into_bytes: int = 0
     files_replaced: int = 0
@@ -60,6 +65,8 @@ class RunReport:
         for group in outcome.groups:
             if group.status is GroupStatus.CONFLICTED:
                 self.groups_conflicted += 1
+            if group.status is GroupStatus.FAILED:
+                self.groups_failed += 1
             if group.status is not GroupStatus.COMMITTED:
                 continue
             self.groups_committed += 1
@@ -68,12 +75,18 @@ class RunReport:
             self.files_written += len(group.outputs)
             self.bytes_written += sum(file.size_bytes for file in group.outputs)
             self.rows += group.rows or 0
+            if group.is_copied:
+                self.groups_copied += 1
+                self.bytes_copied += group.group.bytes
+            elif group.encoded_because:
+                self.encoded_because[group.encoded_because] += 1
             self._compare(group)
 
     def _compare(self, outcome: GroupOutcome) -> None:
         """Compare a group's outputs with what was predicted: how much they shrank, and whether they were promoted."""
         group, written = outcome.group, sum(file.size_bytes for file in outcome.outputs)
-        if outcome.outputs and all(file.dv_id is None for file in group.files):
+        # Copies do not shrink: what is learned from them would be missing where rows are encoded.
+        if not outcome.is_copied and outcome.outputs and all(file.dv_id is None for file in group.files):
             self.merged_bytes += group.bytes
             self.merged_into_bytes += written
         if group.mode in (RewriteMode.MINOR, RewriteMode.MAJOR) and outcome.outputs:
@@ -112,11 +125,19 @@ class RunReport:
             "conflicts": self.conflicts,
             "groups_committed": self.groups_committed,
             "groups_conflicted": self.groups_conflicted,
+            "groups_failed": self.groups_failed,
+            "groups_copied": self.groups_copied,
+            "bytes_copied": self.bytes_copied,
+            **self._encoded(),
             "groups_promoted": self.groups_promoted,
             "groups_not_promoted": self.groups_not_promoted,
             "levels_not_reached": self.levels_not_reached,
         }
         return {name: count for name, count in counts.items() if count}
+
+    def _encoded(self) -> dict[str, int]:
+        """Return how many groups had to be encoded, by reason."""
+        return {f"encoded_{reason}": count for reason, count in sorted(self.encoded_because.items())}
 
     def measures(self) -> dict[str, int]:
         """Measures for the decider: none, unless the kind is calibrated and the run rewrote what was predicted."""
@@ -156,9 +177,13 @@ class RunReport:
                 "prepare_ms": self.prepare_ms,
                 "commit_ms": self.commit_ms,
                 "groups_not_promoted": self.groups_not_promoted,
+                "groups_copied": self.groups_copied,
+                "bytes_copied": self.bytes_copied,
+                **self._encoded(),
             },
             "conflicts": self.conflicts,
             "groups_conflicted": self.groups_conflicted,
+            "groups_failed": self.groups_failed,
             "before": _state(self.before),
             "after": _state(self.after),
         }

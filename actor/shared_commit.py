@@ -12,6 +12,7 @@ from actor.job_run import JobRun
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from shared.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, Plan
+from shared.policy import RowGroupCopy
 from shared.table import CommitOrigin
 
 
@@ -41,7 +42,14 @@ def request_of(portions: Sequence[Portion]) -> RewriteRequest:
     """Return the rewrite of all portions, signed with every job and token."""
     payload = portions[0].run.payload
     groups = tuple(group for portion in portions for group in portion.groups)
-    return RewriteRequest(payload.location, groups, _metadata(portions).encode(), payload.table_uuid)
+    return RewriteRequest(
+        payload.location,
+        groups,
+        _metadata(portions).encode(),
+        payload.table_uuid,
+        may_copy=payload.policy.row_group_copy is RowGroupCopy.AUTO,
+        full_bytes=payload.policy.size_levels.full_bytes,
+    )
 
 
 def outcome_of(portion: Portion, outcome: RewriteOutcome, *, shared_by: int) -> RewriteOutcome:

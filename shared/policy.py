@@ -53,6 +53,13 @@ class PortablePaths(StrEnum):
     NEVER = "never"
 
 
+class RowGroupCopy(StrEnum):
+    """Whether a rewrite may copy row groups as bytes: with auto where that is exact and leaves files that read well."""
+
+    AUTO = "auto"
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The values in force for one table; sizes in bytes, durations in seconds, None meaning off."""
@@ -79,6 +86,7 @@ class Policy:
     dml_policy: DmlPolicy = DmlPolicy.DEFER
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO
+    row_group_copy: RowGroupCopy = RowGroupCopy.AUTO
     # Learned from the table's own rewrites, not configured; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
     # Set only by the table's log: code of the refusal (see `shared.refusals`), empty if there is none.
@@ -206,6 +214,7 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
     "priority": Priority,
     "dml_policy": DmlPolicy,
     "portable_paths": PortablePaths,
+    "row_group_copy": RowGroupCopy,
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from shared import property_parsers as spelled
 from shared.errors import InvalidInput
-from shared.policy import DmlPolicy, MaxMode, PolicyLayer, PortablePaths, Priority, PropertyIssue
+from shared.policy import DmlPolicy, MaxMode, PolicyLayer, PortablePaths, Priority, PropertyIssue, RowGroupCopy
 from shared.property_parsers import Parser
 
 PREFIX = "lakewright."
@@ -232,6 +232,13 @@ PROPERTIES: tuple[Property, ...] = (
         spelled.choice(PortablePaths),
         "auto",
         "when to rewrite files with paths that engines spell differently: auto (on request), always or never",
+    ),
+    Property(
+        "row-group-copy",
+        "row_group_copy",
+        spelled.choice(RowGroupCopy),
+        "auto",
+        "whether rewrites may copy row groups instead of decoding rows: auto (where that is exact) or never",
     ),
 )
 

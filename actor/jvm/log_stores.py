@@ -3,19 +3,15 @@
 For `file:` Delta checks that the commit file is absent and then renames over it: a commit of another process in between
 is replaced and its rows are lost without a trace. Ours (`ExclusiveLogStore.java`) creates the file's name by a hard
 link, which fails if the name exists. For S3 Delta checks and puts; ours (`ConditionalPutLogStore.java`) lets S3 refuse
-what exists. They are compiled inside the JVM by the compiler that Spark brings for its own generated code, so no binary
-has to be trusted and no JDK installed. Their folder joins the class path of the running JVM: named before the start it
-would forbid the class archive, which allows jars only.
+what exists. They are compiled inside the JVM (`java_sources`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from actor.jvm.scala import Scala
+from actor.jvm.java_sources import CLASSES, compile_sources, load_class
 from shared.errors import PermanentError
 
 
@@ -41,30 +37,14 @@ EXCLUSIVE = LogStore("ExclusiveLogStore", ("file",))
 CONDITIONAL_PUT = LogStore("ConditionalPutLogStore", ("s3", "s3a", "s3n"))
 
 
-def classes_dir(work_dir: Path) -> Path:
-    """Return the folder that the compiled stores are kept in."""
-    return work_dir / "classes"
-
-
-def install(spark: SparkSession, work_dir: Path, *stores: LogStore) -> None:
+def install(spark: SparkSession, *stores: LogStore) -> None:
     """Compile the stores into the class path of this session's JVM; raises PermanentError if one cannot be loaded."""
-    scala = Scala(spark)
-    loader = scala.resolve("org.apache.spark.util.Utils").getContextOrSparkClassLoader()
-    for store in stores:
-        compiler = scala.resolve("org.codehaus.janino.SimpleCompiler")()
-        compiler.setParentClassLoader(loader)
-        compiler.cook(files("actor.jvm").joinpath(f"{store.name}.java").read_text("utf-8"))
-        bytecodes = compiler.getBytecodes()
-        for name in list(bytecodes):
-            target = classes_dir(work_dir).joinpath(*name.split(".")).with_suffix(".class")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(bytes(bytecodes[name]))
-    loader.addURL(scala.resolve("java.io.File")(str(classes_dir(work_dir).resolve())).toURI().toURL())
+    compile_sources(spark, (store.name for store in stores))
     for store in stores:
         try:
-            scala.resolve("java.lang.Class").forName(store.class_name, True, loader)  # noqa: FBT003 - Java's flag
+            load_class(spark, store.name)
         except Exception as error:
             raise PermanentError(
-                f"the log store {store.class_name} cannot be loaded from {classes_dir(work_dir)}: commits would not be "
-                "safe between processes; check that the folder can be written"
+                f"the log store {store.class_name} cannot be loaded from {spark.conf.get(CLASSES)}: commits would not "
+                "be safe between processes; check that the folder can be written"
             ) from error

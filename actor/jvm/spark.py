@@ -24,6 +24,7 @@ from actor.jvm import log_stores
 from actor.jvm.autopsy import JvmProcess
 from actor.jvm.class_archive import class_archive, options_now
 from actor.jvm.jars import DELTA, S3, look_up
+from actor.jvm.java_sources import CLASSES, classes_dir
 from shared.errors import PermanentError
 
 _log = structlog.get_logger(__name__)
@@ -48,7 +49,7 @@ class SparkSettings:
     @property
     def local(self) -> bool:
         """True if driver and executors are one JVM on this machine."""
-        return self.master.startswith("local")
+        return self.master == "local" or self.master.startswith("local[")  # Not `local-cluster[…]`.
 
 
 def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]:
@@ -57,6 +58,7 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
         "spark.app.name": "lakewright-actor",
         "spark.master": settings.master,
         _JVM_LOG: str(_printed(settings)),
+        CLASSES: str(classes_dir(settings.work_dir).resolve()),
         "spark.driver.memory": settings.driver_memory,
         "spark.local.dir": str(settings.work_dir / "spark"),
         "spark.sql.warehouse.dir": str(settings.work_dir / "warehouse"),
@@ -143,7 +145,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
                 f"Spark did not start with the Java at {java_home}; {printed} ends with:\n{tail}"
             ) from error
     session = SparkSession(context)
-    log_stores.install(session, settings.work_dir, *_log_stores(settings))
+    log_stores.install(session, *_log_stores(settings))
     return session
 
 

@@ -45,6 +45,8 @@ FUNNEL = (
     "files_written",
     "bytes_replaced",
     "bytes_written",
+    "groups_copied",
+    "bytes_copied",
 )
 """Funnel stages that are exported; other counters are on the status page only."""
 

@@ -25,11 +25,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 
 @pytest.fixture(scope="session")
-def engine(spark: "SparkSession") -> "DeltaEngine":
-    """The exact engine, one for all tests as in an actor."""
-    from actor.formats.delta.engine import DeltaEngine
+def engine(spark: "SparkSession") -> "Iterator[DeltaEngine]":
+    """The exact engine, one for all tests as in an actor.
 
-    return DeltaEngine(spark)
+    With LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced it copies row groups wherever that is exact, however small they are.
+    """
+    from tests.support.forced_copies import VARIABLE, CountingEngine, is_forced
+
+    counting = CountingEngine(spark)
+    yield counting
+    if is_forced():
+        print(f"\n{VARIABLE}=forced, groups of the shared engine: {dict(sorted(counting.ways.items()))}")
 
 
 @pytest.fixture

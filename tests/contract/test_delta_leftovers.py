@@ -21,6 +21,8 @@ from shared.partitions import WHOLE_TABLE
 from shared.table import FileKey
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
+from tests.support.forced_copies import FORCED_LIMITS
+from tests.support.large_files import everything
 from tests.support.steering import Steering
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
@@ -64,13 +66,6 @@ def test_outputs_that_are_gone_or_cut_before_the_commit_are_not_committed(
     assert lab.rewrite(table.location, groups).groups[0].status is GroupStatus.COMMITTED
 
 
-def everything(path: Path) -> set[str]:
-    """All files outside of the log, hidden ones and checksums included."""
-    return {
-        str(file.relative_to(path)) for file in path.rglob("*") if file.is_file() and "_delta_log" not in file.parts
-    }
-
-
 FAILS_MIDWAY = "assert_true(id < 70) IS NULL"
 
 
@@ -88,7 +83,7 @@ def test_a_write_that_fails_midway_leaves_nothing(lab: DeltaLab, monkeypatch: py
     monkeypatch.setattr(TableLog, "list_names", watched)
 
     with pytest.raises(RetryableError, match="the table is unchanged"):
-        lab.rewrite(table.location, [group])
+        lab.rewrite(table.location, [group], may_copy=False)
 
     assert left[0], "Delta left the failed task's file: otherwise this test shows nothing"
     assert everything(table.path) == on_disk
@@ -177,6 +172,22 @@ def test_a_full_disk_is_given_back_and_the_job_may_try_again(
     assert left[0], "Delta left the failed task's file: otherwise this test shows nothing"
     assert everything(table.path) == on_disk
     assert tables.newest(table.path) == table.version
+
+
+def test_a_copy_that_fills_the_disk_leaves_no_file_and_what_is_written_lands(lab: DeltaLab, small_disk: Path) -> None:
+    table = filled(small_disk, None)
+    table.append(2)
+    files, on_disk = lab.files(table.location), everything(table.path)
+    groups = [FileGroup(WHOLE_TABLE, files[at : at + count], RewriteMode.MINOR) for at, count in ((0, 2), (2, 4))]
+    assert shutil.disk_usage(small_disk).free < groups[1].bytes
+    settings = TransactionSettings(write_threads=1, reserved_disk_bytes=-(1 << 40), copy_limits=FORCED_LIMITS)
+    engine = DeltaEngine(lab.spark, EngineSettings(transaction=settings))
+
+    landed, failed = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, groups).groups
+
+    assert (landed.status, landed.is_copied, failed.status) == (GroupStatus.COMMITTED, True, GroupStatus.FAILED)
+    assert "No space left on device" in str(failed.error)
+    assert everything(table.path) == on_disk | {landed.outputs[0].path}
 
 
 def test_a_rewrite_that_would_fill_the_disk_is_not_begun(lab: DeltaLab, monkeypatch: pytest.MonkeyPatch) -> None:

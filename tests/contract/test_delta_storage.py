@@ -65,10 +65,11 @@ def written_by_deltalake(path: Path, codec: str = "ZSTD", **configuration: str) 
     return path
 
 
-def merge_all(lab: DeltaLab, path: Path) -> dict[str, Any]:
+def merge_all(lab: DeltaLab, path: Path, *, may_copy: bool = True) -> dict[str, Any]:
     """Merge all files and return the output's add."""
     location = f"file://{path}"
-    outcome = lab.rewrite(location, [FileGroup(WHOLE_TABLE, lab.files(location), RewriteMode.FULL)])
+    group = FileGroup(WHOLE_TABLE, lab.files(location), RewriteMode.FULL)
+    outcome = lab.rewrite(location, [group], may_copy=may_copy)
     assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED]
     (add,) = tables.added(path, outcome.version or 0)
     return add
@@ -209,7 +210,7 @@ def test_an_output_less_precise_than_its_inputs_is_not_committed(
     monkeypatch.setattr(TableLog, "frame", int96)
     try:
         with pytest.raises(Unsupported, match=r"column 't' is stored as INT64 .*MICROS.* and would become INT96"):
-            merge_all(lab, path)
+            merge_all(lab, path, may_copy=False)
     finally:
         for session, _ in lab.engine._sessions._idle:
             session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")

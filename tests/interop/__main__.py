@@ -23,6 +23,7 @@ from tests.interop.report import keep, load, page
 from tests.interop.rewriting import WorkerRewrite, worker_on
 from tests.interop.staff import staff
 from tests.interop.verdicts import Result, Verdict
+from tests.support.forced_copies import COPIED, VARIABLE, CountingEngine, is_forced
 from tests.support.redis_server import RedisServer, find_binary
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -56,22 +57,26 @@ def main() -> int:
         readers, writers, newest = engines_of(_OTHERS)
         for engine in (*readers, *writers):
             stack.enter_context(engine)
-        crew = staff(
-            spark, DeltaEngine(spark), readers=readers, writers=writers, creators={"deltalake, newest safe": newest}
-        )
-        laboratories = _laboratories(stack, crew, DeltaEngine(spark), folder / "tables")
+        ours = CountingEngine(spark)
+        crew = staff(spark, ours, readers=readers, writers=writers, creators={"deltalake, newest safe": newest})
+        laboratories = _laboratories(stack, crew, ours, folder / "tables")
         for planned in rounds:
             results = _run(laboratories[planned.by_worker], planned)
             found += results
             shutil.rmtree(folder / "tables", ignore_errors=True)
             if asked.json:  # After each round: a long run that is ended keeps what it found.
                 figures = {"versions": _versions(), "seconds": time.monotonic() - began, "cores": os.cpu_count()}
+                figures |= {"groups": dict(ours.ways)}
                 began = time.monotonic()
                 keep(results, figures, asked.json)
     if asked.json and asked.docs:
         asked.docs.write_text(page(*load(asked.json)))
     print(dict(Counter(result.verdict.value for result in found)))
-    return int(any(result.verdict is Verdict.OURS for result in found))
+    print(f"groups that landed, copied or encoded because: {dict(ours.ways.most_common())}")
+    copied_nothing = is_forced() and not ours.ways[COPIED]
+    if copied_nothing:
+        print(f"{VARIABLE}=forced, and no group was copied: these rounds show nothing of copies")
+    return int(copied_nothing or any(result.verdict is Verdict.OURS for result in found))
 
 
 def _laboratories(stack: ExitStack, crew: Staff, engine: DeltaEngine, folder: Path) -> dict[bool, Laboratory]:

@@ -56,8 +56,9 @@ class DeltaLab:
         *,
         job: str = "job",
         token: int = 1,
+        may_copy: bool = True,
     ) -> RewriteOutcome:
-        request = RewriteRequest(location, tuple(groups), mark(job, token))
+        request = RewriteRequest(location, tuple(groups), mark(job, token), may_copy=may_copy)
         return self.engine.rewrite(request, control or Steering())
 
     def digest(

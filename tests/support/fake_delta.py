@@ -14,8 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.chunk_bounds import Bounds
 from actor.formats.delta.columns import Column
-from actor.formats.delta.footers import Bounds, Storage
+from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup, find_live
 from actor.formats.delta.log import TableLog
 from shared.layout.planner import FileGroup, RewriteMode
@@ -185,7 +186,7 @@ class _Metric:
 class FakeFooters:
     """Stands for `Footers`, whose every line is a call of parquet-java; see `FakeTable.storage`."""
 
-    def __init__(self, scala: FakeScala, _log: TableLog) -> None:
+    def __init__(self, scala: FakeScala, _log: TableLog, _classes: object) -> None:
         self._table = scala._table
 
     def storage(self, files: Sequence[LoggedFile]) -> Storage:

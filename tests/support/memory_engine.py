@@ -6,7 +6,7 @@ from itertools import count
 
 from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
 from shared import commit_metadata
-from shared.errors import OtherTable, Unsupported
+from shared.errors import OtherTable, RetryableError, Unsupported
 from shared.formats.delta import FORMAT
 from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin, DataFile, PartitionKey, TableMetadata, TableProtocol
@@ -37,6 +37,7 @@ class MemoryEngine:
         self.death: EngineDeath | None = EngineDeath("killed by SIGKILL (9)")
         self.group_counts: list[int] = []
         self.reads = 0
+        self.unreadable: set[str] = set()  # Groups with one of these files fail if others can be written.
         self._names = count()
         self._lock = threading.RLock()
         self.append(sizes)
@@ -85,8 +86,14 @@ class MemoryEngine:
         self.before_commit()
         control.may_commit()
         with self._lock:
+            failed = [group for group in started if any(file.path in self.unreadable for file in group.files)]
+            if failed == started:
+                raise RetryableError("a file cannot be read")
             live = [group for group in started if all(file.path in self.files for file in group.files)]
             outcomes = [GroupOutcome(g, GroupStatus.CONFLICTED) for g in started if g not in live]
+            live = [group for group in live if group not in failed]
+            error = RetryableError("a file cannot be read")
+            outcomes += [GroupOutcome(g, GroupStatus.FAILED, error=error) for g in failed]
             outcomes += [GroupOutcome(g, GroupStatus.SKIPPED) for g in request.groups if g not in started]
             for group in live:
                 for file in group.files:
@@ -104,7 +111,7 @@ class MemoryEngine:
         if version is not None:
             control.reached("committed")
             self.after_commit()
-        return RewriteOutcome(version, tuple(outcomes), 1, 1, conflicts=len(started) - len(live))
+        return RewriteOutcome(version, tuple(outcomes), 1, 1, conflicts=len(started) - len(live) - len(failed))
 
     def is_alive(self) -> bool:
         return self.alive

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from shared.policy import GIB, MIB, DmlPolicy, MaxMode, PortablePaths, Priority
+from shared.policy import GIB, MIB, DmlPolicy, MaxMode, PortablePaths, Priority, RowGroupCopy
 
 GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.enabled", "false", "enabled", False),
@@ -47,6 +47,7 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.queue", "any", "queue", None),
     ("self-optimizing.group", "default", "queue", "default"),
     ("lakewright.portable-paths", "always", "portable_paths", PortablePaths.ALWAYS),
+    ("lakewright.row-group-copy", "never", "row_group_copy", RowGroupCopy.NEVER),
     ("lakewright.dml-policy", "always", "dml_policy", DmlPolicy.ALWAYS),
     ("lakewright.max-write-contention", "0.5", "max_write_contention", Fraction(1, 2)),
 ]

@@ -4,6 +4,7 @@ Only Delta's own conflict classes prove that a commit was refused. Any other fai
 unknown, because the log store may have written the version before the failure reached us.
 """
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
@@ -90,6 +91,13 @@ def first_line(error: BaseException) -> str:
         return _line(type(error).__name__, str(error))
     outer, inner = (_line(str(c.getClass().getSimpleName()), str(c.getMessage())) for c in (causes[0], causes[-1]))
     return outer if outer == inner else f"{outer} <- {inner}"
+
+
+def matching_line(error: BaseException, pattern: re.Pattern[str]) -> str:
+    """Return class and first line of the outermost cause that the pattern is found in, an empty string if none is."""
+    causes = ((str(cause.getClass().getSimpleName()), str(cause.getMessage())) for cause in _causes(error))
+    lines = (_line(*cause) for cause in causes)
+    return next((line for line in lines if pattern.search(line)), "")
 
 
 def _line(name: str, text: str) -> str:

@@ -13,6 +13,7 @@ from actor.formats.delta.conditional_put import ConditionalPuts
 from actor.formats.delta.conflicts import translate
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.optimize_fallback import OptimizeExecutor
+from actor.formats.delta.parquet_classes import warn_unavailable
 from actor.formats.delta.preflight import check_location
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
@@ -70,6 +71,10 @@ class DeltaEngine:
         self.executor: RewriteExecutor = TransactionExecutor(
             self._scala, self._sessions, self._read_cache, self._settings.transaction
         )
+
+    def stop_copying(self) -> bool:
+        """Copy no row groups from now on; returns whether that changes anything."""
+        return isinstance(self.executor, TransactionExecutor) and self.executor.stop_copying()
 
     def use_optimize(self) -> None:
         """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
@@ -137,10 +142,16 @@ class DeltaEngine:
 def start_engine(spark: SparkSession, settings: EngineSettings, *, scratch: str) -> tuple[DeltaEngine, SelfTestResult]:
     """Return an engine that passed the self-test on a table below `scratch`, or uses the fallback if it failed.
 
+    If it fails while it may copy row groups, it is tried again without.
+
     `scratch` is the URI of a directory that driver and executors can write to.
     """
     engine = DeltaEngine(spark, settings)
     verdict = self_test(spark, engine, scratch)
+    if not verdict.passed and engine.stop_copying():
+        reason, verdict = verdict.reason, self_test(spark, engine, scratch)
+        if verdict.passed:
+            warn_unavailable(spark, f"the self-test failed while row groups were copied: {reason}")
     if verdict.passed:
         _log.info("self_test_passed", took_ms=verdict.took_ms)
     else:

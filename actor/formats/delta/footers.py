@@ -11,8 +11,10 @@ from functools import cached_property
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.chunk_bounds import Bounds, bounds_of_chunks, decode_bounds
 from actor.formats.delta.columns import Column, leaves
 from actor.formats.delta.log import TableLog
+from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.jvm.scala import Scala
 
 _AT_ONCE = "parquet.metadata.read.parallelism"
@@ -30,21 +32,13 @@ class Storage:
     codec_bytes: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Bounds of one column over all row groups: least and greatest value as stored, None if all are null."""
-
-    least: Any
-    greatest: Any
-    nulls: int
-
-
 class Footers:
     """Reads footers of one table's files. Safe to use from several threads."""
 
-    def __init__(self, scala: Scala, log: TableLog) -> None:
+    def __init__(self, scala: Scala, log: TableLog, classes: ParquetClasses) -> None:
         self._scala = scala
         self._log = log
+        self._classes = classes
         self._schemas: dict[str, tuple[Column, ...]] = {}
 
     def storage(self, files: Sequence[LoggedFile]) -> Storage:
@@ -63,15 +57,19 @@ class Footers:
 
     def bounds(self, file: LoggedFile, wanted: Iterable[Column]) -> dict[Column, Bounds]:
         """Return the exact bounds of columns of one file; a column whose footer leaves any out is left out."""
+        columns = tuple(wanted)
         (footer,) = self._read([file])
         order = self._columns(str(footer.getFileMetaData().getSchema().toString()), footer)
-        found: dict[Column, list[Bounds | None]] = {column: [] for column in wanted}
-        for block in footer.getBlocks():
-            chunks = block.getColumns()  # In the order of the schema's leaves.
-            for column, parts in found.items():
-                parts.append(_chunk_bounds(chunks.get(order.index(column)), column))
-        united = {column: _united(parts) for column, parts in found.items()}
-        return {column: bounds for column, bounds in united.items() if bounds is not None}
+        if not self._classes.are_usable(self._log):
+            return bounds_of_chunks(footer, {column: order.index(column) for column in columns})
+        found = self._scala.resolve("io.lakewright.ParquetBounds").of(
+            self._log.hadoop_conf(),
+            self._log.data_path(file.key).toString(),
+            file.file.size_bytes,
+            self._scala.java_list(map(order.index, columns)),
+        )
+        read = zip(columns, json.loads(self._scala.to_json(found)), strict=True)
+        return {column: decode_bounds(bounds, column) for column, bounds in read if bounds is not None}
 
     def _columns(self, text: str, footer: Any) -> tuple[Column, ...]:
         known = self._schemas.get(text)
@@ -121,33 +119,3 @@ def _codec(footer: Any) -> str | None:
     if not blocks.size() or not blocks.get(0).getColumns().size():
         return None
     return str(blocks.get(0).getColumns().get(0).getCodec().name()).lower()
-
-
-def _chunk_bounds(chunk: Any, column: Column) -> Bounds | None:
-    statistics = chunk.getStatistics()
-    if statistics is None or statistics.isEmpty() or not statistics.isNumNullsSet():
-        return None
-    nulls = int(statistics.getNumNulls())
-    if statistics.hasNonNullValue():
-        return Bounds(_plain(statistics.genericGetMin(), column), _plain(statistics.genericGetMax(), column), nulls)
-    return Bounds(None, None, nulls) if nulls == int(chunk.getValueCount()) else None
-
-
-def _plain(value: Any, column: Column) -> Any:
-    """Return a value that orders as the column's values do: text and bytes by their bytes, decimals as numbers."""
-    if not hasattr(value, "getBytes"):
-        return value
-    raw = bytes(value.getBytes())
-    return int.from_bytes(raw, "big", signed=True) if column.kind == "decimal" else raw
-
-
-def _united(parts: Sequence[Bounds | None]) -> Bounds | None:
-    known = [part for part in parts if part is not None]
-    if not known or len(known) < len(parts):
-        return None
-    held = [part for part in known if part.least is not None]
-    return Bounds(
-        min((part.least for part in held), default=None),
-        max((part.greatest for part in held), default=None),
-        sum(part.nulls for part in known),
-    )

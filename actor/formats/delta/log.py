@@ -238,10 +238,11 @@ class TableLog:
         if is_absolute(key.path):
             return self._scala.path(self._scala.uri(key.path))
         # One call into the JVM: there may be thousands of files. Hadoop's paths are not URI-encoded.
-        return self._scala.path(f"{self._root}/{file_name(key.path)}")
+        return self._scala.path(f"{self.root}/{file_name(key.path)}")
 
     @cached_property
-    def _root(self) -> str:
+    def root(self) -> str:
+        """The table's folder as Hadoop spells it."""
         return str(self._log.dataPath().toString())
 
     def sizes(self, keys: Iterable[FileKey]) -> dict[FileKey, int | None]:

@@ -78,11 +78,17 @@ class OutputFormat:
         return LoggedFile(decode_add(final, self._metadata.partition_columns), encode(final))
 
 
-def choose_codec(configuration: Mapping[str, str], codec_bytes: Mapping[str, int]) -> str | None:
-    """Return the table's codec if its property names one, else that of most input bytes, else None (Spark's own)."""
+def table_codec(configuration: Mapping[str, str]) -> str | None:
+    """Return the codec that a table's property names, None if it names none that can be written."""
     named = configuration.get(CODEC_PROPERTY, "").lower()
     named = "uncompressed" if named == "none" else named
-    if named in CODECS:
+    return named if named in CODECS else None
+
+
+def choose_codec(configuration: Mapping[str, str], codec_bytes: Mapping[str, int]) -> str | None:
+    """Return the table's codec if its property names one, else that of most input bytes, else None (Spark's own)."""
+    named = table_codec(configuration)
+    if named is not None:
         return named
     known = {codec: size for codec, size in codec_bytes.items() if codec in CODECS}
     return max(sorted(known), key=lambda codec: known[codec]) if known else None

@@ -14,6 +14,8 @@ with the attempt's own prefix: what it left can be found in the few folders it w
 
 import json
 import re
+import secrets
+import string
 import threading
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,6 +35,7 @@ _NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 _RANDOM_PREFIXES = "delta.randomizeFilePrefixes"
 _PREFIX_LENGTH = "delta.randomPrefixLength"
 _DEFAULT_PREFIX_LENGTH = 2  # Delta's own default.
+_PREFIX_LETTERS = string.ascii_letters + string.digits  # Delta's own choice.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _FOLDER_SETTER = "org$apache$spark$sql$delta$files$TransactionalWrite$_setter_$deltaDataSubdir_$eq"
@@ -101,11 +104,12 @@ class OutputPaths:
         self._scala = scala
         self._log = log
         self._by_value = txn
-        self._shape = shape
+        self.shape = shape
         self._columns = shape.metadata.partition_columns
         self._lock = threading.Lock()
         self._scattering: dict[str | None, Any] = {}
         self._folders: set[str] = set()
+        self.has_lost_attempts = False  # Whether an executor ended that may have left a file.
         self._conf: Any = jvm_session(log.session).sessionState().conf()
         self._conf.setConfString(_NAME_PREFIX, self.prefix)
 
@@ -118,21 +122,53 @@ class OutputPaths:
 
         inputs: the paths, as in the log, of the files to replace.
         """
-        configuration = self._shape.metadata.configuration
-        mapped = configuration.get("delta.columnMapping.mode", "none") != "none"
-        scattered = mapped or configuration.get(_RANDOM_PREFIXES, "false").lower() == "true"
-        folder = None if scattered else hive_folder(self._columns, values)
+        folder, above = self._place(values, inputs)
         with self._lock:
             if folder is not None:
                 self._folders.add(folder)
                 return self._by_value
-            above = None if scattered else encoded_folder(self._columns, values, inputs)
-            if above not in self._scattering:
+            if self._scattering.get(above) is None:
                 self._scattering[above] = self._with_random_prefixes(above)
             return self._scattering[above]
 
+    def folder_for(self, values: dict[str, str | None], inputs: Iterable[str]) -> str:
+        """Return the folder, as Hadoop spells it, that `transaction_for` would have its files written to."""
+        folder, above = self._place(values, inputs)
+        with self._lock:
+            if folder is None:
+                self._scattering.setdefault(above, None)
+            else:
+                self._folders.add(folder)
+        if folder is None:
+            letters = "".join(secrets.choice(_PREFIX_LETTERS) for _ in range(self._prefix_length))
+            folder = f"{above}/{letters}" if above else letters
+        return f"{self._log.root}/{folder}" if folder else self._log.root
+
+    def note_lost_attempt(self) -> None:
+        """Note that a task was begun again after its executor had ended, which deletes nothing then."""
+        self.has_lost_attempts = True
+
+    def logged_path(self, folder: str, name: str) -> str:
+        """Return the path in the log of a file in a folder of `folder_for`."""
+        relative = f"{folder}/{name}".removeprefix(f"{self._log.root}/")
+        return relative.replace("%", "%25")  # No other character of these names needs to be escaped.
+
+    def _place(self, values: dict[str, str | None], inputs: Iterable[str]) -> tuple[str | None, str | None]:
+        """Return the Hive-style folder, or None and what lies above the folders of random letters (None: nothing)."""
+        configuration = self.shape.metadata.configuration
+        mapped = configuration.get("delta.columnMapping.mode", "none") != "none"
+        scattered = mapped or configuration.get(_RANDOM_PREFIXES, "false").lower() == "true"
+        folder = None if scattered else hive_folder(self._columns, values)
+        if folder is not None or scattered:
+            return folder, None
+        return None, encoded_folder(self._columns, values, inputs)
+
+    @property
+    def _prefix_length(self) -> int:
+        return int(self.shape.metadata.configuration.get(_PREFIX_LENGTH, _DEFAULT_PREFIX_LENGTH))
+
     def _with_random_prefixes(self, above: str | None) -> Any:
-        metadata = json.loads(self._shape.metadata_json)["metaData"]
+        metadata = json.loads(self.shape.metadata_json)["metaData"]
         metadata["configuration"] = {**(metadata.get("configuration") or {}), _RANDOM_PREFIXES: "true"}
         txn = self._log.transaction(self._by_value.snapshot())
         set_metadata = getattr(txn, "newMetadata_$eq")  # No check and no change of the protocol: it is never committed.
@@ -155,8 +191,7 @@ class OutputPaths:
         """List the files of this attempt that are not among the known ones; call it when no thread writes."""
         with self._lock:
             folders, scattered = sorted(self._folders), sorted(above or "" for above in self._scattering)
-        length = int(self._shape.metadata.configuration.get(_PREFIX_LENGTH, _DEFAULT_PREFIX_LENGTH))
-        folders += [folder for above in scattered for folder in self._log.list_names(above, "?" * length)]
+        letters = "?" * self._prefix_length
+        folders += [folder for above in scattered for folder in self._log.list_names(above, letters)]
         found = [path for folder in folders for path in self._log.list_names(folder, f"{self.prefix}*")]
-        # In the log a percent sign is escaped itself; no other character of these names needs it.
-        return [key for key in (FileKey(path.replace("%", "%25")) for path in found) if key not in known]
+        return [key for key in (FileKey(self.logged_path(self._log.root, path)) for path in found) if key not in known]

@@ -3,6 +3,7 @@
 It appends, rewrites, provokes a conflict between two rewrites of the same files, and compares every row. What fails
 here would fail on a customer's table, so the result decides between the exact executor and the fallback. In a new JVM
 each step costs a second, so steps are shared: the rewrite that succeeds is also the one that the other conflicts with.
+The first encodes rows, the other copies row groups, so it is known from the start whether driver and executors can.
 """
 
 import json
@@ -26,6 +27,7 @@ SELF_TEST = "self_test"
 
 _ROWS = 40
 _FILES = 2
+_NEVER_FULL = 1 << 62  # Below the full size row groups are copied however small they are.
 _RECURSIVELY = True  # Scala's positional flag by name.
 
 
@@ -85,7 +87,7 @@ def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
     group = FileGroup(WHOLE_TABLE, files, RewriteMode.FULL)
     landed: list[RewriteOutcome] = []
     control = _SelfTestControl(lambda: landed.append(_rewrite(engine, location, group, token=1)))
-    late = _rewrite(engine, location, group, token=2, control=control)
+    late = _rewrite(engine, location, group, token=2, control=control, copies=True)
 
     _expect(len(landed) == 1, "it committed without asking whether it may")
     outcome = landed[0]
@@ -108,10 +110,17 @@ def _remove(spark: SparkSession, location: str) -> None:
 
 
 def _rewrite(
-    engine: TableEngine, location: str, group: FileGroup, *, token: int, control: _SelfTestControl | None = None
+    engine: TableEngine,
+    location: str,
+    group: FileGroup,
+    *,
+    token: int,
+    control: _SelfTestControl | None = None,
+    copies: bool = False,
 ) -> RewriteOutcome:
     mark = json.dumps({"lakewright": {"job": "self-test", "token": token}})
-    return engine.rewrite(RewriteRequest(location, (group,), mark), control or _SelfTestControl())
+    request = RewriteRequest(location, (group,), mark, may_copy=copies, full_bytes=_NEVER_FULL)
+    return engine.rewrite(request, control or _SelfTestControl())
 
 
 def _expect(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an assertion

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from actor.formats.delta.chunk_bounds import Bounds
 from actor.formats.delta.columns import Column
-from actor.formats.delta.footers import Bounds
 
 _LONGEST_TEXT = 32  # Characters of a bound, as Delta cuts them.
 _GREATEST_CHARACTER = "\U0010ffff"
@@ -21,7 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECTIONS = ("minValues", "maxValues", "nullCount")
 
 
-class _Number(str):
+class Number(str):
     """A number as the log spells it: a decimal of 38 digits does not survive as a float."""
 
     __slots__ = ()
@@ -29,14 +29,17 @@ class _Number(str):
 
 def columns_to_complete(written: str, inputs: Iterable[str], columns: Iterable[Column]) -> list[Column]:
     """Return the columns for which an input's statistics have a bound that the output's lack or have truncated."""
-    ours, theirs = _load(written), [_load(text) for text in inputs]
+    ours, theirs = load_statistics(written), [load_statistics(text) for text in inputs]
     return [
         column
         for column in columns
         if not column.nested
         and any(
-            _get(statistics, section, column.path) is not None
-            and (_get(ours, section, column.path) is None or (column.kind == "timestamp" and section != "nullCount"))
+            get_statistic(statistics, section, column.path) is not None
+            and (
+                get_statistic(ours, section, column.path) is None
+                or (column.kind == "timestamp" and section != "nullCount")
+            )
             for statistics in theirs + ([ours] if column.kind == "timestamp" else [])
             for section in _SECTIONS
         )
@@ -45,11 +48,11 @@ def columns_to_complete(written: str, inputs: Iterable[str], columns: Iterable[C
 
 def completed(written: str, inputs: Iterable[str], bounds: Mapping[Column, Bounds]) -> str:
     """Return the output's statistics with the bounds of these columns where an input had them."""
-    ours, theirs = _load(written), [_load(text) for text in inputs]
+    ours, theirs = load_statistics(written), [load_statistics(text) for text in inputs]
     for column, known in bounds.items():
-        had = {s for s in _SECTIONS if any(_get(t, s, column.path) is not None for t in (*theirs, ours))}
+        had = {s for s in _SECTIONS if any(get_statistic(t, s, column.path) is not None for t in (*theirs, ours))}
         if "nullCount" in had:
-            _put(ours, "nullCount", column.path, known.nulls)
+            put_statistic(ours, "nullCount", column.path, known.nulls)
         if {"minValues", "maxValues"} & had and known.least is not None:
             try:
                 least, greatest = _least(known.least, column), _greatest(known, column)
@@ -57,8 +60,8 @@ def completed(written: str, inputs: Iterable[str], bounds: Mapping[Column, Bound
                 continue  # Bytes that are no text have no bound in JSON.
             for section, value in (("minValues", least), ("maxValues", greatest)):
                 if value is not None:
-                    _put(ours, section, column.path, value)
-    return _dump(ours)
+                    put_statistic(ours, section, column.path, value)
+    return dump_statistics(ours)
 
 
 def _least(value: Any, column: Column) -> Any:
@@ -85,7 +88,7 @@ def _logged(value: Any, column: Column) -> Any:
         case "float" | "double":
             return value if math.isfinite(value) else None
         case "decimal":
-            return _Number(_decimal(int(value), column.detail[1]))
+            return Number(_decimal(int(value), column.detail[1]))
         case "date":
             day = value + date(1970, 1, 1).toordinal()
             return date.fromordinal(day).isoformat() if 0 < day <= date.max.toordinal() else None
@@ -109,18 +112,21 @@ def _instant(micros: int, *, in_utc: bool) -> str | None:
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + ("Z" if in_utc else "")
 
 
-def _load(text: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(text or "{}", parse_float=_Number)
+def load_statistics(text: str) -> dict[str, Any]:
+    """Read a file's statistics; numbers with a fraction keep their spelling."""
+    loaded: dict[str, Any] = json.loads(text or "{}", parse_float=Number)
     return loaded
 
 
-def _dump(value: Any) -> str:
+def dump_statistics(value: Any) -> str:
+    """Write what `load_statistics` read."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(name)}:{_dump(inside)}" for name, inside in value.items()) + "}"
-    return str(value) if isinstance(value, _Number) else json.dumps(value, allow_nan=False)
+        return "{" + ",".join(f"{json.dumps(name)}:{dump_statistics(inside)}" for name, inside in value.items()) + "}"
+    return str(value) if isinstance(value, Number) else json.dumps(value, allow_nan=False)
 
 
-def _get(statistics: Mapping[str, Any], section: str, path: tuple[str, ...]) -> Any:
+def get_statistic(statistics: Mapping[str, Any], section: str, path: tuple[str, ...]) -> Any:
+    """Return what a section says of a column, None if it says nothing."""
     found: Any = statistics.get(section)
     for name in path:
         if not isinstance(found, dict):
@@ -129,7 +135,8 @@ def _get(statistics: Mapping[str, Any], section: str, path: tuple[str, ...]) -> 
     return found
 
 
-def _put(statistics: dict[str, Any], section: str, path: tuple[str, ...], value: object) -> None:
+def put_statistic(statistics: dict[str, Any], section: str, path: tuple[str, ...], value: object) -> None:
+    """Set what a section says of a column."""
     place = statistics.setdefault(section, {})
     for name in path[:-1]:
         place = place.setdefault(name, {})

@@ -14,12 +14,15 @@ from functools import partial
 
 from actor.formats.delta.actions import require_origins
 from actor.formats.delta.commit import CommitResult, Committer
+from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyLimits
 from actor.formats.delta.free_space import MIB, require_free_space
 from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.read_cache import ReadCache
+from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
 from actor.formats.delta.write import GroupWriter
 from actor.formats.delta.write_groups import WriteContext, WriteResult, write_groups
 from actor.jvm.scala import Scala
@@ -37,6 +40,7 @@ class TransactionSettings:
     write_threads: int = 2  # Each group is one Spark task; more threads than cores only share them.
     commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
     reserved_disk_bytes: int = 256 * MIB  # Left free on a local disk: the table's own writers need it.
+    copy_limits: CopyLimits = DEFAULT_LIMITS  # What outputs may be like whose row groups are copied, not encoded.
 
 
 class TransactionExecutor:
@@ -49,9 +53,16 @@ class TransactionExecutor:
         self._sessions = sessions
         self._read_cache = read_cache
         self._settings = settings
+        self._classes = ParquetClasses()
+
+    def stop_copying(self) -> bool:
+        """Encode every group from now on; returns whether row groups could be copied until now."""
+        return self._classes.give_up()
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Replace the groups' files; groups whose inputs are not live return CONFLICTED, those not begun SKIPPED.
+
+        Groups that fail for themselves return FAILED if others are written.
 
         Raises:
             LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.
@@ -79,14 +90,17 @@ class TransactionExecutor:
             live = resolve_live(log, reading.snapshot(), known, columns)
             input_bytes = sum(group.group.bytes for group in live)
             require_free_space(log, input_bytes, reserved_bytes=self._settings.reserved_disk_bytes)
+            copier = GroupCopier(self._scala, log, paths, self._classes)
+            rule = CopyRule(request.may_copy, request.full_bytes, self._settings.copy_limits)
             workshop = WriteContext(
-                writer=GroupWriter(self._scala, log, reading, shape, paths),
+                writer=GroupWriter(self._scala, log, reading, paths, copier, rule),
                 threads=self._settings.write_threads,
                 bound=partial(self._sessions.bound, owned),
                 should_stop=control.should_stop,
                 is_live=lambda group: bool(resolve_live(log, log.snapshot(), [(group.group, group)], columns)),
                 discard=committer.discard,
                 sweep=lambda kept: committer.sweep(paths, kept),
+                has_lost_attempts=lambda: paths.has_lost_attempts,
             )
             prepared = write_groups(workshop, live)
             written_at = time.monotonic()
@@ -112,12 +126,18 @@ def _outcome(
 ) -> RewriteOutcome:
     landed = {
         group.live.group: GroupOutcome(
-            group.live.group, GroupStatus.COMMITTED, tuple(output.file for output in group.outputs), group.rows
+            group.live.group,
+            GroupStatus.COMMITTED,
+            tuple(output.file for output in group.outputs),
+            group.rows,
+            is_copied=group.encoded_because is None,
+            encoded_because=group.encoded_because or "",
         )
         for group in commit.committed
     }
     skipped = {group: GroupOutcome(group, GroupStatus.SKIPPED) for group in writes.skipped}
-    known = landed | skipped
+    failed = {group: GroupOutcome(group, GroupStatus.FAILED, error=error) for group, error in writes.failed}
+    known = landed | skipped | failed
     return RewriteOutcome(
         version=commit.version,
         groups=tuple(known.get(group) or GroupOutcome(group, GroupStatus.CONFLICTED) for group in request.groups),

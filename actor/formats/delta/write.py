@@ -6,16 +6,17 @@ vectors hide. Where a count is missing the rows are read and counted: the check 
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
-from actor.formats.delta.footers import Footers
+from actor.formats.delta.copy_choice import EncodeReason
 from actor.formats.delta.live_files import LiveGroup
-from actor.formats.delta.log import TableLog, TableShape
-from actor.formats.delta.output_format import OutputFormat
+from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
 from actor.jvm.scala import Scala
 from shared.errors import Corrupt, Unsupported
 from shared.table import PartitionColumn
@@ -28,34 +29,57 @@ class WrittenGroup:
     live: LiveGroup
     outputs: tuple[LoggedFile, ...]
     rows: int
+    encoded_because: EncodeReason | None = None  # None: its row groups were copied.
 
 
 class GroupWriter:
     """Writes groups through one transaction that is never committed: it only lends its snapshot and its writer."""
 
-    def __init__(self, scala: Scala, log: TableLog, txn: Any, shape: TableShape, paths: OutputPaths) -> None:
+    def __init__(
+        self, scala: Scala, log: TableLog, txn: Any, paths: OutputPaths, copier: GroupCopier, rule: CopyRule
+    ) -> None:
         self._scala = scala
         self._log = log
         self._snapshot = txn.snapshot()
-        self._columns = shape.metadata.partition_columns
+        self._shape = paths.shape
+        self._columns = self._shape.metadata.partition_columns
         self._paths = paths
-        self._format = OutputFormat(Footers(scala, log), shape, log.location)
+        self._format = copier.format
+        self._copier = copier
+        self._rule = rule
 
     def write(self, live: LiveGroup) -> WrittenGroup:
         """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
         spelling = self._one_spelling(live)
-        adds = self._scala.seq(self._scala.add_files(json_array(live.inputs)))
+        copied = self._copier.copy(live, self._rule, spelling)
+        if isinstance(copied, EncodeReason):
+            return self._encode(live, spelling, copied)
+        outputs = (copied,)
+        with self._deleted_on_failure(outputs):
+            self._paths.check(live, [copied.file.path])
+            return WrittenGroup(live, outputs, self._check_rows(live, outputs))
+
+    def _encode(self, live: LiveGroup, spelling: dict[str, str | None], reason: EncodeReason) -> WrittenGroup:
+        adds = self._adds(live.inputs)
         given = self._format.storage(live.inputs)
         outputs = self._write(live, adds, spelling, self._format.codec(given))
-        try:
+        with self._deleted_on_failure(outputs):
             self._paths.check(live, [output.file.path for output in outputs])
             written = self._format.check(given, outputs)
-            outputs = self._format.complete(live.inputs, outputs, written)
-            rows = self._check_rows(live, adds, outputs)
+            completed = self._format.complete(live.inputs, outputs, written)
+            rows = self._check_rows(live, completed)
+        return WrittenGroup(live, completed, rows, reason)
+
+    @contextmanager
+    def _deleted_on_failure(self, outputs: Sequence[LoggedFile]) -> Iterator[None]:
+        try:
+            yield
         except BaseException:
             self._log.delete(output.key for output in outputs)
             raise
-        return WrittenGroup(live, outputs, rows)
+
+    def _adds(self, files: Sequence[LoggedFile]) -> Any:
+        return self._scala.seq(self._scala.add_files(json_array(files)))
 
     def _write(
         self, live: LiveGroup, adds: Any, partition_values: dict[str, str | None], codec: str | None
@@ -89,16 +113,16 @@ class GroupWriter:
                 )
         return {column.physical: spellings[0].get(column.physical) for column in self._columns}
 
-    def _check_rows(self, live: LiveGroup, adds: Any, outputs: Sequence[LoggedFile]) -> int:
+    def _check_rows(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> int:
         expected = logical_rows(live.inputs)
         counted = expected is None
         if expected is None:
-            expected = self._log.rows(self._snapshot, adds)
+            expected = self._log.rows(self._snapshot, self._adds(live.inputs))
         written = logical_rows(outputs)
         if written is None:
-            written = self._log.rows(self._snapshot, self._scala.seq(self._scala.add_files(json_array(outputs))))
+            written = self._log.rows(self._snapshot, self._adds(outputs))
         if written != expected:
-            held = expected if counted else self._log.rows(self._snapshot, adds)
+            held = expected if counted else self._log.rows(self._snapshot, self._adds(live.inputs))
             raise Corrupt(
                 f"the rewrite of {len(live.inputs)} files in {live.group.partition} of {self._log.location} was "
                 f"stopped before its commit: {expected} rows in by {'count' if counted else 'the log statistics'}, "

@@ -1,9 +1,11 @@
-"""Writes all groups of a rewrite concurrently; either every failure is explained, or nothing stays behind.
+"""Writes all groups of a rewrite concurrently; what fails leaves nothing behind, and what is written may land.
 
-A group that fails because its inputs are missing is stale: another writer removed them, and the rest continues. Any
-other failure stops the rewrite before its commit, and deletes what it wrote.
+A group that fails because its inputs are missing is stale: another writer removed them. One with an input that cannot
+be read fails alone, and so does one for which the disk has no space: those that are written land. Any other failure
+stops the rewrite before its commit, and deletes what it wrote.
 """
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +14,19 @@ from dataclasses import dataclass
 
 import structlog
 
-from actor.formats.delta.conflicts import first_line, translate
+from actor.formats.delta.conflicts import first_line, matching_line, translate
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.write import GroupWriter, WrittenGroup
 from shared.errors import LakewrightError
 from shared.layout.planner import FileGroup
 
 _log = structlog.get_logger(__name__)
+
+_UNREADABLE = re.compile(r"FAILED_READ_FILE|Could not read footer: java\.lang\.RuntimeException|DamagedInput")
+"""An input: in Spark's error, in parquet-java's and in ours (`DamagedInput.java`)."""
+
+_FOR_ITSELF = re.compile(rf"{_UNREADABLE.pattern}|FileNotFoundException|No space left on device|Disk quota exceeded")
+"""What says nothing of groups that are written already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,7 @@ class WriteResult:
     written: tuple[WrittenGroup, ...] = ()
     conflicted: tuple[FileGroup, ...] = ()
     skipped: tuple[FileGroup, ...] = ()
+    failed: tuple[tuple[FileGroup, LakewrightError], ...] = ()  # Only beside others that are written.
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,7 @@ class WriteContext:
     is_live: Callable[[LiveGroup], bool]
     discard: Callable[[Sequence[WrittenGroup]], None]
     sweep: Callable[[Sequence[WrittenGroup]], None]  # Delete whatever this attempt wrote besides these groups.
+    has_lost_attempts: Callable[[], bool] = lambda: False  # Whether tasks that were begun again may have left files.
 
 
 def write_groups(context: WriteContext, groups: Sequence[LiveGroup]) -> WriteResult:
@@ -48,18 +58,26 @@ def write_groups(context: WriteContext, groups: Sequence[LiveGroup]) -> WriteRes
     attempts = _attempt_all(context, groups)
     written = tuple(result for result in attempts if isinstance(result, WrittenGroup))
     skipped = tuple(live.group for live, result in zip(groups, attempts, strict=True) if result is None)
-    if any(isinstance(result, Exception) for result in attempts):
+    if any(isinstance(result, Exception) for result in attempts) or context.has_lost_attempts():
         context.sweep(written)  # Failed tasks leave what they had written, and no thread writes any more.
-    stale = []
-    for live, result in zip(groups, attempts, strict=True):
-        if isinstance(result, Exception):
-            try:
-                _explain(context, live, result)
-            except BaseException:
-                context.discard(written)
-                raise
-            stale.append(live.group)
-    return WriteResult(written, tuple(stale), skipped)
+    stale: list[FileGroup] = []
+    failed: list[tuple[FileGroup, LakewrightError]] = []
+    try:
+        for live, result in zip(groups, attempts, strict=True):
+            if not isinstance(result, Exception):
+                continue
+            error = _explain(context, live, result)
+            if error is None:
+                stale.append(live.group)
+            elif written and _FOR_ITSELF.search(str(error)):
+                _log.warning("group_failed", partition=live.group.partition, files=len(live.inputs), error=str(error))
+                failed.append((live.group, error))
+            else:
+                raise error from result  # noqa: TRY301 - what is written has to be deleted
+    except BaseException:
+        context.discard(written)
+        raise
+    return WriteResult(written, tuple(stale), skipped, tuple(failed))
 
 
 def _attempt_all(context: WriteContext, groups: Sequence[LiveGroup]) -> list[WrittenGroup | Exception | None]:
@@ -72,7 +90,8 @@ def _attempt_all(context: WriteContext, groups: Sequence[LiveGroup]) -> list[Wri
             with context.bound():
                 return context.writer.write(live)
         except Exception as error:  # noqa: BLE001 - returned, and raised or explained by the caller
-            failed.set()
+            if not _is_about_its_inputs(error):
+                failed.set()
             return error
 
     threads = min(context.threads, len(groups))
@@ -82,16 +101,24 @@ def _attempt_all(context: WriteContext, groups: Sequence[LiveGroup]) -> list[Wri
         return list(pool.map(attempt, groups))
 
 
-def _explain(context: WriteContext, live: LiveGroup, error: Exception) -> None:
-    """Return if others have taken the group's inputs, raise its error otherwise."""
+def _is_about_its_inputs(error: Exception) -> bool:
+    """Whether a group failed because a file of its own cannot be read, which says nothing of other groups."""
+    return not isinstance(error, LakewrightError) and matching_line(error, _UNREADABLE) != ""
+
+
+def _explain(context: WriteContext, live: LiveGroup, error: Exception) -> LakewrightError | None:
+    """Return None if others have taken the group's inputs, otherwise what failed; raises errors of our own."""
     if isinstance(error, LakewrightError):
         raise error
     if context.is_live(live):
         doing = f"writing {len(live.inputs)} files of {live.group.partition}"
-        raise translate(error, doing, so="the table is unchanged") from error
+        culprit = matching_line(error, _FOR_ITSELF)
+        doing += f" ({culprit})" if culprit not in first_line(error) else ""
+        return translate(error, doing, so="the table is unchanged")
     _log.info(
         "group_inputs_removed_concurrently",
         partition=live.group.partition,
         files=len(live.inputs),
         error=first_line(error),
     )
+    return None

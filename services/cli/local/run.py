@@ -15,6 +15,7 @@ from services.cli.local.plan import LocalPlan, batches
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LakewrightError
 from shared.layout.planner import FileGroup, Plan
+from shared.policy import RowGroupCopy
 from shared.table import CommitOrigin, PartitionKey
 
 GROUPS_PER_COMMIT = 8
@@ -124,7 +125,15 @@ class LocalRunner:
             partition_files=one.before.files,
             partition_small_files=one.before.small_files,
         )
-        request = RewriteRequest(self.made.location, groups, mark.encode(), self.made.table_uuid)
+        policy = self.made.policy
+        request = RewriteRequest(
+            self.made.location,
+            groups,
+            mark.encode(),
+            self.made.table_uuid,
+            may_copy=policy.row_group_copy is RowGroupCopy.AUTO,
+            full_bytes=policy.size_levels.full_bytes,
+        )
         return self.engine.rewrite(request, _LocalControl(self.steps))
 
     def _note(self, outcome: RewriteOutcome) -> None:
@@ -144,3 +153,6 @@ class LocalRunner:
                     run.stale += 1
                 case GroupStatus.SKIPPED:
                     run.skipped += 1
+                case GroupStatus.FAILED:
+                    run.skipped += 1
+                    run.failure = run.failure or end.error

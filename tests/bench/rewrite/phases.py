@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from actor.formats.delta import snapshot
+from actor.formats.delta.footer_summary import FooterReader
 from actor.formats.delta.log import TableLog
+from actor.formats.delta.row_group_copy import GroupCopier
 from actor.formats.delta.write import GroupWriter
 
 _TIMED: tuple[tuple[Any, str, str], ...] = (
@@ -19,7 +21,10 @@ _TIMED: tuple[tuple[Any, str, str], ...] = (
     (snapshot, "decode_adds", "decode them"),
     (TableLog, "transaction", "open a transaction"),
     (TableLog, "touched_paths", "see whether others touched the inputs"),
-    (GroupWriter, "_write", "write the outputs (sum over two threads)"),
+    (FooterReader, "read", "read the footers of the inputs (sum over two threads)"),
+    (GroupCopier, "_run", "copy the row groups (sum over two threads)"),
+    (GroupCopier, "_add", "merge the statistics"),
+    (GroupWriter, "_write", "encode the outputs (sum over two threads)"),
     (GroupWriter, "_check_rows", "compare row counts"),
     (TableLog, "commit", "commit"),
 )

@@ -1,42 +1,75 @@
-"""The two that are compared: Lakewright's exact rewrite as a worker runs it, and Delta's own OPTIMIZE."""
+"""What is compared: Lakewright's exact rewrite, copied and encoded, Delta's OPTIMIZE, deltalake, and bare bytes."""
 
 import json
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import psutil
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import GroupStatus, RewriteRequest
 from shared.layout.planner import FileGroup, RewriteMode
+from shared.policy import Policy
 from shared.table import PartitionKey
 from tests.bench.rewrite.phases import Phases
 from tests.bench.rewrite.tables import DAY, Case
 from tests.support.steering import Steering
 
 PARTITION = PartitionKey(json.dumps({"day": DAY}, separators=(",", ":")))
+COPIED, ENCODED, OPTIMIZE, DELTALAKE, BYTES = "lakewright", "encoded", "optimize", "deltalake", "bytes"
 _MIN = "spark.databricks.delta.optimize.minFileSize"
 _MAX = "spark.databricks.delta.optimize.maxFileSize"
 
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """Seconds of one rewrite in total, and for reading the partition; the number of files left in the partition."""
+    """Seconds of one rewrite: all of it, and of that the reading of the partition; how many files it left there.
+
+    cpu_s: of this process and its JVM, whatever else the machine did. copied: groups whose row groups were copied.
+    """
 
     total_s: float
     read_s: float
     files: int
+    cpu_s: float = 0.0
+    copied: int = 0
+
+
+class Side(Protocol):
+    """One way to compact the files of a case."""
+
+    name: str
+
+    def find(self, table: Path) -> None:
+        """See the table once, as an actor or a session that has worked on it before."""
+
+    def rewrite(self, table: Path, case: Case, phases: Phases) -> Took:
+        """Compact the files, and say how long that took."""
+
+
+class CpuMeter:
+    """Counts the CPU seconds of this process and of the JVM."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        java = spark.sparkContext._gateway.proc.pid
+        self._processes = [psutil.Process(), psutil.Process(java)]
+
+    def now_s(self) -> float:
+        return sum(times.user + times.system for times in (process.cpu_times() for process in self._processes))
 
 
 class Lakewright:
     """Reads the partition, groups its files and rewrites them, which is a job without the queue."""
 
-    name = "lakewright"
-
-    def __init__(self, engine: DeltaEngine) -> None:
+    def __init__(self, engine: DeltaEngine, *, may_copy: bool) -> None:
+        self.name = COPIED if may_copy else ENCODED
         self._engine = engine
+        self._may_copy = may_copy
 
     def find(self, table: Path) -> None:
         """See the table once, as an actor that has worked on it before."""
@@ -54,18 +87,21 @@ class Lakewright:
                 for start in range(0, len(files), size)
             )
             mark = json.dumps({"lakewright": {"job": "bench", "token": 1}})
-            outcome = self._engine.rewrite(RewriteRequest(table.as_uri(), groups, mark), Steering())
+            full_bytes = Policy().size_levels.full_bytes
+            request = RewriteRequest(table.as_uri(), groups, mark, may_copy=self._may_copy, full_bytes=full_bytes)
+            outcome = self._engine.rewrite(request, Steering())
         total_s, ended_s = time.perf_counter() - began, time.time()
         if outcome.version is None or any(group.status is not GroupStatus.COMMITTED for group in outcome.groups):
             raise RuntimeError(f"the rewrite of {table} did not land: {outcome}")
         phases.split_commit(table, outcome.version, ended_s)
-        return Took(total_s, read_s, sum(len(group.outputs) for group in outcome.groups))
+        copied = sum(group.is_copied for group in outcome.groups)
+        return Took(total_s, read_s, sum(len(group.outputs) for group in outcome.groups), copied=copied)
 
 
 class Optimize:
     """`OPTIMIZE ... WHERE` with limits that make it form groups of the same number of files."""
 
-    name = "optimize"
+    name = OPTIMIZE
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -85,3 +121,44 @@ class Optimize:
         if metrics["numFilesRemoved"] != case.files:
             raise RuntimeError(f"OPTIMIZE took {metrics['numFilesRemoved']} files of {case.files}")
         return Took(total_s, 0.0, metrics["numFilesAdded"])
+
+
+class Deltalake:
+    """`compact` of the Python package, which needs no Spark, into files of the same number."""
+
+    name = DELTALAKE
+
+    def find(self, table: Path) -> None:
+        """It keeps nothing between calls."""
+
+    def rewrite(self, table: Path, case: Case, phases: Phases) -> Took:
+        sizes = [file.stat().st_size for file in (table / f"day={DAY}").glob("*.parquet")]
+        began = time.perf_counter()
+        target = max(sizes) * case.files // case.groups + 1
+        metrics: Any = DeltaTable(str(table)).optimize.compact(
+            partition_filters=[("day", "=", DAY)], target_size=target
+        )
+        total_s = time.perf_counter() - began
+        if metrics["numFilesRemoved"] != case.files:
+            raise RuntimeError(f"deltalake took {metrics['numFilesRemoved']} files of {case.files}")
+        return Took(total_s, 0.0, metrics["numFilesAdded"])
+
+
+class Bytes:
+    """The limit: the bytes of the files read and written, and nothing else."""
+
+    name = BYTES
+
+    def find(self, table: Path) -> None:
+        """There is nothing to keep."""
+
+    def rewrite(self, table: Path, case: Case, phases: Phases) -> Took:
+        files = sorted((table / f"day={DAY}").glob("*.parquet"))
+        size = len(files) // case.groups
+        began = time.perf_counter()
+        for start in range(0, len(files), size):
+            with (table / f"joined-{start}").open("wb") as out:
+                for file in files[start : start + size]:
+                    with file.open("rb") as given:
+                        shutil.copyfileobj(given, out, 1 << 20)
+        return Took(time.perf_counter() - began, 0.0, case.groups)

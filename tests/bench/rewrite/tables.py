@@ -18,13 +18,17 @@ TEXT_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Files of one partition that become `groups` files; `rounds` rewrites of each kind are timed."""
+    """Files of one partition that become `groups` files; `rounds` rewrites of each kind are timed.
+
+    goal: time as a share of OPTIMIZE's.
+    """
 
     name: str
     files: int
     file_bytes: int
     groups: int
     rounds: int
+    goal: float = 1.0
 
 
 def make(folder: Path, case: Case, seed: int) -> Path:

@@ -100,6 +100,18 @@ def test_a_job_backs_off_after_so_many_rounds_lost_in_a_row(steals: int, verdict
     assert ("others changed the planned files 4 times" in world.end()["error"]) is (verdict == "fail")
 
 
+def test_a_group_that_fails_for_itself_fails_the_job_when_all_others_have_landed() -> None:
+    """It is not begun again in this run, so that it does not keep the later groups from their turn."""
+    world = World(*[5 * MIB] * 6)
+    world.engine.unreadable = {"f1"}
+    world.run(groups_per_commit=2)
+    assert (world.end()["verdict"], world.end()["error"]) == ("fail", "RetryableError: a file cannot be read")
+    assert len(world.engine.origins) == 2
+    left = {name for name in world.engine.files if name.startswith("f")}
+    assert (len(left), "f1" in left) == (2, True)
+    assert json.loads(world.end()["result"])["groups_failed"] == 1
+
+
 def test_a_job_gives_its_slot_back_after_so_many_rounds() -> None:
     world = World()
     world.engine.before_commit = lambda: world.engine.append([100_000] * 8)

@@ -2,9 +2,16 @@
 
 import pytest
 
+from actor.formats.delta.row_group_copy import CopyRule
 from tests.support.fake_delta import FakeFooters
 
 
 @pytest.fixture(autouse=True)
 def _footers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actor.formats.delta.write.Footers", FakeFooters)
+    monkeypatch.setattr("actor.formats.delta.row_group_copy.Footers", FakeFooters)
+
+
+@pytest.fixture(autouse=True)
+def _no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake table has no Parquet files to copy from."""
+    monkeypatch.setattr("actor.formats.delta.transaction.CopyRule", lambda *_: CopyRule(is_allowed=False))

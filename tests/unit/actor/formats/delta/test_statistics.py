@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from actor.formats.delta.chunk_bounds import Bounds
 from actor.formats.delta.columns import Column
-from actor.formats.delta.footers import Bounds
 from actor.formats.delta.output_format import choose_codec
 from actor.formats.delta.statistics import columns_to_complete, completed
 

@@ -160,10 +160,19 @@ def test_another_table_at_the_same_place_is_not_touched(world: World) -> None:
 
 
 def test_a_write_that_failed_leaves_no_part_of_a_file(world: World) -> None:
-    world.table.fails_writing = {"c": JavaError("SparkException", message="No space left on device")}
-    with pytest.raises(RetryableError, match="No space left"):
+    world.table.fails_writing = {"c": JavaError("SparkException", message="Connection reset")}
+    with pytest.raises(RetryableError, match="Connection reset"):
         world.rewrite()
     assert world.table.disk == {}
+
+
+def test_on_a_full_disk_what_is_written_lands_and_no_part_of_a_file_stays(world: World) -> None:
+    world.table.fails_writing = {"c": JavaError("SparkException", message="No space left on device")}
+    outcome = world.rewrite()
+    failed = [group for group in outcome.groups if group.status is GroupStatus.FAILED]
+    assert [str(group.error).count("No space left on device") for group in failed] == [1]
+    landed = {file.path for group in outcome.groups for file in group.outputs}
+    assert landed == set(world.table.disk)
 
 
 @pytest.mark.parametrize(("free", "is_written"), [(None, True), (100 * MIB + 750, True), (100 * MIB + 749, False)])

@@ -26,6 +26,7 @@ class Shop:
         self.swept: list[list[str]] = []
         self.begun: list[str] = []
         self.should_stop: Callable[[], bool] = lambda: False
+        self.has_lost_attempts = False
 
     def write(self, live: LiveGroup) -> WrittenGroup:
         path = live.group.files[0].path
@@ -44,6 +45,7 @@ class Shop:
                 is_live=lambda live: live.group.files[0].path not in self.taken,
                 discard=lambda groups: self.discarded.extend(one.live.group.files[0].path for one in groups),
                 sweep=lambda kept: self.swept.append([one.live.group.files[0].path for one in kept]),
+                has_lost_attempts=lambda: self.has_lost_attempts,
             ),
             groups,
         )
@@ -84,6 +86,43 @@ def test_a_failure_of_a_group_that_is_still_live_is_raised_and_what_was_written_
     with pytest.raises(RetryableError, match=r"writing 1 files.*lost task; the table is unchanged"):
         shop.run(groups("a", "b"))
     assert shop.discarded == ["a"]
+
+
+UNREADABLE = "Lost task: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file f"
+DAMAGED = "Lost task: io.lakewright.DamagedInput: f has a page that differs from its checksum"
+FULL = "Lost task: java.io.IOException: No space left on device"
+
+
+@pytest.mark.parametrize(("text", "begun"), [(UNREADABLE, "abc"), (DAMAGED, "abc"), (FULL, "ab")])
+def test_a_group_that_fails_for_itself_leaves_the_others_alone(text: str, begun: str) -> None:
+    """On a full disk no group is begun any more, and what is written lands."""
+    shop = Shop()
+    shop.fails = {"b": JavaError("SparkException", message=text)}
+    live = groups("a", "b", "c")
+    prepared = shop.run(live)
+    assert "".join(shop.begun) == begun
+    assert [one.live.group.files[0].path for one in prepared.written] == [one for one in begun if one != "b"]
+    ((group, error),) = prepared.failed
+    assert group == live[1].group
+    assert isinstance(error, RetryableError)
+    assert text in str(error)
+    assert (prepared.conflicted, shop.discarded) == ((), [])
+    assert shop.swept == [[one for one in begun if one != "b"]]
+
+
+def test_where_no_group_is_written_the_first_failure_is_raised() -> None:
+    shop = Shop()
+    shop.fails = {path: JavaError("SparkException", message=f"{UNREADABLE} {path}") for path in "ab"}
+    with pytest.raises(RetryableError, match=r"reading file f a; the table is unchanged"):
+        shop.run(groups("a", "b"))
+
+
+def test_what_a_killed_executor_may_have_left_is_removed_although_its_task_was_repeated() -> None:
+    shop = Shop()
+    shop.has_lost_attempts = True
+    prepared = shop.run(groups("a"))
+    assert len(prepared.written) == 1
+    assert shop.swept == [["a"]]
 
 
 @pytest.mark.parametrize("error", [Corrupt("rows differ"), RetryableError("no disk")])

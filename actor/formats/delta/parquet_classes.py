@@ -1,0 +1,80 @@
+"""Java classes of ours that read and join Parquet files: compiled when the first rewrite needs them.
+
+Where they cannot be compiled, sent or loaded, every group is encoded: nothing fails for want of them.
+"""
+
+import re
+import threading
+
+import structlog
+from pyspark.sql import SparkSession
+
+from actor.formats.delta.conflicts import first_line
+from actor.formats.delta.log import TableLog
+from actor.jvm import java_sources
+
+_log = structlog.get_logger(__name__)
+
+SOURCES = ("NotCopyable", "DamagedInput", "ParquetFooter", "ParquetBounds", "ParquetInput", "RowGroupCopy")
+"""In the order in which they are compiled."""
+
+_JAR = "lakewright-parquet.jar"
+
+_REFUSAL = re.compile(
+    r"\b(ClassNotFoundException|NoClassDefFoundError|ClassFormatError|UnsupportedClassVersionError|VerifyError|"
+    r"IncompatibleClassChangeError|AbstractMethodError|NoSuchMethodError|NoSuchFieldError|IllegalAccessError|"
+    r"InvalidClassException)\b|cannot assign instance of java\.lang\.invoke\.SerializedLambda"
+)
+"""What a JVM raises that has not the classes, or whose libraries are others than those they were compiled against.
+
+The last is what an executor without the class of a task says of the lambda that Spark puts around it.
+"""
+
+
+class ParquetClasses:
+    """The classes in one application: made once for all threads, and sent to the executors of a cluster."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._are_usable: bool | None = None
+
+    def are_usable(self, log: TableLog) -> bool:
+        """Return whether they can be used; the first call makes them, and warns if they cannot be made."""
+        with self._lock:
+            if self._are_usable is None:
+                try:
+                    java_sources.ship(log.session, java_sources.compile_sources(log.session, SOURCES), _JAR)
+                    for name in SOURCES:
+                        java_sources.load_class(log.session, name)
+                except Exception as problem:  # noqa: BLE001 - whatever it is, rewrites go on without them
+                    self._are_usable = False
+                    warn_unavailable(log.session, first_line(problem))
+                else:
+                    self._are_usable = True
+            return bool(self._are_usable)
+
+    def give_up_if_refused(self, log: TableLog, problem: Exception) -> None:
+        """Warn that they are not used from now on if a JVM refused them; raises any other problem again."""
+        if not _REFUSAL.search(first_line(problem)):
+            raise problem
+        if self.give_up():
+            warn_unavailable(log.session, first_line(problem))
+
+    def give_up(self) -> bool:
+        """Do without them from now on; returns whether they were in use until now."""
+        with self._lock:
+            were_usable, self._are_usable = self._are_usable is True, False
+            return were_usable
+
+
+def warn_unavailable(spark: SparkSession, reason: str) -> None:
+    """Log that row groups are not copied by this actor, why, and what to do."""
+    _log.warning(
+        "row_group_copy_unavailable",
+        classes=str(spark.conf.get(java_sources.CLASSES, "")),
+        spark=str(spark.version),
+        error=reason,
+        effect="rewrites decode and encode all rows instead, which costs about ten times the CPU seconds",
+        remedy="make the folder of the classes writable, run driver and executors with the same Spark, "
+        "and start the actor again",
+    )

@@ -1,0 +1,10 @@
+package io.lakewright;
+
+import java.io.IOException;
+
+/** A file's bytes are not those that its writer wrote: copying would pass them on, decoding would hide it. */
+public final class DamagedInput extends IOException {
+  public DamagedInput(String message) {
+    super(message);
+  }
+}

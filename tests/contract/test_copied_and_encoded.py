@@ -1,0 +1,117 @@
+"""Copied and encoded outputs of random tables hold the same rows for Spark, DuckDB and deltalake."""
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as f
+
+from actor.ports import GroupOutcome, GroupStatus
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
+from tests.support import delta_tables as tables
+from tests.support.delta_lab import DeltaLab
+from tests.support.forced_copies import CountingEngine
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
+deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
+duckdb = pytest.importorskip("duckdb", reason="DuckDB is among the tools of development")
+duckdb_delta = pytest.importorskip("duckdb_extension_delta", reason="DuckDB's extension is among the tools, too")
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
+
+# The default is a sample for `make test` with each of the writers; `make copies` takes two hundred.
+EXAMPLES = int(os.environ.get("LAKEWRIGHT_COPY_EXAMPLES", "6"))
+SEED = int(os.environ.get("LAKEWRIGHT_COPY_SEED", "6"))
+
+
+def test_copied_and_encoded_outputs_hold_the_same_rows_for_all_readers(lab: DeltaLab) -> None:
+    from tests.support.parquet_lab import copied, make, recipe  # It imports what was skipped for above.
+
+    forced = DeltaLab(lab.spark, CountingEngine(lab.spark, forced=True), lab.directory)
+    seen: Counter[str] = Counter()
+    for seed in range(SEED, SEED + EXAMPLES):
+        dice = random.Random(seed)
+        made = recipe(dice)
+        print(f"seed {seed}: {made}", flush=True)
+        original = lab.directory / f"t{seed}"
+        make(original, made, dice, lab.spark)
+        expected = read_by_all(lab, original)
+        copy = merged(forced, copied(original, lab.directory / f"copied{seed}"), may_copy=True)
+        merged(forced, copied(original, lab.directory / f"encoded{seed}"), may_copy=False)
+        for name in ("copied", "encoded"):
+            found = read_by_all(lab, lab.directory / f"{name}{seed}")
+            for reader, rows in expected.items():
+                assert found.get(reader) == rows, f"{reader} reads other rows of the {name} output of seed {seed}"
+        check_statistics(lab.directory / f"copied{seed}")
+        seen[f"{made.writer} {copy.encoded_because or 'copied'}"] += 1
+    print(f"groups by writer and reason: {dict(sorted(seen.items()))}")
+    assert sum(count for name, count in seen.items() if name.endswith("copied")) >= EXAMPLES // 3
+
+
+def merged(lab: DeltaLab, path: Path, *, may_copy: bool) -> GroupOutcome:
+    location = f"file://{path}"
+    group = FileGroup(WHOLE_TABLE, lab.files(location), RewriteMode.MINOR)
+    (end,) = lab.rewrite(location, [group], may_copy=may_copy).groups
+    assert end.status is GroupStatus.COMMITTED
+    assert len(tables.live(path)) == 1
+    return end
+
+
+def read_by_all(lab: DeltaLab, path: Path) -> dict[str, list[str]]:
+    """All rows as each reader has them, and those that a filter on the statistics leaves.
+
+    Not those of a reader that cannot read the table: some cannot read what others write.
+    """
+    readers: dict[str, Callable[[], list[str]]] = {
+        "spark": lambda: _spark(lab, path),
+        "duckdb": lambda: _duckdb(path),
+        "deltalake": lambda: _deltalake(path),
+    }
+    found = {}
+    for name, read in readers.items():
+        try:
+            found[name] = read()
+        except Exception as error:  # noqa: BLE001 - whatever a reader raises for what it cannot read
+            print(f"  {name} does not read {path.name}: {str(error)[:200]}", flush=True)
+    assert len(found) >= 2
+    return found
+
+
+def _spark(lab: DeltaLab, path: Path) -> list[str]:
+    frame = lab.spark.read.format("delta").load(str(path))
+    rows = frame.select(f.to_json(f.struct("*"), {"ignoreNullFields": "false"})).collect()
+    filtered = frame.where("id between 900 and 1050").select("id").collect()
+    return sorted(row[0] for row in rows) + sorted(str(row[0]) for row in filtered)
+
+
+def _duckdb(path: Path) -> list[str]:
+    folder = Path(next(iter(duckdb_delta.__path__)))
+    with duckdb.connect(config={"autoinstall_known_extensions": False, "threads": 1}) as connection:
+        connection.execute(f"LOAD '{folder / 'extensions' / f'v{duckdb.__version__}' / 'delta.duckdb_extension'}'")
+        query = f"SELECT * FROM delta_scan('{path}')"
+        rows = connection.execute(query).to_arrow_table().to_pylist()
+        filtered = connection.execute(f"{query} WHERE id BETWEEN 900 AND 1050").to_arrow_table().to_pylist()
+    return sorted(map(repr, rows)) + sorted(map(repr, filtered))
+
+
+def _deltalake(path: Path) -> list[str]:
+    reader = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(str(path)))
+    rows = pa.table(reader.execute("SELECT * FROM t")).to_pylist()
+    filtered = pa.table(reader.execute("SELECT id FROM t WHERE id BETWEEN 900 AND 1050")).to_pylist()
+    return sorted(map(repr, rows)) + sorted(map(repr, filtered))
+
+
+def check_statistics(path: Path) -> None:
+    """What the log says of the one file holds for its rows."""
+    (add,) = tables.live(path).values()
+    stats = json.loads(add["stats"])
+    reader = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(str(path)))
+    (counted,) = pa.table(reader.execute("SELECT count(*) n, min(id) low, max(id) high FROM t")).to_pylist()
+    assert stats["numRecords"] == counted["n"]
+    if "id" in stats.get("minValues", {}):
+        assert (stats["minValues"]["id"], stats["maxValues"]["id"]) == (counted["low"], counted["high"])

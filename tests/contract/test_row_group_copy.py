@@ -1,0 +1,349 @@
+"""A group whose row groups are copied: nothing is decoded, nothing is lost, and nothing stays behind on a failure."""
+
+import json
+import math
+import random
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.copy_choice import EncodeReason
+from actor.formats.delta.engine import DeltaEngine
+from actor.formats.delta.footers import Footers
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.parquet_classes import SOURCES, ParquetClasses
+from actor.jvm import java_sources
+from actor.jvm.java_sources import compile_sources
+from actor.jvm.scala import Scala
+from actor.ports import GroupOutcome, GroupStatus
+from shared.errors import Corrupt, RetryableError
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
+from tests.support import delta_tables as tables
+from tests.support.delta_lab import DeltaLab
+from tests.support.forced_copies import CountingEngine
+from tests.support.large_files import everything, large_table
+from tests.support.time_limits import scaled
+from tests.support.waiting import until
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
+deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def copying(lab: DeltaLab) -> DeltaLab:
+    """An engine that copies wherever that is exact, however small row groups are."""
+    return DeltaLab(lab.spark, CountingEngine(lab.spark, forced=True), lab.directory)
+
+
+def rewritten(lab: DeltaLab, location: str) -> GroupOutcome:
+    """Merge all files of a table, and return what became of them."""
+    group = FileGroup(WHOLE_TABLE, lab.files(location), RewriteMode.MINOR)
+    (end,) = lab.rewrite(location, [group]).groups
+    assert end.status is GroupStatus.COMMITTED
+    return end
+
+
+def replaced(table: tables.HandTable, write: Any) -> None:
+    """Write the data files of a table again, each as `write` (rows, path) does."""
+    for name, _ in tables.live(table.path):
+        write(pq.read_table(table.path / name), table.path / name)
+    _log_sizes(table)
+
+
+def _log_sizes(table: tables.HandTable) -> None:
+    for log in (table.path / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in log.read_text().splitlines()]
+        for add in (action["add"] for action in actions if "add" in action):
+            add["size"] = (table.path / add["path"]).stat().st_size
+        log.write_text("\n".join(map(json.dumps, actions)))
+
+
+def test_row_groups_are_copied_with_all_that_their_writer_left_beside_them(copying: DeltaLab) -> None:
+    table = tables.table(copying.directory / "t", files=3)
+    replaced(table, lambda rows, path: pq.write_table(rows, path, row_group_size=7, write_page_index=True))
+    before = tables.rows(table.path)
+    inputs = [pq.ParquetFile(table.path / file.path).metadata for file in copying.files(table.location)]
+
+    end = rewritten(copying, table.location)
+
+    assert (end.is_copied, end.encoded_because, end.rows) == (True, "", 60)
+    assert tables.rows(table.path) == before
+    (output,) = end.outputs
+    found = pq.ParquetFile(table.path / output.path).metadata
+    assert found.num_row_groups == sum(given.num_row_groups for given in inputs) == 9
+    assert found.created_by == inputs[0].created_by
+    assert found.metadata == inputs[0].metadata
+    chunks = [found.row_group(n).column(0) for n in range(9)]
+    assert all(chunk.has_column_index and chunk.has_offset_index for chunk in chunks)
+    stats = json.loads(tables.live(table.path)[output.path, None]["stats"])
+    assert (stats["numRecords"], stats["minValues"], stats["maxValues"]) == (60, {"id": 0}, {"id": 59})
+    assert copying.spark.read.format("delta").load(str(table.path)).where("id = 33").count() == 1
+
+
+def test_a_small_full_file_is_encoded_and_one_below_is_copied(lab: DeltaLab) -> None:
+    """With the default limits: an output of unknown weight may be the last one that its rows are written to."""
+    table = tables.table(lab.directory / "t", files=4)
+    engine = DeltaEngine(lab.spark)
+    assert rewritten(DeltaLab(lab.spark, engine, lab.directory), table.location).encoded_because == "small_row_groups"
+
+
+OBSTACLES: dict[str, dict[str, Any]] = {
+    "int96": {"use_deprecated_int96_timestamps": True},
+    "nanoseconds": {"version": "2.6"},
+    "": {"version": "2.6", "coerce_timestamps": "us", "allow_truncated_timestamps": True},
+}
+
+
+def summaries(lab: DeltaLab, *files: Path) -> list[dict[str, Any]]:
+    compile_sources(lab.spark, SOURCES)
+    scala = Scala(lab.spark)
+    paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
+    conf = lab.spark._jsc.hadoopConfiguration()
+    found = scala.resolve("io.lakewright.ParquetFooter").summaries(conf, paths, sizes, 4)
+    read: list[dict[str, Any]] = json.loads(scala.to_json(found))
+    return read
+
+
+def test_obstacles_are_found_in_the_footer_of_a_file(lab: DeltaLab) -> None:
+    rows = pa.table({"t": pa.array([1, 2, 3], pa.timestamp("ns"))})
+    for name, options in OBSTACLES.items():
+        pq.write_table(rows, lab.directory / f"{name}.parquet", **options)
+    whole = (lab.directory / ".parquet").read_bytes()
+    made = {name: (lab.directory / f"{name}.parquet").read_bytes() for name in OBSTACLES}
+    made |= {"no_footer": whole[:-1], "encryption": whole[:-4] + b"PARE", "data_elsewhere": _elsewhere(lab.directory)}
+    files = []
+    for name, content in made.items():
+        files.append(lab.directory / f"made-{name}.parquet")
+        files[-1].write_bytes(content)
+
+    found = summaries(lab, *files)
+
+    assert [one["obstacle"] for one in found] == list(made)
+    assert {one["obstacle"] for one in found} - {""} <= set(EncodeReason)
+
+
+def _elsewhere(folder: Path) -> bytes:
+    """A footer that refers to columns in another file, as `_metadata` files do."""
+    metadata = pq.ParquetFile(folder / ".parquet").metadata
+    metadata.set_file_path("other.parquet")
+    metadata.write_metadata_file(folder / "_metadata")
+    return (folder / "_metadata").read_bytes()
+
+
+def test_files_of_other_schemas_and_codecs_are_encoded(copying: DeltaLab) -> None:
+    found = []
+    for name, options in (("schema", {"data_page_version": "1.0"}), ("mixed_codecs", {"compression": "zstd"})):
+        table = tables.table(copying.directory / name, files=2)
+        (first, _), *_ = tables.live(table.path)
+        rows = pq.read_table(table.path / first)
+        rows = rows.cast(pa.schema([f.with_nullable(name != "schema") for f in rows.schema]))
+        pq.write_table(rows, table.path / first, **options)
+        _log_sizes(table)
+        before = tables.rows(table.path)
+        found.append(rewritten(copying, table.location).encoded_because)
+        assert tables.rows(table.path) == before
+    assert found == ["schema", "mixed_codecs"]
+
+
+def test_pages_that_do_not_fit_their_footer_are_not_copied(copying: DeltaLab) -> None:
+    table = tables.table(copying.directory / "t", files=2)
+    group = copying.group(table.location, count=2)
+    victim = table.path / group.files[1].path
+    chunk = pq.ParquetFile(victim).metadata.row_group(0).column(1)
+    with victim.open("r+b") as file:
+        file.seek(chunk.data_page_offset)
+        file.write(b"\xff" * 8)
+    on_disk = everything(table.path)
+
+    with pytest.raises(RetryableError, match="the table is unchanged"):
+        copying.rewrite(table.location, [group])
+
+    assert everything(table.path) == on_disk
+    assert tables.newest(table.path) == table.version
+
+
+def test_rows_that_the_footers_count_otherwise_than_the_log_stop_the_copy(copying: DeltaLab) -> None:
+    table = tables.table(copying.directory / "t", files=3)
+    table.append(1, stats=json.dumps({"numRecords": 21}))
+    on_disk = everything(table.path)
+
+    with pytest.raises(Corrupt, match=r"81 rows in by the log statistics, 80 rows out; reading the inputs finds 80"):
+        rewritten(copying, table.location)
+
+    assert everything(table.path) == on_disk
+
+
+def test_a_page_that_differs_from_its_checksum_is_neither_copied_nor_encoded_and_the_other_groups_land(
+    copying: DeltaLab,
+) -> None:
+    """Snappy has no checksum of its own: what decodes to other values would be written as if it were right."""
+    table = tables.table(copying.directory / "t", files=4)
+    options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    replaced(table, lambda rows, path: pq.write_table(rows, path, **options))
+    files = copying.files(table.location)
+    groups = [FileGroup(WHOLE_TABLE, files[at : at + 2], RewriteMode.MINOR) for at in (0, 2)]
+    spoil(table.path / files[1].path)
+    before, on_disk = tables.rows(table.path), everything(table.path)
+
+    failed, landed = copying.rewrite(table.location, groups).groups
+
+    assert (failed.status, landed.status, landed.is_copied) == (GroupStatus.FAILED, GroupStatus.COMMITTED, True)
+    assert re.search(rf"{files[1].path} has a page .* differs from its checksum: restore", str(failed.error))
+    assert everything(table.path) == on_disk | {landed.outputs[0].path}
+    assert tables.rows(table.path) == before
+    with pytest.raises(RetryableError, match=r"differs from its checksum.*the table is unchanged"):
+        copying.rewrite(table.location, groups[:1])
+
+
+def spoil(file: Path) -> None:
+    """Change one value in a page."""
+    chunk = pq.ParquetFile(file).metadata.row_group(0).column(0)
+    with file.open("r+b") as opened:
+        opened.seek(chunk.data_page_offset + chunk.total_compressed_size - 8)
+        opened.write(b"\x7f")
+
+
+def test_a_group_with_an_input_that_cannot_be_read_fails_alone(copying: DeltaLab) -> None:
+    """Pages that no one can unpack, and a file without a footer."""
+    table = tables.table(copying.directory / "t", files=6)
+    files = copying.files(table.location)
+    groups = [FileGroup(WHOLE_TABLE, files[at : at + 2], RewriteMode.MINOR) for at in (0, 2, 4)]
+    pages, footer = (table.path / files[at].path for at in (1, 3))
+    start = pq.ParquetFile(pages).metadata.row_group(0).column(1).data_page_offset
+    raw = pages.read_bytes()
+    pages.write_bytes(raw[:start] + b"\xff" * 8 + raw[start + 8 :])
+    footer.write_bytes(footer.read_bytes()[:-1] + b"X")
+    on_disk = everything(table.path)
+
+    outcome = copying.rewrite(table.location, groups)
+
+    assert [end.status for end in outcome.groups] == [GroupStatus.FAILED] * 2 + [GroupStatus.COMMITTED]
+    for end, file in zip(outcome.groups, (pages, footer), strict=False):
+        assert file.name in str(end.error)
+    assert everything(table.path) == on_disk | {outcome.groups[2].outputs[0].path}
+    assert tables.removed(table.path, outcome.version or 0) == {file.path for file in files[4:]}
+
+
+def test_footers_that_contradict_themselves_are_no_ground_for_a_copy(lab: DeltaLab) -> None:
+    whole = lab.directory / "whole.parquet"
+    pq.write_table(pa.table({"id": range(10), "list": [[1, 2]] * 10}), whole)
+    raw = whole.read_bytes()
+    fewer = lab.directory / "fewer.parquet"
+    fewer.write_bytes(_with_rows(lab, raw, 9))
+    broken = lab.directory / "broken.parquet"
+    length = int.from_bytes(raw[-8:-4], "little")
+    broken.write_bytes(raw[: -8 - length] + b"\x7f" * length + raw[-8:])
+
+    assert [one["obstacle"] for one in summaries(lab, whole, fewer, broken)] == ["", "damaged", "damaged"]
+
+
+def _with_rows(lab: DeltaLab, raw: bytes, rows: int) -> bytes:
+    """The same pages under a footer that counts other rows, in the row group and in the file."""
+    scala, length = Scala(lab.spark), int.from_bytes(raw[-8:-4], "little")
+    util = scala.resolve("org.apache.parquet.format.Util")
+    given = scala.resolve("java.io.ByteArrayInputStream")(bytearray(raw[-8 - length : -8]))
+    metadata, written = util.readFileMetaData(given), scala.resolve("java.io.ByteArrayOutputStream")()
+    metadata.setNum_rows(rows)
+    metadata.getRow_groups().get(0).setNum_rows(rows)
+    util.writeFileMetaData(metadata, written)
+    footer = bytes(written.toByteArray())
+    return raw[: -8 - length] + footer + len(footer).to_bytes(4, "little") + raw[-4:]
+
+
+def test_not_a_number_is_never_beyond_the_bounds_of_a_copy(copying: DeltaLab) -> None:
+    """Writers leave it out of the footer's bounds, and readers of Delta take it for the greatest value."""
+    path = copying.directory / "t"
+    parts = [([1.0, math.nan], {}), ([2.0, 3.0], {"minValues": {"x": 2.0}, "maxValues": {"x": 3.0}})]
+    made = deltalake.DeltaTable.create(str(path), pa.schema([("x", pa.float64())]))
+    adds = []
+    for number, (values, bounds) in enumerate(parts):
+        file = path / f"{number}.parquet"
+        pq.write_table(pa.table({"x": values}), file)
+        stats = json.dumps({"numRecords": 2, "nullCount": {"x": 0}} | bounds)
+        add = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1}
+        adds.append(json.dumps({"add": add | {"dataChange": True, "stats": stats}}))
+    (path / "_delta_log" / f"{made.version() + 1:020d}.json").write_text("\n".join(adds))
+
+    assert rewritten(copying, f"file://{path}").is_copied
+
+    (add,) = tables.live(path).values()
+    assert json.loads(add["stats"]) == {"numRecords": 4, "nullCount": {"x": 0}}
+
+
+def test_without_the_classes_groups_are_encoded_to_the_same_files_and_one_warning_says_so(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of the classes cannot be written, as in a container without scratch space."""
+    unwritable = "spark.lakewright.unwritable"
+    lab.spark.sparkContext._jsc.sc().conf().set(unwritable, "/dev/null/classes")
+    monkeypatch.setattr(java_sources, "CLASSES", unwritable)
+    engine = DeltaEngine(lab.spark)
+    without = DeltaLab(lab.spark, engine, lab.directory)
+    one, other = (tables.table(lab.directory / name, files=2) for name in ("one", "other"))
+    with capture_logs() as logged:
+        end = rewritten(without, one.location)
+        assert rewritten(without, one.location).encoded_because == "unavailable"
+
+    assert (end.is_copied, end.encoded_because) == (False, "unavailable")
+    (warning,) = [entry for entry in logged if entry["log_level"] == "warning"]
+    assert (warning["event"], warning["classes"]) == ("row_group_copy_unavailable", "/dev/null/classes")
+    monkeypatch.undo()
+    lab.rewrite(other.location, [lab.group(other.location, count=2)], may_copy=False)
+    (mine,), (theirs,) = tables.live(one.path).values(), tables.live(other.path).values()
+    assert mine["stats"] == theirs["stats"]
+
+
+def test_bounds_are_the_same_with_and_without_the_classes(lab: DeltaLab) -> None:
+    from tests.support.parquet_lab import PALETTE  # It imports DuckDB, which is not everywhere.
+
+    table = tables.table(lab.directory / "t", files=1)
+    schema = pa.schema([(name, kind) for name, (kind, _) in PALETTE.items() if not pa.types.is_nested(kind)])
+    dice = random.Random(7)
+    rows = [{name: dice.choice([None, PALETTE[name][1](dice)]) for name in schema.names} for _ in range(100)]
+    replaced(table, lambda _, path: pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, row_group_size=9))
+    with lab.engine._sessions.lease(tag="t") as owned:
+        log = TableLog(lab.engine._scala, owned.session, table.location)
+        add = next(iter(tables.live(table.path).values()))
+        file = LoggedFile(decode_add(add, ()), json.dumps(add))
+        found = []
+        for are_usable in (True, False):
+            classes = ParquetClasses()
+            assert are_usable or not classes.give_up()
+            footers = Footers(lab.engine._scala, log, classes)
+            columns = [column for one in footers.storage([file]).schemas for column in one]
+            found.append(footers.bounds(file, columns))
+
+    assert len(found[0]) >= len(schema) - 2  # Not-a-number leaves floats without bounds.
+    assert found[0] == found[1]
+
+
+@pytest.fixture
+def large(copying: DeltaLab) -> tables.HandTable:
+    return large_table(copying.directory / "large", files=20)
+
+
+def test_a_cancelled_copy_ends_its_task_and_leaves_no_file(copying: DeltaLab, large: tables.HandTable) -> None:
+    group, on_disk = copying.group(large.location, count=20), everything(large.path)
+    tracker = copying.spark.sparkContext.statusTracker()
+
+    def cancel_when_it_writes() -> None:
+        until("the copy writes", lambda: everything(large.path) - on_disk, seconds=60)
+        copying.engine.cancel("job-x")
+
+    thread = threading.Thread(target=cancel_when_it_writes)
+    thread.start()
+    with pytest.raises(RetryableError, match="the table is unchanged"):
+        copying.rewrite(large.location, [group], job="job-x")
+    thread.join(scaled(60))
+
+    until("the task has ended", lambda: not list(tracker.getActiveJobsIds()), seconds=60)
+    until("its file is gone", lambda: everything(large.path) == on_disk, seconds=60)
+    assert tables.newest(large.path) == large.version

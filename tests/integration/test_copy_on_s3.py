@@ -1,0 +1,85 @@
+"""Row groups are copied on a real S3 server: every reader finds the same rows, and a failure leaves no object."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.go_programs import MINIO
+from tests.support.minio import Minio
+from tests.support.stack import ROOT
+from tests.support.time_limits import scaled
+
+pytestmark = [pytest.mark.s3, pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900)]
+
+ROWS = [{"id": number, "v": f"v{number}" if number % 3 else None} for number in range(60)]
+SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
+
+
+@pytest.fixture
+def minio(tmp_path: Path) -> Iterator[Minio]:
+    server = Minio(MINIO.binary(), tmp_path / "minio").start()
+    server.make_bucket("lake")
+    yield server
+    server.close()
+
+
+def make(minio: Minio, name: str, *, is_damaged: bool) -> str:
+    """Make a table of three files of several row groups with checksums of pages."""
+    location = f"s3://lake/{name}"
+    made = deltalake.DeltaTable.create(location, SCHEMA, storage_options=minio.options())
+    adds = []
+    for number in range(3):
+        written = io.BytesIO()
+        rows = pa.Table.from_pylist(ROWS[20 * number : 20 * number + 20], schema=SCHEMA)
+        options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+        pq.write_table(rows, written, row_group_size=7, **options)
+        content = bytearray(written.getvalue())
+        if is_damaged and number == 1:
+            chunk = pq.ParquetFile(written).metadata.row_group(1).column(0)
+            content[chunk.data_page_offset + chunk.total_compressed_size - 8] ^= 0x7F
+        minio.client.put_object(Bucket="lake", Key=f"{name}/{number}.parquet", Body=bytes(content))
+        stats = json.dumps({"numRecords": 20, "minValues": {"id": 20 * number}, "maxValues": {"id": 20 * number + 19}})
+        add = {"path": f"{number}.parquet", "partitionValues": {}, "size": len(content), "modificationTime": 1}
+        adds.append(json.dumps({"add": add | {"dataChange": True, "stats": stats}}))
+    log = f"{name}/_delta_log/{made.version() + 1:020d}.json"
+    minio.client.put_object(Bucket="lake", Key=log, Body="\n".join(adds).encode())
+    return location
+
+
+def keys(minio: Minio, name: str) -> set[str]:
+    listed = minio.client.list_objects_v2(Bucket="lake", Prefix=f"{name}/")["Contents"]
+    return {entry["Key"].removeprefix(f"{name}/") for entry in listed}
+
+
+def test_a_group_is_copied_on_s3_and_a_damaged_input_leaves_nothing_there(minio: Minio) -> None:
+    whole, damaged = make(minio, "whole", is_damaged=False), make(minio, "damaged", is_damaged=True)
+    before = {name: keys(minio, name) for name in ("whole", "damaged")}
+    command = [sys.executable, "-m", "tests.support.copy_on_s3", json.dumps([minio.options(), whole, damaged])]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+
+    copy = found[whole]
+    assert (copy["status"], copy["copied"], copy["because"]) == ("committed", True, "")
+    assert copy["spark"] == ROWS
+    table = deltalake.DeltaTable(whole, storage_options=minio.options())
+    assert table.to_pyarrow_table().sort_by("id").to_pylist() == ROWS
+    (output,) = copy["outputs"]
+    new = keys(minio, "whole") - before["whole"]
+    assert {key for key in new if not key.startswith("_delta_log/")} == {output}
+    body = minio.client.get_object(Bucket="lake", Key=f"whole/{output}")["Body"].read()
+    assert pq.ParquetFile(io.BytesIO(body)).metadata.num_row_groups == 9
+
+    assert "damaged/1.parquet has a page" in found[damaged]["error"]
+    assert "the table is unchanged" in found[damaged]["error"]
+    assert keys(minio, "damaged") == before["damaged"]
+    assert not minio.client.list_multipart_uploads(Bucket="lake").get("Uploads")

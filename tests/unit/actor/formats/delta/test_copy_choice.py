@@ -1,0 +1,143 @@
+"""Row groups are copied only where that is exact and leaves a file that reads well: one sample for each reason."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actor.formats.delta.copy_choice import CopyCandidate, CopyLimits, EncodeReason, data_columns, reason_to_encode
+from actor.formats.delta.footer_summary import FooterSummary
+from actor.formats.delta.log import TableShape
+
+MIB = 1 << 20
+LIMITS = CopyLimits(min_row_group_bytes=4 * MIB, max_dictionary_share=0.05, max_column_chunks=1_000)
+FILE = FooterSummary(
+    schema="s",
+    top_level=("id", "v"),
+    created_by="writer 1.0",
+    keys=("k",),
+    key_values="digest",
+    codecs=("snappy", "zstd"),
+    rows=10,
+    row_groups=1,
+    data_bytes=5 * MIB,
+)
+
+
+def shape(features: tuple[str, ...] = (), field: dict[str, Any] | None = None, **configuration: str) -> TableShape:
+    fields = [
+        {"name": "id", "type": "long", "nullable": True, "metadata": field or {}},
+        {"name": "v", "type": "string", "nullable": True, "metadata": {}},
+        {"name": "p", "type": "string", "nullable": True, "metadata": {}},
+    ]
+    metadata = {
+        "id": "u",
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": ["p"],
+        "configuration": {name.replace("_", "."): value for name, value in configuration.items()},
+    }
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": list(features)}
+    return TableShape(json.dumps({"metaData": metadata}), json.dumps({"protocol": protocol}))
+
+
+CANDIDATE = CopyCandidate(
+    shape=shape(), bytes=100 * MIB, full_bytes=96 * MIB, has_deletion_vectors=False, files=(FILE, FILE)
+)
+
+
+def with_second(**changes: Any) -> Callable[[CopyCandidate], CopyCandidate]:
+    return lambda given: given.with_footers((FILE, replace(FILE, **changes)))
+
+
+def with_all(**changes: Any) -> Callable[[CopyCandidate], CopyCandidate]:
+    return lambda given: given.with_footers((replace(FILE, **changes),) * 2)
+
+
+def with_shape(made: TableShape) -> Callable[[CopyCandidate], CopyCandidate]:
+    return lambda given: replace(given, shape=made)
+
+
+WIDENED = {"delta.typeChanges": [{"fromType": "integer", "toType": "long"}]}
+SAMPLES: list[tuple[EncodeReason, Callable[[CopyCandidate], CopyCandidate]]] = [
+    (EncodeReason.SWITCHED_OFF, lambda given: replace(given, is_allowed=False)),
+    (EncodeReason.UNAVAILABLE, lambda given: replace(given, is_available=False)),
+    (EncodeReason.DELETION_VECTOR, lambda given: replace(given, has_deletion_vectors=True)),
+    (EncodeReason.ROW_TRACKING, with_shape(shape(features=("rowTracking",)))),
+    (EncodeReason.ICEBERG_COMPATIBILITY, with_shape(shape(delta_enableIcebergCompatV2="true"))),
+    (EncodeReason.TYPE_WIDENING, with_shape(shape(field=WIDENED))),
+    (EncodeReason.ENCRYPTION, with_second(obstacle="encryption")),
+    (EncodeReason.NO_FOOTER, with_second(obstacle="no_footer")),
+    (EncodeReason.DAMAGED, with_second(obstacle="damaged")),
+    (EncodeReason.DATA_ELSEWHERE, with_second(obstacle="data_elsewhere")),
+    (EncodeReason.INT96, with_all(obstacle="int96")),
+    (EncodeReason.NANOSECONDS, with_all(obstacle="nanoseconds")),
+    (EncodeReason.OLD_CALENDAR, with_all(keys=("org.apache.spark.legacyDateTime",))),
+    (EncodeReason.SCHEMA, with_second(schema="t")),
+    (EncodeReason.KEY_VALUES, with_second(key_values="other")),
+    (EncodeReason.WRITER, with_second(created_by="writer 0.9")),
+    (EncodeReason.COLUMNS, with_all(top_level=("id", "v", "dropped"))),
+    (EncodeReason.COLUMNS, with_all(top_level=("id", "v", "p"))),
+    (EncodeReason.MIXED_CODECS, with_second(codecs=("snappy", "snappy"))),
+    (EncodeReason.MIXED_CODECS, with_all(codecs=("snappy+zstd", "zstd"))),
+    (EncodeReason.OTHER_CODEC, with_shape(shape(delta_parquet_compression_codec="zstd"))),
+    (EncodeReason.SMALL_ROW_GROUPS, with_second(row_groups=2)),
+    (EncodeReason.DICTIONARIES, with_all(dictionary_bytes=MIB // 3)),
+    (EncodeReason.LARGE_FOOTER, with_all(row_groups=251)),
+]
+
+
+@pytest.mark.parametrize(("reason", "change"), SAMPLES, ids=[f"{reason}-{n}" for n, (reason, _) in enumerate(SAMPLES)])
+def test_each_reason_sends_a_group_to_the_encoder(
+    reason: EncodeReason, change: Callable[[CopyCandidate], CopyCandidate]
+) -> None:
+    assert reason_to_encode(CANDIDATE, LIMITS) is None
+    assert reason_to_encode(change(CANDIDATE), LIMITS) is reason
+
+
+def test_every_reason_has_a_sample() -> None:
+    assert {reason for reason, _ in SAMPLES} == set(EncodeReason)
+
+
+def test_what_the_log_alone_forbids_is_known_without_footers() -> None:
+    asked = replace(CANDIDATE, files=None)
+    assert reason_to_encode(asked, LIMITS) is None
+    assert reason_to_encode(replace(asked, has_deletion_vectors=True), LIMITS) is EncodeReason.DELETION_VECTOR
+
+
+def test_a_file_may_have_one_codec_for_each_column_where_all_have_the_same() -> None:
+    assert reason_to_encode(with_all(codecs=("snappy", "gzip"))(CANDIDATE), LIMITS) is None
+    wanted = shape(delta_parquet_compression_codec="ZSTD")
+    alike = with_all(codecs=("zstd", "zstd"))(replace(CANDIDATE, shape=wanted))
+    assert reason_to_encode(alike, LIMITS) is None
+
+
+def test_files_without_rows_have_no_codec_and_are_no_obstacle() -> None:
+    empty = replace(FILE, rows=0, row_groups=0, data_bytes=0, codecs=("", ""))
+    assert reason_to_encode(CANDIDATE.with_footers((empty, FILE)), LIMITS) is None
+    assert reason_to_encode(CANDIDATE.with_footers((empty, empty)), LIMITS) is None
+
+
+def test_small_row_groups_are_copied_below_the_full_size_alone() -> None:
+    assert reason_to_encode(replace(with_all(dictionary_bytes=MIB)(CANDIDATE), bytes=90 * MIB), LIMITS) is None
+    small = with_all(row_groups=100)(CANDIDATE)
+    assert reason_to_encode(replace(small, bytes=90 * MIB), LIMITS) is None
+    assert reason_to_encode(replace(small, bytes=96 * MIB), LIMITS) is EncodeReason.SMALL_ROW_GROUPS
+    assert reason_to_encode(replace(small, bytes=1, full_bytes=0), LIMITS) is EncodeReason.SMALL_ROW_GROUPS
+
+
+def test_a_single_file_keeps_the_row_groups_that_its_writer_chose() -> None:
+    alone = CANDIDATE.with_footers((replace(FILE, row_groups=100),))
+    assert reason_to_encode(alone, LIMITS) is None
+
+
+def test_columns_are_compared_as_files_spell_them() -> None:
+    mapped = shape(delta_columnMapping_mode="name")
+    fields = json.loads(json.loads(mapped.metadata_json)["metaData"]["schemaString"])["fields"]
+    for number, field in enumerate(fields):
+        field["metadata"] = {"delta.columnMapping.physicalName": f"col-{number}"}
+    metadata = json.loads(mapped.metadata_json)
+    metadata["metaData"]["schemaString"] = json.dumps({"type": "struct", "fields": fields})
+    assert data_columns(replace(mapped, metadata_json=json.dumps(metadata))) == {"col-0", "col-1"}
+    assert data_columns(shape()) == {"id", "v"}

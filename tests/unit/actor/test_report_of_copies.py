@@ -1,0 +1,38 @@
+"""The report of a run says how its groups were written, and why rows had to be decoded."""
+
+import json
+
+from actor.ports import GroupOutcome, GroupStatus, RewriteOutcome
+from actor.report import RunReport
+from shared.job_payload import JobPayload, PredictedCost
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
+from shared.policy import Policy
+from shared.properties import policy_digest
+from shared.table import DataFile
+
+PAYLOAD = JobPayload("file:///t", "t", Policy(), "eligible", PredictedCost(2, 1, 100), policy_digest({}))
+
+
+def outcome(*, copied: bool, because: str = "") -> GroupOutcome:
+    files = tuple(DataFile(f"f{number}", 50, WHOLE_TABLE) for number in range(2))
+    group = FileGroup(WHOLE_TABLE, files, RewriteMode.MINOR)
+    new = (DataFile("new", 90, WHOLE_TABLE),)
+    return GroupOutcome(group, GroupStatus.COMMITTED, new, 10, is_copied=copied, encoded_because=because)
+
+
+def test_copied_and_encoded_groups_are_counted_with_the_reason() -> None:
+    report = RunReport(PAYLOAD)
+    groups = (outcome(copied=True), outcome(copied=False, because="schema"), outcome(copied=False, because="schema"))
+    report.record_rewrite(RewriteOutcome(1, groups, 5, 5))
+
+    measured = json.loads(report.encode())["measured"]
+    assert (measured["groups_copied"], measured["bytes_copied"], measured["encoded_schema"]) == (1, 100, 2)
+    counters = report.counters()
+    assert (counters["groups_copied"], counters["bytes_copied"], counters["encoded_schema"]) == (1, 100, 2)
+
+
+def test_shrinking_is_learned_from_encoded_groups_alone() -> None:
+    report = RunReport(PAYLOAD)
+    report.record_rewrite(RewriteOutcome(1, (outcome(copied=True), outcome(copied=False, because="schema")), 5, 5))
+    assert (report.merged_bytes, report.merged_into_bytes) == (100, 90)
