@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies
-.PHONY: bench bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta
+.PHONY: bench bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,7 +85,7 @@ copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
 
-BENCHES := policy queue decide rebuild rewrite delta
+BENCHES := policy queue decide rebuild rewrite delta read
 
 bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
@@ -105,6 +105,9 @@ bench-policy: setup ## rules side by side on four streams, with the optimum; no 
 
 bench-delta: setup ## one trace under Lakewright, OPTIMIZE, auto-compaction and deltalake; real Spark; JSON=file, ARGS="--commits 60"
 	@$(BIN)/python -m tests.bench.delta $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-read: setup ## tables that rules left, read by Spark, DuckDB and deltalake; how large row groups must be; JSON=file
+	@$(BIN)/python -m tests.bench.read $(if $(JSON),--json $(JSON)) $(ARGS)
 
 fmt: setup ## format, and apply the fixes of ruff
 	@$(BIN)/ruff format .

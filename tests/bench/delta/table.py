@@ -16,9 +16,9 @@ _START_MS = 1_767_225_600_000
 
 
 class PlayedTable:
-    """One table on local disk; `configuration` are its properties."""
+    """One table on local disk; `configuration` are its properties, `columns` the Delta types by name."""
 
-    def __init__(self, path: Path, configuration: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, configuration: Mapping[str, str], columns: Mapping[str, str] = COLUMNS) -> None:
         self.path = path
         self._live: dict[str, int] = {}
         self._next = 0
@@ -26,7 +26,10 @@ class PlayedTable:
         self.rewrites = 0
         (path / "_delta_log").mkdir(parents=True)
         self.commit(
-            [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": _metadata(configuration)}]
+            [
+                {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+                {"metaData": _metadata(configuration, columns)},
+            ]
         )
 
     def bring(self, folder: Path, adds: Iterable[Mapping[str, Any]]) -> None:
@@ -62,6 +65,11 @@ class PlayedTable:
         return len(self._live)
 
     @property
+    def live(self) -> Mapping[str, int]:
+        """Bytes of the live files by path, as of the last look."""
+        return self._live
+
+    @property
     def live_bytes(self) -> int:
         """Bytes in live files, as of the last look."""
         return sum(self._live.values())
@@ -82,8 +90,8 @@ class PlayedTable:
         return self._next
 
 
-def _metadata(configuration: Mapping[str, str]) -> dict[str, Any]:
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in COLUMNS.items()]
+def _metadata(configuration: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, Any]:
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
     return {
         "id": str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},
