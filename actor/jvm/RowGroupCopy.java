@@ -96,7 +96,7 @@ public final class RowGroupCopy implements Function {
         throw new NotCopyable("small_row_groups"); // Longer offsets in its footer made it a full file.
       }
       created.close();
-      ParquetInput.checkCancelled(); // Whoever cancelled it may have looked for its file already.
+      ParquetInput.checkCancelled(); // Its canceller may have searched for the file already.
       complete = true;
       result.put("name", name);
       result.put("size", Long.valueOf(joined.position));
