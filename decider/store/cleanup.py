@@ -1,4 +1,4 @@
-"""Unregistering a table leaves nothing behind: its jobs are canceled, its queue limits and its keys are deleted."""
+"""Unregistering a table leaves nothing behind: its jobs are cancelled, its queue limits and its keys are deleted."""
 
 from collections.abc import Sequence
 from uuid import uuid4

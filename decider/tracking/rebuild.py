@@ -98,7 +98,7 @@ class StateRebuilder:
         if not await ingest(self._queue, table.id, old=old, new=new, update=update):
             winner = await self._restore_winners_limits(table)
             if is_recreated and winner is not None:
-                # The jobs that were canceled may have been the winner's, so every partition is evaluated once more.
+                # The jobs that were cancelled may have been the winner's, so every partition is evaluated once more.
                 return await self.rebuild(table, reader, winner, reason, counters=counters)
             return None
         if not policy.enabled:

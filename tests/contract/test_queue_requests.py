@@ -1,4 +1,4 @@
-"""What becomes of requests for a job: they merge, wait for quiet, are canceled; one behavior for both executors."""
+"""What becomes of requests for a job: they merge, wait for quiet, are cancelled; one behavior for both executors."""
 
 import pytest
 

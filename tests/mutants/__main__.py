@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.mutants.catalog import CHANGES, DoesNotApply, Mutant, check, load
+from tests.mutants.catalog import CHANGES, Mutant, load, not_applying
 from tests.mutants.trial import Copy, Fate, Trial, baseline
 
 TREE = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def main() -> int:
     if not mutants:
         sys.exit(f"no mutant matches {arguments.only!r}")
     started = time.monotonic()
-    if wrong := _not_applying(mutants, arguments.tree):
+    if wrong := not_applying(mutants, arguments.tree):
         return _refuse("these mutants do not apply any more", wrong)
     with ExitStack() as stack:
         copies = [stack.enter_context(_copy(arguments.tree)) for _ in range(min(arguments.jobs, len(mutants)))]
@@ -48,16 +48,6 @@ def main() -> int:
     if arguments.json:
         arguments.json.write_text(json.dumps(_figures(trials), indent=2) + "\n", encoding="utf-8")
     return 0 if all(trial.fate is Fate.KILLED for trial in trials) else 1
-
-
-def _not_applying(mutants: Sequence[Mutant], tree: Path) -> list[str]:
-    wrong = []
-    for mutant in mutants:
-        try:
-            check(mutant, tree)
-        except DoesNotApply as problem:
-            wrong.append(str(problem))
-    return wrong
 
 
 def _refuse(what: str, wrong: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ mutant that no longer applies is an error, because it shows nothing any more.
 import ast
 import builtins
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -112,6 +113,17 @@ def check(mutant: Mutant, tree: Path) -> None:
         file, _, name = test.partition("::")
         if not name or name not in _functions(tree / file):
             raise DoesNotApply(f"{mutant.name} names the test {test}, which does not exist")
+
+
+def not_applying(mutants: Iterable[Mutant], tree: Path) -> list[str]:
+    """Return why mutants do not apply to this source tree, all at once."""
+    wrong = []
+    for mutant in mutants:
+        try:
+            check(mutant, tree)
+        except DoesNotApply as problem:
+            wrong.append(str(problem))
+    return wrong
 
 
 @cache

@@ -10,23 +10,12 @@ from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, RemovedFile, TableMetadata
+from tests.support.folding import commit, file, removed
 
 POLICY = Policy()
 HERE = TableMetadata("t-1")
 OTHER = PartitionKey('{"dt":"2026-01-02"}')
 NOON = 1000 * WINDOW_MS
-
-
-def file(path: str, size: int = MIB, partition: PartitionKey = WHOLE_TABLE, **more) -> DataFile:
-    return DataFile(path, size, partition, **more)
-
-
-def removed(of: DataFile, **more) -> RemovedFile:
-    return RemovedFile(of.path, of.dv_id, of.size_bytes, of.partition, of.deleted_rows, **{"tags": of.tags, **more})
-
-
-def commit(version: int = 1, operation: str = "WRITE", **more) -> Commit:
-    return Commit(version, 0, operation, **more)
 
 
 @given(

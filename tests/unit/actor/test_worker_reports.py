@@ -1,4 +1,4 @@
-"""What a worker reports of a job: done, failed, crashed or canceled, and nothing where another actor may have it."""
+"""What a worker reports of a job: done, failed, crashed or cancelled, and nothing where another actor may have it."""
 
 import json
 from dataclasses import replace
