@@ -30,6 +30,7 @@ class Scala:
     def __init__(self, session: SparkSession) -> None:
         self._jvm: Any = session._jvm  # noqa: SLF001 - the gateway is the point of this class
         self._gateway: Any = session.sparkContext._gateway  # noqa: SLF001
+        self._resolved: dict[str, Any] = {}
         self._python_utils = self.resolve("org.apache.spark.api.python.PythonUtils")
         self._array_list = self.resolve("java.util.ArrayList")
         self._hash_map = self.resolve("java.util.HashMap")
@@ -38,7 +39,9 @@ class Scala:
 
     def resolve(self, name: str) -> Any:
         """Return the class of this full name, or the static member that the last part names."""
-        return reduce(getattr, name.split("."), self._jvm)
+        if name not in self._resolved:
+            self._resolved[name] = reduce(getattr, name.split("."), self._jvm)
+        return self._resolved[name]
 
     def module(self, name: str) -> Any:
         """Return a Scala `object` by its full name without the trailing `$`."""

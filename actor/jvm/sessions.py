@@ -68,6 +68,7 @@ class Sessions:
         self._scala = scala
         self._spark = spark
         self._lock = threading.Lock()
+        self._thread = threading.local()  # `tags` of this thread: to iterate over the JVM's takes hundreds of calls.
         self._idle: list[tuple[SparkSession, str]] = []
         self._made = 0
 
@@ -114,7 +115,9 @@ class Sessions:
         outer_pool = context.getLocalProperty(_POOL)
         context.setLocalProperty(_POOL, owned.pool)
         # Those that a `bound` around this one has set stay, because it still wants them.
-        new_tags = set(owned.tags) - set(context.getJobTags())
+        outer_tags: frozenset[str] = getattr(self._thread, "tags", frozenset())
+        self._thread.tags = outer_tags.union(owned.tags)
+        new_tags = self._thread.tags - outer_tags
         for tag in new_tags:
             context.addJobTag(tag)
         try:
@@ -122,6 +125,7 @@ class Sessions:
         finally:
             for tag in new_tags:
                 context.removeJobTag(tag)
+            self._thread.tags = outer_tags
             context.setLocalProperty(_POOL, outer_pool)  # None, outside of another lease, unsets it.
             if before.isEmpty():
                 active.clearActiveSession()

@@ -50,7 +50,7 @@ class FooterReader:
         paths = self._scala.java_list(self._log.data_path(logged.key).toString() for logged in files)
         sizes = self._scala.java_list(logged.file.size_bytes for logged in files)
         reader = self._scala.resolve("io.lakewright.ParquetFooter")
-        found = reader.summaries(self._log.hadoop_conf(), paths, sizes, _THREADS)
+        found = reader.summaries(self._log.hadoop_conf, paths, sizes, _THREADS)
         return tuple(map(decode_summary, json.loads(self._scala.to_json(found))))
 
 

@@ -63,7 +63,7 @@ class Footers:
         if not self._classes.are_usable(self._log):
             return bounds_of_chunks(footer, {column: order.index(column) for column in columns})
         found = self._scala.resolve("io.lakewright.ParquetBounds").of(
-            self._log.hadoop_conf(),
+            self._log.hadoop_conf,
             self._log.data_path(file.key).toString(),
             file.file.size_bytes,
             self._scala.java_list(map(order.index, columns)),
@@ -81,7 +81,7 @@ class Footers:
 
     def _read(self, files: Sequence[LoggedFile]) -> Iterator[Any]:
         """Yield the footers in the order of the files."""
-        conf = self._log.hadoop_conf()
+        conf = self._log.hadoop_conf
         conf.set(_AT_ONCE, _THREADS)
         for some in _batches(files):
             statuses = self._scala.java_list(self._status(logged) for logged in some)

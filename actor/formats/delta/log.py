@@ -181,7 +181,7 @@ class TableLog:
     def _origins(self, version: int) -> tuple[CommitOrigin, ...]:
         """Read a commit's first line only: Delta, which wrote ours, puts commitInfo there."""
         try:
-            lines = self._log.store().readAsIterator(self._commit_path(version), self._log.newDeltaHadoopConf())
+            lines = self._log.store().readAsIterator(self._commit_path(version), self.hadoop_conf)
         except Py4JError as error:
             if "FileNotFoundException" in jvm_class_names(error):
                 return ()  # Cleaned up by log retention, days after any lease: cannot be the commit requested.
@@ -194,7 +194,7 @@ class TableLog:
 
     def actions(self, version: int) -> list[dict[str, Any]]:
         """Return all actions of one commit, each a dictionary with one key."""
-        lines = self._log.store().read(self._commit_path(version), self._log.newDeltaHadoopConf())
+        lines = self._log.store().read(self._commit_path(version), self.hadoop_conf)
         # Not splitlines: values may hold U+2028.
         return [json.loads(line) for line in str(lines.mkString("\n")).split("\n") if line]
 
@@ -211,7 +211,7 @@ class TableLog:
         """Return the digest of one commit, None if it does not exist; its bytes stay in the JVM, however many."""
         path = self._commit_path(version)
         try:
-            stream = path.getFileSystem(self._log.newDeltaHadoopConf()).open(path)
+            stream = path.getFileSystem(self.hadoop_conf).open(path)
         except Py4JError as error:
             if "FileNotFoundException" in jvm_class_names(error):
                 return None
@@ -230,7 +230,7 @@ class TableLog:
 
     def delete(self, keys: Iterable[FileKey]) -> int:
         """Delete data files of ours that no commit refers to; returns how many existed."""
-        store = self._store()
+        store = self._store
         return sum(bool(store.delete(self.data_path(key), _NOT_RECURSIVE)) for key in keys)
 
     def data_path(self, key: FileKey) -> Any:
@@ -247,7 +247,7 @@ class TableLog:
 
     def sizes(self, keys: Iterable[FileKey]) -> dict[FileKey, int | None]:
         """Ask the store for the sizes of data files in bytes, None for one that is not there."""
-        store = self._store()
+        store = self._store
         sizes: dict[FileKey, int | None] = {}
         for key in keys:
             try:
@@ -263,7 +263,7 @@ class TableLog:
 
         Hadoop's own `getStatus` counts what is reserved for the administrator, too.
         """
-        root, store = self._log.dataPath(), self._store()
+        root, store = self._log.dataPath(), self._store
         return int(store.pathToFile(root).getUsableSpace()) if str(store.getScheme()) == "file" else None
 
     def list_names(self, folder: str, pattern: str) -> list[str]:
@@ -274,7 +274,7 @@ class TableLog:
         root = self._log.dataPath()
         place = self._scala.path(root, folder) if folder else root
         try:
-            found = self._store().listStatus(place, self._scala.glob_filter(pattern))
+            found = self._store.listStatus(place, self._scala.glob_filter(pattern))
         except Py4JError as error:
             if "FileNotFoundException" not in jvm_class_names(error):
                 raise
@@ -282,9 +282,11 @@ class TableLog:
         names = [str(status.getPath().getName()) for status in found]
         return [f"{folder}/{name}" if folder else name for name in names]
 
+    @cached_property
     def hadoop_conf(self) -> Any:
-        """Return Hadoop's configuration for the table's store."""
+        """Hadoop's configuration for the table's store; to make it takes a millisecond each time."""
         return self._log.newDeltaHadoopConf()
 
+    @cached_property
     def _store(self) -> Any:
-        return self._log.dataPath().getFileSystem(self._log.newDeltaHadoopConf())
+        return self._log.dataPath().getFileSystem(self.hadoop_conf)

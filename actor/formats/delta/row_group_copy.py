@@ -91,7 +91,7 @@ class GroupCopier:
         folder = self._paths.folder_for(values, [logged.file.path for logged in live.inputs])
         codec = next((file.codecs[0] for file in summaries if file.codecs and file.codecs[0]), "uncompressed")
         task = self._scala.resolve("io.lakewright.RowGroupCopy")(
-            self._log.hadoop_conf(),
+            self._log.hadoop_conf,
             self._scala.java_list(self._log.data_path(logged.key).toString() for logged in live.inputs),
             self._scala.java_list(logged.file.size_bytes for logged in live.inputs),
             folder,
