@@ -97,7 +97,8 @@ DISCOVERY_DEPTH = "LAKEWRIGHT_DISCOVERY_DEPTH"
 """Maximum folder depth below a root for discovery. Default 5: catalog, schema, table and two to spare."""
 
 BUCKETS = "LAKEWRIGHT_BUCKETS"
-"""`bucket=uri` pairs, comma-separated: location of a bucket that events name. Default: the sender's scheme."""
+"""`bucket=uri` pairs, comma-separated: URI of a bucket that events name, such as `logs=file:///mnt/logs`. Default: the
+scheme of the event's source with the bucket's name, such as `s3://logs`."""
 
 SWEEP_S = "LAKEWRIGHT_SWEEP_S"
 """Sweep interval: seconds between two refreshes of a table without events. Default 300: a lost event is noticed
@@ -138,7 +139,8 @@ JAVA = "LAKEWRIGHT_JAVA"
 """`auto`, `system`, `bundled`, or the home of a Java 17 or 21. Default `auto`: the machine's, else the bundled one."""
 
 IVY_DIR = "LAKEWRIGHT_IVY_DIR"
-"""Folder of the jars that Delta adds to Spark. Default: `ivy` in the folder of downloads."""
+"""Folder of the jars that Delta adds to Spark. Default: `ivy` in the folder of downloads, which is `.cache` in a
+checkout and `~/.cache/lakewright` otherwise."""
 
 LOG_LEVEL = "LAKEWRIGHT_LOG_LEVEL"
 """debug, info, warning or error. Default: info."""

@@ -157,7 +157,13 @@ PROPERTIES: tuple[Property, ...] = (
         "partitions to optimize, such as dt >= '2026-01-01', or all",
         aliases={"self-optimizing.filter": spelled.partition_filter},
     ),
-    Property("max-mode", "max_mode", spelled.choice(MaxMode), "major", "heaviest automatic rewrite, minor or major"),
+    Property(
+        "max-mode",
+        "max_mode",
+        spelled.choice(MaxMode),
+        "major",
+        "small files that automatic rewrites merge: minor (not those of the top level) or major (all)",
+    ),
     Property(
         "max-bytes-per-job",
         "max_bytes_per_job",
@@ -199,7 +205,8 @@ PROPERTIES: tuple[Property, ...] = (
         "quota",
         spelled.quota,
         "none",
-        "maximum number of slots, as a share of all (0.1) or a number (2), or none; not with max-concurrent-jobs",
+        "maximum number of slots, as a share of all (0.1) or a number (2), or none; cannot be combined with "
+        "max-concurrent-jobs",
         "slots",
         {"self-optimizing.quota": spelled.quota},
     ),
@@ -238,7 +245,7 @@ PROPERTIES: tuple[Property, ...] = (
         "row_group_copy",
         spelled.choice(RowGroupCopy),
         "auto",
-        "whether rewrites may copy row groups instead of decoding rows: auto (where that is exact) or never",
+        "whether rewrites may copy row groups instead of decoding rows: auto (if no value changes) or never",
     ),
 )
 

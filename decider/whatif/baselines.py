@@ -221,13 +221,13 @@ PEERS: tuple[BaselineRule, ...] = (
     BaselineRule(
         "iceberg_defaults",
         "Iceberg, each commit",
-        "Iceberg, SizeBasedFileRewritePlanner: min-input-files 5, min-file-size-bytes 75 % of the target",
+        "Iceberg, SizeBasedFileRewritePlanner: min-input-files 5, min-file-size-bytes 75% of the target",
         _iceberg,
     ),
     BaselineRule(
         "fold_100",
         "AWS Glue, at 100 files",
-        "AWS Glue, IcebergCompactionConfiguration: minInputFiles 100, files below 75 % of the target",
+        "AWS Glue, IcebergCompactionConfiguration: minInputFiles 100, files below 75% of the target",
         _fold_100,
         lambda observed: len(observed.partition.small) >= FOLD_AT,
     ),

@@ -207,9 +207,9 @@ def _ties(best: Candidate, curve: Sequence[Candidate]) -> str:
 def _gain(option: Candidate, left_alone: Candidate) -> str:
     """Return what an option saves against a table left alone; nothing where that is less than half a percent."""
     saved = 1 - option.cost_s / left_alone.cost_s if left_alone.cost_s else 0.0
-    if saved < 0.005:  # noqa: PLR2004 - from there on it rounds to 1 %
+    if saved < 0.005:  # noqa: PLR2004 - from there on it rounds to 1%
         return ""
-    # 100 % would be a promise that cannot be kept.
+    # 100% would be a promise that cannot be kept.
     share = f"{saved:.0%}" if saved < 0.99 else "over 99%"  # noqa: PLR2004 - from there on it would round to 100
     return f"against no compaction it saves {share} of what rewriting and reading cost together"
 
@@ -228,7 +228,7 @@ def _properties(best: Policy, current: Policy) -> dict[str, str]:
 
 
 def _number(value: float) -> str:
-    """Format a number with three digits at least, so that a change of 5 % is visible."""
+    """Format a number with three digits at least, so that a change of 5% is visible."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits before the point
 
 

@@ -30,12 +30,12 @@ SLOTS = "LAKEWRIGHT_SLOTS"
 """Jobs that one actor runs at once. Default 2: while one job waits for the store or the driver, another computes."""
 
 SHARED_JOBS = "LAKEWRIGHT_SHARED_JOBS"
-"""Jobs of one table that a slot claims together, to commit them at once. Default 8: a commit costs as much as merging a
-few small files, and eight share it; more would lose more to a failure. 1: each job commits for itself."""
+"""Maximum number of jobs of one table that a slot claims together, to share a commit. Default 8: a commit costs as much
+as merging a few small files, and a failure repeats the work of at most eight jobs. 1 disables sharing."""
 
 SHARED_MIB = "LAKEWRIGHT_SHARED_MIB"
-"""MiB that these jobs read together at most. Default 128: about one full file, so that a slot is held no longer than by
-one usual job. A larger job is claimed alone."""
+"""Maximum MiB that the jobs of a shared commit read in total. Default 128: about one full file, so that together they
+occupy a slot no longer than one usual job. A larger job is claimed alone."""
 
 LEASE_S = "LAKEWRIGHT_LEASE_S"
 """Seconds after which the job of a dead actor is given to another. Default 60: eleven missed heartbeats."""

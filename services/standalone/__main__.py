@@ -64,16 +64,26 @@ def is_in_background() -> bool:
         return True
 
 
+_FOLDER = "folder for Redis data, logs and scratch space; default: %(default)s"
+_ADDRESS = "host:port of the REST API; default: %(default)s"
+_SERVER = "Redis server to run: bundled, system, or the path of its executable; default: %(default)s"
+_FSYNC = "when Redis writes its append-only file to disk: every second or at every change; default: %(default)s"
+
+
 def main() -> int:
     """Parse the command line; 0 after a requested end, 1 and a sentence on standard error otherwise."""
     parser = argparse.ArgumentParser(
         prog="lakewright standalone", description="Run Redis, a decider and an actor until SIGTERM or Ctrl-C."
     )
-    parser.add_argument("--data-dir", type=Path, default=data_dir(os.environ), help="default: %(default)s")
-    parser.add_argument("--http-address", default=http_address(os.environ), help="default: %(default)s")
-    parser.add_argument("--redis-server", default="bundled", help="bundled, system, or a file; default: %(default)s")
-    parser.add_argument("--append-fsync", type=AppendFsync, choices=list(AppendFsync), default=AppendFsync.EVERYSEC)
-    parser.add_argument("--no-actor", dest="with_actor", action="store_false", help="Redis and decider only")
+    parser.add_argument("--data-dir", type=Path, default=data_dir(os.environ), help=_FOLDER)
+    parser.add_argument("--http-address", default=http_address(os.environ), help=_ADDRESS)
+    parser.add_argument("--redis-server", default="bundled", help=_SERVER)
+    parser.add_argument(
+        "--append-fsync", type=AppendFsync, choices=list(AppendFsync), default=AppendFsync.EVERYSEC, help=_FSYNC
+    )
+    parser.add_argument(
+        "--no-actor", dest="with_actor", action="store_false", help="run Redis and a decider, but no actor"
+    )
     try:
         configure_logs(log_level(), log_format())
         chosen = vars(parser.parse_args())

@@ -61,10 +61,10 @@ SETTINGS: Mapping[str, QueueSetting] = MappingProxyType(
             1,
             MAX_DELAY_MS,
             SettingUnit.MS,
-            "Delay after the first failure; doubles with each further failure; jitter takes off up to half.",
+            "Delay after the first failure; doubles with each further failure; jitter subtracts up to half.",
         ),
         "backoff_cap_ms": QueueSetting(
-            900_000, 1, MAX_DELAY_MS, SettingUnit.MS, "Maximum delay after a failure; not below the first delay."
+            900_000, 1, MAX_DELAY_MS, SettingUnit.MS, "Maximum delay after a failure; at least backoff-base."
         ),
         "half_open_ms": QueueSetting(
             6 * 3_600_000,

@@ -34,7 +34,7 @@ def of_lake(redis_url: str, lake: Path, policy: Policy = POLICY) -> Any:
 def test_dropped_doubled_and_shuffled_events_over_fifty_tables_leave_every_partition_exact(
     pair: tuple[LiveDecider, LiveDecider], tmp_path: Path
 ) -> None:
-    """30 % of the events are dropped, 20 % doubled, all shuffled; each goes to either decider, both at work at once."""
+    """30% of the events are dropped, 20% doubled, all shuffled; each goes to either decider, both at work at once."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chaos = random.Random(seed)

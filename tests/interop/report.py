@@ -38,9 +38,9 @@ model of the writers, which uses no code of Lakewright. Metadata, protocol, part
 and codec are compared with those before the rewrite.
 
 If what an engine reads differs from the model, the same steps are repeated on a copy of the table that was never
-rewritten. The difference counts as the engine's own only if the copy shows it, too: the engine also fails there, reads
-at least the same wrong rows, or reads each row once and at least the same columns wrong. `make test` runs the cases
-that have failed before.
+rewritten. The difference counts as the engine's own only if the copy shows it, too. That is the case if the engine
+fails there as well, or reads at least the same wrong rows, or reads each row exactly once but at least the same columns
+wrong. `make test` runs the cases that have failed before.
 """
 _WORST = (Verdict.OURS, Verdict.KNOWN, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
 _MOST_EXAMPLES = 3
@@ -108,7 +108,10 @@ def _readers(results: list[Result]) -> Iterator[str]:
 def _writers(results: list[Result]) -> Iterator[str]:
     yield "## Operations after the rewrite"
     yield ""
-    yield "Each figure counts tables. Right: every reader read the model's rows, or the same as without the rewrite."
+    yield (
+        'Each figure is a number of tables. "Right" means that every reader read the rows of the model, or the same '
+        "rows as without the rewrite."
+    )
     yield ""
     yield "| writer | operation | right | the writer cannot | wrong because of the rewrite |\n|---|---|---|---|---|"
     done = [result for result in results if result.place.writer != "-"]

@@ -104,7 +104,7 @@ READS: tuple[tuple[str, str, str, str], ...] = (
         ENGINE,
     ),
     (
-        "files of one partition spell a value in ways that readers take for different values",
+        "files of one partition store its value in several spellings, which readers take for different values",
         "none",
         WRITE,
         "Nothing; the other files of the table are merged",

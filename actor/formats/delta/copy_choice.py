@@ -53,7 +53,7 @@ class CopyLimits:
     """What copied outputs may be like.
 
     min_row_group_bytes: mean size of the row groups, compressed, of a full file. DuckDB, deltalake and pyarrow take
-    25 % more for a full scan of row groups of 128 KiB, and no more from 512 KiB on; stores answer one request of 4 MiB
+    25% more for a full scan of row groups of 128 KiB, and no more from 512 KiB on; stores answer one request of 4 MiB
     in less time than eight of 512 KiB.
     max_dictionary_share: of dictionaries in the bytes of a full file of several row groups. A table of which two of
     seven columns had long dictionaries took 1.4 times the bytes in row groups of 4 MiB, and 1.06 in those of 21 MiB.

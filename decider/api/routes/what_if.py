@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
     responses=failures(400, 404, 409, 413, 422, 502),
 )
 async def what_if_table(table: KnownTable, asked: WhatIfRequest, tables: Tables, http: Http) -> WhatIfResponse:
-    """Replay the latest commits without compaction, with Lakewright and by the rules of others; recommend a policy.
+    """Replay the latest commits under no compaction, Lakewright's rules and those of other tools; recommend a policy.
 
     The history is read from the table's own log. `properties` adds a replay under these overrides. Costs are
     core-seconds of rewriting and of opening files.

@@ -1,6 +1,6 @@
 """The simulation as one SVG picture that any browser shows, by day and by night: dwell per tenant, and who got what.
 
-Each tenant has a bar for either order, from the dwell that half of its jobs stay below to the one that 95 % do, on a
+Each tenant has a bar for either order, from the dwell that half of its jobs stay below to the one that 95% do, on a
 logarithmic axis, because the small tenants' gain is what is to be seen beside the large ones' loss.
 """
 

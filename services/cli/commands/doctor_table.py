@@ -181,10 +181,10 @@ def _outside(location: str, files: Sequence[Any]) -> Finding:
     limits = boundary()
     outside = [place for file in files if (place := limits.external(location, file))]
     if not outside:
-        return Finding("places", FindingLevel.OK, "all files lie in the table")
+        return Finding("external_files", FindingLevel.OK, "all files lie in the table")
     what = f"{counted(len(outside), 'file')} outside of the table, such as {outside[0]}: it is refused"
     action = "copy it (DEEP CLONE), or set LAKEWRIGHT_ALLOW_EXTERNAL_FILES=true"
-    return Finding("places", FindingLevel.WARN, what, action=action)
+    return Finding("external_files", FindingLevel.WARN, what, action=action)
 
 
 def _refused(snapshot: Any) -> Finding:

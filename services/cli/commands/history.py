@@ -19,7 +19,7 @@ def optimizations(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="Name of a registered table, or path or URI of any Delta table.")],
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of rows.")] = 20,
-    before: Annotated[int | None, typer.Option(min=0, help="Only rewrites with a lower version.")] = None,
+    before: Annotated[int | None, typer.Option(min=0, help="Only rewrites in versions below this one.")] = None,
     files: Annotated[bool, typer.Option("--files", help="List every file; needs --json.")] = False,  # noqa: FBT002
 ) -> None:
     """List the rewrites of a table from its own log, newest first."""
@@ -40,7 +40,7 @@ def scheduled(
     context: typer.Context,
     prefix: Annotated[str, typer.Option(help="Name prefix.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of tables to examine.")] = 100,
-    page_token: Annotated[str | None, typer.Option(help="Token that the previous page ended with.")] = None,
+    page_token: Annotated[str | None, typer.Option(help="Token at the end of the previous page.")] = None,
 ) -> None:
     """List tables that are optimized automatically: what is due, and how the last run ended."""
     print_answer(

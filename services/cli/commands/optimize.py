@@ -43,7 +43,7 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="By location only: skip the confirmation.")] = False,  # noqa: FBT002
 ) -> None:
-    """Optimize a table now: by name, queue jobs through the decider; by location, plan, confirm and rewrite here.
+    """Optimize a table now: by name through the decider's queue; by location in this process, after confirmation.
 
     Exit code 0: done, or nothing to do. 1: failed, or not confirmed. 3: other writers changed some of the files.
     130: stopped by Ctrl-C; finished groups are committed.

@@ -43,7 +43,7 @@ def change_settings(
         list[str], typer.Argument(metavar="NAME=VALUE...", help="Settings, such as aging=60s max-attempts=5.")
     ],
 ) -> None:
-    """Change settings of the running queue; others stay. `lakewright queue settings` lists the names."""
+    """Change the named settings of the running queue. `lakewright queue settings` lists the names."""
     asked = changes(settings)
     print_answer(context, lambda api: api.patch("/v1/queue/settings", asked), _show_settings)
 
@@ -51,7 +51,7 @@ def change_settings(
 @app.command("weight")
 def set_weight(
     context: typer.Context,
-    scope: ScopeArgument,
+    scope: Annotated[str, typer.Argument(help="Scope: band (weight only), tenant or table.")],
     name: NameArgument,
     weight: Annotated[float | None, typer.Option(help="Weight, 0.01 to 100; the default is 1.")] = None,
     limit: Annotated[
@@ -146,7 +146,7 @@ def _wait(wait_s: float | None) -> str:
 
 
 def _share(shares: dict[str, float], name: str) -> str:
-    return f"{100 * shares[name]:.1f} %" if name in shares else ""
+    return f"{100 * shares[name]:.1f}%" if name in shares else ""
 
 
 def _post(context: typer.Context, path: str, body: dict[str, str]) -> None:

@@ -40,7 +40,7 @@ def list_tables(
     context: typer.Context,
     prefix: Annotated[str, typer.Option(help="Name prefix.")] = "",
     limit: Limit = 100,
-    page_token: Annotated[str | None, typer.Option(help="Token that the previous page ended with.")] = None,
+    page_token: Annotated[str | None, typer.Option(help="Token at the end of the previous page.")] = None,
 ) -> None:
     """List registered tables by name, with the state of each."""
     print_answer(

@@ -17,9 +17,12 @@ AGAIN_S = 2.0
 def watch(
     context: typer.Context,
     table: Annotated[
-        list[str] | None, typer.Option(help="Only decisions about this table, by name or id; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Show decisions only about this table (name or id), and all jobs; may be repeated."),
     ] = None,
-    about: Annotated[list[str] | None, typer.Option(help="Only decisions, jobs or queue; may be repeated.")] = None,
+    about: Annotated[
+        list[str] | None, typer.Option(help="Kind of events: decisions, jobs or queue; may be repeated.")
+    ] = None,
     since: Annotated[str | None, typer.Option(help="Resume after the event with this id.")] = None,
     count: Annotated[
         int | None, typer.Option(min=1, help="Exit after this many events. Default: run until Ctrl-C.")

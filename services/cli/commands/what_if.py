@@ -41,20 +41,22 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     ] = 10.0,
     open_s: Annotated[
         float,
-        typer.Option(min=0, max=3_600, help="Core-seconds per query and file: open, footer.", rich_help_panel=_PRICES),
+        typer.Option(
+            min=0, max=3_600, help="Core-seconds that a query needs to open one file.", rich_help_panel=_PRICES
+        ),
     ] = 0.05,
     write_s_per_gib: Annotated[
         float,
-        typer.Option(
-            min=0, max=1_000_000, help="Core-seconds to rewrite 1 GiB: read, decode, encode.", rich_help_panel=_PRICES
-        ),
+        typer.Option(min=0, max=1_000_000, help="Core-seconds that rewriting 1 GiB takes.", rich_help_panel=_PRICES),
     ] = 20.0,
     tail_hours: Annotated[
         float,
-        typer.Option(min=0, max=8_760, help="Hours of queries after the last commit.", rich_help_panel=_PRICES),
+        typer.Option(
+            min=0, max=8_760, help="Hours that the replay continues after the last commit.", rich_help_panel=_PRICES
+        ),
     ] = 24.0,
     max_commits: Annotated[
-        int, typer.Option(min=1, max=20_000, help="Maximum number of commits to replay, newest first.")
+        int, typer.Option(min=1, max=20_000, help="Replay at most this many of the newest commits.")
     ] = 20_000,
     set_: Annotated[
         list[str] | None,
@@ -64,7 +66,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     ] = None,
     svg: Annotated[Path | None, typer.Option(help="Write the charts to this file, as SVG.")] = None,
 ) -> None:
-    """Replay a table's history without compaction, with Lakewright and with the rules of other tools; read-only."""
+    """Replay a table's history under no compaction, Lakewright's rules, and the rules of other tools; read-only."""
     setting = setting_of(context)
     out = setting.output()
     prices = {

@@ -62,7 +62,7 @@ def drawn(title: str, sizes: Sequence[int]) -> str:
     most = max(len(inside) for _, inside in buckets)
     for start, inside in buckets:
         bar = "#" * max(bool(inside), round(BAR_WIDTH * len(inside) / most))
-        share = f"{100 * sum(inside) / sum(sizes):5.1f} % of bytes" if inside else ""
+        share = f"{100 * sum(inside) / sum(sizes):5.1f}% of bytes" if inside else ""
         lines.append(f"  {size_text(start):>8s} up {len(inside):>7,} |{bar:<{BAR_WIDTH}s}| {share}".rstrip())
     return "\n".join(lines)
 

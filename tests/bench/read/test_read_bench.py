@@ -150,7 +150,7 @@ def test_sizes_are_drawn_with_their_number_and_their_share_of_bytes() -> None:
         ["1", "KiB", "up", "0"],
         ["4", "KiB", "up", "1"],
     ]
-    assert "89.3 % of bytes" in text
+    assert "89.3% of bytes" in text
     assert [size_text(size) for size in (5, 64 * KIB, 4096 * KIB)] == ["5 B", "64 KiB", "4 MiB"]
     assert Layout((10,), (1, 1, 2, 6)).half_in_bytes == 6
 

@@ -137,7 +137,7 @@ def test_files_outside_and_refusals_are_dangers_and_no_harm(tmp_path: Path) -> N
     made.append(1)
     made.append(1, path="file:///elsewhere/x.parquet")
     code, answer = doctor(made.path)
-    assert (code, status(answer)["places"], status(answer)["rewrites"]) == (0, "warn", "warn")
+    assert (code, status(answer)["external_files"], status(answer)["rewrites"]) == (0, "warn", "warn")
 
 
 def test_people_get_a_message_and_a_missing_table_is_named(tmp_path: Path) -> None:
