@@ -5,10 +5,10 @@ Redis keeps whatever the network does. Past it nothing may be committed, even if
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from shared.errors import LeaseLost
-from shared.queue.model import Claim, JobId, Token
+from shared.queue.model import Claim, JobId, StopReason, Token
 
 
 class Lease:
@@ -24,6 +24,11 @@ class Lease:
         self._stop_reason: str | None = None
         self._stop_requested_at_s: float | None = None
         self._progress = "{}"
+        self._slot: Sequence[Lease] = (self,)
+
+    def share_slot(self, leases: "Sequence[Lease]") -> None:
+        """Name the leases of all jobs that hold one slot, this one among them: when the slot is wanted, all stop."""
+        self._slot = tuple(leases)
 
     def extend(self, valid_until_s: float) -> None:
         """Extend the lease after a successful heartbeat; a lost lease stays lost."""
@@ -36,7 +41,11 @@ class Lease:
             self._lost_reason = self._lost_reason or reason
 
     def request_stop(self, reason: str) -> None:
-        """Request that the job ends at the next group boundary."""
+        """Request that the job ends at the next group boundary; a preemption is one of all jobs of the slot."""
+        for lease in self._slot if reason == StopReason.PREEMPT else (self,):
+            lease._note_stop(reason)  # noqa: SLF001 - of this class
+
+    def _note_stop(self, reason: str) -> None:
         with self._lock:
             self._stop_reason = self._stop_reason or reason
             self._stop_requested_at_s = (

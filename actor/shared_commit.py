@@ -13,7 +13,7 @@ from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from shared.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, Plan
 from shared.policy import RowGroupCopy
-from shared.table import CommitOrigin
+from shared.table import CommitOrigin, FileKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,27 @@ class Portion:
 
 
 def choose_portions(planned: Sequence[tuple[JobRun, Plan]], groups_per_commit: int) -> tuple[Portion, ...]:
-    """Return the first job's next groups, with those of later jobs that fit into the same commit as a whole."""
+    """Return the first job's next groups, with those of later jobs that fit into the same commit as a whole.
+
+    A file that two jobs plan, whatever their partitions are called, is replaced once: twice would double its rows.
+    """
     first, plan = planned[0]
     groups = plan.groups[: 1 if first.commits_single_groups else groups_per_commit]
     chosen = [Portion(first, plan, groups)]
     free = 0 if first.runs_alone else groups_per_commit - len(groups)
+    replaced = _inputs(groups)
     for run, its_plan in planned[1:]:
-        if len(its_plan.groups) <= free and not run.runs_alone and _is_alike(first, run):
+        inputs = _inputs(its_plan.groups)
+        fits = len(its_plan.groups) <= free and replaced.isdisjoint(inputs)
+        if fits and not run.runs_alone and _is_alike(first, run):
             chosen.append(Portion(run, its_plan, its_plan.groups))
             free -= len(its_plan.groups)
+            replaced |= inputs
     return tuple(chosen)
+
+
+def _inputs(groups: Sequence[FileGroup]) -> set[FileKey]:
+    return {file.key for group in groups for file in group.files}
 
 
 def request_of(portions: Sequence[Portion]) -> RewriteRequest:

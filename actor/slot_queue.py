@@ -17,7 +17,7 @@ from actor.queue_executor import SyncQueueExecutor
 from shared.errors import RetryableError
 from shared.queue import commands
 from shared.queue.command import Command
-from shared.queue.model import Claim, Finished, FinishOutcome, Share
+from shared.queue.model import Claim, Finished, FinishOutcome, JobId, Share
 
 log = structlog.get_logger()
 
@@ -48,32 +48,40 @@ class SlotQueue:
         self._heartbeat = heartbeat
         self._abilities = abilities
         self._share = share
+        self._unanswered: tuple[Command[tuple[Claim, ...]], float] | None = None
+        self._silent_since_s: float | None = None
 
     def claim(self) -> tuple[HeldJob, ...]:
         """Claim the next job, and those that share its commit; none if nothing is ready.
 
-        Raises RetryableError if the queue does not answer.
+        Raises RetryableError if the queue does not answer. Then the next call repeats this one: jobs that it was given
+        without knowing would otherwise wait for the end of their leases, and each would count an attempt.
         """
-        sent_at_s = time.monotonic()
-        claims = self.queue.run(self._claim())
+        now_s = time.monotonic()
+        command, sent_at_s = self._unanswered or (self._claim(), now_s)
+        if now_s - sent_at_s >= self._lease_s:
+            command, sent_at_s = self._claim(), now_s
+        self._unanswered = (command, sent_at_s)
+        claims = self.queue.run(command)
+        self._unanswered = self._silent_since_s = None
         return self._hold(claims, sent_at_s)
 
-    def finish(self, end: Command[Finished], pause: Callable[[], object]) -> Finished:
-        """End a job; retry while the lease may still be valid, then leave the job to the next actor.
+    def finish(self, job: JobId, end: Command[Finished], pause: Callable[[], object]) -> Finished:
+        """End a job; retry while its lease may still be valid, then leave the job to the next actor.
 
         pause: waits between two tries.
         """
-        return self._deliver(end, pause) or Finished(FinishOutcome.STALE)
+        return self._deliver(job, end, pause) or Finished(FinishOutcome.STALE)
 
     def finish_and_claim(
-        self, end: Command[Finished], pause: Callable[[], object]
+        self, job: JobId, end: Command[Finished], pause: Callable[[], object]
     ) -> tuple[Finished, tuple[HeldJob, ...]]:
         """End a job as `finish` does, and claim as `claim` does; none if nothing is ready, or the end was refused.
 
         The leases of the next jobs count from before the first try, because any of them may have claimed it.
         """
         sent_at_s = time.monotonic()
-        answer = self._deliver(commands.finish_and_claim(end, self._claim()), pause)
+        answer = self._deliver(job, commands.finish_and_claim(end, self._claim()), pause)
         if answer is None:
             return Finished(FinishOutcome.STALE), ()
         finished, claims = answer
@@ -91,16 +99,32 @@ class SlotQueue:
         )
 
     def _hold(self, claims: Sequence[Claim], sent_at_s: float) -> tuple[HeldJob, ...]:
-        return tuple(HeldJob(claim, self._heartbeat.track(claim, sent_at_s=sent_at_s)) for claim in claims)
+        held = tuple(HeldJob(claim, self._heartbeat.track(claim, sent_at_s=sent_at_s)) for claim in claims)
+        leases = tuple(job.lease for job in held)
+        for lease in leases:
+            lease.share_slot(leases)
+        return held
 
-    def _deliver(self, command: Command[R], pause: Callable[[], object]) -> R | None:
-        """Send an end until the queue answers; None if no lease can be ours any more."""
-        until = time.monotonic() + self._heartbeat.lease_ms / 1000
+    @property
+    def _lease_s(self) -> float:
+        return self._heartbeat.lease_ms / 1000
+
+    def _deliver(self, job: JobId, command: Command[R], pause: Callable[[], object]) -> R | None:
+        """Send the end of a job until the queue answers; None if it was silent for as long as any lease of ours lasts.
+
+        The silence counts over all jobs that end one after the other, so that eight wait no longer than one.
+        """
         while True:
+            sent_at_s = time.monotonic()
             try:
-                return self.queue.run(command)
+                answer = self.queue.run(command)
             except RetryableError as problem:
-                if time.monotonic() >= until:
-                    log.warning("finish_undeliverable", worker=self.worker, error=str(problem))
+                if self._silent_since_s is None:
+                    self._silent_since_s = sent_at_s
+                if time.monotonic() - self._silent_since_s >= self._lease_s:
+                    log.warning("finish_undeliverable", job=job, worker=self.worker, error=str(problem))
                     return None
                 pause()
+            else:
+                self._silent_since_s = None
+                return answer

@@ -27,7 +27,7 @@ from shared.errors import LakewrightError, LeaseLost
 from shared.layout.planner import Plan
 from shared.queue import commands
 from shared.queue.command import Command
-from shared.queue.model import Claim, Finished, FinishOutcome, RunResult, Share, StopReason
+from shared.queue.model import Claim, Finished, FinishOutcome, RunResult, Share
 
 log = structlog.get_logger()
 
@@ -72,6 +72,10 @@ class ActorContext:
     outage: OutageLog = field(default_factory=OutageLog)
 
 
+def _never() -> bool:
+    return False
+
+
 _FAILURES = frozenset({RunResult.FAIL, RunResult.QUARANTINE, RunResult.CRASHED})
 
 
@@ -113,7 +117,7 @@ class Worker:
 
     def run_next(self) -> bool:
         """Claim one job and run it; False if nothing is ready, or another slot's job runs alone. Raises EngineDied."""
-        return self._run_jobs(lambda: False)
+        return self._run_jobs(_never)
 
     def _run_jobs(self, wants_more: Callable[[], bool]) -> bool:
         """Claim a job and run it, and then the next one as long as `wants_more`; False if nothing is ready now."""
@@ -154,7 +158,7 @@ class Worker:
                 while over := next((run for run in left if run.is_over), None):
                     left.remove(over)
                     self._heartbeat.release(over.lease)
-                    following = self._end(over, wants_more if not left else lambda: False)
+                    following = self._end(over, wants_more if not left else _never)
         except Exception as failure:
             if self._engines.is_alive():
                 raise
@@ -170,7 +174,7 @@ class Worker:
         for run in runs:
             if run.report is None:
                 self._guarded(run, run.open)
-            made = None if run.is_over else self._guarded(run, partial(run.plan, partial(self._must_stop, run, runs)))
+            made = None if run.is_over else self._guarded(run, partial(run.plan, partial(self._must_stop, run)))
             if made is not None:
                 planned.append((run, made))
         if planned:
@@ -182,7 +186,7 @@ class Worker:
 
         def give_up() -> bool:
             run.lease.check()
-            return self._must_stop(run, runs)
+            return self._must_stop(run)
 
         def work() -> None:
             log.warning("job_isolated", job=run.claim.id, engine_crashes=run.claim.engine_crashes)
@@ -206,10 +210,9 @@ class Worker:
             run.fail(failure)
         return None
 
-    def _must_stop(self, run: JobRun, runs: Sequence[JobRun]) -> bool:
-        """Whether a job begins no further rewrite: it was asked to stop, or its slot is wanted for another."""
-        wanted = any(one.lease.stop_reason == StopReason.PREEMPT for one in runs)
-        return wanted or self._stopping.is_set() or run.lease.stop_reason is not None
+    def _must_stop(self, run: JobRun) -> bool:
+        """Whether a job begins no further rewrite: its actor ends, or it was asked to stop."""
+        return self._stopping.is_set() or run.lease.stop_reason is not None
 
     def _engine_died(self, runs: Sequence[JobRun], failure: Exception) -> EngineDied:
         """Report the jobs with the cause of the engine's death; an engine that cannot be ended may still commit.
@@ -225,16 +228,15 @@ class Worker:
         verdict = RunResult.YIELD if death.was_requested else RunResult.CRASHED
         for run in held:
             if run.is_over:
-                self._end(run, lambda: False)
-                continue
-            finished = self._queue.finish(self._finish(run, verdict, death.cause), self._pause)
-            log.error(
-                "job_engine_crashed",
-                job=run.claim.id,
-                cause=death.cause,
-                engine_crashes=run.claim.engine_crashes,
-                outcome=finished.outcome,
-            )
+                self._end(run, _never)
+            elif ended := self._report_end(run, verdict, death.cause, _never):
+                log.error(
+                    "job_engine_crashed",
+                    job=run.claim.id,
+                    cause=death.cause,
+                    engine_crashes=run.claim.engine_crashes,
+                    outcome=ended[0].outcome,
+                )
         return EngineDied(f"the engine died while job {jobs} ran: {death.cause}")
 
     def _cause_of_death(self) -> str:
@@ -248,7 +250,7 @@ class Worker:
             run.begin_round()
         control = RunControl(
             revalidate=lambda: self._heartbeat.revalidate(*(run.lease for run in runs)),
-            should_stop=lambda: all(self._must_stop(run, runs) for run in runs),
+            should_stop=lambda: all(self._must_stop(run) for run in runs),
             reached=lambda point: self._report_progress(portions, point),
         )
         engine = self._engines.of(runs[0].payload.format)
@@ -279,16 +281,25 @@ class Worker:
 
     def _end(self, run: JobRun, wants_more: Callable[[], bool]) -> tuple[HeldJob, ...] | None:
         """Report the end of a job, unless it is another actor's; returns what `_run_held` does."""
-        if run.is_lost:
+        ended = None if run.is_lost else self._report_end(run, run.verdict, run.error, wants_more)
+        if ended is None:
             return None
-        end = self._finish(run, run.verdict, run.error)
-        held: tuple[HeldJob, ...] | None = None
-        if wants_more():
-            finished, held = self._queue.finish_and_claim(end, self._pause)
-        else:
-            finished = self._queue.finish(end, self._pause)
+        finished, held = ended
         run.log_end(finished.outcome)
         return None if finished.outcome is FinishOutcome.STALE else held
+
+    def _report_end(
+        self, run: JobRun, verdict: RunResult, error: str, wants_more: Callable[[], bool]
+    ) -> tuple[Finished, tuple[HeldJob, ...] | None] | None:
+        """Send the end of a job; None if it is refused: then its lease ends it, and no other job of the slot."""
+        try:
+            end = self._finish(run, verdict, error)
+            if wants_more():
+                return self._queue.finish_and_claim(run.claim.id, end, self._pause)
+            return self._queue.finish(run.claim.id, end, self._pause), None
+        except LakewrightError as problem:
+            log.exception("finish_refused", job=run.claim.id, error=str(problem))
+            return None
 
     def _finish(self, run: JobRun, verdict: RunResult, error: str) -> Command[Finished]:
         report = run.report

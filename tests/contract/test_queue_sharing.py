@@ -160,6 +160,63 @@ def test_a_strict_band_is_counted_once_for_a_shared_claim(bench: Bench) -> None:
     assert [claims[0].band for claims in served] == [Band.URGENT] * 3 + [Band.NORMAL]
 
 
+def low_ones_and_urgent_ones(bench: Bench, urgent: str) -> tuple[tuple[Claim, ...], Claim]:
+    """Three small jobs that share a slot, a large one in another, and urgent jobs that wait for a slot each."""
+    enqueue(bench, "abc", band=Band.LOW)
+    together = bench.claim(share=FOUR)
+    assert partitions(together) == "abc"
+    enqueue(bench, "d", band=Band.LOW, cost_bytes=50 * MIB)
+    (large,) = bench.claim(share=FOUR)
+    enqueue(bench, urgent, table="t-2", band=Band.URGENT)
+    return together, large
+
+
+def preempt(bench: Bench, times: int = 2) -> list[str]:
+    """Partitions of the jobs that are asked to yield."""
+    rules = admin_commands.Preemption(0, 0, times)
+    return sorted(bench.find_id(one.victim).key.partition for one in bench.run(admin_commands.preempt(QUEUE, rules)))
+
+
+def test_jobs_of_one_slot_are_one_victim(bench: Bench) -> None:
+    """Any of them gives the slot back for all: two of them would free one slot for two urgent jobs."""
+    low_ones_and_urgent_ones(bench, "uv")
+    assert preempt(bench) == ["c", "d"]
+    enqueue(bench, "w", table="t-3", band=Band.URGENT)
+    assert preempt(bench) == [], "both slots are about to be free"
+
+
+def test_the_loss_of_a_slot_is_that_of_all_its_jobs(bench: Bench) -> None:
+    enqueue(bench, "abc", band=Band.LOW, cost_bytes=4 * MIB)
+    assert partitions(bench.claim(share=FOUR)) == "abc"
+    enqueue(bench, "d", band=Band.LOW, cost_bytes=10 * MIB)
+    bench.claim(share=FOUR)
+    enqueue(bench, "u", table="t-2", band=Band.URGENT)
+    assert preempt(bench) == ["d"], "10 MiB are less than three times 4"
+
+
+def test_a_slot_with_a_job_that_was_preempted_too_often_is_spared(bench: Bench) -> None:
+    """The job would yield with the others, and never end where urgent ones keep coming."""
+    together, large = low_ones_and_urgent_ones(bench, "u")
+    bench.finish(large)
+    assert preempt(bench, times=1) == ["c"]
+    for claim in together:
+        bench.finish(claim, RunResult.YIELD)
+    (urgent,) = bench.claim()
+    assert urgent.band is Band.URGENT
+    assert partitions(bench.claim(share=FOUR)) == "abc"
+    enqueue(bench, "v", table="t-2", band=Band.URGENT)
+    assert preempt(bench, times=1) == []
+    assert preempt(bench, times=2) == ["c"], "the one that yielded before, so that its slot is spared soon"
+
+
+def test_a_slot_with_a_cancelled_job_may_be_preempted_by_another_of_its_jobs(bench: Bench) -> None:
+    """The cancelled one ends by itself and gives no slot back; alone it is about to, and is not asked again."""
+    together, large = low_ones_and_urgent_ones(bench, "uv")
+    for claim in (together[2], large):
+        bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce()))
+    assert preempt(bench) == ["b"]
+
+
 def test_a_delayed_job_is_not_taken_along(bench: Bench) -> None:
     enqueue(bench, "a")
     enqueue(bench, "b", debounce=Debounce(5_000, 8_000))

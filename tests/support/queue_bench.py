@@ -16,6 +16,7 @@ from shared.queue.model import (
     HeartbeatEntry,
     HeartbeatReply,
     Ingested,
+    JobId,
     JobKey,
     JobRequest,
     RunResult,
@@ -90,6 +91,12 @@ class Bench:
 
     def find(self, request: JobRequest | None = None) -> JobView | None:
         return self.run(queries.job(QUEUE, (request or spec()).id))
+
+    def find_id(self, job: JobId) -> JobView:
+        """The job of this id, which is there."""
+        found = self.run(queries.job(QUEUE, job))
+        assert found is not None, "the job is gone"
+        return found
 
     def job(self, request: JobRequest | None = None) -> JobView:
         found = self.find(request)

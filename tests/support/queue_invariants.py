@@ -11,7 +11,7 @@ from tests.support.queue_state import State
 LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "partitions:", "led:")
 """What a drained queue may keep; `v` has the last token, the row of strict claims and the last search for due jobs."""
 
-RUN_FIELDS = {"worker", "started", "progress", "stop"}
+RUN_FIELDS = {"worker", "started", "progress", "stop", "slot"}
 
 BELOW = 2**53
 

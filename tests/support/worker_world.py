@@ -24,6 +24,13 @@ EIGHT = [100_000] * 8
 PAYLOAD = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
 
 
+def finish_args(command: Command[Any]) -> tuple[Any, ...]:
+    """Return what a call reports of the end of a job; () if it ends none."""
+    if command.script is ScriptName.FINISH_AND_CLAIM:
+        return command.args[1 + int(command.args[0]) :]
+    return command.args if command.script is ScriptName.FINISH else ()
+
+
 class Heart:
     """Stands for the heartbeat: it notes what it was asked, and `may` returns whether a commit is allowed."""
 
@@ -66,17 +73,20 @@ class World:
 
     def answer(self, transition: Command) -> Any:
         if transition.script is ScriptName.CLAIM:
-            self.claimed_at = time.monotonic()
-            while time.monotonic() == self.claimed_at:
-                pass
-            self.claims -= 1
-            job = ["j-1", "t-1", "{}", self.kind, "default", "1", "5", "7", self.previous, "0", "1", "1"]
-            rest = [str(self.extent), "0", self.payload.encode(), "0", "0", str(self.deaths)]
-            return json.dumps([[*job, *rest]] if self.claims >= 0 else [])
+            return self.claimed()
         if self.finish_fails:
             self.finish_fails -= 1
             raise RetryableError("no answer")
-        return "deleted"
+        return f"deleted {self.claimed()}" if transition.script is ScriptName.FINISH_AND_CLAIM else "deleted"
+
+    def claimed(self) -> str:
+        self.claimed_at = time.monotonic()
+        while time.monotonic() == self.claimed_at:
+            pass
+        self.claims -= 1
+        job = ["j-1", "t-1", "{}", self.kind, "default", "1", "5", "7", self.previous, "0", "1", "1"]
+        rest = [str(self.extent), "0", self.payload.encode(), "0", "0", str(self.deaths)]
+        return json.dumps([[*job, *rest]] if self.claims >= 0 else [])
 
     def run(self, **settings: Any) -> bool:
         return Worker(
@@ -88,9 +98,9 @@ class World:
         return self.heart.held[0][0]
 
     def ends(self) -> list[dict[str, Any]]:
-        """The arguments of `finish`, by what they mean."""
+        """The arguments of each `finish`, by what they mean, whether or not a claim was made with it."""
         names = ("worker", "nonce", "id", "token", "verdict", "cost", "seen", "result", "error")
-        return [dict(zip(names, one.args, strict=False)) for one in self.queue.sent if one.script is ScriptName.FINISH]
+        return [dict(zip(names, args, strict=False)) for args in map(finish_args, self.queue.sent) if args]
 
     def end(self) -> dict[str, Any]:
         (end,) = self.ends()

@@ -60,17 +60,39 @@ local function loss(cost, progress)
   return tonumber(cost) * math.min(1, math.max(0, share))
 end
 
+-- Jobs that were leased together share a slot, which any of them gives back for all: a slot is one victim, at the loss of
+-- all its jobs, and spared if one of them must not be preempted again. Returns the victims by slot.
+local function add_to_slot(slots, slot, victim)
+  local seen = slots[slot]
+  if not seen then
+    slots[slot] = victim
+    return
+  end
+  seen.loss, seen.is_spared = seen.loss + victim.loss, seen.is_spared or victim.is_spared
+  -- The job that was preempted most often, so that a slot is spared as soon as a job alone would be; then the latest.
+  local is_later = tonumber(victim.token) > tonumber(seen.token)
+  if victim.preempted > seen.preempted or victim.preempted == seen.preempted and is_later then
+    seen.id, seen.token, seen.preempted = victim.id, victim.token, victim.preempted
+  end
+end
+
 local function victims()
   -- With more leases than one call reads, each call begins at another page.
   local first = MAX_LEASES * (math.floor(now_ms / TURN_MS) % math.ceil(math.max(1, call('ZCARD', LEASES)) / MAX_LEASES))
-  local found, ids = {}, call('ZRANGE', LEASES, first, first + MAX_LEASES - 1)
+  local slots, found, ids = {}, {}, call('ZRANGE', LEASES, first, first + MAX_LEASES - 1)
   for i = 1, #ids do
-    local job = call('HMGET', job_key(ids[i]), 'band', 'started', 'cost', 'progress', 'stop', 'preempted', 'token')
+    local job = call('HMGET', job_key(ids[i]), 'band', 'started', 'cost', 'progress', 'stop', 'preempted', 'token', 'slot')
     local ran_ms = now_ms - number(job[2])
-    if job[1] and not is_strict(job[1]) and not job[5] and ran_ms >= run_ms and number(job[6]) < times then
-      found[#found + 1] = {id = ids[i], band = tonumber(job[1]), loss = loss(job[3], job[4]), token = job[7],
-        preempted = number(job[6])}
+    -- A cancelled job ends by itself, and leaves its slot to those that share it.
+    if job[1] and not is_strict(job[1]) and job[5] ~= 'cancel' and ran_ms >= run_ms then
+      local is_spared = job[5] == 'preempt' or number(job[6]) >= times
+      local slot = job[8] or job[7]
+      add_to_slot(slots, slot, {id = ids[i], band = tonumber(job[1]), loss = loss(job[3], job[4]), token = job[7],
+        preempted = number(job[6]), is_spared = is_spared})
     end
+  end
+  for _, victim in pairs(slots) do
+    if not victim.is_spared then found[#found + 1] = victim end
   end
   table.sort(found, function(a, b)
     if a.band ~= b.band then return a.band > b.band end

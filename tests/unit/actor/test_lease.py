@@ -4,7 +4,7 @@ import pytest
 
 from actor.lease import Lease
 from shared.errors import LeaseLost
-from shared.queue.model import Band, Claim, JobId, JobKey, Token
+from shared.queue.model import Band, Claim, JobId, JobKey, StopReason, Token
 from tests.support.fake_queue import FakeClock
 
 CLAIM = Claim(
@@ -65,3 +65,25 @@ def test_telling_again_neither_changes_the_reason_nor_prolongs_the_grace() -> No
     clock.now = 40.0
     assert held.stop_reason == "preempt"
     assert held.is_overdue(30.0)
+
+
+def test_a_preemption_stops_all_jobs_of_the_slot_and_a_cancel_only_its_own() -> None:
+    clock = FakeClock(10.0)
+    first, second, other = (lease(clock) for _ in range(3))
+    for one in (first, second):
+        one.share_slot((first, second))
+    first.request_stop(StopReason.CANCEL)
+    assert (first.stop_reason, second.stop_reason) == (StopReason.CANCEL, None)
+    second.request_stop(StopReason.PREEMPT)
+    assert (first.stop_reason, second.stop_reason, other.stop_reason) == (StopReason.CANCEL, StopReason.PREEMPT, None)
+    assert second.is_overdue(0.0)
+
+
+def test_a_preempted_job_of_a_slot_makes_the_rewrite_of_the_others_overdue() -> None:
+    clock = FakeClock(10.0)
+    wanted, running = lease(clock), lease(clock)
+    for one in (wanted, running):
+        one.share_slot((wanted, running))
+    wanted.request_stop(StopReason.PREEMPT)
+    clock.now = 40.0
+    assert running.is_overdue(30.0)

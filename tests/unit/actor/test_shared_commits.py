@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from actor.engines import EngineSet
 from actor.lease import Lease
 from actor.ports import EngineDied
 from actor.worker import ActorContext, Worker, WorkerSettings
-from shared.errors import Corrupt, LeaseLost, RetryableError
+from shared.errors import Corrupt, LeaseLost, PermanentError, RetryableError
 from shared.job_payload import JobPayload, PredictedCost
 from shared.policy import MIB, Policy
 from shared.properties import policy_digest
@@ -76,8 +77,11 @@ class World:
         self.stopping = threading.Event()
         self.queue = FakeQueue(self.answer)
         self.left = True
+        self.refused: set[str] = set()
 
     def answer(self, command: Command) -> Any:
+        if command.script is ScriptName.FINISH and command.args[2] in self.refused:
+            raise PermanentError("the result is too large")
         if command.script is not ScriptName.CLAIM:
             return "deleted"
         claims = [self.claim(number, job) for number, job in enumerate(self.jobs)] if self.left else []
@@ -309,3 +313,50 @@ def test_an_unreadable_payload_ends_its_own_job_only() -> None:
     ]
     world.run()
     assert {job: end for job, (end, _) in world.ends().items()} == {"j-0": "done", "j-1": "fail"}
+
+
+def test_a_refused_end_of_one_job_keeps_no_other_from_its_own() -> None:
+    """Otherwise their leases run out, and each counts an attempt although its rewrite landed."""
+    world = World(Job(A), Job(B), Job(C))
+    world.refused = {"j-0"}
+    with capture_logs() as logs:
+        world.run()
+    assert {job: end for job, (end, _) in world.ends().items()} == {"j-0": "done", "j-1": "done", "j-2": "done"}
+    assert [one["job"] for one in logs if one["event"] == "finish_refused"] == ["j-0"]
+    assert [one["job"] for one in logs if one["event"] == "job_finished"] == ["j-1", "j-2"]
+
+
+def test_if_the_engine_dies_a_refused_report_keeps_no_other_from_its_own() -> None:
+    world = World(Job(A), Job(B))
+    world.refused = {"j-0"}
+
+    def die() -> None:
+        world.engine.alive = False
+        raise OSError("the JVM is gone")
+
+    world.engine.before_commit = die
+    with capture_logs() as logs, pytest.raises(EngineDied, match="j-0, j-1"):
+        world.run()
+    assert [one["job"] for one in logs if one["event"] == "job_engine_crashed"] == ["j-1"]
+
+
+def test_a_preempted_slot_is_given_back_although_another_job_is_in_the_running_commit() -> None:
+    """The preempted one waits for a commit of its own; without this the other would hold the slot past the grace."""
+    world = World(Job(A), Job(B, replace(PAYLOAD, is_contended=True)))
+    world.once_before_commit(lambda: world.heart.leases["j-1"].request_stop(StopReason.PREEMPT))
+    world.run()
+    assert world.commits() == [{"j-0"}]
+    assert world.heart.leases["j-0"].stop_reason == StopReason.PREEMPT, "so that the heartbeat cancels its rewrite"
+    assert {job: end for job, (end, _) in world.ends().items()} == {"j-0": "done", "j-1": "yield"}
+
+
+def test_a_file_that_two_jobs_plan_is_replaced_once() -> None:
+    """Whatever their partitions are called: two outputs for one set of inputs would double its rows."""
+    world = World(Job(A), Job(B))
+    world.engine.files = {name: file for name, file in world.engine.files.items() if file.partition == A}
+    read = world.engine.read_partition
+    world.engine.read_partition = lambda location, _partition, **more: read(location, A, **more)  # type: ignore[method-assign]
+    world.run()
+    assert world.commits() == [{"j-0"}]
+    assert world.sizes(A) == [800_000]
+    assert {end for end, _ in world.ends().values()} == {"done"}

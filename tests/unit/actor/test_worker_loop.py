@@ -37,7 +37,8 @@ def test_a_slot_runs_its_job_after_an_outage_and_ends_when_it_is_asked_to() -> N
         worker(world).run()
     assert (len(claims), world.end()["verdict"], len(world.engine.origins)) == (3, "done", 1)
     events = [one["event"] for one in logs]
-    assert events.index("queue_unavailable") < events.index("job_finished") < events.index("queue_available")
+    assert events.index("queue_unavailable") < events.index("queue_available") < events.index("job_finished")
+    assert claims[0].args == claims[1].args, "a claim that was not answered is repeated, for it may have leased a job"
 
 
 def test_a_slot_that_is_drained_claims_nothing() -> None:
@@ -81,3 +82,14 @@ def test_a_job_that_has_spent_its_bytes_goes_back_to_the_queue() -> None:
     world.run()
     assert (world.end()["verdict"], len(world.engine.origins), world.engine.reads) == ("yield", 1, 1)
     assert sum(file.size_bytes == 5 * MIB for file in world.engine.files.values()) == 4
+
+
+def test_a_job_that_must_run_alone_and_is_asked_to_stop_while_it_waits_goes_back() -> None:
+    """The other slot's job may take hours; the suspect has done nothing, and counts no attempt."""
+    world = World()
+    world.deaths = 2
+    assert world.actor.gate.enter()
+    world.stopping.set()
+    assert world.run()
+    assert (world.end()["verdict"], world.engine.origins) == ("yield", {})
+    assert world.heart.released == [world.lease]

@@ -8,12 +8,14 @@ local function crashes_of(id, job)
   return job.attempts ~= '0' and call('HGET', job_key(id), 'crashes') or '0'
 end
 
-local function lease(job, worker, deadline)
+-- `slot`: token of the first of the jobs that are leased together, nil for a job by itself.
+local function lease(job, worker, deadline, slot)
   local id = job.id
   -- Strictly increasing even if the counter was lost: the clock has advanced since.
   last_token = math.max(last_token + 1, now_us)
   local token = int(last_token)
   call('HSET', job_key(id), 'state', 'leased', 'token', token, 'worker', worker, 'started', now_ms)
+  if slot then call('HSET', job_key(id), 'slot', slot) end
   call('ZADD', LEASES, deadline, id)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
   call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
@@ -42,7 +44,9 @@ local function lease_jobs(args, first, last)
     if not any then break end
     if taken then
       served = served + 1
-      for i = 1, #taken do claims[#claims + 1] = lease(taken[i], worker, deadline) end
+      -- The token that the first of them is about to get.
+      local slot = #taken > 1 and int(math.max(last_token + 1, now_us)) or nil
+      for i = 1, #taken do claims[#claims + 1] = lease(taken[i], worker, deadline, slot) end
     end
   end
   if #claims == 0 then return '[]' end

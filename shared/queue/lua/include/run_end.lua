@@ -38,7 +38,7 @@ end
 -- A job that continues keeps no field of the run.
 local function forget_run(id)
   call('HDEL', job_key(id), 'worker', 'started', 'progress', 'stop', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
-    'd_version', 'd_precedence', 'd_payload', 'd_first_ms', 'd_extent', 'd_quiet', 'd_max', 'revoked')
+    'd_version', 'd_precedence', 'd_payload', 'd_first_ms', 'd_extent', 'd_quiet', 'd_max', 'revoked', 'slot')
 end
 
 -- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together
