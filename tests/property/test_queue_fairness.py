@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from actor.queue_executor import SyncQueueExecutor
 from shared.queue import admin_commands, commands
 from shared.queue.admin_commands import SlotLimit
-from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult, Scope
+from shared.queue.model import ALONE, Band, Claim, JobKey, JobRequest, RunResult, Scope, Share
 from tests.support.queue_state import TestClock, library_with_test_clock
 from tests.support.redis_server import RedisServer
 
@@ -47,6 +47,7 @@ class Race:
     level: Scope
     flows: list[Flow]
     shared_table: bool = False
+    share: Share = ALONE
     arrived: list[int] = field(default_factory=list)
     served: list[float] = field(default_factory=list)
 
@@ -90,13 +91,18 @@ class Race:
         self.served[number] += (claim.cost_bytes if cost_bytes is None else cost_bytes) / MIB
         self.arrive(number)
 
+    def largest(self, flow: Flow) -> float:
+        """The most MiB that one claim serves: a job by itself, or as many as share a commit."""
+        job = max(flow.sizes)
+        return max(job, min(self.share.jobs * job, self.share.bytes / MIB)) if self.share.jobs > 1 else job
+
     def check(self, since: list[float]) -> None:
         """Compare each pair's service since a moment with the bound."""
         got = [now - then for now, then in zip(self.served, since, strict=True)]
         for i, one in enumerate(self.flows):
             for j, other in enumerate(self.flows[:i]):
                 apart = abs(got[i] / one.weight - got[j] / other.weight)
-                bound = max(one.sizes) / one.weight + max(other.sizes) / other.weight
+                bound = self.largest(one) / one.weight + self.largest(other) / other.weight
                 assert apart <= bound + 0.01 * CLAIMS, f"{i} and {j} are {apart} MiB apart, the bound is {bound}"
 
 
@@ -174,6 +180,37 @@ def test_a_limit_that_all_share_leaves_the_bound_as_it_is(
 @pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT, Scope.TABLE])
 @settings(max_examples=12)
 @given(data=st.data())
+def test_jobs_that_are_claimed_together_are_one_service_in_the_bound(
+    queue: SyncQueueExecutor, level: Scope, data: st.DataObject
+) -> None:
+    """Each of them is charged: whoever always finds company gets no more than whoever never does."""
+    emptied(queue)
+    flows = data.draw(st.lists(st.builds(Flow, weights, costs), min_size=2, max_size=3))
+    share = Share(data.draw(st.integers(2, 8)), data.draw(st.integers(1, 128)) * MIB)
+    race = Race(queue, level, flows, share=share)
+    running: list[tuple[Claim, ...]] = []
+    marks, together = [list(race.served)], 0
+    for step in range(CLAIMS):
+        new = claimed(queue, f"{step}", share=share if data.draw(st.booleans()) else ALONE)
+        assert len({race.number_of(claim) for claim in new}) == 1
+        together += len(new) > 1
+        running.append(new)
+        for claim in new:
+            race.note(claim)
+        for done in running[: data.draw(st.integers(0, 2))]:
+            for claim in done:
+                finish(queue, claim)
+            running.remove(done)
+        if step % 12 == 0:
+            marks.append(list(race.served))
+        for mark in marks:
+            race.check(mark)
+    event("jobs were claimed together" if together else "each job was claimed by itself")
+
+
+@pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT, Scope.TABLE])
+@settings(max_examples=12)
+@given(data=st.data())
 def test_the_bound_holds_for_what_jobs_cost_in_the_end(
     queue: SyncQueueExecutor, level: Scope, data: st.DataObject
 ) -> None:
@@ -199,8 +236,8 @@ def test_the_bound_holds_for_what_jobs_cost_in_the_end(
         race.check(mark)
 
 
-def claimed(queue: SyncQueueExecutor, nonce: str, slots: int = 1) -> tuple[Claim, ...]:
-    return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+def claimed(queue: SyncQueueExecutor, nonce: str, slots: int = 1, share: Share = ALONE) -> tuple[Claim, ...]:
+    return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS, share=share))
 
 
 def finish(queue: SyncQueueExecutor, claim: Claim, cost_bytes: int | None = None) -> None:
