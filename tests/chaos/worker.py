@@ -74,7 +74,8 @@ class NotingQueue(SyncQueueExecutor):
         return super().run(command)
 
     def _claim(self, transition: Command[Any]) -> Any:
-        sent = now_ns()
+        # A worker repeats a claim that was not answered: it may have been carried out the first time.
+        sent = self.first_sent.setdefault(transition.args, now_ns())
         try:
             claims: Sequence[Claim] = super().run(transition)
         except PermanentError as problem:
@@ -95,7 +96,7 @@ class NotingQueue(SyncQueueExecutor):
         return finished
 
     def _finish_and_claim(self, transition: Command[Any]) -> Any:
-        # The worker repeats the call until it is answered: the claim is of the first time, whichever answer arrives.
+        # As in `_claim`.
         sent = self.first_sent.setdefault(transition.args, now_ns())
         end = _end(_finish_args(transition))
         self.log.note("finishing", **end)
