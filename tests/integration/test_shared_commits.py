@@ -155,7 +155,7 @@ def test_a_job_claimed_with_an_end_whose_answers_are_lost_is_run_and_counts_no_a
     assert sum(len(jobs) for jobs in jobs_of_commits(bench)) == 3
 
 
-def test_a_job_claimed_by_a_call_that_nobody_heard_is_run_and_counts_no_attempt(bench: Bench) -> None:
+def test_jobs_whose_claim_was_not_answered_are_run_and_count_no_attempt(bench: Bench) -> None:
     worker = bench.worker("a-1", share=FOUR)
     run, lost = worker._queue.queue.run, []
 

@@ -88,7 +88,7 @@ def test_an_end_with_a_claim_that_is_not_answered_leaves_both_to_their_leases(sl
 
 
 def test_a_claim_that_was_not_answered_is_repeated_while_what_it_leased_may_be_ours(slot: Slot) -> None:
-    """Otherwise its jobs would wait for the end of their leases, and each would count an attempt that nobody made."""
+    """Otherwise its jobs would wait for the end of their leases, and each would count an attempt without a run."""
     with pytest.raises(RetryableError):
         slot.calls.claim()
     slot.clock.advance(LEASE_S - 0.1)
