@@ -76,6 +76,19 @@ def test_an_end_that_cannot_be_reported_is_given_up_when_the_lease_is_over() -> 
     assert [one["job"] for one in logs if one["event"] == "finish_undeliverable"] == ["j-1"]
 
 
+def test_a_defect_while_a_job_ends_is_raised_and_not_taken_for_a_death_of_the_engine() -> None:
+    world = World()
+
+    def answer(transition: Command[Any]) -> Any:
+        if transition.script is ScriptName.FINISH:
+            raise RuntimeError("a defect")
+        return world.answer(transition)
+
+    world.queue.answer = answer
+    with pytest.raises(RuntimeError, match="a defect"):
+        world.run()
+
+
 def test_a_job_that_has_spent_its_bytes_goes_back_to_the_queue() -> None:
     payload = replace(PAYLOAD, policy=replace(POLICY, max_bytes_per_job=10 * MIB))
     world = World(*[5 * MIB] * 6, payload=payload)
