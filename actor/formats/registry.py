@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from actor.engines import EngineSet
+from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyLimits
 from actor.formats.delta.engine import EngineSettings, start_engine
 from actor.formats.delta.self_test import SelfTestResult
 from actor.formats.delta.transaction import TransactionSettings
@@ -16,12 +17,15 @@ class EngineOptions:
     """What engines may do, whatever the format.
 
     allow_s3: every writer of tables on S3 takes part in mutual exclusion. reserved_disk_bytes: space that a rewrite
-    leaves free. secrets: texts that no message may contain.
+    leaves free. min_row_group_bytes and min_column_chunk_bytes, for each column: of row
+    groups that are copied into a final file, on average. secrets: texts that no message may contain.
     """
 
     boundary: Boundary
     allow_s3: bool = False
     reserved_disk_bytes: int = TransactionSettings().reserved_disk_bytes
+    min_row_group_bytes: int = DEFAULT_LIMITS.min_row_group_bytes
+    min_column_chunk_bytes: int = DEFAULT_LIMITS.min_column_chunk_bytes
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
@@ -29,7 +33,10 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
     """Start every engine on one Spark application; each tests its rewrite on a table below `scratch`, a URI."""
     settings = EngineSettings(
         allow_s3=options.allow_s3,
-        transaction=TransactionSettings(reserved_disk_bytes=options.reserved_disk_bytes),
+        transaction=TransactionSettings(
+            reserved_disk_bytes=options.reserved_disk_bytes,
+            copy_limits=CopyLimits(options.min_row_group_bytes, options.min_column_chunk_bytes),
+        ),
         secrets=options.secrets,
         boundary=options.boundary,
     )

@@ -93,7 +93,7 @@ public final class RowGroupCopy implements Function {
       }
       FileMetaData metadata = joined.finish();
       if (endBytes > 0 && joined.position >= endBytes) {
-        throw new NotCopyable("small_row_groups"); // Longer offsets in its footer made it a full file.
+        throw new NotCopyable("full"); // Longer offsets in its footer made it a full file.
       }
       created.close();
       ParquetInput.checkCancelled(); // Its canceller may have searched for the file already.

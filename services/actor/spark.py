@@ -32,4 +32,6 @@ def engine_options(settings: ActorSettings) -> EngineOptions:
         boundary=settings.boundary,
         allow_s3=settings.allow_s3,
         reserved_disk_bytes=settings.reserved_disk_bytes,
+        min_row_group_bytes=settings.min_row_group_bytes,
+        min_column_chunk_bytes=settings.min_column_chunk_bytes,
     )

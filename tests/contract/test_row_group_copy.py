@@ -20,14 +20,15 @@ from actor.formats.delta.parquet_classes import SOURCES, ParquetClasses
 from actor.jvm import java_sources
 from actor.jvm.java_sources import compile_sources
 from actor.jvm.scala import Scala
-from actor.ports import GroupOutcome, GroupStatus
+from actor.ports import GroupOutcome, GroupStatus, RewriteRequest
 from shared.errors import Corrupt, RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
-from tests.support.delta_lab import DeltaLab
+from tests.support.delta_lab import DeltaLab, mark
 from tests.support.forced_copies import CountingEngine
 from tests.support.large_files import everything, large_table
+from tests.support.steering import Steering
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -88,11 +89,46 @@ def test_row_groups_are_copied_with_all_that_their_writer_left_beside_them(copyi
     assert copying.spark.read.format("delta").load(str(table.path)).where("id = 33").count() == 1
 
 
-def test_a_small_full_file_is_encoded_and_one_below_is_copied(lab: DeltaLab) -> None:
-    """With the default limits: an output of unknown weight may be the last one that its rows are written to."""
-    table = tables.table(lab.directory / "t", files=4)
-    engine = DeltaEngine(lab.spark)
-    assert rewritten(DeltaLab(lab.spark, engine, lab.directory), table.location).encoded_because == "small_row_groups"
+ENDS = [
+    (RewriteMode.MINOR, 1, "small_row_groups"),
+    (RewriteMode.MINOR, 1 << 30, ""),
+    (RewriteMode.IDLE, 1 << 30, "small_row_groups"),
+    (RewriteMode.FULL, 1 << 30, "small_row_groups"),
+]
+
+
+def test_with_the_default_limits_small_row_groups_are_copied_only_where_levels_merge_them_again(lab: DeltaLab) -> None:
+    """Not into a full file, nor by an idle or a full rewrite, whose outputs are final whatever their size."""
+    engine, found = DeltaEngine(lab.spark), []
+    for number, (mode, full_bytes, _) in enumerate(ENDS):
+        table = tables.table(lab.directory / f"t{number}", files=4)
+        before = tables.rows(table.path)
+        group = FileGroup(WHOLE_TABLE, lab.files(table.location), mode)
+        request = RewriteRequest(table.location, (group,), mark("job", 1), full_bytes=full_bytes)
+        (end,) = engine.rewrite(request, Steering()).groups
+        (output,) = end.outputs
+        assert tables.rows(table.path) == before
+        row_groups = pq.ParquetFile(table.path / output.path).metadata.num_row_groups
+        found.append((mode, full_bytes, end.encoded_because))
+        assert (end.is_copied, row_groups) == ((True, 4) if end.encoded_because == "" else (False, 1))
+    assert found == ENDS
+
+
+def test_a_copy_that_grows_to_the_full_size_is_an_obstacle_and_leaves_no_file(lab: DeltaLab) -> None:
+    pq.write_table(pa.table({"id": range(10)}), lab.directory / "one.parquet")
+    inputs = [lab.directory / "one.parquet"] * 2
+    (summary, _) = summaries(lab, *inputs)
+    assert (summary["row_groups"], len(summary["codecs"])) == (1, 1)
+    scala, size = Scala(lab.spark), inputs[0].stat().st_size
+    conf, folder = lab.spark._jsc.hadoopConfiguration(), f"file://{lab.directory}/out"
+    paths, sizes = scala.java_list(map(str, inputs)), scala.java_list([size] * 2)
+    ends = []
+    for end_bytes in (1, 2 * size):
+        task = scala.resolve("io.lakewright.RowGroupCopy")(conf, paths, sizes, folder, "lw-", ".parquet", end_bytes)
+        ends.append(json.loads(scala.to_json(task.call(None))))
+    assert ends[0] == {"attempt": 0, "obstacle": "full"}
+    assert (ends[1]["rows"], ends[1]["row_groups"]) == (20, 2)
+    assert [path.name for path in (lab.directory / "out").iterdir()] == [ends[1]["name"]]
 
 
 OBSTACLES: dict[str, dict[str, Any]] = {

@@ -1,4 +1,8 @@
-"""The law of copied row groups, on random streams with the real planner: bytes are decoded once."""
+"""The law of copied row groups, on random streams with the real planner: the levels decode a byte once.
+
+A rewrite whose output is final may decode it once more: an idle compaction, which happens to a byte at most once, and
+each full rewrite that someone requests. What is copied there has large row groups, what is encoded has one row group.
+"""
 
 import json
 import random
@@ -17,12 +21,15 @@ pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 from actor.formats.delta.copy_choice import CopyCandidate, CopyLimits, EncodeReason, reason_to_encode
 from actor.formats.delta.footer_summary import FooterSummary
 from actor.formats.delta.log import TableShape
-from shared.layout.planner import FileGroup, plan, plan_idle_compaction
+from shared.job_payload import RewriteKind
+from shared.layout.levels import SMALL_LEVELS
+from shared.layout.planner import FileGroup, RewriteMode, plan_rewrite
 from shared.policy import KIB, Policy
 from shared.table import DataFile, PartitionKey
 
 PARTITION = PartitionKey("{}")
 COLUMNS = 7
+FINAL = {RewriteMode.IDLE: RewriteKind.IDLE, RewriteMode.FULL: RewriteKind.FULL}
 FOOTER_BYTES = 60
 UNLIMITED = 1 << 60
 SHAPE = TableShape(
@@ -33,12 +40,16 @@ SHAPE = TableShape(
 
 @dataclass
 class Stored:
-    """A file: its row groups, and how often the bytes of each ingested file in it were decoded."""
+    """A file: its row groups, and how often rewrites of each kind decoded the bytes of each ingested file in it.
+
+    mode: of the rewrite that wrote it; None: its writer did, as a single file.
+    """
 
     file: DataFile
     row_groups: int
-    decoded: dict[str, int]
-    is_single: bool  # As its writer wrote it.
+    decoded: dict[str, Counter[RewriteKind]]
+    mode: RewriteMode | None = None
+    was_copied: bool = False
 
     @property
     def summary(self) -> FooterSummary:
@@ -59,29 +70,29 @@ class Table:
 
     def ingest(self, size_bytes: int) -> None:
         name = f"i{next(self.names)}"
-        self.stored[name] = Stored(DataFile(name, size_bytes, PARTITION), 1, {name: 0}, is_single=True)
+        self.stored[name] = Stored(DataFile(name, size_bytes, PARTITION), 1, {name: Counter()})
 
-    def compact(self, *, idle: bool = False) -> None:
+    def compact(self, kind: RewriteKind = RewriteKind.LEVELS) -> None:
         files = [one.file for one in self.stored.values()]
-        made = plan_idle_compaction(PARTITION, files, self.policy) if idle else plan(PARTITION, files, self.policy)
-        for group in made.groups:
+        for group in plan_rewrite(kind, PARTITION, files, self.policy).groups:
             self._rewrite(group)
 
     def _rewrite(self, group: FileGroup) -> None:
         inputs = [self.stored.pop(file.path) for file in group.files]
         full_bytes = self.policy.size_levels.full_bytes
-        summaries = [one.summary for one in inputs]
-        reason = reason_to_encode(CopyCandidate(SHAPE, group.bytes, full_bytes, False, files=summaries), self.limits)
-        self.reasons[reason or "copied"] += 1
-        size, row_groups, times = group.bytes, sum(one.row_groups for one in inputs), 0
+        candidate = CopyCandidate(
+            SHAPE, group.mode, group.bytes, full_bytes, False, files=[one.summary for one in inputs]
+        )
+        reason = reason_to_encode(candidate, self.limits)
+        kind = FINAL.get(group.mode, RewriteKind.LEVELS)
+        self.reasons[f"{kind} {reason or 'copied'}"] += 1
+        size, row_groups, times = group.bytes, sum(one.row_groups for one in inputs), Counter[RewriteKind]()
         if reason is not None:
-            row_groups, times = 1, 1
+            row_groups, times = 1, Counter([kind])
             size = max(int(size * self.shrink), full_bytes) if size >= full_bytes else size
         decoded = {name: old + times for one in inputs for name, old in one.decoded.items()}
-        name = f"r{next(self.names)}"
-        self.stored[name] = Stored(
-            DataFile(name, size, PARTITION, tags=group.tags), row_groups, decoded, is_single=False
-        )
+        file = DataFile(f"r{next(self.names)}", size, PARTITION, tags=group.tags)
+        self.stored[file.path] = Stored(file, row_groups, decoded, group.mode, was_copied=reason is None)
 
 
 @st.composite
@@ -102,37 +113,62 @@ sizes = st.one_of(st.integers(100, 2_000_000), st.integers(100, 3_000), st.integ
 streams = st.lists(st.lists(sizes, min_size=1, max_size=5), max_size=20)
 
 
-def play(table: Table, commits: list[list[int]], dice: random.Random) -> Iterator[Table]:
-    """Ingest the commits, and then steadily files around one size, enough for a full file or two."""
+def play(table: Table, commits: list[list[int]], dice: random.Random) -> Iterator[Counter[RewriteKind]]:
+    """Ingest the commits, and then steadily files around one size, enough for a full file or two.
+
+    In half of the runs the partition is idle now and then, or someone requests a full rewrite. Yields after each commit
+    how often either happened until then.
+    """
     size, files = dice.choice([(table.policy.target_bytes // 8, 2), (table.policy.target_bytes // 50, 8)])
     steady = [[max(100, size // dice.randint(1, 3)) for _ in range(files)] for _ in range(20)]
+    happened: Counter[RewriteKind] = Counter()
+    chances = dice.choice([{}, {RewriteKind.IDLE: 0.1, RewriteKind.FULL: 0.03}])
     for added in commits + steady:
         for size in added:
             table.ingest(size)
         table.compact()
-        if dice.random() < 0.1:
-            table.compact(idle=True)
-        yield table
+        for kind, chance in chances.items():
+            if dice.random() < chance:
+                table.compact(kind)
+                happened[kind] += 1
+        yield happened
 
 
-def test_no_byte_is_decoded_twice_on_its_way_to_a_full_file_and_full_files_have_large_row_groups() -> None:
+def reads_well(one: Stored, bound: int) -> bool:
+    return one.row_groups * bound <= one.summary.data_bytes
+
+
+def test_the_levels_decode_no_byte_twice_and_final_files_have_large_row_groups_or_one() -> None:
     seen: Counter[str] = Counter()
 
     @given(policies(), streams, st.randoms(use_true_random=False), st.integers(50, 100))
     def law(policy: Policy, commits: list[list[int]], dice: random.Random, percent: int) -> None:
         bound = policy.target_bytes // dice.choice([8, 32])
-        table = Table(policy, CopyLimits(bound, max_column_chunks=UNLIMITED), Fraction(percent, 100))
-        for _ in play(table, commits, dice):
+        limits = CopyLimits(*dice.choice([(bound, 0), (0, bound // COLUMNS)]), max_column_chunks=UNLIMITED)
+        bound, _ = limits.row_group_bound(COLUMNS)
+        table = Table(policy, limits, Fraction(percent, 100))
+        for happened in play(table, commits, dice):
             for one in table.stored.values():
-                assert max(one.decoded.values()) <= 1
-                if one.file.size_bytes >= policy.size_levels.full_bytes and not one.is_single:
-                    assert one.summary.data_bytes >= bound * one.row_groups
+                assert all(times[RewriteKind.LEVELS] <= 1 for times in one.decoded.values())
+                assert all(times[RewriteKind.IDLE] <= 1 for times in one.decoded.values())
+                assert all(times[RewriteKind.FULL] <= happened[RewriteKind.FULL] for times in one.decoded.values())
+                seen["decoded again after an idle compaction"] += any(
+                    times[RewriteKind.LEVELS] and times[RewriteKind.IDLE] for times in one.decoded.values()
+                )
+                if one.mode is not None and one.file.size_bytes >= policy.size_levels.full_bytes:
+                    assert reads_well(one, bound)
+                elif one.mode in FINAL:
+                    assert reads_well(one, bound) or (one.row_groups == 1 and not one.was_copied)
         seen.update(table.reasons)
 
     law()
-    print(f"groups by reason: {dict(seen)}")
+    print(f"groups by kind of rewrite and reason: {dict(seen)}")
     # A law says nothing where nothing happens: groups were copied, and groups were encoded.
-    assert min(seen["copied"], seen[EncodeReason.SMALL_ROW_GROUPS]) >= 50
+    small = (EncodeReason.SMALL_ROW_GROUPS, EncodeReason.SMALL_COLUMN_CHUNKS)
+    assert min(seen[f"{kind} copied"] for kind in RewriteKind) >= 10
+    assert min(sum(seen[f"{kind} {reason}"] for reason in small) for kind in RewriteKind) >= 10
+    assert min(sum(seen[f"{kind} {reason}"] for kind in RewriteKind) for reason in small) >= 10
+    assert seen["decoded again after an idle compaction"] > 0
 
 
 def test_no_copy_has_a_footer_beyond_the_limit_and_no_byte_is_decoded_more_often_than_there_are_levels() -> None:
@@ -140,14 +176,17 @@ def test_no_copy_has_a_footer_beyond_the_limit_and_no_byte_is_decoded_more_often
 
     @given(policies(), streams, st.randoms(use_true_random=False))
     def law(policy: Policy, commits: list[list[int]], dice: random.Random) -> None:
-        limits = CopyLimits(policy.target_bytes // 32, max_column_chunks=10 * COLUMNS)
+        limits = CopyLimits(policy.target_bytes // 32, 0, max_column_chunks=10 * COLUMNS)
         table = Table(policy, limits, Fraction(1))
-        for _ in play(table, commits, dice):
+        for happened in play(table, commits, dice):
             for one in table.stored.values():
                 assert one.row_groups <= 10
-                assert max(one.decoded.values()) <= 7  # Once for each level, and once idle.
+                for times in one.decoded.values():
+                    assert times[RewriteKind.LEVELS] <= SMALL_LEVELS
+                    assert times[RewriteKind.IDLE] <= 1
+                    assert times[RewriteKind.FULL] <= happened[RewriteKind.FULL]
         seen.update(table.reasons)
 
     law()
-    print(f"groups by reason: {dict(seen)}")
-    assert seen[EncodeReason.LARGE_FOOTER] >= 50
+    print(f"groups by kind of rewrite and reason: {dict(seen)}")
+    assert seen[f"{RewriteKind.LEVELS} {EncodeReason.LARGE_FOOTER}"] >= 50

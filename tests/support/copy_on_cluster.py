@@ -18,7 +18,6 @@ import psutil
 import pyspark
 from structlog.testing import capture_logs
 
-from actor.formats.delta.copy_choice import CopyLimits
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from actor.formats.delta.transaction import TransactionSettings
 from actor.jvm import java_sources
@@ -30,11 +29,12 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
+from tests.support.forced_copies import FORCED_LIMITS
 from tests.support.large_files import everything, large_table
 from tests.support.waiting import until
 
 CLUSTER = "local-cluster[2,1,1024]"
-FORCED = EngineSettings(transaction=TransactionSettings(copy_limits=CopyLimits(0, 1), reserved_disk_bytes=0))
+FORCED = EngineSettings(transaction=TransactionSettings(copy_limits=FORCED_LIMITS, reserved_disk_bytes=0))
 
 
 def spark_home(folder: Path) -> Path:

@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from actor.formats.delta.copy_choice import CopyLimits
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from actor.formats.delta.transaction import TransactionSettings
 from actor.jvm.java import find_java
@@ -23,9 +22,10 @@ from shared.locations import hadoop_path
 from shared.partitions import WHOLE_TABLE
 from shared.store_options import StoreOptions
 from tests.support.delta_lab import mark
+from tests.support.forced_copies import FORCED_LIMITS
 from tests.support.steering import Steering
 
-FORCED = TransactionSettings(copy_limits=CopyLimits(0, 1))
+FORCED = TransactionSettings(copy_limits=FORCED_LIMITS)
 
 
 def main() -> None:

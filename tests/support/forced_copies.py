@@ -16,7 +16,7 @@ from actor.ports import Control, GroupStatus, RewriteOutcome, RewriteRequest
 
 VARIABLE = "LAKEWRIGHT_TEST_ROW_GROUP_COPY"
 COPIED = "copied"
-FORCED_LIMITS = CopyLimits(min_row_group_bytes=0, max_dictionary_share=1)
+FORCED_LIMITS = CopyLimits(min_row_group_bytes=0, min_column_chunk_bytes=0, max_dictionary_share=1)
 
 
 def is_forced() -> bool:

@@ -1,9 +1,10 @@
 """Whether a group's row groups are copied as bytes or its rows are encoded: one pure function, and every reason.
 
 Copying is exact only where all inputs are stored alike, to the last detail, and as the table wants its files. Whatever
-is not provably so is encoded by Spark. An output that becomes full is never merged again, so it must read well: it is
-copied only if its row groups are large. Below, files are merged again anyway. So a byte is decoded at most once on its
-way to a full file, except where footers would weigh more than data.
+is not provably so is encoded by Spark. An output that nothing merges again is final and must read well, so it is copied
+only if its row groups are large: one that becomes full, and whatever an idle or a requested full rewrite leaves. The
+others are merged again anyway. So the levels decode a byte at most once on its way to a full file, except where footers
+would weigh more than data; an idle compaction may decode it once more.
 """
 
 import json
@@ -14,8 +15,11 @@ from enum import StrEnum
 from actor.formats.delta.footer_summary import FooterSummary
 from actor.formats.delta.log import TableShape
 from actor.formats.delta.output_format import table_codec
+from shared.layout.planner import RewriteMode
+from shared.policy import KIB, MIB
 
-MIB = 1 << 20
+FINAL_MODES = frozenset({RewriteMode.IDLE, RewriteMode.FULL})
+"""Rewrites whose outputs are final whatever their size: as long as no new files come, nothing merges them again."""
 
 
 class EncodeReason(StrEnum):
@@ -40,8 +44,9 @@ class EncodeReason(StrEnum):
     COLUMNS = "columns"  # Columns that the table has dropped, or its partition columns, are in the files.
     MIXED_CODECS = "mixed_codecs"  # A column has one codec here and another there.
     OTHER_CODEC = "other_codec"  # Not the codec that the table's property asks for.
-    SMALL_ROW_GROUPS = "small_row_groups"  # A full file would have too many for its size.
-    DICTIONARIES = "dictionaries"  # A full file would repeat in each row group what one dictionary could hold.
+    SMALL_ROW_GROUPS = "small_row_groups"  # Those of a final output would be below the bound of any table.
+    SMALL_COLUMN_CHUNKS = "small_column_chunks"  # Those of a final output would be below the bound of so many columns.
+    DICTIONARIES = "dictionaries"  # A final output would repeat in each row group what one dictionary could hold.
     LARGE_FOOTER = "large_footer"  # The output would have too many column chunks.
 
 
@@ -52,18 +57,27 @@ OLD_CALENDAR_KEYS = frozenset({"org.apache.spark.legacyDateTime", "org.apache.sp
 class CopyLimits:
     """What copied outputs may be like.
 
-    min_row_group_bytes: mean size of the row groups, compressed, of a full file. DuckDB, deltalake and pyarrow take
-    25% more for a full scan of row groups of 128 KiB, and no more from 512 KiB on; stores answer one request of 4 MiB
-    in less time than eight of 512 KiB.
-    max_dictionary_share: of dictionaries in the bytes of a full file of several row groups. A table of which two of
+    min_row_group_bytes: mean size of the row groups, compressed, of a final output. With 7 columns, 4 MiB is the
+    smallest size from which no query of DuckDB, pyarrow and DataFusion takes more than 1.05 times what 32 MiB takes.
+    min_column_chunk_bytes: the same for each leaf column, if that is more for all of them together. With 70 columns,
+    two of them take 1.16 to 1.87 times the CPU time in chunks of 58 KiB, and 1.05 to 1.14 times in those of 117 KiB.
+    max_dictionary_share: of dictionaries in the bytes of a final output of several row groups. A table of which two of
     seven columns had long dictionaries took 1.4 times the bytes in row groups of 4 MiB, and 1.06 in those of 21 MiB.
     max_column_chunks: row groups times columns of any output. Each takes some 150 bytes in the footer, which every
     reader reads and parses as a whole: 8 MB.
     """
 
     min_row_group_bytes: int = 4 * MIB
+    min_column_chunk_bytes: int = 128 * KIB
     max_dictionary_share: float = 0.05
     max_column_chunks: int = 50_000
+
+    def row_group_bound(self, columns: int) -> tuple[int, EncodeReason]:
+        """Return the least mean size in bytes of row groups of so many leaf columns, and the reason if it is missed."""
+        of_columns = columns * self.min_column_chunk_bytes
+        if of_columns > self.min_row_group_bytes:
+            return of_columns, EncodeReason.SMALL_COLUMN_CHUNKS
+        return self.min_row_group_bytes, EncodeReason.SMALL_ROW_GROUPS
 
 
 DEFAULT_LIMITS = CopyLimits()
@@ -73,16 +87,22 @@ DEFAULT_LIMITS = CopyLimits()
 class CopyCandidate:
     """A group that may be copied: what the log says of its table and inputs, and what the footers say if they are read.
 
-    bytes: of the inputs. full_bytes: size from which a file counts as full; 0: each does.
+    mode: of the group's rewrite. bytes: of the inputs. full_bytes: size from which a file counts as full; 0: each does.
     """
 
     shape: TableShape
+    mode: RewriteMode
     bytes: int
     full_bytes: int
     has_deletion_vectors: bool
     is_allowed: bool = True
     is_available: bool = True
     files: Sequence[FooterSummary] | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the output is one that nothing merges again, unless new files come to its partition."""
+        return self.mode in FINAL_MODES or self.bytes >= self.full_bytes
 
     def with_footers(self, files: Sequence[FooterSummary]) -> "CopyCandidate":
         """Return the same candidate when its footers are known."""
@@ -151,15 +171,16 @@ def _reason_in_codecs(files: Sequence[FooterSummary], wanted: str | None) -> Enc
 def _reason_in_sizes(
     files: Sequence[FooterSummary], candidate: CopyCandidate, limits: CopyLimits
 ) -> EncodeReason | None:
-    row_groups = sum(file.row_groups for file in files)
-    if row_groups * len(files[0].codecs) > limits.max_column_chunks:
+    row_groups, columns = sum(file.row_groups for file in files), len(files[0].codecs)
+    if row_groups * columns > limits.max_column_chunks:
         return EncodeReason.LARGE_FOOTER
     was_one_file = len(files) == 1  # As its writer wanted it.
-    if candidate.bytes < candidate.full_bytes or was_one_file:
+    if was_one_file or not candidate.is_final:
         return None
     data_bytes = sum(file.data_bytes for file in files)
-    if data_bytes < row_groups * limits.min_row_group_bytes:
-        return EncodeReason.SMALL_ROW_GROUPS
+    bound, reason = limits.row_group_bound(columns)
+    if data_bytes < row_groups * bound:
+        return reason
     repeated = sum(file.dictionary_bytes for file in files)
     return EncodeReason.DICTIONARIES if repeated > data_bytes * limits.max_dictionary_share else None
 

@@ -22,6 +22,7 @@ from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.jvm.scala import Scala, jvm_context
 
 _SUFFIXES = {"uncompressed": "", "gzip": ".gz", "lz4_raw": ".lz4raw"}  # As Spark names files; the others are `.name`.
+_GREW_FULL = "full"  # The task's word for an output that did not stay below the full size.
 _FLOATS = frozenset({"float", "double"})
 
 
@@ -29,7 +30,7 @@ _FLOATS = frozenset({"float", "double"})
 class CopyRule:
     """Whether row groups may be copied at all, and into what: see `copy_choice`.
 
-    full_bytes: size from which an output counts as full; 0: each does.
+    full_bytes: size from which an output of the levels counts as full; 0: each does.
     """
 
     is_allowed: bool = True
@@ -56,20 +57,21 @@ class GroupCopier:
             if isinstance(candidate, EncodeReason):
                 return candidate
             # Row groups may be small because the output stays below the full size: the task makes sure that it does.
-            is_small = reason_to_encode(replace(candidate, full_bytes=0), rule.limits) is not None
-            result = self._run(live, candidate.files or (), values, end_bytes=rule.full_bytes if is_small else 0)
+            if_full = reason_to_encode(replace(candidate, full_bytes=0), rule.limits)
+            result = self._run(live, candidate.files or (), values, end_bytes=rule.full_bytes if if_full else 0)
         except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
             self._classes.give_up_if_refused(self._log, problem)
             return EncodeReason.UNAVAILABLE
         if result["attempt"] > 0:
             self._paths.note_lost_attempt()
         if "obstacle" in result:
-            return EncodeReason(result["obstacle"])
+            return if_full if if_full and result["obstacle"] == _GREW_FULL else EncodeReason(result["obstacle"])
         return self._add(live, result, values)
 
     def _choose(self, live: LiveGroup, rule: CopyRule) -> EncodeReason | CopyCandidate:
         candidate = CopyCandidate(
             shape=self._shape,
+            mode=live.group.mode,
             bytes=live.group.bytes,
             full_bytes=rule.full_bytes,
             has_deletion_vectors=any(logged.file.dv_id is not None for logged in live.inputs),

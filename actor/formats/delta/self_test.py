@@ -84,7 +84,7 @@ def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
     spark.range(0, _ROWS, 1, _FILES).write.format("delta").save(hadoop_path(location))
     files = engine.read_partition(location, WHOLE_TABLE).files
     _expect(len(files) == _FILES, f"the table has {len(files)} files, not {_FILES}")
-    group = FileGroup(WHOLE_TABLE, files, RewriteMode.FULL)
+    group = FileGroup(WHOLE_TABLE, files, RewriteMode.MINOR)
     landed: list[RewriteOutcome] = []
     control = _SelfTestControl(lambda: landed.append(_rewrite(engine, location, group, token=1)))
     late = _rewrite(engine, location, group, token=2, control=control, copies=True)

@@ -131,7 +131,7 @@ def find_threshold(bench: Bench, spec: ThresholdSpec) -> tuple[dict[str, Any], s
             for what, found in ratios.items()
         },
     }
-    return figures, draw(title, curves, floor_bytes=DEFAULT_LIMITS.min_row_group_bytes)
+    return figures, draw(title, curves, floor_bytes=DEFAULT_LIMITS.row_group_bound(columns)[0])
 
 
 def show_levels(commits: int, file_kib: int, seed: int) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--warm-ups", type=int, default=WARM_UPS, help="rounds of each question before")
     parser.add_argument("--readers", nargs="*", default=READERS, help="of Spark, DuckDB, pyarrow, DataFusion")
     parser.add_argument("--streams", nargs="*", default=["large", "daily"], help="none: leave this part out")
-    parser.add_argument("--rules", nargs="*", default=RULES, help=f"of {', '.join(RULES)}, none, idle_last")
+    parser.add_argument("--rules", nargs="*", default=RULES, help=f"of {', '.join(RULES)}, none")
     parser.add_argument("--commits", type=int, default=240)
     parser.add_argument("--file-kib", type=int, default=240, help="median size of a commit's file")
     parser.add_argument("--target-kib", type=int, default=16 * 1024, help="target size of files of every rule")

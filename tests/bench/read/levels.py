@@ -64,7 +64,9 @@ class SimulatedPartition:
         inputs = [self.row_groups.pop(file.path) for file in group.files]
         codecs = ("snappy",) * len(COLUMNS)
         summaries = [FooterSummary(codecs=codecs, row_groups=len(one), data_bytes=sum(one)) for one in inputs]
-        candidate = CopyCandidate(_SHAPE, group.bytes, self.policy.size_levels.full_bytes, False, files=summaries)
+        candidate = CopyCandidate(
+            _SHAPE, group.mode, group.bytes, self.policy.size_levels.full_bytes, False, files=summaries
+        )
         is_copied = reason_to_encode(candidate, self.limits) is None
         self.rewrites += 1
         self.copied_bytes += group.bytes if is_copied else 0

@@ -101,17 +101,15 @@ class Deltalake(LeaveAlone):
 
 @dataclass(frozen=True, slots=True)
 class LakewrightMode:
-    """How Lakewright writes: with or without copying; `idle_is_last`: an idle compaction's output must read well."""
+    """How Lakewright writes: with or without copying."""
 
     name: str
     title: str
     may_copy: bool = True
-    idle_is_last: bool = False
 
 
 COPYING = LakewrightMode("lakewright", "Lakewright")
 ENCODING = LakewrightMode("never", "Lakewright, never copying", may_copy=False)
-ENCODING_IDLE = LakewrightMode("idle_last", "Lakewright, idle files last", idle_is_last=True)
 
 
 class Lakewright(LeaveAlone):
@@ -144,14 +142,13 @@ class Lakewright(LeaveAlone):
         if {file.path for file in live} != {file.path for file in self._live[partition]}:
             raise RuntimeError(f"{partition} of {location} does not hold the files that it should")
         groups = plan_rewrite(kind, partition, live, self._policy).groups
-        is_last = kind is RewriteKind.IDLE and self._mode.idle_is_last
         outcome = self._engine.rewrite(
             RewriteRequest(
                 location,
                 groups,
                 json.dumps({"lakewright": {"job": "bench", "token": 1}}),
                 may_copy=self._mode.may_copy,
-                full_bytes=0 if is_last else self._policy.size_levels.full_bytes,
+                full_bytes=self._policy.size_levels.full_bytes,
             ),
             Steering(),
         )
@@ -169,7 +166,7 @@ def known_rules(spark: SparkSession, engine: DeltaEngine, every: int) -> Sequenc
     """Return all rules in the order in which they are played; `every`: commits between two plans of Lakewright."""
     return (
         LeaveAlone(),
-        *(Lakewright(engine, mode, every) for mode in (COPYING, ENCODING, ENCODING_IDLE)),
+        *(Lakewright(engine, mode, every) for mode in (COPYING, ENCODING)),
         Optimize(spark, hourly=True),
         Optimize(spark, hourly=False),
         Deltalake(),

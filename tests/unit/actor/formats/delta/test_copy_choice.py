@@ -10,9 +10,12 @@ import pytest
 from actor.formats.delta.copy_choice import CopyCandidate, CopyLimits, EncodeReason, data_columns, reason_to_encode
 from actor.formats.delta.footer_summary import FooterSummary
 from actor.formats.delta.log import TableShape
+from shared.layout.planner import RewriteMode
 
-MIB = 1 << 20
-LIMITS = CopyLimits(min_row_group_bytes=4 * MIB, max_dictionary_share=0.05, max_column_chunks=1_000)
+MIB, KIB = 1 << 20, 1 << 10
+LIMITS = CopyLimits(
+    min_row_group_bytes=4 * MIB, min_column_chunk_bytes=128 * KIB, max_dictionary_share=0.05, max_column_chunks=1_000
+)
 FILE = FooterSummary(
     schema="s",
     top_level=("id", "v"),
@@ -43,7 +46,12 @@ def shape(features: tuple[str, ...] = (), field: dict[str, Any] | None = None, *
 
 
 CANDIDATE = CopyCandidate(
-    shape=shape(), bytes=100 * MIB, full_bytes=96 * MIB, has_deletion_vectors=False, files=(FILE, FILE)
+    shape=shape(),
+    mode=RewriteMode.MAJOR,
+    bytes=100 * MIB,
+    full_bytes=96 * MIB,
+    has_deletion_vectors=False,
+    files=(FILE, FILE),
 )
 
 
@@ -83,6 +91,7 @@ SAMPLES: list[tuple[EncodeReason, Callable[[CopyCandidate], CopyCandidate]]] = [
     (EncodeReason.MIXED_CODECS, with_all(codecs=("snappy+zstd", "zstd"))),
     (EncodeReason.OTHER_CODEC, with_shape(shape(delta_parquet_compression_codec="zstd"))),
     (EncodeReason.SMALL_ROW_GROUPS, with_second(row_groups=2)),
+    (EncodeReason.SMALL_COLUMN_CHUNKS, with_all(codecs=("snappy",) * 41)),
     (EncodeReason.DICTIONARIES, with_all(dictionary_bytes=MIB // 3)),
     (EncodeReason.LARGE_FOOTER, with_all(row_groups=251)),
 ]
@@ -117,6 +126,40 @@ def test_files_without_rows_have_no_codec_and_are_no_obstacle() -> None:
     empty = replace(FILE, rows=0, row_groups=0, data_bytes=0, codecs=("", ""))
     assert reason_to_encode(CANDIDATE.with_footers((empty, FILE)), LIMITS) is None
     assert reason_to_encode(CANDIDATE.with_footers((empty, empty)), LIMITS) is None
+
+
+FINAL_MODES = {RewriteMode.IDLE, RewriteMode.FULL}
+
+
+@pytest.mark.parametrize("mode", list(RewriteMode))
+def test_outputs_of_idle_and_full_rewrites_are_final_whatever_their_size(mode: RewriteMode) -> None:
+    """No level merges them again unless new files come, so small row groups would stay."""
+    below = replace(with_all(row_groups=2)(CANDIDATE), mode=mode, bytes=MIB)
+    assert reason_to_encode(below, LIMITS) is (EncodeReason.SMALL_ROW_GROUPS if mode in FINAL_MODES else None)
+    assert reason_to_encode(replace(below, bytes=96 * MIB), LIMITS) is EncodeReason.SMALL_ROW_GROUPS
+    large = replace(below, files=(FILE, FILE))
+    assert reason_to_encode(large, LIMITS) is None
+
+
+COLUMNS_WHERE_BOUNDS_MEET = 32
+"""Times 128 KiB are 4 MiB."""
+
+
+@pytest.mark.parametrize("columns", [1, 31, 32, 33, 200])
+def test_a_row_group_has_128_kib_for_each_column_and_at_least_4_mib(columns: int) -> None:
+    """The reason names the bound that applied: the larger one."""
+    is_wide = columns > COLUMNS_WHERE_BOUNDS_MEET
+    bound = columns * 128 * KIB if is_wide else 4 * MIB
+    reason = EncodeReason.SMALL_COLUMN_CHUNKS if is_wide else EncodeReason.SMALL_ROW_GROUPS
+    alike = with_all(codecs=("snappy",) * columns, data_bytes=bound)(CANDIDATE)
+    assert reason_to_encode(alike, LIMITS) is None
+    short = replace(FILE, codecs=("snappy",) * columns, data_bytes=bound - 1)
+    assert reason_to_encode(alike.with_footers((short, replace(short, data_bytes=bound))), LIMITS) is reason
+    assert reason_to_encode(replace(alike.with_footers((short, short)), bytes=MIB), LIMITS) is None
+
+
+def test_the_default_bounds_are_those_that_were_measured() -> None:
+    assert (CopyLimits().min_row_group_bytes, CopyLimits().min_column_chunk_bytes) == (4 * MIB, 128 * KIB)
 
 
 def test_small_row_groups_are_copied_below_the_full_size_alone() -> None:
