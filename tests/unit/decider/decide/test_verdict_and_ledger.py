@@ -1,5 +1,6 @@
 """Verdicts come from numbers, and the ledger keeps enough of them to decide again."""
 
+import json
 from fractions import Fraction
 
 import pytest
@@ -7,13 +8,14 @@ import pytest
 from decider.decide import ledger
 from decider.decide.decision import DecisionKind
 from decider.decide.job_request import PRIORITIES, priority
+from shared.errors import InvalidInput
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_of_sizes
 from shared.layout.planner import plan, plan_full
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.table import Commit, CommitOrigin, DataFile
+from shared.table import Commit, CommitOrigin, DataFile, PartitionKey
 from tests.support.decisions import decide_after_commit, decide_on_state, decide_on_timer, encoded
 
 POLICY = Policy(target_bytes=8 * MIB)
@@ -104,3 +106,15 @@ def test_the_predicted_cost_counts_what_is_purged_beside_what_is_merged(
     assert planned.files_replaced <= made.prediction.files_replaced <= planned.files_replaced + 1
     assert planned.bytes <= made.prediction.bytes <= 1.1 * planned.bytes
     assert made.prediction.files_removed == planned.files_removed
+
+
+@pytest.mark.parametrize(("partition", "purgeable"), [(WHOLE_TABLE, 1 << 70), (PartitionKey('{"p":"\ud800"}'), 3)])
+def test_what_a_fast_encoder_refuses_is_written_all_the_same(partition: PartitionKey, purgeable: int) -> None:
+    """A number beyond 64 bits, and half of a surrogate pair: a reader then says what is wrong with the record."""
+    made = decide_on_state(partition, state(*[100_000] * 10), POLICY, 1, purgeable=purgeable)
+    text = encoded(made, POLICY, 1)
+    written = json.loads(text)
+    assert (written["partition"], written["purgeable"], written["v"]) == (partition, purgeable, 1)
+    with pytest.raises(InvalidInput) as refusal:
+        ledger.decode(text)
+    assert refusal.value.field == "record"

@@ -94,3 +94,9 @@ def test_of_too_many_hot_partitions_the_hottest_are_kept() -> None:
     first, second = partitions[: MAX_PARTITIONS // 2], partitions[MAX_PARTITIONS // 2 :]
     heat, _ = after((dml(NOON, 1_000), tuple(first)), (dml(NOON + 1, 2_000), tuple(second)))
     assert set(heat.windows) == {*second, *first[-(MAX_PARTITIONS - len(second)) :]}
+
+
+def test_a_writer_that_appends_changes_nothing_in_a_hot_partition() -> None:
+    hot, _ = after((dml(NOON, 6 * MINUTE), (A,)))
+    appended = Commit(2, NOON + MINUTE, "WRITE", execution_ms=MINUTE)
+    assert hot.after_commit(appended, [A], NOON + MINUTE) == (hot, 0)

@@ -1,11 +1,14 @@
 """Folders of outputs name the partition values exactly, or are random."""
 
+import json
+import re
+
 import pytest
 
 from actor.formats.delta.output_paths import OutputPaths, encoded_folder
 from shared.table import PartitionColumn
 from tests.support.fake_delta import FakeScala, FakeTable
-from tests.support.fake_delta_table import add
+from tests.support.fake_delta_table import METADATA, add
 
 P = PartitionColumn("p", "p", "string")
 ODD = PartitionColumn("a b", "a b", "string")
@@ -40,3 +43,43 @@ def test_groups_whose_outputs_lie_in_one_folder_share_a_transaction() -> None:
     assert paths.transaction_for({"p": "a b"}, []) is first
     assert paths.transaction_for({"p": "c d"}, []) not in (first, txn)
     assert paths.transaction_for({"p": "a"}, []) is txn
+
+
+@pytest.mark.parametrize(
+    ("value", "configuration", "folder"),
+    [
+        ("a", {}, r"p=a"),
+        ("a b", {}, r"p=a%20b/[A-Za-z0-9]{2}"),
+        ("a", {"delta.columnMapping.mode": "name"}, r"[A-Za-z0-9]{2}"),
+        ("a", {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "5"}, r"[A-Za-z0-9]{5}"),
+    ],
+)
+def test_a_copy_goes_where_an_encoded_file_would_and_is_found_if_it_is_left(
+    value: str, configuration: dict[str, str], folder: str
+) -> None:
+    table = FakeTable()
+    field = {"name": "p", "type": "string", "metadata": {"delta.columnMapping.physicalName": "p"}}
+    schema = json.dumps({"type": "struct", "fields": [field]})
+    table.commit({"metaData": METADATA | {"schemaString": schema, "configuration": configuration}})
+    log = table.log()
+    txn = log.transaction()
+    paths = OutputPaths(FakeScala(table), log, txn, log.shape(txn.snapshot()))
+    assert paths.leftovers([]) == []
+    for _ in range(2):
+        place = paths.folder_for({"p": value}, [])
+        assert re.fullmatch(f"{log.root}/{folder}", place)
+        name = f"{paths.prefix}part.parquet"
+        table.disk[f"{place}/{name}".removeprefix(f"{log.root}/")] = 1
+        path = paths.logged_path(place, name)
+        assert re.fullmatch(f"{folder.replace('%', '%25')}/{name}", path)
+        assert path in [key.path for key in paths.leftovers([])]
+
+
+def test_the_files_of_an_unpartitioned_table_lie_in_its_own_folder() -> None:
+    table = FakeTable()
+    table.commit({"metaData": METADATA | {"partitionColumns": []}})
+    log = table.log()
+    txn = log.transaction()
+    paths = OutputPaths(FakeScala(table), log, txn, log.shape(txn.snapshot()))
+    assert paths.folder_for({}, []) == log.root
+    assert paths.logged_path(log.root, "x.parquet") == "x.parquet"

@@ -211,3 +211,10 @@ def test_groups_that_were_all_taken_before_the_commit_are_stale_and_nothing_is_c
     assert (ends(outcome), outcome.version) == ([STALE] * 3, None)
     assert world.points == [FILES_WRITTEN]
     assert world.table.version == before + 1, "only the other writer's commit"
+
+
+def test_copying_can_be_stopped_once(world: World) -> None:
+    """The self-test does so where copies do not work; nothing was copied before the classes were used."""
+    executor = TransactionExecutor(FakeScala(world.table), FakeSessions(world.table), world.memory, world.settings)
+    executor._classes._are_usable = True
+    assert [executor.stop_copying(), executor.stop_copying()] == [True, False]

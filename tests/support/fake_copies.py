@@ -1,0 +1,77 @@
+"""The JVM's side of copying row groups without a JVM: footers and the end of the task are what a test says."""
+
+import json
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from tests.support.fake_delta import FakeScala, FakeTable
+
+FOOTER = {
+    "obstacle": "",
+    "schema": "s",
+    "top_level": [],
+    "created_by": "writer 1.0",
+    "keys": [],
+    "key_values": "digest",
+    "codecs": ["snappy"],
+    "rows": 10,
+    "row_groups": 1,
+    "data_bytes": 90,
+    "dictionary_bytes": 0,
+}
+"""Of each input, as `ParquetFooter.java` describes it."""
+
+
+class FakeCopies(FakeScala):
+    """Stands for the Java classes that copy.
+
+    footers: of the inputs in their order. end: what the task returns beside its file, whose `name` it makes up; an
+    exception is raised instead. tasks: what each was given. summaries_read: paths of each call that read footers.
+    """
+
+    def __init__(self, table: FakeTable, footers: Sequence[dict[str, Any]], end: dict[str, Any] | Exception) -> None:
+        super().__init__(table)
+        self.footers, self.end = list(footers), end
+        self.tasks: list[tuple[Any, ...]] = []
+        self.summaries_read: list[list[str]] = []
+
+    def java_list(self, items: Any) -> list[Any]:
+        return list(items)
+
+    def to_json(self, value: Any) -> str:
+        is_plain = all(isinstance(one, dict) for one in value)
+        return json.dumps(list(value)) if is_plain else super().to_json(value)
+
+    def resolve(self, name: str) -> Any:
+        return {
+            "io.lakewright.ParquetFooter": SimpleNamespace(summaries=self._summaries),
+            "io.lakewright.RowGroupCopy": self._task,
+            "org.apache.spark.api.java.JavaSparkContext": lambda _context: SimpleNamespace(parallelize=self._spread),
+        }[name]
+
+    def _summaries(self, _conf: Any, paths: list[str], _sizes: list[int], _threads: int) -> list[dict[str, Any]]:
+        self.summaries_read.append(paths)
+        return self.footers
+
+    def _task(self, *given: Any) -> Any:
+        self.tasks.append(given)
+        return self._run
+
+    def _spread(self, items: list[int], tasks: int) -> Any:
+        assert (len(items), tasks) == (1, 1)
+        return SimpleNamespace(map=lambda task: SimpleNamespace(collect=lambda: [task()]))
+
+    def _run(self) -> dict[str, Any]:
+        if isinstance(self.end, Exception):
+            raise self.end
+        if "obstacle" in self.end:
+            return {"attempt": 0, **self.end}
+        _conf, _paths, _sizes, folder, prefix, suffix, _end_bytes = self.tasks[-1]
+        name = f"{prefix}part{suffix}"
+        self._table.disk[f"{folder}/{name}".removeprefix(f"{self.delta_log_root}/")] = 100
+        return {"attempt": 0, "name": name, "size": 100, "rows": 20, "row_groups": 2, "modification": 7, **self.end}
+
+    @property
+    def delta_log_root(self) -> str:
+        return str(self.delta_log.forTable(None, "").dataPath().toString())

@@ -1,0 +1,210 @@
+"""A group is copied by one task where nothing speaks against it, and its output says what its inputs said."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.columns import Column
+from actor.formats.delta.copy_choice import CopyLimits, EncodeReason
+from actor.formats.delta.footers import Storage
+from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.output_format import OutputFormat
+from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.parquet_classes import ParquetClasses
+from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
+from actor.formats.delta.write import GroupWriter, WrittenGroup
+from actor.jvm import java_sources
+from shared.errors import Corrupt
+from shared.layout.planner import RewriteMode
+from tests.support.fake_copies import FOOTER, FakeCopies
+from tests.support.fake_delta import FakeTable, live_group
+from tests.support.fake_delta_table import JavaError, add, vector
+
+ANY_SIZE = CopyLimits(0, 0)
+NEVER_FULL = 1 << 40
+
+
+@pytest.fixture(autouse=True)
+def _classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_sources, "compile_sources", lambda *_: [])
+    monkeypatch.setattr(java_sources, "ship", lambda *_: None)
+    monkeypatch.setattr(java_sources, "load_class", lambda *_: None)
+
+
+class Bench:
+    """Two files of ten rows with statistics, and what the JVM says of them; `end`: of the task."""
+
+    def __init__(self, end: dict[str, Any] | Exception | None = None, **second: Any) -> None:
+        self.table = FakeTable()
+        bounds = [{"minValues": {"v": n}, "maxValues": {"v": n + 5}, "nullCount": {"v": n}} for n in (1, 2)]
+        stats = [json.dumps({"numRecords": 10} | found) for found in bounds]
+        self.table.commit(add("x", stats=stats[0]), add("y", stats=stats[1]))
+        self.scala = FakeCopies(self.table, (FOOTER, FOOTER | second), {} if end is None else end)
+        self.live = live_group(self.table, "x", "y")
+        self.log = TableLog(self.scala, self.table.log().session, "file:///lake/t")  # type: ignore[arg-type]
+        txn = self.log.transaction()
+        self.paths = OutputPaths(self.scala, self.log, txn, self.log.shape(txn.snapshot()))  # type: ignore[arg-type]
+        self.classes = ParquetClasses()
+        self.copier = GroupCopier(self.scala, self.log, self.paths, self.classes)  # type: ignore[arg-type]
+
+    def copy(self, rule: CopyRule, live: LiveGroup | None = None) -> LoggedFile | EncodeReason:
+        return self.copier.copy(live or self.live, rule, {"p": "a"})
+
+    def written(self, rule: CopyRule) -> WrittenGroup:
+        writer = GroupWriter(
+            self.scala,  # type: ignore[arg-type]
+            self.log,
+            self.log.transaction(),
+            self.paths,
+            self.copier,
+            rule,
+        )
+        return writer.write(self.live)
+
+
+def test_an_output_has_the_rows_and_the_statistics_of_its_inputs_and_changes_no_data() -> None:
+    bench = Bench()
+    tagged = replace(bench.live, group=replace(bench.live.group, tags={"lakewright.level": "3"}))
+    output = bench.copy(CopyRule(limits=ANY_SIZE), tagged)
+    assert isinstance(output, LoggedFile)
+    body = json.loads(output.json)
+    stats = {"numRecords": 20, "minValues": {"v": 1}, "maxValues": {"v": 7}, "nullCount": {"v": 3}}
+    assert json.loads(body.pop("stats")) == stats
+    path = f"p=a/{bench.paths.prefix}part.c000.snappy.parquet"
+    assert body == {
+        "path": path,
+        "partitionValues": {"p": "a"},
+        "size": 100,
+        "modificationTime": 7,
+        "dataChange": False,
+        "tags": {"lakewright.level": "3"},
+    }
+    assert bench.scala.summaries_read == [["x", "y"]]
+    (_, inputs, sizes, *_), *more = bench.scala.tasks
+    assert (inputs, sizes, more) == (["x", "y"], [100, 100], [])
+    assert not bench.paths.has_lost_attempts
+
+
+def test_an_output_without_tags_has_none_and_files_without_rows_have_no_codec() -> None:
+    bench = Bench(codecs=["gzip"])
+    bench.scala.footers = [FOOTER | {"codecs": [""], "row_groups": 0}] * 2
+    output = bench.copy(CopyRule(limits=ANY_SIZE))
+    assert isinstance(output, LoggedFile)
+    assert "tags" not in json.loads(output.json)
+    assert output.file.path.endswith("part.c000.parquet")
+
+
+def test_a_written_group_says_that_it_was_copied() -> None:
+    bench = Bench()
+    written = bench.written(CopyRule(limits=ANY_SIZE))
+    assert (written.rows, written.encoded_because, len(written.outputs)) == (20, None, 1)
+    assert bench.table.outputs_asked_for == []
+
+
+def test_a_copy_whose_rows_differ_is_deleted() -> None:
+    bench = Bench({"rows": 19})
+    with pytest.raises(Corrupt, match="20 rows in by the log statistics, 19 rows out"):
+        bench.written(CopyRule(limits=ANY_SIZE))
+    assert bench.table.deleted == [f"p=a/{bench.paths.prefix}part.c000.snappy.parquet"]
+
+
+@pytest.mark.parametrize("mode", [RewriteMode.IDLE, RewriteMode.FULL, RewriteMode.MINOR])
+def test_the_mode_of_a_group_decides_whether_its_output_is_final(mode: RewriteMode) -> None:
+    bench = Bench()
+    live = replace(bench.live, group=replace(bench.live.group, mode=mode))
+    end = bench.copy(CopyRule(full_bytes=NEVER_FULL), live)
+    assert (end is EncodeReason.SMALL_ROW_GROUPS) == (mode is not RewriteMode.MINOR)
+    assert len(bench.scala.tasks) == (mode is RewriteMode.MINOR)
+
+
+@pytest.mark.parametrize(("limits", "end_bytes"), [(CopyLimits(), 250), (ANY_SIZE, 0)])
+def test_the_task_keeps_an_output_of_small_row_groups_below_the_full_size(limits: CopyLimits, end_bytes: int) -> None:
+    bench = Bench()
+    assert isinstance(bench.copy(CopyRule(full_bytes=250, limits=limits)), LoggedFile)
+    assert bench.scala.tasks[0][-1] == end_bytes
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [(CopyLimits(), EncodeReason.SMALL_ROW_GROUPS), (CopyLimits(0, 128), EncodeReason.SMALL_COLUMN_CHUNKS)],
+)
+def test_an_output_that_grew_to_the_full_size_names_the_bound_that_it_misses(
+    limits: CopyLimits, reason: EncodeReason
+) -> None:
+    assert Bench({"obstacle": "full"}).copy(CopyRule(full_bytes=250, limits=limits)) is reason
+
+
+def test_what_is_found_while_copying_sends_the_group_to_the_encoder() -> None:
+    assert Bench({"obstacle": "damaged"}).copy(CopyRule(limits=ANY_SIZE)) is EncodeReason.DAMAGED
+
+
+def test_what_is_known_before_costs_no_footer_and_what_footers_say_no_task() -> None:
+    bench = Bench()
+    assert bench.copy(CopyRule(is_allowed=False)) is EncodeReason.SWITCHED_OFF
+    bench.table.commit(add("z", deletionVector=vector(2)))
+    hidden = live_group(bench.table, "z")
+    assert bench.copy(CopyRule(limits=ANY_SIZE), hidden) is EncodeReason.DELETION_VECTOR
+    assert bench.scala.summaries_read == []
+    bench.scala.footers[1] = FOOTER | {"schema": "t"}
+    assert bench.copy(CopyRule(limits=ANY_SIZE)) is EncodeReason.SCHEMA
+    assert bench.scala.tasks == []
+
+
+def test_without_the_classes_no_footer_is_read() -> None:
+    bench = Bench()
+    bench.classes.are_usable(bench.log)
+    bench.classes.give_up()
+    assert bench.copy(CopyRule(limits=ANY_SIZE)) is EncodeReason.UNAVAILABLE
+    assert bench.scala.summaries_read == []
+
+
+def test_an_executor_that_refuses_the_classes_sends_the_group_to_the_encoder_and_other_failures_are_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actor.formats.delta.parquet_classes.warn_unavailable", lambda *_: None)
+    refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.RowGroupCopy")
+    assert Bench(refused).copy(CopyRule(limits=ANY_SIZE)) is EncodeReason.UNAVAILABLE
+    with pytest.raises(JavaError, match="No space left"):
+        Bench(JavaError("SparkException", message="No space left on device")).copy(CopyRule(limits=ANY_SIZE))
+
+
+@pytest.mark.parametrize("end", [{"attempt": 1}, {"attempt": 1, "obstacle": "damaged"}])
+def test_a_task_that_was_begun_again_may_have_left_a_file(end: dict[str, Any]) -> None:
+    bench = Bench(end)
+    bench.copy(CopyRule(limits=ANY_SIZE))
+    assert bench.paths.has_lost_attempts
+
+
+def test_a_copy_whose_statistics_cannot_be_completed_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise JavaError("IOException", message="no footer")
+
+    bench = Bench()
+    monkeypatch.setattr(OutputFormat, "complete", fail)
+    with pytest.raises(JavaError, match="no footer"):
+        bench.copy(CopyRule(limits=ANY_SIZE))
+    assert bench.table.deleted == [f"p=a/{bench.paths.prefix}part.c000.snappy.parquet"]
+
+
+def test_bounds_of_floating_point_columns_never_come_from_a_footer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other writers leave not-a-number out of them, which readers of Delta take for the greatest value."""
+    bench = Bench()
+    numbers = (
+        Column(("v",), "INT64", "int", (64,)),
+        Column(("f",), "FLOAT", "float"),
+        Column(("d",), "DOUBLE", "double"),
+    )
+    bench.table.storage["x"] = Storage((numbers,), {"snappy": 100})
+    seen: list[Storage] = []
+
+    def note(_self: OutputFormat, _inputs: object, outputs: list[LoggedFile], written: Storage) -> list[LoggedFile]:
+        seen.append(written)
+        return outputs
+
+    monkeypatch.setattr(OutputFormat, "complete", note)
+    bench.copy(CopyRule(limits=ANY_SIZE))
+    assert [one.schemas for one in seen] == [(numbers[:1],)]
