@@ -30,6 +30,7 @@ class EncodeReason(StrEnum):
     ROW_TRACKING = "row_tracking"  # Row ids would have to be written into the files.
     TYPE_WIDENING = "type_widening"  # Files of before a column was widened are brought to the table's type.
     ICEBERG_COMPATIBILITY = "iceberg_compatibility"  # Files have to be as Iceberg's readers want them.
+    FOLDER = "folder"  # Some readers take partition values from the inputs' folders; the output's would name none.
     DELETION_VECTOR = "deletion_vector"  # Deleted rows are left out.
     ENCRYPTION = "encryption"
     NO_FOOTER = "no_footer"  # Not a Parquet file, or not of the size that the log says.
@@ -88,6 +89,7 @@ class CopyCandidate:
     """A group that may be copied: what the log says of its table and inputs, and what the footers say if they are read.
 
     mode: of the group's rewrite. bytes: of the inputs. full_bytes: size from which a file counts as full; 0: each does.
+    loses_folder: the output would lie outside the Hive-style folders that name the inputs' partition.
     """
 
     shape: TableShape
@@ -97,6 +99,7 @@ class CopyCandidate:
     has_deletion_vectors: bool
     is_allowed: bool = True
     is_available: bool = True
+    loses_folder: bool = False
     files: Sequence[FooterSummary] | None = None
 
     @property
@@ -122,20 +125,21 @@ def reason_to_encode(candidate: CopyCandidate, limits: CopyLimits) -> EncodeReas
 
 
 def _reason_in_log(candidate: CopyCandidate) -> EncodeReason | None:
-    metadata, protocol = candidate.shape.metadata, candidate.shape.protocol
-    configuration = metadata.configuration
-    features = protocol.writer_features | protocol.reader_features
-    if not (candidate.is_allowed and candidate.is_available):
-        return EncodeReason.UNAVAILABLE if candidate.is_allowed else EncodeReason.SWITCHED_OFF
-    if candidate.has_deletion_vectors:
-        return EncodeReason.DELETION_VECTOR
-    if "rowTracking" in features:
-        return EncodeReason.ROW_TRACKING
-    if any(name.startswith("delta.enableIcebergCompat") and on.lower() == "true" for name, on in configuration.items()):
-        return EncodeReason.ICEBERG_COMPATIBILITY
-    if "delta.typeChanges" in candidate.shape.metadata_json:
-        return EncodeReason.TYPE_WIDENING
-    return None
+    protocol = candidate.shape.protocol
+    configuration = candidate.shape.metadata.configuration
+    is_for_iceberg = any(
+        name.startswith("delta.enableIcebergCompat") and on.lower() == "true" for name, on in configuration.items()
+    )
+    found = {
+        EncodeReason.SWITCHED_OFF: not candidate.is_allowed,
+        EncodeReason.UNAVAILABLE: not candidate.is_available,
+        EncodeReason.FOLDER: candidate.loses_folder,
+        EncodeReason.DELETION_VECTOR: candidate.has_deletion_vectors,
+        EncodeReason.ROW_TRACKING: "rowTracking" in protocol.writer_features | protocol.reader_features,
+        EncodeReason.ICEBERG_COMPATIBILITY: is_for_iceberg,
+        EncodeReason.TYPE_WIDENING: "delta.typeChanges" in candidate.shape.metadata_json,
+    }
+    return next((reason for reason, is_so in found.items() if is_so), None)
 
 
 def _reason_in_files(files: Sequence[FooterSummary], shape: TableShape) -> EncodeReason | None:

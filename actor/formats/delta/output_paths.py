@@ -144,6 +144,14 @@ class OutputPaths:
             folder = f"{above}/{letters}" if above else letters
         return f"{self._log.root}/{folder}" if folder else self._log.root
 
+    def loses_folder(self, values: dict[str, str | None], inputs: Sequence[str]) -> bool:
+        """Return whether inputs lie in folders of Hive's style, and the output would lie in one that names no value.
+
+        Some readers take partition values from folders. What Delta encodes has the partition columns in it there.
+        """
+        folder, above = self._place(values, inputs)
+        return folder is None and above is None and any("=" in path.rpartition("/")[0] for path in inputs)
+
     def note_lost_attempt(self) -> None:
         """Note that a task was begun again after its executor had ended, which deletes nothing then."""
         self.has_lost_attempts = True

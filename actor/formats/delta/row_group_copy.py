@@ -53,7 +53,7 @@ class GroupCopier:
     def copy(self, live: LiveGroup, rule: CopyRule, values: dict[str, str | None]) -> LoggedFile | EncodeReason:
         """Copy the group into one file with these partition values, or return why it has to be encoded."""
         try:
-            candidate = self._choose(live, rule)
+            candidate = self._choose(live, rule, values)
             if isinstance(candidate, EncodeReason):
                 return candidate
             # Row groups may be small because the output stays below the full size: the task makes sure that it does.
@@ -68,7 +68,7 @@ class GroupCopier:
             return if_full if if_full and result["obstacle"] == _GREW_FULL else EncodeReason(result["obstacle"])
         return self._add(live, result, values)
 
-    def _choose(self, live: LiveGroup, rule: CopyRule) -> EncodeReason | CopyCandidate:
+    def _choose(self, live: LiveGroup, rule: CopyRule, values: dict[str, str | None]) -> EncodeReason | CopyCandidate:
         candidate = CopyCandidate(
             shape=self._shape,
             mode=live.group.mode,
@@ -76,6 +76,7 @@ class GroupCopier:
             full_bytes=rule.full_bytes,
             has_deletion_vectors=any(logged.file.dv_id is not None for logged in live.inputs),
             is_allowed=rule.is_allowed,
+            loses_folder=self._paths.loses_folder(values, [logged.file.path for logged in live.inputs]),
         )
         reason = reason_to_encode(candidate, rule.limits)
         if reason is None:

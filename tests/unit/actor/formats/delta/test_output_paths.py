@@ -83,3 +83,32 @@ def test_the_files_of_an_unpartitioned_table_lie_in_its_own_folder() -> None:
     paths = OutputPaths(FakeScala(table), log, txn, log.shape(txn.snapshot()))
     assert paths.folder_for({}, []) == log.root
     assert paths.logged_path(log.root, "x.parquet") == "x.parquet"
+
+
+@pytest.mark.parametrize(
+    ("column", "configuration", "inputs", "loses"),
+    [
+        ("p", {}, ["p=1/x"], False),
+        ("p", {}, ["x"], False),
+        ("a b", {}, ["x", "a%20b=1/y"], True),
+        ("a b", {}, ["Vk/x", "0c/y=z"], False),
+        ("p", {"delta.randomizeFilePrefixes": "true"}, ["p=1/x"], True),
+        ("p", {"delta.randomizeFilePrefixes": "true"}, ["Vk/x"], False),
+    ],
+)
+def test_an_output_loses_its_folder_if_the_inputs_had_one_that_names_the_partition_and_it_gets_none(
+    column: str, configuration: dict[str, str], inputs: list[str], loses: bool
+) -> None:
+    table = FakeTable()
+    schema = json.dumps({"fields": [{"name": column, "type": "string", "nullable": True, "metadata": {}}]})
+    metadata = {
+        **METADATA,
+        "schemaString": schema,
+        "partitionColumns": [column],
+        "configuration": configuration,
+    }
+    table.commit({"metaData": metadata})
+    log = table.log()
+    txn = log.transaction()
+    paths = OutputPaths(FakeScala(table), log, txn, log.shape(txn.snapshot()))
+    assert paths.loses_folder({column: "1"}, inputs) is loses
