@@ -16,6 +16,9 @@ from actor.formats.delta.statistics import Number, dump_statistics, get_statisti
 
 _INFINITIES = {"NaN": (1, 0.0, 0.0), "Infinity": (0, math.inf, 0.0), "-Infinity": (0, -math.inf, 0.0)}
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_DIGITS_OF_DOUBLES = 15
+"""Decimals of more digits are logged as rounded doubles by some writers, tighter than the data: footers are exact."""
+
 _ALMOST_A_MILLISECOND = timedelta(microseconds=999)
 
 
@@ -42,7 +45,8 @@ def merged(inputs: Sequence[str], columns: Iterable[Column], *, rows: int) -> st
 def _merge_bounds(output: dict[str, Any], logged: Sequence[Mapping[str, Any]], column: Column) -> None:
     order = _ORDERS.get(column.kind)
     held = [statistics for statistics in logged if not _is_all_null(statistics, column)]
-    if order is None or not held:
+    is_rounded = column.kind == "decimal" and column.detail[0] > _DIGITS_OF_DOUBLES
+    if order is None or is_rounded or not held:
         return
     for section, choose in (("minValues", min), ("maxValues", max)):
         values = [get_statistic(statistics, section, column.path) for statistics in held]
