@@ -60,6 +60,7 @@ def event_view(
         write_id=mark.write_id,
         table_id=table,
         job=mark.origin.job,
+        other_jobs=[other.job for other in mark.others],
         partition_key=mark.partition,
         partition_label=_label(mark.partition, columns),
         started_at=moment(mark.started_ms),

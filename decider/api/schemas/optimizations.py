@@ -30,10 +30,12 @@ class RewriteView(ResponseModel):
     write_id: str = Field(description="Id of the rewrite: job, claim token and round.")
     table_id: str = Field(description="Table id.")
     job: str = Field(description="Job id.")
+    other_jobs: list[str] = Field(description="Ids of further jobs that wrote their files in the same commit.")
     partition_key: str | None = Field(
-        description="Partition key: physical column names and values as in the table's log."
+        description="Partition key: physical column names and values as in the table's log; null if several jobs share "
+        "the commit."
     )
-    partition_label: str | None = Field(description="Partition label.")
+    partition_label: str | None = Field(description="Partition label; null if several jobs share the commit.")
     started_at: datetime | None = Field(description="Start of the rewrite, by the actor's clock.")
     finished_at: datetime | None = Field(description="Commit time, by the actor's clock.")
     process_time_ms: int | None = Field(description="Duration in milliseconds.")
@@ -52,6 +54,7 @@ EVENT_EXAMPLE: dict[str, Any] = {
     "write_id": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact/812/1",
     "table_id": "sales-orders-1f0c7a52",
     "job": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact",
+    "other_jobs": [],
     "partition_key": '{"dt":"2026-01-01"}',
     "partition_label": "dt=2026-01-01",
     "started_at": "2026-01-01T14:03:08Z",
