@@ -32,7 +32,11 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     force: Annotated[bool, typer.Option("--force", help="Ignore tolerance and enabled=false.")] = False,  # noqa: FBT002
     priority: Annotated[str, typer.Option(help="By name only: urgent, high, normal or low.")] = PRIORITY,
     mode: Annotated[
-        str, typer.Option(help="By location only: levels, idle (merge all small files once), or full.")
+        str,
+        typer.Option(
+            help="By location only: levels (as after a commit), idle (merge all small files once), or full (merge all "
+            "files that are not full, and drop deleted rows)."
+        ),
     ] = MODE,
     target_file_size: Annotated[
         str | None, typer.Option(help="By location only: target file size, such as 128mb.")
