@@ -39,8 +39,8 @@ and codec are compared with those before the rewrite.
 
 If what an engine reads differs from the model, the same steps are repeated on a copy of the table that was never
 rewritten. The difference counts as the engine's own only if the copy shows it, too. That is the case if the engine
-fails there as well, or reads at least the same wrong rows, or reads each row exactly once but at least the same columns
-wrong. `make test` runs the cases that have failed before.
+fails there as well, or reads at least the same wrong rows, or reads each row exactly once, with at least the same
+columns wrong. `make test` runs the cases that have failed before.
 """
 _WORST = (Verdict.OURS, Verdict.KNOWN, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
 _MOST_EXAMPLES = 3
