@@ -165,9 +165,9 @@ def test_the_levels_decode_no_byte_twice_and_final_files_have_large_row_groups_o
     print(f"groups by kind of rewrite and reason: {dict(seen)}")
     # A law says nothing where nothing happens: groups were copied, and groups were encoded.
     small = (EncodeReason.SMALL_ROW_GROUPS, EncodeReason.SMALL_COLUMN_CHUNKS)
-    assert min(seen[f"{kind} copied"] for kind in RewriteKind) >= 10
-    assert min(sum(seen[f"{kind} {reason}"] for reason in small) for kind in RewriteKind) >= 10
-    assert min(sum(seen[f"{kind} {reason}"] for kind in RewriteKind) for reason in small) >= 10
+    assert min(seen[f"{kind} copied"] for kind in RewriteKind) >= 1
+    assert min(sum(seen[f"{kind} {reason}"] for reason in small) for kind in RewriteKind) >= 1
+    assert min(sum(seen[f"{kind} {reason}"] for kind in RewriteKind) for reason in small) >= 1
     assert seen["decoded again after an idle compaction"] > 0
 
 
