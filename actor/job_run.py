@@ -17,7 +17,7 @@ from actor.slot_queue import HeldJob
 from shared.errors import Conflict, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
 from shared.job_payload import JobPayload, RewriteKind
 from shared.layout.partition_stats import stats_of_files
-from shared.layout.planner import Plan, plan, plan_full, plan_idle_compaction
+from shared.layout.planner import Plan, plan, plan_rewrite
 from shared.properties import is_switched_off, policy_digest
 from shared.queue.model import Claim, FinishOutcome, RunResult, StopReason
 from shared.table import DataFile, PartitionKey
@@ -206,12 +206,13 @@ class JobRun:
 
 def _plan(partition: PartitionKey, files: Sequence[DataFile], payload: JobPayload) -> Plan:
     """Plan what the job requests; a partition is idle-compacted only when no promotion in it is eligible any more."""
-    if payload.rewrite_kind is RewriteKind.FULL:
-        return plan_full(partition, files, payload.policy)
-    planned = plan(partition, files, payload.policy)
-    if planned.groups or payload.rewrite_kind is RewriteKind.LEVELS:
-        return planned
-    return plan_idle_compaction(partition, files, payload.policy, planned.before, ended_by_ms=payload.ended_by_ms)
+    kind, policy, before = payload.rewrite_kind, payload.policy, None
+    if kind is RewriteKind.IDLE:
+        promotions = plan(partition, files, policy)
+        if promotions.groups:
+            return promotions
+        before = promotions.before
+    return plan_rewrite(kind, partition, files, policy, before, ended_by_ms=payload.ended_by_ms)
 
 
 def _require_known_kind(claim: Claim) -> None:

@@ -214,7 +214,7 @@ def test_jobs_that_are_claimed_together_are_one_service_in_the_bound(
 def test_the_bound_holds_for_what_jobs_cost_in_the_end(
     queue: SyncQueueExecutor, level: Scope, data: st.DataObject
 ) -> None:
-    """Estimates may be wrong by any factor: the difference is idle-compacted when the run ends."""
+    """Estimates may be wrong by any factor: the difference is charged when the run ends."""
     emptied(queue)
     actual = data.draw(st.lists(st.lists(st.integers(1, 64), min_size=1, max_size=4), min_size=2, max_size=3))
     flows = [Flow(data.draw(weights), sizes) for sizes in actual]
