@@ -81,11 +81,9 @@ class Footers:
 
     def _read(self, files: Sequence[LoggedFile]) -> Iterator[Any]:
         """Yield the footers in the order of the files."""
-        conf = self._log.hadoop_conf
-        conf.set(_AT_ONCE, _THREADS)
         for some in _batches(files):
             statuses = self._scala.java_list(self._status(logged) for logged in some)
-            for footer in self._reader.readAllFootersInParallel(conf, statuses, _WITH_ROW_GROUPS).toArray():
+            for footer in self._reader.readAllFootersInParallel(self._conf, statuses, _WITH_ROW_GROUPS).toArray():
                 yield footer.getParquetMetadata()
 
     def _status(self, logged: LoggedFile) -> Any:
@@ -94,6 +92,13 @@ class Footers:
         is_directory, replication, block_size = False, 1, 1 << 27
         path = self._log.data_path(logged.key)
         return self._file_status(size, is_directory, replication, block_size, modified, path)
+
+    @cached_property
+    def _conf(self) -> Any:
+        """A configuration of its own: the table's is shared by all that read its log."""
+        conf = self._scala.resolve("org.apache.hadoop.conf.Configuration")(self._log.hadoop_conf)
+        conf.set(_AT_ONCE, _THREADS)
+        return conf
 
     @cached_property
     def _file_status(self) -> Any:
