@@ -20,7 +20,7 @@ from shared.policy import MIB, Policy
 from shared.properties import policy_digest
 from shared.queue import commands
 from shared.queue.model import Band, JobKey, JobRequest
-from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.live_decider import LiveDecider
 from tests.support.memory_engine import MemoryEngine
 from tests.support.redis_server import RedisServer
 from tests.support.time_limits import scaled
@@ -32,13 +32,6 @@ ABOUT = ActorInfo(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0", "jav
 KEPT_MS = 3_000
 """Thirty beats: a machine that is busy must not make a living actor look gone."""
 TIMES = LeaseTimes(lease_s=scaled(2.0), interval_s=0.1, margin_s=scaled(0.5))
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 def queue(url: str) -> SyncQueueExecutor:

@@ -25,13 +25,6 @@ def spec(partition: str, band: Band = Band.NORMAL) -> JobRequest:
 
 
 @pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
-
-
-@pytest.fixture
 def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
     client = connect(redis_url)
     yield SyncQueueExecutor(client, QUEUE)
