@@ -23,7 +23,7 @@ from shared.queue.model import JobId
 from shared.retry import RetryPolicy
 
 BEATS_KEPT = 6
-"""Words that may be missed before an actor is no longer listed: half of its lease."""
+"""Heartbeats that may be missed before an actor is no longer listed: half of its lease."""
 
 NO_REDIS = RetryPolicy(max_attempts=None, first_s=1.0, longest_s=30.0)
 """Retries of a Redis that does not answer at the start: soon where it starts beside the actor, rarely in an outage."""
