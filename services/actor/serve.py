@@ -43,9 +43,9 @@ def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached
     times, draining, outage = _times(settings.lease_s), threading.Event(), OutageLog()
     presence = Presence(_queue(settings), settings.name, about, ttl_ms=round(times.interval_s * BEATS_KEPT * 1000))
 
-    def announce(jobs: Sequence[JobId]) -> None:
+    def announce(jobs: Sequence[JobId], busy_slots: int) -> None:
         try:
-            is_drained = presence.announce(jobs)
+            is_drained = presence.announce(jobs, busy_slots)
         except RetryableError as problem:
             outage.failed(worker=settings.name, error=str(problem))
             return

@@ -68,7 +68,7 @@ def test_occupancy_is_the_share_of_all_slots_that_runs_had(
 ) -> None:
     """Half an hour on one of four slots is an eighth of the last hour, whether one job holds the slot or several."""
     about = ActorInfo(slots=4, started_ms=1, host="h", versions={})
-    Presence(queue, "a-1", about, ttl_ms=60_000).announce([])
+    Presence(queue, "a-1", about, ttl_ms=60_000).announce([], busy_slots=0)
     live = LiveDecider(decider_settings(redis_url)).start()
     try:
         until("the slots are known", lambda: live.get("/v1/queue")["slots"] == 4)
