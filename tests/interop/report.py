@@ -107,7 +107,7 @@ def _readers(results: list[Result]) -> Iterator[str]:
     yield "## Tables and readers"
     yield ""
     yield "The worst result of all checks of a reader: after the rewrite, with predicates, and after each operation."
-    yield "If a row has one result only, the engine cannot create this table (`cannot`), or Lakewright refuses it (`refused`)."
+    yield "One result in a row: the engine cannot create the table (`cannot`), or Lakewright refuses it (`refused`)."
     yield ""
     yield f"| table | made by | nothing else changed | {' | '.join(readers)} |"
     yield f"|---|---|---|{'---|' * len(readers)}"
