@@ -19,6 +19,8 @@ from decider.api.routes import (
     events,
     health,
     jobs,
+    layout_history,
+    me,
     optimizations,
     optimize,
     queue,
@@ -26,6 +28,7 @@ from decider.api.routes import (
     status,
     stream,
     table_pauses,
+    table_rows,
     tables,
     what_if,
 )
@@ -95,15 +98,17 @@ def create_app(services: Services) -> FastAPI:
     for router in (
         events.router,
         tables.router,
+        table_rows.router,
         table_pauses.router,
         optimize.router,
+        layout_history.router,
         what_if.router,
         optimizations.router,
         scheduled.router,
         discovery.router,
     ):
         app.include_router(router)
-    for router in (jobs.router, queue.router, actors.router, status.router, stream.router, health.router):
+    for router in (jobs.router, queue.router, actors.router, status.router, me.router, stream.router, health.router):
         app.include_router(router)
     app.include_router(api_docs.router)
     errors.install(app)
