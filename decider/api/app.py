@@ -23,6 +23,7 @@ from decider.api.routes import (
     me,
     optimizations,
     optimize,
+    page,
     queue,
     scheduled,
     status,
@@ -111,6 +112,7 @@ def create_app(services: Services) -> FastAPI:
     for router in (jobs.router, queue.router, actors.router, status.router, me.router, stream.router, health.router):
         app.include_router(router)
     app.include_router(api_docs.router)
+    app.include_router(page.router)
     errors.install(app)
     _protect(app, services)
     return app
