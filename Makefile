@@ -31,7 +31,7 @@ test: check ## everything: the checks and all tests, with real Redis, real Spark
 	@echo "[test] all tests; the slowest and the reasons of skips are listed at the end"
 	@$(BIN)/pytest -n 3 --dist loadgroup --durations=10 --durations-min=1 $(ARGS)
 
-test-page: check ## the page: unit tests, and all tests in a real browser, those of 100,000 tables and of a rewrite included
+test-page: check ## the page: unit tests, and all tests in a real browser, those of 100,000 tables included
 	@$(BIN)/python page/build.py test
 	@LAKEWRIGHT_PACKAGED_BROWSER=true LAKEWRIGHT_TEST_PAGE=all $(BIN)/pytest -q -s tests/page $(ARGS)
 
