@@ -47,9 +47,11 @@ export function App() {
         <div class="side-foot">
           <ConnectionState />
           <Caller />
-          <a class="foot-link" href="docs">
-            API documentation
-          </a>
+          {caller.value?.token_required === false && (
+            <a class="foot-link" href="docs">
+              API documentation
+            </a>
+          )}
         </div>
       </nav>
       <main id="content" tabIndex={-1}>

@@ -4,6 +4,8 @@ import 'uplot/dist/uPlot.min.css';
 import './style/base.css';
 import './style/frame.css';
 import './style/parts.css';
+import './style/lists.css';
+import './style/table.css';
 import './style/views.css';
 import { api, read } from './api/client';
 import { startLive } from './api/live';

@@ -10,7 +10,7 @@ from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
 from shared.queue.model import RunResult
-from tests.support.browser import Visit
+from tests.support.browser import Visit, long
 from tests.support.live_decider import LiveDecider
 from tests.support.waiting import until
 
@@ -50,6 +50,7 @@ def test_optimize_shows_its_plan_first_and_then_makes_the_jobs(
     assert {job["band"] for job in queued} == {"urgent"}
 
 
+@long
 def test_a_partition_that_does_not_exist_is_reported_and_what_was_typed_stays(
     decider: LiveDecider, person: Callable[..., Visit]
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_partition_that_does_not_exist_is_reported_and_what_was_typed_stays(
     expect(tab.get_by_role("dialog").get_by_role("textbox")).to_have_value("no_such_column=1")
 
 
+@long
 def test_pause_resume_disable_and_enable(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open("tables/sales.orders")
     press(tab, "Pause")
@@ -77,6 +79,7 @@ def test_pause_resume_disable_and_enable(decider: LiveDecider, person: Callable[
     expect(tab.locator(".sub .badge")).to_have_text("disabled")
 
 
+@long
 def test_a_policy_is_tried_and_applied(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open("tables/sales.orders?tab=what-if")
     expect(tab.get_by_text("Cost of each rule")).to_be_visible()
@@ -94,6 +97,7 @@ def test_a_policy_is_tried_and_applied(decider: LiveDecider, person: Callable[..
     expect(tab.get_by_label("One property per line: name = value")).to_have_value("lakewright.fan-in = none")
 
 
+@long
 def test_jobs_are_expedited_and_cancelled_and_the_queue_is_paused(
     decider: LiveDecider, person: Callable[..., Visit]
 ) -> None:
@@ -111,6 +115,7 @@ def test_jobs_are_expedited_and_cancelled_and_the_queue_is_paused(
     expect(tab.get_by_role("button", name="Pause the queue")).to_be_visible()
 
 
+@long
 def test_a_tenant_gets_a_weight_and_a_quota(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open("queue")
     press(tab, "Weight…")
@@ -123,6 +128,7 @@ def test_a_tenant_gets_a_weight_and_a_quota(decider: LiveDecider, person: Callab
     assert {value for name, value in settings.items() if "tenant|" in name} == {"2.5", "25%"}
 
 
+@long
 def test_an_actor_is_drained(decider: LiveDecider, redis_url: str, person: Callable[..., Visit]) -> None:
     queue = SyncQueueExecutor(connect(redis_url), "default")
     about = ActorInfo(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0"})
@@ -134,6 +140,7 @@ def test_an_actor_is_drained(decider: LiveDecider, redis_url: str, person: Calla
     assert decider.get("/v1/actors")["actors"][0]["state"] == "draining"
 
 
+@long
 def test_a_quarantined_job_shows_its_error_as_text_and_is_retried(
     decider: LiveDecider, redis_url: str, person: Callable[..., Visit]
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import Visit
+from tests.support.browser import Visit, long
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.stack import free_port
 from tests.support.tcp_proxy import TcpProxy
@@ -72,6 +72,7 @@ def proxied(decider: LiveDecider) -> Iterator[TcpProxy]:
     proxy.close()
 
 
+@long
 def test_a_connection_that_a_proxy_cuts_is_shown_as_lost_and_then_caught_up(
     decider: LiveDecider, orders: WrittenTable, proxied: TcpProxy, person: Callable[..., Visit]
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_connection_that_a_proxy_cuts_is_shown_as_lost_and_then_caught_up(
     assert tab.evaluate("window.stillTheSame"), "the page was not loaded again"
 
 
+@long
 def test_a_decider_that_restarts_is_caught_up_with(
     redis_url: str, tmp_path: Path, person: Callable[..., Visit]
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_decider_that_restarts_is_caught_up_with(
         second.close()
 
 
+@long
 def test_a_hidden_tab_has_no_connection(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open()
     live(tab)

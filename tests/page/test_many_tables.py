@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from decider.store.table_state import TableState
 from shared.queue import commands, keys
 from shared.queue.model import Band, JobKey, JobRequest
 from shared.table import TableId, TableMetadata, TableRef
-from tests.support.browser import Visit
+from tests.support.browser import Visit, long
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.time_limits import scaled
 
@@ -29,10 +28,7 @@ pytestmark = [
     pytest.mark.redis,
     pytest.mark.browser,
     pytest.mark.timeout(1_500),
-    pytest.mark.skipif(
-        os.environ.get("LAKEWRIGHT_TEST_PAGE") != "all",
-        reason="the long tests of the page were not asked for: make test-page",
-    ),
+    long,
 ]
 
 SCROLL = """async () => {

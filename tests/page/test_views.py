@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.browser import PHONE, WIDE, Visit
+from tests.support.browser import PHONE, WIDE, Visit, long
 from tests.support.live_decider import LiveDecider, WrittenTable
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser]
@@ -33,8 +33,15 @@ def show(visit: Visit, path: str) -> None:
     expect(tab.get_by_text("Loading…")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param(WIDE, "light", id="wide-light"),
+        pytest.param(WIDE, "dark", id="wide-dark", marks=long),
+        pytest.param(PHONE, "light", id="phone-light", marks=long),
+        pytest.param(PHONE, "dark", id="phone-dark"),
+    ],
+)
 @pytest.mark.usefixtures("orders")
 def test_each_view_has_no_serious_finding_and_fits_the_screen(
     decider: LiveDecider, person: Callable[..., Visit], size: dict[str, int], scheme: str
@@ -62,6 +69,7 @@ def test_a_table_shows_the_figures_of_the_api(
     assert [int(bar) for bar in bars] == [level["files"] for level in table["layout"]["levels"]]
 
 
+@long
 @pytest.mark.usefixtures("orders")
 def test_the_list_is_filtered_sorted_and_linked_by_its_address(
     decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]
@@ -81,6 +89,7 @@ def test_the_list_is_filtered_sorted_and_linked_by_its_address(
     expect(again.locator(".table-row .name a")).to_have_text(["sales.orders"])
 
 
+@long
 @pytest.mark.usefixtures("orders")
 def test_every_view_is_reached_by_the_keyboard_alone(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open()

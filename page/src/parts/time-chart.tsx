@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 import { count } from '../format/numbers';
 import { tick } from '../format/times';
 
-export interface Series {
+interface Series {
   readonly label: string;
   /** Name of the custom property that holds the color. */
   readonly color: string;

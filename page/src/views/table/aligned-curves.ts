@@ -1,6 +1,6 @@
 // Curves that were sampled at different times, on one axis: each holds its last value until its next sample.
 
-export interface AlignedCurves {
+interface AlignedCurves {
   readonly times: readonly number[];
   /** One list per curve, as long as `times`; null before its first sample. */
   readonly values: readonly (readonly (number | null)[])[];

@@ -2,7 +2,7 @@
 import type { TableCondition, TableSort } from '../../api/schema';
 import type { TableFilter } from './use-table-rows';
 
-export const CONDITIONS: readonly TableCondition[] = [
+const CONDITIONS: readonly TableCondition[] = [
   'refused',
   'unread',
   'disabled',
@@ -13,7 +13,7 @@ export const CONDITIONS: readonly TableCondition[] = [
   'idle',
 ];
 
-export const SORTS: readonly TableSort[] = [
+const SORTS: readonly TableSort[] = [
   'name',
   'tenant',
   'files',

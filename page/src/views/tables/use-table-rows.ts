@@ -14,7 +14,7 @@ export interface TableFilter {
   readonly descending: boolean;
 }
 
-export interface ShownRows {
+interface ShownRows {
   readonly summary: TableRows | undefined;
   readonly pages: TablePages;
   readonly problem: string;
