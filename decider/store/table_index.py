@@ -148,7 +148,12 @@ class TableIndex:
                 self._counted_s = self._clock_s()
             while self._pending and self._clock_s() < until_s:
                 some, self._pending = self._pending[:PAGE], self._pending[PAGE:]
-                await self._read_states(some)
+                try:
+                    await self._read_states(some)
+                except BaseException:
+                    # A failure of Redis, or a client that went away: the next client reads them.
+                    self._pending = [*some, *self._pending]
+                    raise
 
     def _start_reload(self) -> None:
         """Read registrations in the background, not more often than their number permits."""

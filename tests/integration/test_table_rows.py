@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from decider.store.table_index import TableIndex, TableListing
+from decider.store.table_index import OVERLAP_MS, TableIndex, TableListing
 from decider.store.table_query import TableQuery, TableSort
+from shared.errors import RetryableError
 from shared.queue import keys
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.waiting import until
@@ -115,3 +116,30 @@ def test_an_order_that_took_long_is_kept_for_a_while_and_its_rows_are_new(decide
     decider.drain()
     until("the row is new", lambda: rows(decider, sort="files")[0]["version"] == table.version)
     assert kept in index._selections.values(), "it was not sorted again"
+
+
+@pytest.mark.parametrize("failure", [RetryableError("Redis is away"), asyncio.CancelledError()], ids=repr)
+def test_a_move_whose_read_failed_is_read_by_the_next_client(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    index: TableIndex = decider.services.tables.index
+    table = WrittenTable(tmp_path / "t")
+    decider.register(table.path, "a.t")
+    until("it is listed", lambda: rows(decider) != [])
+
+    async def fail(_: object) -> None:
+        raise failure
+
+    async def ask() -> None:
+        with pytest.raises(type(failure)):
+            await index.page(TableQuery(), offset=0, limit=10)
+
+    table.append(1)
+    decider.post("/v1/events", {"table": "a.t", "version": table.version})
+    decider.drain()
+    index._moved_ms -= 1  # the move may be of the millisecond that was read last
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "_read_states", fail)
+        decider.run(ask())
+    index._moved_ms += 10 * OVERLAP_MS  # no overlap reads it again
+    assert row(decider, "a.t")["version"] == table.version
