@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies
+.PHONY: help setup demo test test-page page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies
 .PHONY: bench bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
 
 help: ## this list
@@ -19,15 +19,24 @@ setup: ## virtual environment, locked packages, Java where none fits, Spark's ja
 demo: setup ## embedded Redis, decider and actor on a table that gets small commits: see it work
 	@$(BIN)/python -m services.demo $(if $(JSON),--json $(JSON))
 
-check: setup ## formatting, lint, types, import laws; no tests
+check: setup ## formatting, lint, types of Python and of the page, import laws; no tests
 	@echo "[check] ruff";        $(BIN)/ruff check --quiet .
 	@echo "[check] ruff format"; $(BIN)/ruff format --quiet --check .
 	@echo "[check] mypy";        $(BIN)/mypy --no-error-summary
+	@echo "[check] page";         $(BIN)/python page/build.py check
 	@echo "[check] lint-imports"; out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }
 
-test: check ## everything: the checks and all tests, with real Redis and real Spark
+test: check ## everything: the checks and all tests, with real Redis, real Spark and a real browser where there is one
+	@echo "[test] unit tests of the page"; $(BIN)/python page/build.py test
 	@echo "[test] all tests; the slowest and the reasons of skips are listed at the end"
 	@$(BIN)/pytest -n 3 --dist loadgroup --durations=10 --durations-min=1 $(ARGS)
+
+test-page: check ## the page: unit tests, and all tests in a real browser, those of 100,000 tables included
+	@$(BIN)/python page/build.py test
+	@LAKEWRIGHT_PACKAGED_BROWSER=true LAKEWRIGHT_TEST_PAGE=all $(BIN)/pytest -q -s tests/page $(ARGS)
+
+page-api: setup ## write page/openapi.json again, from which the types of the page are generated
+	@$(BIN)/python -m tests.support.page_api
 
 integration: setup ## only the tests that need real Redis or real Spark
 	@$(BIN)/pytest --durations=10 --durations-min=1 -m "redis or spark or e2e" $(ARGS)
@@ -124,8 +133,8 @@ lock: setup ## write requirements.lock again, keeping versions where possible (U
 	@sh .ci/setup
 
 clean: ## remove what builds and tests leave; keeps .venv and the caches of downloads
-	@rm -rf dist artifacts .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
+	@rm -rf decider/page dist artifacts .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	@find actor decider services shared tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## also remove .venv and the downloads
-	@rm -rf .venv .cache
+	@rm -rf .venv .cache page/node_modules page/src/api/schema.d.ts

@@ -79,10 +79,10 @@ GROUPS = 2
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Distribute files with Spark over two processes at most, and those that start services, too (`make test`)."""
+    """Distribute files with Spark over two processes at most, so those that start services or a browser, too."""
     if not config.pluginmanager.hasplugin("xdist"):
         return  # `-p no:xdist`: the marker is not registered, and there is nothing to distribute.
-    for kind, marker in (("services", "e2e"), ("spark", "spark")):
+    for kind, marker in (("services", "e2e"), ("spark", "spark"), ("page", "browser")):
         marked = [item for item in items if item.get_closest_marker(marker)]
         numbers = {path: number for number, path in enumerate(sorted({item.path for item in marked}))}
         for item in marked:

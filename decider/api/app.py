@@ -19,13 +19,17 @@ from decider.api.routes import (
     events,
     health,
     jobs,
+    layout_history,
+    me,
     optimizations,
     optimize,
+    page,
     queue,
     scheduled,
     status,
     stream,
     table_pauses,
+    table_rows,
     tables,
     what_if,
 )
@@ -95,17 +99,20 @@ def create_app(services: Services) -> FastAPI:
     for router in (
         events.router,
         tables.router,
+        table_rows.router,
         table_pauses.router,
         optimize.router,
+        layout_history.router,
         what_if.router,
         optimizations.router,
         scheduled.router,
         discovery.router,
     ):
         app.include_router(router)
-    for router in (jobs.router, queue.router, actors.router, status.router, stream.router, health.router):
+    for router in (jobs.router, queue.router, actors.router, status.router, me.router, stream.router, health.router):
         app.include_router(router)
     app.include_router(api_docs.router)
+    app.include_router(page.router)
     errors.install(app)
     _protect(app, services)
     return app

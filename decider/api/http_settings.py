@@ -30,8 +30,8 @@ class StreamSlots(PerClientLimit):
     One client has at most a quarter of the slots.
     """
 
-    limit: int = 32
-    per_client: int = 8
+    limit: int = 64
+    per_client: int = 16
     poll_s: float = 1.0
 
 

@@ -28,6 +28,7 @@ from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_health import RedisSafety
 from decider.store.run_queries import RunQueries
 from decider.store.stream_reader import StreamReader
+from decider.store.table_index import TableIndex
 from decider.store.table_registry import TableRegistry
 from decider.store.table_state import TableStateStore
 from decider.tracking.shared_defaults import SharedDefaults
@@ -39,6 +40,7 @@ class TableServices:
     """What is known of tables: registration, state, policy defaults, decisions, and their own logs."""
 
     registry: TableRegistry
+    index: TableIndex
     states: TableStateStore
     ledgers: LedgerReader
     manual_runs: ManualRunStore

@@ -123,6 +123,7 @@ class AuthMiddleware:
         if bearer is None:
             return self._stranger(scope)
         scope["lakewright.client"] = f"{bearer.name}@{address(scope)}"
+        scope["lakewright.role"] = bearer.role
         return self._app
 
     def _caller(self, scope: Scope, headers: Headers, role: Role) -> TokenHash | None:

@@ -10,6 +10,8 @@ from decider.gateway.credentials import Role
 
 OPEN: frozenset[tuple[str, str]] = frozenset(
     {
+        ("GET", "/"),
+        ("GET", "/page/{name}"),
         ("GET", "/livez"),
         ("GET", "/readyz"),
         ("GET", "/metrics"),
@@ -17,18 +19,20 @@ OPEN: frozenset[tuple[str, str]] = frozenset(
         ("OPTIONS", "/v1/events/{source}"),
     }
 )
-"""Operations without authentication: probes, scrapes, and the webhook validation."""
+"""Operations without authentication: the page's files, probes, scrapes, and the webhook validation."""
 
 ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/events"): Role.HOOK,
     ("POST", "/v1/events/{source}"): Role.HOOK,
     ("POST", "/v1/tables"): Role.OPERATOR,
     ("GET", "/v1/tables"): Role.VIEWER,
+    ("GET", "/v1/table-rows"): Role.VIEWER,
     ("GET", "/v1/tables/{name}"): Role.VIEWER,
     ("PATCH", "/v1/tables/{name}"): Role.OPERATOR,
     ("DELETE", "/v1/tables/{name}"): Role.ADMIN,
     ("GET", "/v1/tables/{name}/partitions"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/decisions"): Role.VIEWER,
+    ("GET", "/v1/tables/{name}/layout-history"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/optimizations"): Role.VIEWER,
     ("POST", "/v1/tables/{name}/optimize"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/what-if"): Role.VIEWER,
@@ -52,6 +56,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("GET", "/v1/actors"): Role.VIEWER,
     ("POST", "/v1/actors/{actor}/drain"): Role.OPERATOR,
     ("GET", "/v1/status"): Role.VIEWER,
+    ("GET", "/v1/me"): Role.VIEWER,
     ("GET", "/v1/stream"): Role.VIEWER,
     ("GET", "/openapi.json"): Role.VIEWER,
     ("GET", "/docs"): Role.VIEWER,

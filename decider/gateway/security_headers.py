@@ -15,12 +15,12 @@ HEADERS = {
 }
 """Default headers of each response."""
 
-PAGES: Mapping[str, str] = MappingProxyType(
-    {
-        "/docs": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    }
+_OWN_FILES = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+PAGES: Mapping[str, str] = MappingProxyType({"/": _OWN_FILES, "/docs": _OWN_FILES})
 """Content security policy per page: own files and own API only. The style sheet of Swagger UI has images
 as `data:`."""
 

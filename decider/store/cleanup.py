@@ -29,6 +29,7 @@ async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequ
         keys.measures(queue.name, table),
     )
     await queue.redis.zrem(keys.due_tables(queue.name), table)
+    await queue.redis.zrem(keys.changed_tables(queue.name), table)
     await queue.redis.hdel(keys.archived_up_to(queue.name), table)
     await queue.redis.unlink(keys.manual_run(table))
     return partitions

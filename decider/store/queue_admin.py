@@ -138,6 +138,12 @@ class QueueAdmin:
         found = {text(name): text(value) for name, value in raw.items()}
         return {name: value for name, value in found.items() if name == "paused" or name.startswith(SHOWN_PREFIXES)}
 
+    @translate_redis_errors
+    async def is_paused(self, scope: Scope, name: str) -> bool:
+        """Return whether jobs of a tenant or table are not dispatched."""
+        limit = await self._queue.redis.hget(keys.config(self._name), f"{LIMIT_PREFIX}{scope}|{name}")
+        return text(limit or "").startswith("!")
+
     async def set_weight(self, scope: Scope, name: str, weight: float | None) -> None:
         """Set a weight; None is the default."""
         await self._queue.run(admin_commands.set_weight(self._name, scope, name, weight))

@@ -20,6 +20,9 @@ from shared.table import TableId
 COUNT = 100
 """Entries read of one stream at once; what is left comes with the next poll."""
 
+MOVES_OVERLAP_MS = 1_000
+"""Milliseconds of moves that are read again: more than a script takes."""
+
 RUNS, NOTES, LEDGER = "runs", "notes", "ledger."
 """Names of streams in ids: finished runs, what no worker reports, and a table's decisions by its id."""
 
@@ -53,6 +56,14 @@ class StreamPosition:
 
     start: str
     last_ids: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class MovePosition:
+    """One reader's position among the moves of tables' states: the newest time, and what it got of the last second."""
+
+    at_ms: int
+    seen: dict[TableId, int] = field(default_factory=dict)
 
 
 def position_after(last_id: str) -> StreamPosition:
@@ -108,6 +119,21 @@ class StreamReader:
         for one in entries:
             position.last_ids[one.stream] = f"{one.at_ms}-{one.seq}"
         return tuple(entries)
+
+    @translate_redis_errors
+    async def moved(self, position: MovePosition) -> tuple[TableId, ...]:
+        """Return the tables whose state has moved since the position, each once, and advance it.
+
+        The last second is read again, because a script may write its entry after one with a later time was read.
+        """
+        found: Any = await self._redis.zrange(
+            keys.changed_tables(self._name), position.at_ms - MOVES_OVERLAP_MS, "+inf", byscore=True, withscores=True
+        )
+        moves = {TableId(text(table)): int(score) for table, score in found}
+        new = tuple(table for table, at_ms in moves.items() if position.seen.get(table) != at_ms)
+        position.at_ms = max(moves.values(), default=position.at_ms)
+        position.seen = {table: at_ms for table, at_ms in moves.items() if at_ms >= position.at_ms - MOVES_OVERLAP_MS}
+        return new
 
     def _key(self, stream: str) -> str:
         if stream == RUNS:

@@ -70,6 +70,7 @@ class TableRegistry:
                     f"the name {table.name!r} belongs to another table ({owner}); choose another name", field="name"
                 )
         await self._redis.zadd(keys.TABLE_ORDER, {table.name: 0})
+        await self._redis.incr(keys.TABLES_REVISION)
         if await self._redis.hsetnx(keys.TABLES, table.id, json.dumps(asdict(table))):
             return True
         known = await self.get(table.id)
@@ -89,6 +90,7 @@ class TableRegistry:
             )
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(keys.TABLES, after.id, json.dumps(asdict(after)))
+            pipe.incr(keys.TABLES_REVISION)
             if after.name != before.name:
                 pipe.hdel(keys.TABLE_NAMES, before.name)
                 pipe.zrem(keys.TABLE_ORDER, before.name)
@@ -109,6 +111,7 @@ class TableRegistry:
             pipe.hdel(keys.TABLE_NAMES, table.name)
             pipe.hdel(keys.REFUSED_TABLES, table.id)
             pipe.zrem(keys.TABLE_ORDER, table.name)
+            pipe.incr(keys.TABLES_REVISION)
             removed, *_ = await pipe.execute()
         return bool(removed)
 
@@ -200,6 +203,19 @@ class TableRegistry:
         rows = await self._redis.hmget(keys.REFUSED_TABLES, [str(one) for one in ids])
         found = zip(ids, rows, strict=True)
         return {table_id: decode_refusal(raw) for table_id, raw in found if raw is not None}
+
+    @translate_redis_errors
+    async def all_refusals(self) -> dict[TableId, StoredRefusal]:
+        """Return every refusal."""
+        found: dict[TableId, StoredRefusal] = {}
+        async for table, raw in self._redis.hscan_iter(keys.REFUSED_TABLES, count=PAGE):
+            found[TableId(text(table))] = decode_refusal(raw)
+        return found
+
+    @translate_redis_errors
+    async def revision(self) -> int:
+        """Return a number that grows whenever a table is registered, changed or unregistered."""
+        return int(await self._redis.get(keys.TABLES_REVISION) or 0)
 
     @translate_redis_errors
     async def count_refused(self) -> int:

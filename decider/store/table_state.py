@@ -13,6 +13,7 @@ from typing import Any
 from decider.decide.calibration import Calibration
 from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
+from decider.state.table_summary import TableSummary
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
@@ -34,7 +35,8 @@ class TableState:
     clock at the last move; `queue_limits` are the limits that the policy sets in the queue for this table;
     `contention`: where MERGE, UPDATE and DELETE ran. `protocol` is None where an earlier release wrote the cursor;
     `is_stopped_by_qbeast`: Qbeast's switch was unset. `refusal` is why the table must not be rewritten at this version,
-    by the rule of its format; None if it may be.
+    by the rule of its format; None if it may be. `summary`: sums over the partitions; None where an earlier release
+    wrote the state.
     """
 
     version: int
@@ -51,6 +53,7 @@ class TableState:
     contention: WriteContention = NO_CONTENTION
     is_stopped_by_qbeast: bool = False
     refusal: Refusal | None = None
+    summary: TableSummary | None = None
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -70,6 +73,7 @@ class TableState:
             "format": self.metadata.format,
             "refusal": "" if self.refusal is None else json.dumps(asdict(self.refusal), separators=(",", ":")),
             "heat": json.dumps(self.contention.encode(), separators=(",", ":")),
+            "summary": "" if self.summary is None else self.summary.encode(),
         }
 
     @staticmethod
@@ -91,6 +95,7 @@ class TableState:
             WriteContention.decode(json.loads(values.get("heat", "{}"))),
             values.get("stopped") == "1",
             _refusal(values.get("refusal", "")),
+            TableSummary.decode(values.get("summary", "")),
         )
 
     @property

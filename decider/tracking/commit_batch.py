@@ -31,10 +31,14 @@ _JobTarget = tuple[str, PartitionKey]
 
 @dataclass(frozen=True, slots=True)
 class DecidedBatch:
-    """What a batch writes; not `is_consistent`: nothing, since the log removed files that the state never had."""
+    """What a batch writes, and how it changes the sum of all partitions.
+
+    Not `is_consistent`: nothing is written, since the log removed files that the state never had.
+    """
 
     step: StateUpdate
     is_consistent: bool
+    change: PartitionStats = EMPTY_STATS
 
 
 class CommitBatch:
@@ -69,6 +73,11 @@ class CommitBatch:
         """Every partition that a commit of this batch touches, each once."""
         return tuple(dict.fromkeys(partition for _, folded in self._folded for partition in folded.changes))
 
+    @property
+    def last_rewrite_ms(self) -> int:
+        """Commit time of the newest Lakewright commit of the batch, 0 if it has none."""
+        return max((commit.timestamp_ms for commit, _ in self._folded if commit.origin is not None), default=0)
+
     def decide(self, known: PartitionStates, heat: WriteContention, at_ms: int) -> DecidedBatch:
         """Apply the changes to the stored states in order, and evaluate each touched partition after each commit.
 
@@ -97,7 +106,8 @@ class CommitBatch:
             partition: state.encode() if state.files else None for partition, state in current.items()
         }
         timers = tuple(islice(self._timers(current, at_ms), MAX_TIMERS))
-        return DecidedBatch(StateUpdate(partitions, jobs, lines, self._counters(decisions), timers=timers), is_possible)
+        update = StateUpdate(partitions, jobs, lines, self._counters(decisions), timers=timers)
+        return DecidedBatch(update, is_possible, _change(known.partitions, current))
 
     def _timers(self, current: Mapping[PartitionKey, PartitionStats], at_ms: int) -> Iterator[Timer]:
         """Yield the changes of the touched partitions' timers; those that only save an evaluation come last."""
@@ -166,3 +176,13 @@ class CommitBatch:
             file.size_bytes for commit, _ in self._folded if commit.data_change for file in commit.added
         )
         return {name: count for name, count in counts.items() if count}
+
+
+def _change(
+    before: Mapping[PartitionKey, PartitionStats], after: Mapping[PartitionKey, PartitionStats]
+) -> PartitionStats:
+    """Return what is to be added to the sum of all partitions of a table when these states replace the old ones."""
+    change = EMPTY_STATS
+    for partition, state in after.items():
+        change += state.total - before.get(partition, EMPTY_STATS).total
+    return change

@@ -21,6 +21,7 @@ from decider.formats.table_format import TableReader
 from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
 from decider.state.file_columns import LiveFiles, count_live
+from decider.state.table_summary import TableSummary
 from decider.store.ingest import StateUpdate, ingest
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_queue_limits import apply_queue_limits, queue_limits_of
@@ -29,6 +30,7 @@ from decider.store.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.layout.eligibility import Reason
 from shared.layout.partition_count import PartitionCount
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.policy import Policy
 from shared.properties import is_stopped_by_qbeast
 from shared.queue import commands
@@ -82,7 +84,9 @@ class StateRebuilder:
         new, policy = self._state_at(table, snapshot, old, reason)
         # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
         await apply_queue_limits(self._queue, table.id, new.queue_limits)
-        update = await self._update(table, live, policy, new.contention)
+        update, total = await self._update(table, live, policy, new.contention)
+        last_rewrite_ms = old.summary.last_rewrite_ms if old and old.summary else 0
+        new = replace(new, summary=TableSummary.of(total, policy, last_rewrite_ms))
         update = replace(update, counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})})
         # A table that was created again starts over below the version of the jobs of its predecessor.
         newest = max(new.version, old.version if old else 0)
@@ -140,21 +144,21 @@ class StateRebuilder:
 
     async def _update(
         self, table: TableRef, live: LiveFiles, policy: Policy, contention: WriteContention
-    ) -> StateUpdate:
-        """Count the live files, evaluate every partition, and return all of it as one update that replaces the old."""
+    ) -> tuple[StateUpdate, PartitionStats]:
+        """Count the live files, evaluate every partition; return one update that replaces all, and the sum of all."""
         calibration = await self._states.calibration(table.id)
         context = DecisionContext.resolve(
             table, live.head.metadata, policy, calibration, contention=contention, at_ms=self._now_ms()
         )
         # In a thread: a million files take seconds, which other tables' events must not wait for.
-        update = await asyncio.to_thread(self._decided, context, live)
-        return replace(update, timers=await self._with_earlier(table, update.timers))
+        update, total = await asyncio.to_thread(self._decided, context, live)
+        return replace(update, timers=await self._with_earlier(table, update.timers)), total
 
-    def _decided(self, context: DecisionContext, live: LiveFiles) -> StateUpdate:
+    def _decided(self, context: DecisionContext, live: LiveFiles) -> tuple[StateUpdate, PartitionStats]:
         """Count the live files and evaluate every partition."""
         counts = count_live(live, context.policy)
         decisions = self._evaluate_all(context, live.head.version, counts)
-        return StateUpdate(
+        update = StateUpdate(
             partitions={partition: count.state.encode() for partition, count in counts.items()},
             jobs=[job_request(context, made) for made in decisions if made.prediction],
             ledger=_ledger_lines(context, decisions),
@@ -167,6 +171,7 @@ class StateRebuilder:
                 for timer in action.timers.after_rebuild(counts, context.policy, context.at_ms, context.columns)
             ],
         )
+        return update, sum((count.state.total for count in counts.values()), start=EMPTY_STATS)
 
     async def _restore_winners_limits(self, table: TableRef) -> TableState | None:
         """Set the queue limits of the state of the process that moved the cursor first; return that state."""

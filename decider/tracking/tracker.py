@@ -304,7 +304,8 @@ class _TableTracking:
         done = batch.decide(known, new.contention, self._parts.now_ms())
         if not done.is_consistent:
             return _TrackStep(rescan="the log removed files that the state never held")
-        new = replace(new, folded_ms=self._parts.now_ms())
+        summary = None if old.summary is None else old.summary.after(done.change, batch.last_rewrite_ms)
+        new = replace(new, folded_ms=self._parts.now_ms(), summary=summary)
         step = replace(done.step, ledger_kept=self._parts.ledger_kept)
         if not await ingest(self._parts.queue, self._table.id, old=old, new=new, update=step):
             return _TrackStep(raced=True)

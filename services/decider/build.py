@@ -46,6 +46,7 @@ from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.redis_health import RedisSafety
 from decider.store.run_queries import RunQueries
 from decider.store.stream_reader import StreamReader
+from decider.store.table_index import TableIndex
 from decider.store.table_registry import TableRegistry
 from decider.store.table_state import TableStateStore
 from decider.tracking.drift_check import DriftCheck
@@ -152,8 +153,10 @@ def build_tables(
 ) -> TableServices:
     """Build the stores of what is known of tables."""
     own = PolicyDefaults(settings.tracking.policy, settings.tracking.tenants, settings.queue)
+    registry = TableRegistry(operations.redis, operations.safety)
     return TableServices(
-        registry=TableRegistry(operations.redis, operations.safety),
+        registry=registry,
+        index=TableIndex(queue.executor, registry, time.monotonic),
         states=TableStateStore(queue.executor),
         ledgers=LedgerReader(queue.executor, actions),
         manual_runs=ManualRunStore(operations.redis),

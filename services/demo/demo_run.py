@@ -65,6 +65,7 @@ class DemoRun:
         with self._standalone() as standalone, httpx.Client(base_url=self._url, timeout=10) as client:
             self._wait_until_up(client, standalone)
             table = self._create_table(client)
+            self._print(f"Watch it in a browser: {self._url}/#/tables/{table}")
             with self._writer() as writer:
                 self._watch(client, table, writer)
             glance = read_snapshot(client, table)

@@ -140,6 +140,11 @@ def aside_jobs(queue: str, ability: str) -> str:
     return f"{prefix(queue)}x:{ability}"
 
 
+def changed_tables(queue: str) -> str:
+    """Zset: tables by the time at which their state moved last, so that a list of all tables rereads only those."""
+    return prefix(queue) + "moved"
+
+
 def table_state(queue: str, table: str) -> str:
     """Hash: how far a table's log has been read; `version` is compared before every move."""
     return f"{prefix(queue)}cur:{table}"
@@ -228,6 +233,9 @@ TABLE_NAMES = "lw:names"
 
 TABLE_ORDER = "lw:order"
 """Zset: table names in their order, for paging."""
+
+TABLES_REVISION = "lw:revision"
+"""Number that grows with every change of the registered tables."""
 
 REFUSED_TABLES = "lw:refused"
 """Hash: table id to the reason why it is not rewritten."""

@@ -259,3 +259,22 @@ def test_a_stream_is_no_cached_page(decider: LiveDecider) -> None:
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.headers["cache-control"] == "no-cache"
     until("its place is free", lambda: decider.services.http.stream_slots.taken == 0)
+
+
+def test_a_reader_of_tables_gets_those_whose_state_moved_and_what_moved_while_it_was_away(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    """Commits that lead to no decision count, too, and so do those of other deciders: the script notes them."""
+    table = WrittenTable(tmp_path / "t")
+    other = WrittenTable(tmp_path / "other")
+    for name, one in (("a.t", table), ("a.other", other)):
+        decider.register(one.path, name)
+    identity = decider.get("/v1/tables/a.t")["id"]
+    reader = Reader(decider, about="tables", table="a.t")
+    reader.next("connected")
+    table.append()
+    other.append()
+    decider.sweep()
+    heard = reader.next("tables")
+    assert (heard.data["table_ids"], heard.data["more"], heard.id) == ([identity], False, None)
+    reader.leave()

@@ -44,11 +44,12 @@ NO_SWEEP_S = 86_400.0
 
 @dataclass(slots=True)
 class LiveDecider:
-    """One decider; `settings` are completed by a free port, `with_formats` makes the formats that it reads."""
+    """One decider; `settings` are completed by a port (0: a free one), `with_formats` makes the formats it reads."""
 
     settings: DeciderSettings
     actions: ActionRegistry = ACTIONS
     with_formats: Callable[[StorageAccess], TableFormats] = table_formats
+    port: int = 0
     _server: uvicorn.Server | None = None
     _thread: threading.Thread | None = None
     _loop: asyncio.AbstractEventLoop | None = None
@@ -67,10 +68,11 @@ class LiveDecider:
         config = uvicorn.Config(
             create_app(self.services),
             host="127.0.0.1",
-            port=0,
+            port=self.port,
             log_config=None,
             access_log=False,
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+            timeout_graceful_shutdown=2,  # a reader of the stream never ends by itself
         )
         server = self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(server)), name="live-decider")

@@ -16,12 +16,12 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from decider.api.dependencies import Http, Queue, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.stream import ConnectedEvent, DecisionEvent, JobStreamEvent, QueueStreamEvent
+from decider.api.schemas.stream import ConnectedEvent, DecisionEvent, JobStreamEvent, QueueStreamEvent, TablesEvent
 from decider.api.services import QueueServices, TableServices
 from decider.api.views.tables import UNREADABLE
 from decider.decide.ledger import LedgerRecord
 from decider.gateway.rate_limit import address
-from decider.store.stream_reader import LEDGER, NOTES, RUNS, StreamEntry, StreamPosition, position_after
+from decider.store.stream_reader import LEDGER, NOTES, RUNS, MovePosition, StreamEntry, StreamPosition, position_after
 from decider.web.errors import ApiError, not_found
 from shared.errors import LakewrightError
 from shared.partitions import partition_label
@@ -29,6 +29,9 @@ from shared.table import PartitionKey, TableId, TableRef
 
 MAX_TABLES = 200
 """Maximum number of tables whose decisions one reader gets; beyond it, the reader has to name tables."""
+
+MAX_MOVED = 500
+"""Maximum number of tables that one event names: 30 kB."""
 
 REFRESH_POLLS = 30
 """Polls between two lists of all tables: half a minute until a new table is included."""
@@ -44,7 +47,7 @@ EXAMPLE = (
     "id: 1767276187000-0/ledger.sales-orders-1f0c7a52\n\n"
 )
 
-About = Literal["decisions", "jobs", "queue"]
+About = Literal["decisions", "jobs", "queue", "tables"]
 
 log = structlog.get_logger()
 
@@ -101,8 +104,8 @@ async def _named(
     responses=failures(404, 422)
     | {
         200: {
-            "description": "Server-sent events: `connected`, then `decision`, `job` and `queue`; `error` while "
-            "Redis is unavailable. A comment every 15 seconds keeps the connection open.",
+            "description": "Server-sent events: `connected`, then `decision`, `job`, `queue` and `tables`; `error` "
+            "while Redis is unavailable. A comment every 15 seconds keeps the connection open.",
             "content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}},
         }
     },
@@ -114,10 +117,10 @@ async def watch(
     tail: Annotated[StreamPosition, Depends(_position)],
     named: Annotated[tuple[TableRef, ...] | None, Depends(_named)],
     about: Annotated[
-        list[About] | None, Query(max_length=3, description="Kinds of events; without it, all kinds.")
+        list[About] | None, Query(max_length=4, description="Kinds of events; without it, all but `tables`.")
     ] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Stream decisions, job results and queue depth as server-sent events.
+    """Stream decisions, job results, queue depth and moved tables as server-sent events.
 
     Resume with `Last-Event-ID`: events of one millisecond may be delivered twice, and events that the capped streams
     have dropped are lost.
@@ -144,6 +147,7 @@ class _Subscription:
     about: frozenset[str]
     tables: dict[TableId, TableRef] = field(default_factory=dict)
     depth: dict[str, int] = field(default_factory=dict)
+    moves: MovePosition | None = None
     polls: int = 0
 
     async def begin(self) -> ServerSentEvent:
@@ -163,7 +167,7 @@ class _Subscription:
         events = [
             event for entry in await self.queue.streams.read(self.tail, streams) if (event := self._event_of(entry))
         ]
-        return events + ([depth] if (depth := await self._depth()) else [])
+        return [*events, *await self._moved(), *([depth] if (depth := await self._depth()) else [])]
 
     async def _list(self) -> bool:
         """Select the tables whose decisions are sent; returns whether these are all that were requested."""
@@ -175,6 +179,19 @@ class _Subscription:
         page = await self.known_tables.registry.page(prefix="", after="", limit=MAX_TABLES)
         self.tables = {table.id: table for table in page.tables}
         return page.next_after is None
+
+    async def _moved(self) -> list[ServerSentEvent]:
+        if "tables" not in self.about:
+            return []
+        if self.moves is None:
+            # What moved while the reader was away counts, too.
+            self.moves = MovePosition(int(self.tail.start.partition("-")[0]))
+        if not (moved := await self.queue.streams.moved(self.moves)):
+            return []
+        named = None if self.named is None else {table.id for table in self.named}
+        ids = [table for table in moved if named is None or table in named]
+        data = TablesEvent(table_ids=tuple(ids[:MAX_MOVED]), more=len(ids) > MAX_MOVED)
+        return [ServerSentEvent(event="tables", data=data)] if ids else []
 
     async def _depth(self) -> ServerSentEvent | None:
         if "queue" not in self.about:

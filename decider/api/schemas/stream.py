@@ -43,6 +43,13 @@ class QueueStreamEvent(ResponseModel):
     oldest_wait_s: float = Field(description="Wait of the oldest queued job in seconds.")
 
 
+class TablesEvent(ResponseModel):
+    """`tables`: tables whose state moved, by a commit of any writer or a rebuild; sent without an id."""
+
+    table_ids: tuple[str, ...] = Field(description="Table ids, at most 500.")
+    more: bool = Field(description="Whether further tables moved that are not listed.")
+
+
 class ConnectedEvent(ResponseModel):
     """`connected`: the first event of a stream."""
 

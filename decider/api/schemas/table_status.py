@@ -62,6 +62,7 @@ class TableStatus(TableView):
                         "rebuilds": 0,
                         "rebuild_reason": "first read of the table",
                     },
+                    "paused": False,
                     "partitions": 30,
                     "eligible_partitions": 1,
                     "layout": PARTITION_EXAMPLE["layout"],
@@ -95,6 +96,7 @@ class TableStatus(TableView):
     )
 
     state: CursorView | None = Field(description="Incremental state; null before the first read of the log.")
+    paused: bool = Field(description="Whether jobs of the table are not dispatched.")
     partitions: int = Field(description="Number of partitions with files.")
     eligible_partitions: int = Field(description="Number of partitions eligible for a rewrite.")
     layout: LayoutView = Field(description="File layout over all partitions.")

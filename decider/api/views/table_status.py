@@ -23,7 +23,7 @@ from decider.store.table_state import TableState
 from decider.web.base_model import moment
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.policy import Policy
-from shared.queue.model import JobKey, job_id
+from shared.queue.model import JobKey, Scope, job_id
 from shared.table import PartitionColumn, TableId, TableRef
 
 LEDGER_DEPTH = 200
@@ -57,6 +57,7 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
     return TableStatus(
         **table_view(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
+        paused=await queue.admin.is_paused(Scope.TABLE, table.id),
         partitions=summary.partitions,
         eligible_partitions=summary.eligible,
         layout=layout_view(summary.total, in_force.policy.size_levels),

@@ -91,6 +91,7 @@ count(tbl, ARGV, first, counters)
 first = first + 2 * counters
 for at = first, first + 3 * timers - 1, 3 do set_timer(tbl, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
 index_first_timer(tbl)
+call('ZADD', CHANGED_TABLES, now_ms, tbl)
 local reply = cjson.encode({true, call('HGET', table_state_key(tbl), 'version'), unpack(outcomes)})
 call('HSET', table_state_key(tbl), 'last_call', nonce, 'last_call_ms', now_ms, 'last_reply', reply)
 return reply

@@ -1,6 +1,6 @@
 -- Every key of the queue, twin of keys.py with the same names in upper case or behind `_key`; nothing else
 -- builds a key.
-local P, CONFIG, VIRTUAL_TIMES, QUEUED, LEASES, DELAYED, QUARANTINED, DUE_TABLES, IN_FLIGHT, RUNS, EVENTS, ASIDE
+local P, CONFIG, VIRTUAL_TIMES, QUEUED, LEASES, DELAYED, QUARANTINED, DUE_TABLES, IN_FLIGHT, RUNS, EVENTS, ASIDE, CHANGED_TABLES
 local ROOT = 'root'
 
 -- Builds the names again only if the last call served another queue.
@@ -9,7 +9,7 @@ local function name_keys(prefix)
   P = prefix
   CONFIG, VIRTUAL_TIMES, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
   LEASES, DELAYED, QUARANTINED, DUE_TABLES = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
-  IN_FLIGHT, RUNS, EVENTS, ASIDE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'aside'
+  IN_FLIGHT, RUNS, EVENTS, ASIDE, CHANGED_TABLES = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'aside', P .. 'moved'
 end
 
 local function job_key(id) return P .. 'j:' .. id end

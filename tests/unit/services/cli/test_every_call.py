@@ -64,6 +64,9 @@ WITHOUT_A_COMMAND = {
     "OPTIONS /v1/events/{source}": "the handshake of CloudEvents, which a sender makes",
     "GET /livez": "for supervisors; `doctor` and `status` are for people",
     "GET /readyz": "for load balancers; `doctor` and `status` are for people",
+    "GET /v1/me": "for the page, which hides what a role may not do; a command is refused with the role that it needs",
+    "GET /v1/table-rows": "the sorted list of the page; `tables list` and `scheduled` name the tables page by page",
+    "GET /v1/tables/{name}/layout-history": "points of a chart of the page; `tables show` has the present layout",
     "GET /metrics": "for Prometheus; `status` shows the same to people",
 }
 """Calls that no person makes, and why."""

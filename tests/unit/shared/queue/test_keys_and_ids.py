@@ -43,6 +43,7 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
         keys.timers("q", "t"),
         keys.measures("q", "t"),
         keys.due_tables("q"),
+        keys.changed_tables("q"),
         keys.staged_partitions("q", "n"),
         keys.staged_timers("q", "n"),
         keys.archive_progress("q"),
@@ -81,6 +82,7 @@ def test_lua_and_python_spell_the_same_keys() -> None:
         keys.timers("q", ""),
         keys.measures("q", ""),
         keys.due_tables("q"),
+        keys.changed_tables("q"),
         keys.staged_partitions("q", ""),
         keys.staged_timers("q", ""),
         keys.aside("q"),
@@ -102,7 +104,7 @@ def test_lua_and_python_call_the_same_key_by_the_same_name() -> None:
     }
     functions = dict(re.findall(r"^local function (\w+)_key\(.*?P \.\. '([^']+)'", text, re.MULTILINE))
     functions["counters"] = "count"
-    assert len(constants) == 11
+    assert len(constants) == 12
     assert len(functions) == len(re.findall(r"^local function \w+_key\(", text, re.MULTILINE))
     for name, literal in (constants | functions).items():
         build = getattr(keys, name.lower())

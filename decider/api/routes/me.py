@@ -1,0 +1,20 @@
+"""What the caller may do: the role of its token, so that a client offers only what will be permitted."""
+
+from fastapi import APIRouter, Request
+
+from decider.api.dependencies import Http
+from decider.api.openapi import failures
+from decider.api.schemas.me import CallerView
+from decider.gateway.credentials import MAY_ACT_AS, Role
+
+router = APIRouter(prefix="/v1/me", tags=["status"])
+
+
+@router.get("", summary="Show the caller's role", responses=failures())
+async def show_caller(request: Request, http: Http) -> CallerView:
+    """Show the role of the token; without tokens, clients on the loopback address have the role admin."""
+    required = http.settings.credentials.are_needed
+    role: Role = request.scope.get("lakewright.role", Role.VIEWER) if required else Role.ADMIN
+    return CallerView(
+        role=role, may_act_as=tuple(sorted(MAY_ACT_AS[role])), token_required=required, release=http.settings.release
+    )

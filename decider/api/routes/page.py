@@ -1,0 +1,63 @@
+"""The page: the files that `page/build.py` made, served from the installed package without a token.
+
+They hold no data: what the page shows it reads from the API, with the token that a person types. Names of files carry
+a digest of their content, so that browsers keep them; the start page is asked for each time.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import FileResponse, HTMLResponse
+
+from decider.web.errors import not_found
+
+router = APIRouter(include_in_schema=False)
+
+BUILT = Path(__file__).resolve().parents[2] / "page"
+"""Folder of the built files; a checkout has it after `make setup`, and a wheel always."""
+
+TYPES: Mapping[str, str] = MappingProxyType({".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"})
+"""Types of the files that may be served; no others are."""
+
+KEPT = "public, max-age=31536000, immutable"
+"""For files with a digest in their name: a year, the longest that is in use."""
+
+MISSING = """<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Lakewright</title></head>
+<body>
+<h1>Lakewright</h1>
+<p>The page is not built in this checkout: run <code>make setup</code> where the npm registry can be reached.</p>
+<p><a href="docs">API documentation</a></p>
+</body>
+</html>
+"""
+
+
+@router.get("/")
+async def start_page(request: Request) -> Response:
+    """Return the start page."""
+    if not (BUILT / "index.html").is_file():
+        return HTMLResponse(MISSING, 503)
+    return _file(request, BUILT / "index.html", "text/html; charset=utf-8", "no-cache")
+
+
+@router.get("/page/{name}")
+async def page_asset(request: Request, name: str) -> Response:
+    """Return a script, a style sheet or a picture of the page, and nothing else."""
+    file = BUILT / "page" / name
+    media_type = TYPES.get(file.suffix)
+    if media_type is None or "/" in name or "\\" in name or not file.is_file():
+        raise not_found("file", name)
+    return _file(request, file, media_type, KEPT)
+
+
+def _file(request: Request, file: Path, media_type: str, caching: str) -> FileResponse:
+    """Return a file, compressed if the client accepts that and the build made it so."""
+    headers = {"cache-control": caching, "vary": "accept-encoding"}
+    compressed = file.with_name(file.name + ".gz")
+    if "gzip" in request.headers.get("accept-encoding", "") and compressed.is_file():
+        return FileResponse(compressed, media_type=media_type, headers=headers | {"content-encoding": "gzip"})
+    return FileResponse(file, media_type=media_type, headers=headers)

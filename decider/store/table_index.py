@@ -1,0 +1,246 @@
+"""An index of all tables in this process's memory, for lists of many tables that are searched and sorted.
+
+It is read when a client asks for a list, and then brought up to date with what changed: a sorted set names the tables
+whose state moved, a counter shows that registrations changed. Nothing is read while no client asks. The order of a
+list may be older than its rows: sorting again waits for twenty times as long as it took, so that clients of a large
+installation cost a bounded share of one core.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from decider.state.table_summary import TableSummary
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
+from decider.store.table_query import NO_JOBS, TableJobs, TableQuery, TableRow, TableSelection, select
+from decider.store.table_registry import TableRegistry
+from shared.queue import keys
+from shared.queue.decode import text
+from shared.table import TableId
+
+READ_EVERY_S = 0.5
+"""Shortest time between two counts of all jobs, and between two sorts of one list."""
+
+REST_FACTOR = 20
+"""An expensive step rests for this many times its own duration, so that it takes at most 5% of the time."""
+
+RELOAD_EVERY_S = 600.0
+"""Seconds after which registrations are read again even if no counter changed, as after a loss of Redis."""
+
+PAGE = 500
+"""Tables read per round trip."""
+
+RELOAD_WAIT_S = 0.3
+"""Seconds that a client waits for registrations to be read; of a small installation, all are read by then."""
+
+FIRST_ROWS = 1_000
+"""Rows in the order of names that are shown while registrations are read for the first time."""
+
+OVERLAP_MS = 1_000
+"""Milliseconds of changes that are read again: the script of a change takes its time before its entry is visible."""
+
+MAX_JOBS = 20_000
+"""Jobs per state that are counted by table; beyond, the backlog of some tables is incomplete."""
+
+MAX_SELECTIONS = 64
+"""Distinct queries whose order is kept."""
+
+
+@dataclass(slots=True)
+class _KeptSelection:
+    """The result of a query, when it was computed, how long that took, and of which state of the index."""
+
+    found: TableSelection
+    at_s: float
+    took_s: float
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableListing:
+    """A part of a selection; `is_complete`: the figures of all tables have been read."""
+
+    selection: TableSelection
+    rows: tuple[tuple[TableRow, TableJobs], ...]
+    matching: int
+    total: int
+    is_complete: bool
+
+
+class TableIndex:
+    """Rows of all tables."""
+
+    def __init__(self, queue: AsyncQueueExecutor, registry: TableRegistry, clock_s: Callable[[], float]) -> None:
+        """`clock_s` is a monotonic clock."""
+        self._queue = queue
+        self._registry = registry
+        self._clock_s = clock_s
+        self._rows: dict[TableId, TableRow] = {}
+        self._jobs: dict[str, TableJobs] = {}
+        self._selections: dict[TableQuery, _KeptSelection] = {}
+        self._pending: list[TableId] = []
+        self._moved_ms = self._revision = 0
+        self._registered = (-1, -1)
+        self._reloaded_s = self._counted_s = float("-inf")
+        self._reload_took_s = 0.0
+        self._reading = asyncio.Lock()
+        self._reload: asyncio.Task[None] | None = None
+
+    async def page(self, query: TableQuery, *, offset: int, limit: int, wait_s: float = 1.0) -> TableListing:
+        """Return `limit` rows of a query from `offset` on; figures that take longer than `wait_s` come later."""
+        await self._refresh(self._clock_s() + wait_s)
+        if not self._is_loaded and query == TableQuery() and offset + limit <= FIRST_ROWS:
+            return await self._first_rows(offset, limit)
+        selection = await self._select(query)
+        rows = self._rows_of(selection.ids[offset : offset + limit])
+        return TableListing(selection, rows, len(selection.ids), len(self._rows), self._is_loaded and not self._pending)
+
+    @property
+    def _is_loaded(self) -> bool:
+        return self._reloaded_s > float("-inf")
+
+    def _rows_of(self, ids: Sequence[TableId]) -> tuple[tuple[TableRow, TableJobs], ...]:
+        return tuple((self._rows[one], self._jobs.get(one, NO_JOBS)) for one in ids if one in self._rows)
+
+    async def _first_rows(self, offset: int, limit: int) -> TableListing:
+        """Return the first rows by name from the registry's own order, while all registrations are being read."""
+        page = await self._registry.page(prefix="", after="", limit=offset + limit)
+        for table in page.tables:
+            self._rows.setdefault(table.id, TableRow(table.id, table.name, table.tenant))
+        ids = tuple(table.id for table in page.tables)[offset:]
+        await self._read_states(ids)
+        total = await self._registry.count()
+        return TableListing(TableSelection(ids), self._rows_of(ids), total, total, is_complete=False)
+
+    async def _select(self, query: TableQuery) -> TableSelection:
+        kept, now_s = self._selections.get(query), self._clock_s()
+        if kept is not None and (
+            kept.revision == self._revision or now_s - kept.at_s < max(READ_EVERY_S, REST_FACTOR * kept.took_s)
+        ):
+            return kept.found
+        revision = self._revision
+        found = await asyncio.to_thread(select, list(self._rows.values()), dict(self._jobs), query)
+        while len(self._selections) >= MAX_SELECTIONS:
+            del self._selections[next(iter(self._selections))]
+        self._selections.pop(query, None)
+        self._selections[query] = _KeptSelection(found, self._clock_s(), self._clock_s() - now_s, revision)
+        return found
+
+    async def _refresh(self, until_s: float) -> None:
+        """Read what changed since the last read.
+
+        A client asks because an event named a table, and may not ask again: what it gets has to hold that change.
+        """
+        self._start_reload()
+        reload = self._reload
+        if reload is not None:
+            await asyncio.wait((reload,), timeout=RELOAD_WAIT_S)
+            if reload.done():
+                self._reload = None if self._reload is reload else self._reload
+                reload.result()
+        async with self._reading:
+            await self._read_moved()
+            if self._clock_s() - self._counted_s >= READ_EVERY_S:
+                await self._read_jobs()
+                self._counted_s = self._clock_s()
+            while self._pending and self._clock_s() < until_s:
+                some, self._pending = self._pending[:PAGE], self._pending[PAGE:]
+                try:
+                    await self._read_states(some)
+                except BaseException:
+                    # A failure of Redis, or a client that went away: the next client reads them.
+                    self._pending = [*some, *self._pending]
+                    raise
+
+    def _start_reload(self) -> None:
+        """Read registrations in the background, not more often than their number permits."""
+        since_s = self._clock_s() - self._reloaded_s
+        if self._reload is None and since_s >= REST_FACTOR * self._reload_took_s:
+            self._reload = asyncio.create_task(self._read_registrations(since_s))
+
+    @translate_redis_errors
+    async def _read_registrations(self, since_s: float) -> None:
+        """Read all registrations and refusals if any of them changed."""
+        started_s = self._clock_s()
+        registered = (await self._registry.revision(), await self._registry.count_refused())
+        if registered == self._registered and since_s < RELOAD_EVERY_S:
+            return
+        refused = await self._registry.all_refusals()
+        rows: dict[TableId, TableRow] = {}
+        async for table in self._registry.all():
+            known = self._rows.get(table.id) or TableRow(table.id, table.name, table.tenant)
+            rows[table.id] = replace(known, name=table.name, tenant=table.tenant, refusal=refused.get(table.id))
+            if not self._is_loaded:
+                self._rows[table.id] = rows[table.id]
+        new = [table for table in rows if table not in self._rows or not self._is_loaded]
+        self._rows = {table: self._newest(row) for table, row in rows.items()}
+        self._registered = registered
+        self._pending = list(dict.fromkeys((*self._pending, *new)))
+        self._revision += 1
+        self._reloaded_s = self._clock_s()
+        self._reload_took_s = self._reloaded_s - started_s
+
+    def _newest(self, row: TableRow) -> TableRow:
+        """Return a row with the figures that were read while registrations were."""
+        known = self._rows.get(row.id)
+        return (
+            row
+            if known is None
+            else replace(row, version=known.version, commit_ms=known.commit_ms, summary=known.summary)
+        )
+
+    @translate_redis_errors
+    async def _read_moved(self) -> None:
+        """Queue the tables whose state moved since the last read; of a first read, all are queued already."""
+        key = keys.changed_tables(self._queue.name)
+        found: Any = await self._queue.redis.zrange(
+            key, self._moved_ms - OVERLAP_MS, "+inf", byscore=True, withscores=True
+        )
+        moved = [TableId(text(table)) for table, _ in found]
+        if self._moved_ms:
+            self._pending = list(dict.fromkeys((*(one for one in moved if one in self._rows), *self._pending)))
+        self._moved_ms = max((int(score) for _, score in found), default=self._moved_ms or 1)
+
+    async def _read_states(self, tables: Sequence[TableId]) -> None:
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            for table in tables:
+                pipe.hmget(keys.table_state(self._queue.name, table), ["version", "commit_ms", "summary"])
+            found = await pipe.execute()
+        for table, (version, commit_ms, summary) in zip(tables, found, strict=True):
+            if (row := self._rows.get(table)) is None:
+                continue
+            read = replace(
+                row,
+                version=None if version is None else int(version),
+                commit_ms=int(commit_ms or 0),
+                summary=TableSummary.decode(text(summary or "")),
+            )
+            if read != row:
+                self._rows[table] = read
+                self._revision += 1
+
+    @translate_redis_errors
+    async def _read_jobs(self) -> None:
+        """Count the jobs of each table, from the queue's own indexes of jobs by state."""
+        name, redis = self._queue.name, self._queue.redis
+        async with redis.pipeline(transaction=False) as pipe:
+            for key in (keys.queued(name), keys.leases(name), keys.delayed(name), keys.quarantined(name)):
+                pipe.zrange(key, 0, MAX_JOBS - 1)
+            states = [Counter(text(job).rsplit(".", 2)[0] for job in found) for found in await pipe.execute()]
+        queued, running, delayed, quarantined = states
+        jobs = {
+            table: TableJobs(queued[table], running[table], delayed[table], quarantined[table])
+            for table in queued.keys() | running.keys() | delayed.keys() | quarantined.keys()
+        }
+        if jobs != self._jobs:
+            self._jobs = jobs
+            self._revision += 1
+
+
+def counts(selection: TableSelection, *, most: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return the counts by condition, and by tenant for those with most tables."""
+    tenants = Counter(selection.tenants).most_common(most)
+    return {str(name): count for name, count in selection.conditions.items()}, dict(tenants)

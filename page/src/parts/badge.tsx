@@ -1,0 +1,36 @@
+// A state as a colored word; the color repeats the word and is never the only sign.
+const TONES: Readonly<Record<string, string>> = {
+  running: 'busy',
+  leased: 'busy',
+  working: 'busy',
+  waiting: 'plain',
+  queued: 'plain',
+  idle: 'good',
+  done: 'good',
+  enqueue: 'busy',
+  defer: 'warn',
+  skip: 'plain',
+  backing_off: 'warn',
+  delayed: 'warn',
+  draining: 'warn',
+  drained: 'plain',
+  yield: 'plain',
+  failing: 'bad',
+  quarantined: 'bad',
+  refused: 'bad',
+  fail: 'bad',
+  crashed: 'bad',
+  died: 'bad',
+  expired: 'bad',
+  disabled: 'plain',
+  paused: 'warn',
+  unread: 'plain',
+};
+
+export function Badge({ state, title }: { state: string; title?: string }) {
+  return (
+    <span class={`badge ${TONES[state] ?? 'plain'}`} title={title}>
+      {state.replaceAll('_', ' ')}
+    </span>
+  );
+}

@@ -1,0 +1,135 @@
+// Lines over time, drawn by uPlot; colors come from the style sheet, so that light and dark follow the system.
+import { useEffect, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+import { count } from '../format/numbers';
+import { tick } from '../format/times';
+
+interface Series {
+  readonly label: string;
+  /** Name of the custom property that holds the color. */
+  readonly color: string;
+  readonly values: readonly (number | null)[];
+  /** Drawn as steps: the value holds until the next one. */
+  readonly steps?: boolean;
+  readonly fill?: boolean;
+}
+
+interface ChartProps {
+  /** Seconds since 1970, ascending. */
+  readonly times: readonly number[];
+  readonly series: readonly Series[];
+  readonly label: string;
+  readonly height?: number;
+  readonly format?: (value: number) => string;
+  readonly max?: number;
+}
+
+export function TimeChart(props: ChartProps) {
+  const element = useRef<HTMLDivElement>(null);
+  const chart = useRef<uPlot | null>(null);
+  const names = props.series.map(one => one.label).join('|');
+  const data = [props.times, ...props.series.map(one => one.values)] as unknown as uPlot.AlignedData;
+  const newest = useRef(data);
+  newest.current = data;
+
+  useEffect(() => {
+    const target = element.current;
+    if (target === null) return undefined;
+    const draw = () => {
+      chart.current?.destroy();
+      const drawn = new uPlot(options(props, target.clientWidth), newest.current, target);
+      drawn.over.addEventListener('mouseleave', () => showNewest(drawn));
+      chart.current = drawn;
+    };
+    draw();
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    dark.addEventListener('change', draw);
+    const resized = new ResizeObserver(() => {
+      if (chart.current !== null && chart.current.width !== target.clientWidth) {
+        chart.current.setSize({ width: target.clientWidth, height: props.height ?? 200 });
+      }
+    });
+    resized.observe(target);
+    return () => {
+      resized.disconnect();
+      dark.removeEventListener('change', draw);
+      chart.current?.destroy();
+      chart.current = null;
+    };
+  }, [names, props.height, props.max]);
+
+  useEffect(() => {
+    if (chart.current === null) return;
+    chart.current.setData(data);
+    if (chart.current.cursor.idx == null) showNewest(chart.current);
+  }, [props.times, names]);
+
+  return <div class="chart" ref={element} role="img" aria-label={props.label} />;
+}
+
+/** Steps between ticks of counts, which have no fractions. */
+const WHOLE = [1, 2, 5]
+  .flatMap(one => Array.from({ length: 10 }, (_, power) => one * 10 ** power))
+  .sort((a, b) => a - b);
+
+function options(props: ChartProps, width: number): uPlot.Options {
+  const style = getComputedStyle(document.documentElement);
+  const color = (name: string) => resolved(style.getPropertyValue(name));
+  const format = props.format ?? count;
+  const axis = {
+    stroke: color('--muted'),
+    grid: { stroke: color('--line'), width: 1 },
+    ticks: { show: false },
+    font: '12px system-ui, sans-serif',
+  };
+  return {
+    width,
+    height: props.height ?? 200,
+    padding: [8, 28, 0, 0],
+    cursor: { points: { size: 6 }, drag: { x: false, y: false } },
+    legend: { live: true },
+    hooks: { ready: [showNewest] },
+    scales: { y: { range: (_chart, _low, high) => [0, props.max ?? Math.max(1, high * 1.08)] } },
+    axes: [
+      { ...axis, size: 28, space: 80, values: (_chart, ticks, _axis, _space, step) => ticks.map(at => tick(at, step)) },
+      {
+        ...axis,
+        size: 52,
+        values: (_chart, ticks) => ticks.map(format),
+        ...(props.format === undefined ? { incrs: WHOLE } : {}),
+      },
+    ],
+    series: [
+      { label: 'Time', value: '{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}' },
+      ...props.series.map(one => line(one, color, format)),
+    ],
+  };
+}
+
+function line(one: Series, color: (name: string) => string, format: (value: number) => string): uPlot.Series {
+  const paths = one.steps === true ? uPlot.paths.stepped?.({ align: 1 }) : undefined;
+  return {
+    label: one.label,
+    stroke: color(one.color),
+    width: 1.75,
+    points: { show: false },
+    value: (_chart, value: number | null) => (value === null ? '–' : format(value)),
+    ...(paths === undefined ? {} : { paths }),
+    ...(one.fill === true ? { fill: color(`${one.color}-soft`) } : {}),
+  };
+}
+
+/** Keeps the newest values in the legend while the pointer is elsewhere. */
+function showNewest(chart: uPlot): void {
+  chart.setLegend({ idx: chart.data[0].length - 1 });
+}
+
+/** A color as the canvas understands it: `light-dark()` is resolved by an element of the page. */
+function resolved(value: string): string {
+  const probe = document.createElement('span');
+  probe.style.color = value;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}

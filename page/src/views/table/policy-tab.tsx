@@ -1,0 +1,133 @@
+// Policy: each value in effect and where it is set; an operator can change the overrides of the registration.
+import { useState } from 'preact/hooks';
+import { api, read } from '../../api/client';
+import type { PolicyValue, TableStatus } from '../../api/schema';
+import { mayOperate } from '../../api/session';
+import { bytes, exact } from '../../format/numbers';
+import { duration } from '../../format/times';
+import { useAction } from '../../parts/action';
+import { Badge } from '../../parts/badge';
+import { Card } from '../../parts/frame';
+import { formatProperties, parseProperties } from './properties-text';
+
+const LOCAL = 'default';
+
+/** Units that a number carries by itself. */
+const NUMBERS = new Set(['', 'ratio', 'share']);
+
+export function PolicyTab({ table, reload }: { table: TableStatus; reload: () => void }) {
+  const { policy } = table;
+  const values = [...policy.values].sort((a, b) => Number(a.source === LOCAL) - Number(b.source === LOCAL));
+  return (
+    <>
+      {policy.issues.map(issue => (
+        <p key={issue.property} class="problem" role="alert">
+          <code>{issue.property}</code> = <code>{issue.value}</code>: {issue.reason}
+          {issue.blocking ? ' The last valid policy stays in effect.' : ' The property is ignored.'}
+        </p>
+      ))}
+      {policy.notes.map(note => (
+        <p key={note} class="note">
+          {note}
+        </p>
+      ))}
+      <div class="columns policy">
+        <Card title="Policy in effect" note={`digest ${policy.version}`}>
+          <div class="scroll" tabIndex={0} role="region" aria-label="Policy in effect">
+            <table class="list">
+              <thead>
+                <tr>
+                  <th scope="col">Property</th>
+                  <th scope="col" class="right">
+                    Value
+                  </th>
+                  <th scope="col">Set by</th>
+                </tr>
+              </thead>
+              <tbody>
+                {values.map(one => (
+                  <tr key={one.property} class={one.source === LOCAL ? 'faint' : ''}>
+                    <td title={one.description}>
+                      <code>{one.property}</code>
+                      <span class="note block">{one.description}</span>
+                    </td>
+                    <td class="right number" title={String(one.value)}>
+                      {valueText(one)}
+                    </td>
+                    <td>{one.source === LOCAL ? 'default' : <SetBy one={one} />}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </Card>
+        <Overrides table={table} reload={reload} />
+      </div>
+    </>
+  );
+}
+
+function SetBy({ one }: { one: PolicyValue }) {
+  return (
+    <>
+      <Badge state={one.source === 'request' ? 'registration' : one.source} />
+      <span class="note block">{one.set_by}</span>
+    </>
+  );
+}
+
+function valueText({ value, unit }: PolicyValue): string {
+  if (value === null) return 'off';
+  if (typeof value === 'number') {
+    if (unit === 'bytes') return bytes(value);
+    if (unit === 'seconds') return duration(value);
+    return `${Number.isInteger(value) ? exact(value) : String(value)}${NUMBERS.has(unit) ? '' : ` ${unit}`}`;
+  }
+  return String(value);
+}
+
+function Overrides({ table, reload }: { table: TableStatus; reload: () => void }) {
+  const kept = formatProperties(table.properties);
+  const [text, setText] = useState<string | null>(null);
+  const [isRunning, start] = useAction(
+    async () => {
+      const properties = parseProperties(text ?? kept);
+      await read(api.PATCH('/v1/tables/{name}', { params: { path: { name: table.name } }, body: { properties } }));
+      return `The overrides of ${table.name} are changed.`;
+    },
+    () => {
+      setText(null);
+      reload();
+    },
+  );
+  return (
+    <Card title="Overrides of the registration" note="take precedence over the table's own properties">
+      {mayOperate.value ? (
+        <form
+          onSubmit={event => {
+            event.preventDefault();
+            start();
+          }}
+        >
+          <label class="field">
+            <span>One property per line: name = value</span>
+            <textarea
+              rows={6}
+              spellcheck={false}
+              placeholder="lakewright.target-file-size = 256mb"
+              value={text ?? kept}
+              onInput={event => setText(event.currentTarget.value)}
+            />
+          </label>
+          <div class="dialog-actions">
+            <button type="submit" class="primary" disabled={isRunning || text === null || text === kept}>
+              Apply
+            </button>
+          </div>
+        </form>
+      ) : (
+        <pre class="block">{kept === '' ? 'No overrides.' : kept}</pre>
+      )}
+    </Card>
+  );
+}

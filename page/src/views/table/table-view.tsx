@@ -1,0 +1,154 @@
+// One table: its figures, its actions, and a tab for each question that one asks about it.
+import type { ComponentChildren } from 'preact';
+import { api, read } from '../../api/client';
+import type { TableStatus } from '../../api/schema';
+import { mayOperate } from '../../api/session';
+import { type Resource, thisTable, useResource } from '../../api/use-resource';
+import { count, plural } from '../../format/numbers';
+import { formatRoute, route } from '../../navigation/route';
+import { Badge } from '../../parts/badge';
+import { Figure, Figures, Head, Loaded } from '../../parts/frame';
+import { Ago, Bytes, Count, Entropy } from '../../parts/values';
+import { DecisionsTab } from './decisions-tab';
+import { LayoutTab } from './layout-tab';
+import { PartitionsTab } from './partitions-tab';
+import { PolicyTab } from './policy-tab';
+import { RewritesTab } from './rewrites-tab';
+import { TableActions } from './table-actions';
+import { WhatIfTab } from './what-if-tab';
+
+const TABS = [
+  ['layout', 'Layout'],
+  ['partitions', 'Partitions'],
+  ['decisions', 'Decisions'],
+  ['rewrites', 'Rewrites'],
+  ['policy', 'Policy'],
+  ['what-if', 'What-if'],
+] as const;
+
+export function TableView({ name }: { name: string }) {
+  const status: Resource<TableStatus> = useResource(
+    name,
+    signal => read(api.GET('/v1/tables/{name}', { params: { path: { name } }, signal })),
+    event => thisTable(status.data?.id)(event),
+  );
+  const tab = TABS.find(([key]) => key === route.value.params['tab'])?.[0] ?? 'layout';
+  const table = status.data;
+  return (
+    <>
+      <Head title={name} sub={table === undefined ? undefined : <Whereabouts table={table} />}>
+        {table !== undefined && mayOperate.value && <TableActions table={table} reload={status.reload} />}
+      </Head>
+      <Loaded of={status}>
+        {found => (
+          <>
+            <Troubles table={found} />
+            <TableFigures table={found} />
+            <nav class="tabs" aria-label="Questions about this table">
+              {TABS.map(([key, title]) => (
+                <a
+                  key={key}
+                  href={formatRoute(['tables', name], key === 'layout' ? {} : { tab: key })}
+                  aria-current={key === tab ? 'page' : undefined}
+                >
+                  {title}
+                </a>
+              ))}
+            </nav>
+            {contentOf(tab, found, status.reload)}
+          </>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
+function contentOf(tab: string, table: TableStatus, reload: () => void): ComponentChildren {
+  switch (tab) {
+    case 'partitions':
+      return <PartitionsTab table={table} />;
+    case 'decisions':
+      return <DecisionsTab table={table} />;
+    case 'rewrites':
+      return <RewritesTab table={table} />;
+    case 'policy':
+      return <PolicyTab table={table} reload={reload} />;
+    case 'what-if':
+      return <WhatIfTab table={table} reload={reload} />;
+    default:
+      return <LayoutTab table={table} />;
+  }
+}
+
+function Whereabouts({ table }: { table: TableStatus }) {
+  return (
+    <>
+      <span class="location" title={table.location}>
+        {table.location}
+      </span>{' '}
+      · tenant <a href={formatRoute(['tables'], { tenant: table.tenant })}>{table.tenant}</a>{' '}
+      {table.paused && <Badge state="paused" />} {!isEnabled(table) && <Badge state="disabled" />}
+    </>
+  );
+}
+
+export function isEnabled(table: TableStatus): boolean {
+  return table.policy.values.find(one => one.property === 'lakewright.enabled')?.value !== false;
+}
+
+function Troubles({ table }: { table: TableStatus }) {
+  return (
+    <>
+      {table.refusal !== null && (
+        <p class="problem" role="alert">
+          <strong>Refused.</strong> {table.refusal.reason}
+        </p>
+      )}
+      {table.state === null && table.refusal === null && <p class="loading">The log has not been read yet.</p>}
+    </>
+  );
+}
+
+function TableFigures({ table }: { table: TableStatus }) {
+  const { layout, state } = table;
+  const mean = layout.files === 0 ? null : layout.bytes / layout.files;
+  return (
+    <Figures>
+      <Figure label="Files" note={`${count(layout.small_files)} below the full size`}>
+        <Count value={layout.files} />
+      </Figure>
+      <Figure label="Size" note={mean === null ? undefined : <MeanSize value={mean} />}>
+        <Bytes value={layout.bytes} />
+      </Figure>
+      <Figure label="Entropy" note="0% is optimal">
+        <Entropy value={layout.rms_shortfall} />
+      </Figure>
+      <Figure label="Partitions" note={`${count(table.eligible_partitions)} eligible for a rewrite`}>
+        <Count value={table.partitions} />
+      </Figure>
+      <Figure label="Version" note={<Committed table={table} />}>
+        {state === null ? '–' : String(state.version)}
+      </Figure>
+      <Figure label="Rewrites" note={`${plural(table.counters['files_replaced'] ?? 0, 'file')} replaced`}>
+        <Count value={table.counters['rewrites'] ?? 0} />
+      </Figure>
+    </Figures>
+  );
+}
+
+function MeanSize({ value }: { value: number }) {
+  return (
+    <>
+      mean <Bytes value={Math.round(value)} />
+    </>
+  );
+}
+
+function Committed({ table }: { table: TableStatus }) {
+  if (table.state === null) return <>not read yet</>;
+  return (
+    <>
+      committed <Ago at={table.state.committed_at} />
+    </>
+  );
+}

@@ -1,0 +1,53 @@
+// One row of the list of tables; a row that was not read yet keeps its space.
+import type { TableRowView } from '../../api/schema';
+import { formatRoute } from '../../navigation/route';
+import { Badge } from '../../parts/badge';
+import { Ago, Bytes, Count, Entropy } from '../../parts/values';
+
+export function TableRow({ index, row }: { index: number; row: TableRowView | undefined }) {
+  if (row === undefined) {
+    return (
+      <div role="row" class="table-row unread-row" aria-rowindex={index + 2}>
+        <span role="cell" class="name">
+          …
+        </span>
+      </div>
+    );
+  }
+  return (
+    <div role="row" class="table-row" aria-rowindex={index + 2}>
+      <span role="cell" class="name">
+        <a href={formatRoute(['tables', row.name])} title={row.name}>
+          {row.name}
+        </a>
+        <span class="tenant" title={`tenant ${row.tenant}`}>
+          {row.tenant}
+        </span>
+      </span>
+      <span role="cell" class="state">
+        <Badge state={row.condition} title={row.refusal?.reason ?? ''} />
+      </span>
+      <span role="cell" class="right files">
+        <Count value={row.files} />
+      </span>
+      <span role="cell" class="right small">
+        <Count value={row.small_files} />
+      </span>
+      <span role="cell" class="right size">
+        <Bytes value={row.bytes} />
+      </span>
+      <span role="cell" class="entropy-column">
+        <Entropy value={row.rms_shortfall} />
+      </span>
+      <span role="cell" class="right committed">
+        <Ago at={row.committed_at} />
+      </span>
+      <span role="cell" class="right rewritten">
+        <Ago at={row.rewritten_at} />
+      </span>
+      <span role="cell" class="right jobs">
+        <Count value={row.jobs_waiting + row.jobs_running} />
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest';
+import type { LayoutPointView } from '../src/api/schema';
+import { parseLimit, quotaShare, tenantShares } from '../src/views/queue/tenant-shares';
+import { alignedCurves } from '../src/views/table/aligned-curves';
+import { ascendingTimes, mergedPoints } from '../src/views/table/layout-points';
+import { formatProperties, parseProperties } from '../src/views/table/properties-text';
+import { shadeOf } from '../src/views/table/shades';
+
+describe('properties', () => {
+  test('are lines of text; a short name is one of Lakewright', () => {
+    const text = 'fan-in = 4\n\n delta.appendOnly=true \nlakewright.filter = dt >= "2026"';
+    const found = { 'lakewright.fan-in': '4', 'delta.appendOnly': 'true', 'lakewright.filter': 'dt >= "2026"' };
+    expect(parseProperties(text)).toEqual(found);
+    expect(parseProperties(formatProperties(found))).toEqual(found);
+  });
+
+  test('without a value are refused with the line', () => {
+    expect(() => parseProperties('fan-in')).toThrow('fan-in: write name = value');
+    expect(() => parseProperties('= 4')).toThrow();
+  });
+});
+
+describe('tenants', () => {
+  const queue = {
+    tenants: { sales: 3 },
+    oldest_waits_s: { tenants: { sales: 12 } },
+    occupancy: { tenants: { web: 0.4 } },
+    settings: { 'limit:tenant|web': '!25%', 'weight:tenant|sales': '2', 'limit:table|t': '2', paused: 'all' },
+  };
+
+  test('come from jobs, use and settings together', () => {
+    const [sales, web] = tenantShares(queue);
+    expect(sales).toMatchObject({ name: 'sales', waiting: 3, weight: 2, limit: '', isPaused: false });
+    expect(web).toMatchObject({ name: 'web', waiting: 0, used: 0.4, limit: '25%', isPaused: true });
+    expect(quotaShare('25%')).toBe(0.25);
+    expect(quotaShare('4')).toBeUndefined();
+  });
+
+  test('have a limit in jobs, a share, or none', () => {
+    expect([parseLimit('25%'), parseLimit(' 4 '), parseLimit('')]).toEqual([
+      { quota_percent: 25 },
+      { limit: 4 },
+      { limit: 0 },
+    ]);
+    expect(() => parseLimit('many')).toThrow();
+    expect(() => parseLimit('-1')).toThrow();
+  });
+});
+
+describe('charts', () => {
+  test('curves of different times share one axis and hold their values', () => {
+    const { times, values } = alignedCurves([
+      [
+        [10, 1],
+        [30, 3],
+      ],
+      [[20, 7]],
+    ]);
+    expect(times).toEqual([10, 20, 30]);
+    expect(values).toEqual([
+      [1, 1, 3],
+      [null, 7, 7],
+    ]);
+  });
+
+  test('a chart grows by newer points, and a version that is read again replaces the earlier reading', () => {
+    const point = (version: number, files: number) => ({ version, files }) as LayoutPointView;
+    const merged = mergedPoints([point(1, 1), point(2, 2)], [point(2, 5), point(3, 6)], 2);
+    expect(merged.map(one => [one.version, one.files])).toEqual([
+      [2, 5],
+      [3, 6],
+    ]);
+    expect(mergedPoints([point(1, 1)], [], 9)).toHaveLength(1);
+  });
+
+  test('times never go back, whatever the clocks of writers show', () => {
+    const at = ['2026-01-01T00:00:10Z', '2026-01-01T00:00:05Z', null, '2026-01-01T00:00:20Z'];
+    const seconds = ascendingTimes(at.map(one => ({ at: one })));
+    expect(seconds.map(one => one - (seconds[0] ?? 0))).toEqual([0, 0, 0, 10]);
+  });
+
+  test('shades are seven steps', () =>
+    expect([shadeOf(0), shadeOf(0.5), shadeOf(1), shadeOf(2)]).toEqual([0, 3, 6, 6]));
+});

@@ -1,0 +1,145 @@
+"""The list of all tables equals what each table shows by itself, and follows commits, jobs and registrations."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decider.store.table_index import OVERLAP_MS, TableIndex, TableListing
+from decider.store.table_query import TableQuery, TableSort
+from shared.errors import RetryableError
+from shared.queue import keys
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+def rows(decider: LiveDecider, **query: Any) -> list[Any]:
+    return decider.get("/v1/table-rows", **query)["rows"]  # type: ignore[no-any-return]
+
+
+def row(decider: LiveDecider, name: str) -> Any:
+    return next(one for one in rows(decider) if one["name"] == name)
+
+
+def shown_by_itself(decider: LiveDecider, name: str) -> tuple[int, int, int, float]:
+    table = decider.get(f"/v1/tables/{name}")
+    layout = table["layout"]
+    return table["state"]["version"], layout["files"], layout["bytes"], layout["rms_shortfall"]
+
+
+def listed(decider: LiveDecider, name: str) -> tuple[int, int, int, float]:
+    one = row(decider, name)
+    return one["version"], one["files"], one["bytes"], one["rms_shortfall"]
+
+
+def test_figures_follow_commits_deletes_and_rebuilds(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "t")
+    decider.register(table.path, "a.t")
+    for step in range(6):
+        table.append(3) if step != 3 else table.delete("2026-01-02")
+        if step == 4:
+            decider.client.patch("/v1/tables/a.t", json={"properties": {"lakewright.target-file-size": "512kb"}})
+        decider.post("/v1/events", {"table": "a.t", "version": table.version})
+        decider.drain()
+        until("the list has the version", lambda: row(decider, "a.t")["version"] == table.version)
+        assert listed(decider, "a.t") == shown_by_itself(decider, "a.t")
+
+
+def test_the_list_follows_registrations_refusals_and_jobs(decider: LiveDecider, tmp_path: Path) -> None:
+    assert rows(decider) == []
+    table = WrittenTable(tmp_path / "t", days=("2026-01-01",))
+    table.append(8)
+    decider.register(table.path, "a.t")
+    until("it is listed", lambda: len(rows(decider)) == 1)
+    until("its job is counted", lambda: row(decider, "a.t")["jobs_waiting"] == 1)
+    assert row(decider, "a.t")["condition"] == "waiting"
+    decider.post("/v1/tables", {"location": str(tmp_path / "none"), "name": "a.none"})
+    until("a table that is missing is refused", lambda: rows(decider, condition="refused") != [])
+    assert rows(decider, condition="refused")[0]["refusal"]["missing"]
+    decider.client.patch("/v1/tables/a.t", json={"name": "b.t", "tenant": "other"})
+    until("it has its new name", lambda: [one["name"] for one in rows(decider, tenant="other")] == ["b.t"])
+    decider.client.delete("/v1/tables/b.t")
+    until("it is listed no more", lambda: [one["name"] for one in rows(decider)] == ["a.none"])
+
+
+def test_clients_that_ask_at_once_all_get_their_rows(decider: LiveDecider, tmp_path: Path) -> None:
+    """They share one reading of the registrations, whoever of them ends first."""
+    decider.register(WrittenTable(tmp_path / "t").path, "a.t")
+    index = decider.services.tables.index
+
+    async def ask() -> list[TableListing]:
+        queries = [TableQuery(search="a"), TableQuery(), TableQuery(sort=TableSort.FILES)] * 4
+        return await asyncio.gather(*(index.page(query, offset=0, limit=10) for query in queries))
+
+    assert [[row.name for row, _ in found.rows] for found in decider.run(ask())] == [["a.t"]] * 12
+
+
+def test_a_page_of_the_list_begins_at_its_offset(decider: LiveDecider, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        decider.register(WrittenTable(tmp_path / name).path, f"x.{name}")
+    until("all are listed", lambda: len(rows(decider)) == 3)
+    found = decider.get("/v1/table-rows", offset=1, limit=1, sort="name", descending=True)
+    assert ([one["name"] for one in found["rows"]], found["matching"], found["total"]) == (["x.b"], 3, 3)
+    assert decider.client.get("/v1/table-rows", params={"sort": "color"}).status_code == 422
+
+
+def test_an_unregistered_table_leaves_no_move_behind(decider: LiveDecider, tmp_path: Path) -> None:
+    decider.register(WrittenTable(tmp_path / "t").path, "a.t")
+    moved = keys.changed_tables(decider.services.queue.executor.name)
+    redis = decider.services.operations.redis
+    assert decider.run(redis.zcard(moved)) == 1
+    decider.client.delete("/v1/tables/a.t")
+    assert decider.run(redis.zcard(moved)) == 0
+
+
+def test_an_order_that_took_long_is_kept_for_a_while_and_its_rows_are_new(decider: LiveDecider, tmp_path: Path) -> None:
+    """An expensive sort rests for twenty times its duration; the figures of the rows on a page never wait."""
+    index: TableIndex = decider.services.tables.index
+    table = WrittenTable(tmp_path / "t")
+    decider.register(table.path, "a.t")
+    until("it is listed", lambda: len(rows(decider, sort="files")) == 1)
+    kept = next(iter(index._selections.values()))
+    kept.took_s = 1_000.0
+    table.append(3)
+    decider.post("/v1/events", {"table": "a.t", "version": table.version})
+    decider.drain()
+    until("the row is new", lambda: rows(decider, sort="files")[0]["version"] == table.version)
+    assert kept in index._selections.values(), "it was not sorted again"
+
+
+@pytest.mark.parametrize("failure", [RetryableError("Redis is away"), asyncio.CancelledError()], ids=repr)
+def test_a_move_whose_read_failed_is_read_by_the_next_client(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    index: TableIndex = decider.services.tables.index
+    table = WrittenTable(tmp_path / "t")
+    decider.register(table.path, "a.t")
+    until("it is listed", lambda: rows(decider) != [])
+
+    async def fail(_: object) -> None:
+        raise failure
+
+    async def ask() -> None:
+        with pytest.raises(type(failure)):
+            await index.page(TableQuery(), offset=0, limit=10)
+
+    table.append(1)
+    decider.post("/v1/events", {"table": "a.t", "version": table.version})
+    decider.drain()
+    index._moved_ms -= 1  # the move may be of the millisecond that was read last
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "_read_states", fail)
+        decider.run(ask())
+    index._moved_ms += 10 * OVERLAP_MS  # no overlap reads it again
+    assert row(decider, "a.t")["version"] == table.version

