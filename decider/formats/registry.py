@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from decider.formats.delta.table import DeltaFormat
 from decider.formats.rewrites import RewritePage
-from decider.formats.scanner import TableScanner
+from decider.formats.scanner import CatalogScanner, TableScanner, has_table
 from decider.formats.table_format import (
     MAX_SCANNED,
     HistoryEnd,
@@ -22,7 +22,7 @@ from decider.formats.table_format import (
 )
 from decider.state.file_columns import LiveFiles
 from shared.errors import InvalidInput, NoTable
-from shared.locations import canonical_location
+from shared.locations import canonical_location, catalog_name
 from shared.refusals import Refusal
 from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
 
@@ -53,6 +53,10 @@ class TableFormats:
 
     async def find(self, location: str) -> TableFormat | None:
         """Return the format of the table at a canonical location, None if there is no table."""
+        named = catalog_name(location)
+        if named is not None:
+            found = [one for one in self._formats if await has_table(one, *named)]
+            return found[0] if found else None
         place = self.access.reader(location)
         for one in self._formats:
             if await one.probe(place):
@@ -69,9 +73,11 @@ class TableFormats:
         canonical = canonical_location(location)
         return self._formats[0].rewrites(canonical) if len(self._formats) == 1 else _ProbedRewrites(self, canonical)
 
-    def scanner(self, root: str) -> TableScanner:
+    def scanner(self, root: str) -> TableScanner | CatalogScanner:
         """Open a root below which tables are searched; raises what `open` raises."""
         canonical = canonical_location(root)
+        if catalog_name(canonical) is not None:
+            return CatalogScanner(self._formats, location=canonical)
         return TableScanner(self.access, self._formats, location=canonical)
 
 
