@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from decider.formats.delta.table import DeltaFormat
+from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from decider.formats.rewrites import RewritePage
 from decider.formats.scanner import CatalogScanner, TableScanner, has_table
 from decider.formats.table_format import (
@@ -22,6 +23,7 @@ from decider.formats.table_format import (
 )
 from decider.state.file_columns import LiveFiles
 from shared.errors import InvalidInput, NoTable
+from shared.format_options import FormatOptions
 from shared.locations import canonical_location, catalog_name
 from shared.refusals import Refusal
 from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
@@ -148,6 +150,9 @@ class _ProbedRewrites:
         return await found.rewrites(self.location).page(limit=limit, before=before, max_scanned=max_scanned)
 
 
-def table_formats(access: StorageAccess) -> TableFormats:
-    """Return every format that this release reads."""
-    return TableFormats(access, [DeltaFormat(access)])
+def table_formats(access: StorageAccess, options: FormatOptions | None = None) -> TableFormats:
+    """Return every format that this release reads under these options."""
+    formats: list[TableFormat] = [DeltaFormat(access)]
+    if options is not None and options.has_iceberg:
+        formats.append(IcebergFormat(access, IcebergSettings(options.catalogs, options.iceberg_folders)))
+    return TableFormats(access, formats)

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from actor.jvm.jars import ICEBERG, look_up
 from actor.jvm.java import JavaSearch, find_java
 from actor.jvm.spark import SparkSettings, build_session, stop_session
 from shared.errors import InvalidInput
@@ -41,7 +42,8 @@ def start_spark(work_dir: Path) -> SparkSession:
     except InvalidInput as error:
         pytest.skip(f"no Java for Spark: {error}")
     ivy_dir = Path(os.environ.get("LAKEWRIGHT_IVY_DIR", ROOT / ".cache" / "ivy"))
-    settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir, driver_memory="1g", extra=QUICK)
+    iceberg = look_up(ivy_dir, ICEBERG).complete
+    settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir, driver_memory="1g", iceberg=iceberg, extra=QUICK)
     return build_session(settings, java_home=java.path)
 
 

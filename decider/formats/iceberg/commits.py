@@ -6,10 +6,11 @@ Operations carry Delta's names where they mean the same: `overwrite` is what Ice
 from collections.abc import Iterable, Mapping
 
 from decider.formats.iceberg.manifests import Entry, EntryStatus
-from decider.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared import commit_metadata
 from shared.commit_metadata import CommitMetadata
-from shared.formats.iceberg import COMMIT_KEY, TAGS_KEY, decode_tags, file_tags
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY
+from shared.formats.iceberg.tags import decode_tags, file_tags
 from shared.table import Commit, DataFile, DeleteFile, Position, RemovedFile
 
 REPLACE = "replace"

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from shared.errors import Corrupt
-from shared.formats.iceberg import Spec
+from shared.formats.iceberg.partitions import Spec
 from shared.table import DeleteKind, PartitionKey
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ It ends where snapshots have expired. Paging costs nothing: all snapshots are in
 
 from collections.abc import Iterable, Sequence
 
-from decider.formats.iceberg.chain import positions
 from decider.formats.iceberg.commits import own_metadata
 from decider.formats.iceberg.entries import EntryReader
 from decider.formats.iceberg.manifests import Entry, EntryStatus
-from decider.formats.iceberg.metadata import SnapshotRecord, TableHead
 from decider.formats.iceberg.source import MetadataSource
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage
 from decider.formats.table_format import MAX_SCANNED
 from shared.commit_metadata import CommitMetadata
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.formats.iceberg.positions import positions
 from shared.layout.levels import SMALL_LEVELS
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 

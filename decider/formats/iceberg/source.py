@@ -6,20 +6,20 @@ pyiceberg is synchronous, so its calls run in threads; each of them ends, for ev
 import asyncio
 import gzip
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+import zlib
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
 
 from decider.formats.iceberg.catalogs import NamedCatalog, translated
-from decider.formats.iceberg.metadata import TableHead, decode_head
 from decider.storage.object_reads import ObjectReader, ReadKind, ReadMeter
 from shared.errors import Corrupt, NoTable, Unsupported
+from shared.formats.iceberg.metadata import TableHead, decode_head
 from shared.locations import decoded_path, file_location
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
-    from pyiceberg.table.metadata import TableMetadata as Raw
-
-R = TypeVar("R")
+    from pyiceberg.table import Table
 
 METADATA_FOLDER = "metadata"
 VERSION_HINT = "version-hint.text"
@@ -58,7 +58,7 @@ class CatalogSource:
         self._meter.add(ReadKind.GET)
         loaded = await asyncio.to_thread(self._catalog.load, self._name)
         self._io = loaded.io
-        return await asyncio.to_thread(decode_head, loaded.metadata, self.location)
+        return await asyncio.to_thread(self._decoded, loaded)
 
     async def read(self, path: str) -> bytes:
         """Read through the catalog's own file access, which may hold credentials for this table alone."""
@@ -66,6 +66,9 @@ class CatalogSource:
         if self._io is None:
             await self.head()
         return await asyncio.to_thread(self._read, path)
+
+    def _decoded(self, loaded: "Table") -> TableHead:
+        return decode_head(loaded.metadata.model_dump(mode="json", by_alias=True, exclude_none=True), self.location)
 
     def _read(self, path: str) -> bytes:
         io: Any = self._io
@@ -148,29 +151,11 @@ async def is_table_folder(place: ObjectReader, path: str) -> bool:
     return any(name == VERSION_HINT or _METADATA_FILE.fullmatch(name) for name in names)
 
 
-def _parsed(body: bytes, location: str) -> "Raw":
-    from pyiceberg.table.metadata import TableMetadataUtil  # noqa: PLC0415 - takes seconds
-
-    text = _guarded(lambda: gzip.decompress(body) if body.startswith(_GZIP) else body, location).decode()
-    if not (version := _format_version(text)):
-        raise Corrupt(f"{location}: the metadata name no format version")
-    if version not in ("1", "2", "3"):
-        raise Unsupported(
-            f"{location}: the table has format version {version}, which is unknown",
-            field="format-version",
-            allowed="1-3",
-        )
-    return _guarded(lambda: TableMetadataUtil.parse_raw(text), location)
-
-
-def _format_version(text: str) -> str:
-    found = re.search(r'"format-version"\s*:\s*(\d+)', text)
-    return found[1] if found else ""
-
-
-def _guarded(decode: Callable[[], R], location: str) -> R:
+def _parsed(body: bytes, location: str) -> dict[str, Any]:
     try:
-        return decode()
-    except Exception as problem:
-        first_line = f"{type(problem).__name__}: {problem}".split("\n", 1)[0]
-        raise Corrupt(f"{location}: the metadata cannot be read: {first_line}") from problem
+        found = orjson.loads(gzip.decompress(body) if body.startswith(_GZIP) else body)
+    except (ValueError, OSError, EOFError, zlib.error) as problem:
+        raise Corrupt(f"{location}: the metadata are no JSON: {problem}") from problem
+    if not isinstance(found, dict):
+        raise Corrupt(f"{location}: the metadata are no JSON object")
+    return found

@@ -4,10 +4,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from decider.formats.iceberg.catalogs import NamedCatalog
-from decider.formats.iceberg.chain import newest_position, position_of, positions, snapshots_after
 from decider.formats.iceberg.commits import FileHistory, delete_file, snapshot_commit
 from decider.formats.iceberg.entries import EntryReader
-from decider.formats.iceberg.metadata import SnapshotRecord, TableHead
 from decider.formats.iceberg.rewrites import IcebergRewrites
 from decider.formats.iceberg.source import CatalogSource, FolderSource, MetadataSource, is_table_folder
 from decider.formats.table_format import HistoryEnd, RetainedHistory, StorageAccess, TableCatalog, TableTotals
@@ -15,8 +13,10 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.boundary import Boundary
 from shared.errors import InvalidInput, NoTable
-from shared.formats import iceberg
-from shared.formats.iceberg import digest_snapshot
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.formats.iceberg.names import FORMAT
+from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
+from shared.formats.iceberg.refusal import refusal
 from shared.locations import catalog_name
 from shared.refusals import Refusal
 from shared.table import Commit, DataFile, Position, Snapshot, TableMetadata, TableProtocol
@@ -127,7 +127,7 @@ class IcebergTable:
 
     def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
         """Refuse tables that a rewrite is not known to preserve."""
-        return iceberg.refusal(metadata, protocol)
+        return refusal(metadata, protocol)
 
     def _at(self, head: TableHead, at: Position | None) -> tuple[SnapshotRecord | None, Position]:
         """Return the snapshot of a position (None: of the newest), and the position."""
@@ -161,7 +161,7 @@ class IcebergSettings:
 class IcebergFormat:
     """`TableFormat` for Iceberg."""
 
-    name = iceberg.FORMAT
+    name = FORMAT
 
     def __init__(self, access: StorageAccess, settings: IcebergSettings) -> None:
         self._access = access

@@ -12,7 +12,7 @@ from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from decider.formats.table_format import StorageAccess, TableFormat
 from decider.storage.object_reads import ReadMeter
 from shared.commit_metadata import CommitMetadata
-from shared.formats.iceberg import COMMIT_KEY
+from shared.formats.iceberg.names import COMMIT_KEY
 from shared.table import CommitOrigin
 from tests.support.iceberg_folder import IcebergFolder
 from tests.support.toy_format import LOG, ToyFormat, ToyTable

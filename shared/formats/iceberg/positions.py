@@ -1,12 +1,43 @@
-"""The chain of main: which snapshots follow a position, and which positions its snapshots are.
+"""Positions: a moment of a table's main branch, and which snapshots follow it.
 
-A position is on the chain if its snapshot is, or if its snapshot is the parent of the oldest one that is retained: then
-nothing between them is missing. A rollback, a replaced table or an expired snapshot leaves it outside.
+The version of a position is the time of its snapshot in milliseconds, raised where needed so that it grows along the
+chain of parents. Sequence numbers would be no versions: tables of format version 1 have none, and neither a rollback
+nor a change of properties moves them. A position is on the chain if its snapshot is, or if its snapshot is the parent
+of the oldest one that is retained: then nothing between them is missing. A rollback, a replaced table or an expired
+snapshot leaves it outside.
 """
 
-from decider.formats.iceberg.metadata import SnapshotRecord, TableHead
-from shared.formats.iceberg import chain_versions, digest_snapshot, position_digest
+from collections.abc import Iterable
+
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.table import Position
+
+
+def chain_versions(timestamps_ms: Iterable[int]) -> list[int]:
+    """Return the version of each snapshot of a chain, oldest first: its time, or one more than its parent's version.
+
+    Clocks of writers differ, and Iceberg lets a snapshot be up to a minute older than its parent.
+    """
+    versions: list[int] = []
+    for timestamp_ms in timestamps_ms:
+        versions.append(max(timestamp_ms, versions[-1] + 1) if versions else timestamp_ms)
+    return versions
+
+
+def position_digest(table_uuid: str, snapshot_id: int | None) -> str:
+    """Return the digest of a position: the snapshot of which table it is, None for a table without one."""
+    return f"{table_uuid}.{'' if snapshot_id is None else snapshot_id}"
+
+
+def digest_snapshot(digest: str, table_uuid: str) -> int | None:
+    """Return the snapshot that a digest of this table names, None for a table without one.
+
+    Raises ValueError for the digest of another table, and for one that is none.
+    """
+    prefix, dot, snapshot = digest.partition(".")
+    if not dot or prefix != table_uuid:
+        raise ValueError(f"{digest!r} is no position of the table {table_uuid}")
+    return int(snapshot) if snapshot else None
 
 
 def positions(head: TableHead) -> dict[int, Position]:
