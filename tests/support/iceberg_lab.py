@@ -97,9 +97,9 @@ class IcebergLab:
         return self.engine.rewrite(RewriteRequest(self.location(table), made, mark), control or Steps())
 
     def files_on_disk(self, table: str) -> set[str]:
-        """Return the data files of a table's folder, referred to or not."""
-        found = (self.folder / "db" / table.rpartition(".")[2] / "data").rglob("*.parquet")
-        return {path.name for path in found}
+        """Return the data and delete files of a table's folder, referred to or not."""
+        found = (self.folder / "db" / table.rpartition(".")[2] / "data").rglob("[!.]*")
+        return {path.name for path in found if path.is_file()}
 
     def known_files(self, table: str) -> set[str]:
         """Return the data and delete files that any snapshot refers to."""

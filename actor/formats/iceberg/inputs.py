@@ -82,7 +82,7 @@ def resolve(groups: Iterable[FileGroup], live: Mapping[str, LiveInput]) -> tuple
 def still_live(group: LiveGroup, live: Mapping[str, LiveInput]) -> bool:
     """Whether no other writer has removed an input since, or deleted rows of one by their place.
 
-    Deletes by value that came later apply to the output as well, for it keeps the sequence number of its inputs.
+    Later deletes by value apply to the output as well, for it keeps the sequence number of its inputs.
     """
     return all((found := live.get(one.path)) is not None and found.positional == one.positional for one in group.inputs)
 

@@ -101,6 +101,10 @@ def _time(value: Any) -> str:
     return moment.isoformat("microseconds")
 
 
+def _uuid(value: Any) -> str:
+    return str(UUID(bytes=bytes(value))) if isinstance(value, bytes | bytearray) else str(value)
+
+
 def _plain(value: Any) -> str:
     match value:
         case bool():
@@ -109,8 +113,6 @@ def _plain(value: Any) -> str:
             return bytes(value).hex()
         case Decimal():
             return format(value, "f")
-        case UUID():
-            return str(value)
         case _:
             return str(value)
 
@@ -124,5 +126,6 @@ _TEXTS: Mapping[str, Callable[[Any], str]] = {
     "time": _time,
     "timestamp": _timestamp,
     "timestamptz": _timestamp,
+    "uuid": _uuid,
 }
 """How values of a transform, or of a type, are written."""

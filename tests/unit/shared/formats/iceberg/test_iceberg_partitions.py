@@ -25,6 +25,7 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=UTC)
         ("identity", "decimal(9, 2)", Decimal("1E+1"), "10"),
         ("identity", "binary", b"\x00\xff", "00ff"),
         ("identity", "uuid", UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        ("identity", "uuid", UUID(int=1).bytes, "00000000-0000-0000-0000-000000000001"),
         ("identity", "date", -1, "1969-12-31"),
         ("identity", "date", date(2026, 1, 2), "2026-01-02"),
         ("identity", "date", 10**9, "1000000000"),
