@@ -9,7 +9,7 @@ from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyLimits
 from actor.formats.delta.engine import EngineSettings, start_engine
 from actor.formats.delta.self_test import SelfTestResult
 from actor.formats.delta.transaction import TransactionSettings
-from actor.formats.iceberg.engine import IcebergEngine, IcebergSettings
+from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
 from actor.ports import TableEngine
 from shared.boundary import Boundary
 from shared.format_options import FormatOptions
@@ -48,7 +48,7 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
     delta, tested = start_engine(spark, settings, scratch=scratch)
     engines: list[TableEngine] = [delta]
     if options.formats.has_iceberg:
-        iceberg = IcebergSettings(
+        iceberg = IcebergEngineSettings(
             options.formats.catalogs,
             options.formats.iceberg_folders,
             secrets=options.secrets,

@@ -34,10 +34,10 @@ def ice(spark: "SparkSession", tmp_path: Path) -> "IcebergLab":
     """A warehouse of its own, and an engine for it."""
     if "iceberg-spark-runtime" not in str(spark.sparkContext.getConf().get("spark.driver.extraClassPath")):
         pytest.skip("the jar of Iceberg is missing: make test-iceberg")
-    from actor.formats.iceberg.engine import IcebergEngine, IcebergSettings
+    from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
     from tests.support.iceberg_lab import IcebergLab
 
-    return IcebergLab(spark, IcebergEngine(spark, IcebergSettings(reads_folders=True)), tmp_path)
+    return IcebergLab(spark, IcebergEngine(spark, IcebergEngineSettings(reads_folders=True)), tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -167,7 +167,7 @@ def test_a_lost_lease_stops_the_commit_and_leaves_no_files(ice: "IcebergLab") ->
 
 
 @pytest.mark.parametrize("is_made", [True, False])
-def test_a_commit_without_an_answer_is_looked_up_and_never_made_twice(
+def test_a_commit_without_an_answer_is_searched_and_never_made_twice(
     ice: "IcebergLab", is_made: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from actor.formats.iceberg.java_table import JavaTable

@@ -170,7 +170,7 @@ EVENTS: Mapping[IgnoredReason, tuple[str, str, str]] = {
     IgnoredReason.BAD_KEY: ("object key that cannot be a table location", FORMATS, "Rename the table's folder"),
     IgnoredReason.BAD_NAME: ("catalog name that cannot be a table name", FORMATS, "Register the table by location"),
     IgnoredReason.NOT_A_LOCATION: ("text that is neither a table name nor a URI", FORMATS, "Correct the sender"),
-    IgnoredReason.ICEBERG: ("commit to an Iceberg table", FORMATS, "Nothing; Iceberg is not supported"),
+    IgnoredReason.ICEBERG: ("commit to an Iceberg table", FORMATS, "Nothing; the sweep finds the commit"),
     IgnoredReason.UNKNOWN_TABLE: ("unknown table name", RESOLVER, "Register the table under that name"),
     IgnoredReason.OUTSIDE_ROOTS: ("location outside the allowed roots", RESOLVER, "Extend `LAKEWRIGHT_ROOTS`"),
     IgnoredReason.UNKNOWN_LIMIT: (

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from actor.formats.iceberg.conflicts import CommitFailure, classify
-from actor.formats.iceberg.inputs import LiveGroup, LiveInput, still_live
+from actor.formats.iceberg.conflicts import IcebergFailure, classify
+from actor.formats.iceberg.inputs import InputGroup, LiveInput, still_live
 from actor.jvm.errors import first_line
 from actor.ports import Control
 from shared.errors import Conflict, LakewrightError, RetryableError
@@ -26,24 +26,24 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenGroup:
+class StagedGroup:
     """A group whose output files exist and have the right number of rows; no snapshot refers to them yet.
 
     `raw` are Iceberg's objects of the outputs.
     """
 
-    live: LiveGroup
+    live: InputGroup
     outputs: tuple[DataFile, ...]
     rows: int
     raw: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class CommitResult:
+class IcebergCommit:
     """How a commit ended: its version (None: no group was left), committed groups, stale groups, and conflicts."""
 
     version: int | None
-    committed: tuple[WrittenGroup, ...]
+    committed: tuple[StagedGroup, ...]
     conflicted: tuple[FileGroup, ...]
     conflicts: int
 
@@ -59,7 +59,7 @@ class CommitTarget(Protocol):
     def live(self, snapshot: int, paths: Iterable[str]) -> Mapping[str, LiveInput]:
         """Return which of these files are live in a snapshot, with their deletes."""
 
-    def commit(self, groups: Sequence[WrittenGroup], *, since: int, summary: Mapping[str, str]) -> None:
+    def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
         """Replace the groups' inputs in one snapshot, validated against all that were made since `since`."""
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -76,7 +76,7 @@ class Signature:
     user_metadata: str
     write_id: str
 
-    def summary(self, groups: Sequence[WrittenGroup]) -> dict[str, str]:
+    def summary(self, groups: Sequence[StagedGroup]) -> dict[str, str]:
         """Return the entries of the snapshot's summary, with the tags of these outputs."""
         tags = {file.path.rpartition("/")[2]: one.live.group.tags for one in groups for file in one.outputs}
         tagged = {name: of_file for name, of_file in tags.items() if of_file}
@@ -84,7 +84,7 @@ class Signature:
         return own | ({TAGS_KEY: encode_tags(tagged)} if tagged else {})
 
 
-class Committer:
+class IcebergCommitter:
     """Commits written groups to one table; `since` is the snapshot that their inputs were read at."""
 
     def __init__(self, target: CommitTarget, signature: Signature, control: Control, *, since: int) -> None:
@@ -93,7 +93,7 @@ class Committer:
         self._control = control
         self._since = since
 
-    def commit(self, written: Sequence[WrittenGroup], *, attempts: int) -> CommitResult:
+    def commit(self, written: Sequence[StagedGroup], *, attempts: int) -> IcebergCommit:
         """Commit the groups that are still live, trying at most `attempts` times.
 
         Raises:
@@ -123,10 +123,10 @@ class Committer:
         self.discard(offered)
         raise Conflict(
             f"the rewrite of {self._target.location} was refused {attempts} times: {reason}; plan it again",
-            kind=CommitFailure.BUSY,
+            kind=IcebergFailure.BUSY,
         )
 
-    def _split(self, offered: tuple[WrittenGroup, ...]) -> tuple[tuple[WrittenGroup, ...], tuple[WrittenGroup, ...]]:
+    def _split(self, offered: tuple[StagedGroup, ...]) -> tuple[tuple[StagedGroup, ...], tuple[StagedGroup, ...]]:
         """Split groups into those that are live in the newest snapshot, and those that others changed."""
         try:
             head = self._target.refresh()
@@ -141,7 +141,7 @@ class Committer:
         kept = tuple(group for group in offered if still_live(group.live, live))
         return kept, tuple(group for group in offered if group not in kept)
 
-    def _require_permission(self, offered: Sequence[WrittenGroup]) -> None:
+    def _require_permission(self, offered: Sequence[StagedGroup]) -> None:
         """Raise unless a commit is allowed, asked last so that the lease is fresh when the commit begins."""
         try:
             self._control.may_commit()
@@ -161,7 +161,7 @@ class Committer:
             committed_as=version,
             error=first_line(error),
         )
-        if version is None and failure is CommitFailure.UNKNOWN:
+        if version is None and failure is IcebergFailure.UNKNOWN:
             raise RetryableError(
                 f"the outcome of a commit to {self._target.location} is unknown ({first_line(error)}), and no snapshot "
                 "shows it; its files are left as orphans"
@@ -195,7 +195,7 @@ class Committer:
                 return positions(head)[snapshot.id].version
         return None
 
-    def discard(self, groups: Sequence[WrittenGroup]) -> None:
+    def discard(self, groups: Sequence[StagedGroup]) -> None:
         """Delete outputs that no snapshot refers to."""
         paths = [file.path for group in groups for file in group.outputs]
         if not paths:
@@ -209,7 +209,7 @@ class Committer:
 
 
 def _result(
-    version: int | None, committed: tuple[WrittenGroup, ...], written: Sequence[WrittenGroup], conflicts: int
-) -> CommitResult:
+    version: int | None, committed: tuple[StagedGroup, ...], written: Sequence[StagedGroup], conflicts: int
+) -> IcebergCommit:
     stale = tuple(group.live.group for group in written if group not in committed)
-    return CommitResult(version, committed, stale, conflicts)
+    return IcebergCommit(version, committed, stale, conflicts)

@@ -16,7 +16,7 @@ _MISSING = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
 _FORBIDDEN = frozenset({"ForbiddenException", "NotAuthorizedException"})
 
 
-class CommitFailure(StrEnum):
+class IcebergFailure(StrEnum):
     """What a failed commit attempt means."""
 
     TAKEN = "taken"  # Others removed an input, or deleted rows of one: what is left may still be committed.
@@ -24,14 +24,14 @@ class CommitFailure(StrEnum):
     UNKNOWN = "unknown"  # It may or may not have been made: ask the table.
 
 
-def classify(error: BaseException) -> CommitFailure:
+def classify(error: BaseException) -> IcebergFailure:
     """Return what a failed commit attempt means; an unknown state anywhere in the causes outweighs the rest."""
     names = set(jvm_class_names(error))
     if _UNKNOWN in names:
-        return CommitFailure.UNKNOWN
+        return IcebergFailure.UNKNOWN
     if names & _TAKEN:
-        return CommitFailure.TAKEN
-    return CommitFailure.BUSY if names & _BUSY else CommitFailure.UNKNOWN
+        return IcebergFailure.TAKEN
+    return IcebergFailure.BUSY if names & _BUSY else IcebergFailure.UNKNOWN
 
 
 def translate(error: BaseException, doing: str) -> LakewrightError:

@@ -11,11 +11,11 @@ import structlog
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.catalogs import TableLoader
-from actor.formats.iceberg.commit import CommitResult, Committer, Signature, WrittenGroup
+from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
 from actor.formats.iceberg.conflicts import translate
-from actor.formats.iceberg.inputs import LiveGroup, resolve, still_live
+from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
 from actor.formats.iceberg.java_table import JavaTable
-from actor.formats.iceberg.write import SESSION_CONF, GroupWriter
+from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
 from actor.jvm.autopsy import Autopsy
 from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
@@ -39,7 +39,7 @@ COMMITTED = "committed"
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergSettings:
+class IcebergEngineSettings:
     """What the engine may do and how; see each field."""
 
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, hash=False)
@@ -54,8 +54,8 @@ class IcebergEngine:
 
     format = FORMAT
 
-    def __init__(self, spark: SparkSession, settings: IcebergSettings | None = None) -> None:
-        self._settings = settings or IcebergSettings()
+    def __init__(self, spark: SparkSession, settings: IcebergEngineSettings | None = None) -> None:
+        self._settings = settings or IcebergEngineSettings()
         self._spark = spark
         self._scala = Scala(spark)
         self._sessions = Sessions(self._scala, spark)
@@ -127,7 +127,7 @@ class IcebergEngine:
         self._sessions.cancel(job)
 
     @property
-    def settings(self) -> IcebergSettings:
+    def settings(self) -> IcebergEngineSettings:
         """What this engine may do."""
         return self._settings
 
@@ -162,20 +162,20 @@ class _Rewrite:
         self._control = control
         self._table = _CheckedTable(table, engine, request)
         self._java = table
-        self._writer = GroupWriter(table, session)
+        self._writer = StagedWriter(table, session)
 
     def finish(self, started: float) -> RewriteOutcome:
         """Write, commit, and return the outcome."""
         head = self._java.head()
         self._table.check(head)
         if head.current is None:
-            return self._outcome((), CommitResult(None, (), (), 0), started, started)
+            return self._outcome((), IcebergCommit(None, (), (), 0), started, started)
         paths = {file.path for group in self._request.groups for file in group.files}
         live = resolve(self._request.groups, self._java.inputs(head, head.current, paths=paths))
         boundary = self._engine.settings.boundary
         boundary.check_files(head.location, [one.file for group in live for one in group.inputs])
         signature = Signature(self._request.user_metadata, str(uuid.uuid4()))
-        committer = Committer(self._table, signature, self._control, since=head.current)
+        committer = IcebergCommitter(self._table, signature, self._control, since=head.current)
         written, skipped = self._write_all(live, committer)
         written_at = time.monotonic()
         try:
@@ -185,7 +185,7 @@ class _Rewrite:
         except BaseException:
             committer.discard(written)
             raise
-        result = CommitResult(None, (), (), 0)
+        result = IcebergCommit(None, (), (), 0)
         if written:
             result = committer.commit(written, attempts=self._engine.settings.commit_attempts)
             if result.version is not None:
@@ -193,10 +193,10 @@ class _Rewrite:
         return self._outcome(skipped, result, started, written_at)
 
     def _write_all(
-        self, live: tuple[LiveGroup, ...], committer: Committer
-    ) -> tuple[list[WrittenGroup], list[FileGroup]]:
+        self, live: tuple[InputGroup, ...], committer: IcebergCommitter
+    ) -> tuple[list[StagedGroup], list[FileGroup]]:
         """Write groups until asked to stop; one that others changed meanwhile is left out, any other failure raises."""
-        written: list[WrittenGroup] = []
+        written: list[StagedGroup] = []
         skipped: list[FileGroup] = []
         try:
             for group in live:
@@ -216,7 +216,7 @@ class _Rewrite:
             raise
         return written, skipped
 
-    def _is_live(self, group: LiveGroup) -> bool:
+    def _is_live(self, group: InputGroup) -> bool:
         head = self._java.refresh()
         paths = {one.path for one in group.inputs}
         return head.current is not None and still_live(group, self._java.live(head.current, paths))
@@ -224,7 +224,7 @@ class _Rewrite:
     def _outcome(
         self,
         skipped: Sequence[FileGroup],
-        result: CommitResult,
+        result: IcebergCommit,
         started: float,
         written_at: float,
     ) -> RewriteOutcome:

@@ -43,7 +43,7 @@ class LiveInput:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveGroup:
+class InputGroup:
     """A planned group, with its inputs as they were when it was read."""
 
     group: FileGroup
@@ -69,17 +69,17 @@ def known_rows(inputs: Sequence[LiveInput]) -> int | None:
     return sum(file.rows - exact_deleted_rows(file.deletes) for file in inputs)
 
 
-def resolve(groups: Iterable[FileGroup], live: Mapping[str, LiveInput]) -> tuple[LiveGroup, ...]:
+def resolve(groups: Iterable[FileGroup], live: Mapping[str, LiveInput]) -> tuple[InputGroup, ...]:
     """Return the groups all of whose files are live as they were planned, deletes included."""
-    found: list[LiveGroup] = []
+    found: list[InputGroup] = []
     for group in groups:
         inputs = tuple(live[file.path] for file in group.files if _is_same(file, live.get(file.path)))
         if len(inputs) == len(group.files):
-            found.append(LiveGroup(group, inputs))
+            found.append(InputGroup(group, inputs))
     return tuple(found)
 
 
-def still_live(group: LiveGroup, live: Mapping[str, LiveInput]) -> bool:
+def still_live(group: InputGroup, live: Mapping[str, LiveInput]) -> bool:
     """Whether no other writer has removed an input since, or deleted rows of one by their place.
 
     Later deletes by value apply to the output as well, for it keeps the sequence number of its inputs.

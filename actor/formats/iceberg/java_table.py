@@ -10,8 +10,8 @@ from typing import Any
 import structlog
 from py4j.java_gateway import JavaMember
 
-from actor.formats.iceberg.commit import WrittenGroup
-from actor.formats.iceberg.inputs import AppliedDelete, LiveGroup, LiveInput, delete_digest, exact_deleted_rows
+from actor.formats.iceberg.commit import StagedGroup
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, delete_digest, exact_deleted_rows
 from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
 from shared.formats.iceberg.metadata import TableHead, decode_head
@@ -99,7 +99,7 @@ class JavaTable:
                 found = one if found is None else getattr(expressions, "and")(found, one)
         return found
 
-    def stage(self, name: str, group: LiveGroup) -> None:
+    def stage(self, name: str, group: InputGroup) -> None:
         """Make the group's scan tasks readable and its outputs collectable under a name."""
         self._static("SparkTableCache").add(name, self._table)
         tasks = self._scala.java_list(one.task for one in group.inputs)
@@ -119,7 +119,7 @@ class JavaTable:
         """Return which of these files are live in a snapshot."""
         return self.inputs(self.head(), snapshot, paths=paths)
 
-    def commit(self, groups: Sequence[WrittenGroup], *, since: int, summary: Mapping[str, str]) -> None:
+    def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
         """Replace the groups' inputs in one snapshot, which keeps the sequence number of the snapshot `since`."""
         rewritten = self._scala.resolve("java.util.HashSet")()
         info_class = getattr(self._scala.resolve(f"{_ICEBERG}.actions"), "ImmutableRewriteDataFiles$FileGroupInfo")

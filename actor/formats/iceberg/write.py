@@ -5,8 +5,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.formats.iceberg.commit import WrittenGroup
-from actor.formats.iceberg.inputs import LiveGroup, known_rows
+from actor.formats.iceberg.commit import StagedGroup
+from actor.formats.iceberg.inputs import InputGroup, known_rows
 from actor.formats.iceberg.java_table import JavaTable
 from shared.errors import Corrupt, RetryableError
 from shared.table import DataFile
@@ -18,14 +18,14 @@ SESSION_CONF = {
 """Settings of a session that writes groups."""
 
 
-class GroupWriter:
+class StagedWriter:
     """Writes groups of one table in one session."""
 
     def __init__(self, table: JavaTable, session: SparkSession) -> None:
         self._table = table
         self._session = session
 
-    def write(self, live: LiveGroup) -> WrittenGroup:
+    def write(self, live: InputGroup) -> StagedGroup:
         """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
         name = str(uuid.uuid4())
         self._table.stage(name, live)
@@ -37,11 +37,11 @@ class GroupWriter:
             raw = self._table.outputs(name)
             outputs = tuple(_output(file, live) for file in raw)
             self._check_rows(live, outputs, expected)
-            return WrittenGroup(live, outputs, expected, tuple(raw))
+            return StagedGroup(live, outputs, expected, tuple(raw))
         finally:
             self._table.unstage(name)
 
-    def _read(self, name: str, live: LiveGroup) -> Any:
+    def _read(self, name: str, live: InputGroup) -> Any:
         whole = str(_beyond(live))
         return (
             self._session.read.format("iceberg")
@@ -51,7 +51,7 @@ class GroupWriter:
             .load(name)
         )
 
-    def _write(self, name: str, live: LiveGroup) -> None:
+    def _write(self, name: str, live: InputGroup) -> None:
         (
             self._read(name, live)
             .coalesce(1)
@@ -65,7 +65,7 @@ class GroupWriter:
             .save(name)
         )
 
-    def _check_rows(self, live: LiveGroup, outputs: tuple[DataFile, ...], expected: int) -> None:
+    def _check_rows(self, live: InputGroup, outputs: tuple[DataFile, ...], expected: int) -> None:
         written = sum(file.rows or 0 for file in outputs)
         if written == expected and (len(outputs) == 1 or not written):
             return
@@ -79,7 +79,7 @@ class GroupWriter:
         raise RetryableError(f"{where} wrote {len(outputs)} files and not one; the table is unchanged")
 
 
-def _output(file: Any, live: LiveGroup) -> DataFile:
+def _output(file: Any, live: InputGroup) -> DataFile:
     return DataFile(
         str(file.location()),
         int(file.fileSizeInBytes()),
@@ -89,6 +89,6 @@ def _output(file: Any, live: LiveGroup) -> DataFile:
     )
 
 
-def _beyond(live: LiveGroup) -> int:
+def _beyond(live: InputGroup) -> int:
     """Return a size that neither a split nor an output of this group reaches."""
     return live.group.bytes * 4 + 1

@@ -10,7 +10,7 @@ def encode_tags(tags: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def decode_tags(text: str | None) -> dict[str, dict[str, str]]:
-    """Read what `encode_tags` wrote; nothing from any other text, which somebody else wrote."""
+    """Read what `encode_tags` wrote; nothing from any text of another writer."""
     try:
         found = loads(text) if text else {}
     except (ValueError, RecursionError):

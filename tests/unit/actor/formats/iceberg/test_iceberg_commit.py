@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from actor.formats.iceberg.commit import CommitResult, Committer, Signature, WrittenGroup
-from actor.formats.iceberg.inputs import LiveGroup, LiveInput
+from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
+from actor.formats.iceberg.inputs import InputGroup, LiveInput
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LeaseLost, OtherTable, RetryableError
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
@@ -65,7 +65,7 @@ class FakeTable:
         assert snapshot == self.chain[-1].id
         return {path: live_input(path) for path in paths if path not in self.removed}
 
-    def commit(self, groups: Sequence[WrittenGroup], *, since: int, summary: Mapping[str, str]) -> None:
+    def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
         assert since == 1
         self.commits.append(tuple(one.path for group in groups for one in group.live.inputs))
         error = self.plan.pop(0) if self.plan else None
@@ -101,17 +101,17 @@ def live_input(path: str) -> LiveInput:
     return LiveInput(path, 10, 5, 0, (), DataFile(path, 10, WHOLE_TABLE, rows=5))
 
 
-def written(name: str, **more: Mapping[str, str]) -> WrittenGroup:
+def written(name: str, **more: Mapping[str, str]) -> StagedGroup:
     inputs = (live_input(f"{name}1"), live_input(f"{name}2"))
     group = FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL, **more)
-    return WrittenGroup(LiveGroup(group, inputs), (DataFile(f"data/out-{name}", 20, WHOLE_TABLE, rows=10),), 10)
+    return StagedGroup(InputGroup(group, inputs), (DataFile(f"data/out-{name}", 20, WHOLE_TABLE, rows=10),), 10)
 
 
 A, B = written("a"), written("b", tags=TAGGED)
 
 
-def commit(table: FakeTable, control: Allows | None = None, *, attempts: int = 3) -> CommitResult:
-    return Committer(table, SIGNATURE, control or Allows(), since=1).commit((A, B), attempts=attempts)
+def commit(table: FakeTable, control: Allows | None = None, *, attempts: int = 3) -> IcebergCommit:
+    return IcebergCommitter(table, SIGNATURE, control or Allows(), since=1).commit((A, B), attempts=attempts)
 
 
 def test_a_commit_carries_job_token_write_and_tags_and_is_found_by_its_write() -> None:
@@ -140,7 +140,7 @@ def test_a_refused_commit_is_tried_again_with_the_groups_that_are_left() -> None
     table = FakeTable(java("ValidationException"), made=False)
     real = table.commit
 
-    def refuse_once(groups: Sequence[WrittenGroup], **more: object) -> None:
+    def refuse_once(groups: Sequence[StagedGroup], **more: object) -> None:
         if not table.commits:
             table.others_commit("b1")
         real(groups, **more)  # type: ignore[arg-type]
@@ -197,7 +197,7 @@ def test_an_unknown_outcome_of_a_table_that_cannot_be_read_deletes_nothing() -> 
     table = FakeTable(java("CommitFailedException"), made=False)
     real = table.commit
 
-    def then_down(groups: Sequence[WrittenGroup], **more: object) -> None:
+    def then_down(groups: Sequence[StagedGroup], **more: object) -> None:
         table.unreadable = ConnectionError("down")
         real(groups, **more)  # type: ignore[arg-type]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actor.formats.iceberg.conflicts import CommitFailure, classify, translate
+from actor.formats.iceberg.conflicts import IcebergFailure, classify, translate
 from shared.errors import NoTable, PermanentError, RetryableError
 
 
@@ -39,24 +39,24 @@ def java(*names: str) -> Exception:
 @pytest.mark.parametrize(
     ("names", "failure"),
     [
-        (["ValidationException"], CommitFailure.TAKEN),
-        (["RuntimeException", "ValidationException"], CommitFailure.TAKEN),
-        (["CommitFailedException"], CommitFailure.BUSY),
-        (["CommitStateUnknownException", "ValidationException"], CommitFailure.UNKNOWN),
-        (["RuntimeException", "CommitStateUnknownException"], CommitFailure.UNKNOWN),
-        (["ServiceFailureException"], CommitFailure.UNKNOWN),
-        (["SocketTimeoutException"], CommitFailure.UNKNOWN),
-        (["NullPointerException"], CommitFailure.UNKNOWN),
+        (["ValidationException"], IcebergFailure.TAKEN),
+        (["RuntimeException", "ValidationException"], IcebergFailure.TAKEN),
+        (["CommitFailedException"], IcebergFailure.BUSY),
+        (["CommitStateUnknownException", "ValidationException"], IcebergFailure.UNKNOWN),
+        (["RuntimeException", "CommitStateUnknownException"], IcebergFailure.UNKNOWN),
+        (["ServiceFailureException"], IcebergFailure.UNKNOWN),
+        (["SocketTimeoutException"], IcebergFailure.UNKNOWN),
+        (["NullPointerException"], IcebergFailure.UNKNOWN),
     ],
 )
 def test_a_failed_commit_is_judged_by_the_classes_that_iceberg_gave_it(
-    names: list[str], failure: CommitFailure
+    names: list[str], failure: IcebergFailure
 ) -> None:
     assert classify(java(*names)) is failure
 
 
 def test_an_error_of_python_proves_nothing() -> None:
-    assert classify(ConnectionError("ValidationException")) is CommitFailure.UNKNOWN
+    assert classify(ConnectionError("ValidationException")) is IcebergFailure.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from actor.formats.iceberg.inputs import (
     AppliedDelete,
-    LiveGroup,
+    InputGroup,
     LiveInput,
     delete_digest,
     known_rows,
@@ -44,7 +44,7 @@ def test_a_group_is_resolved_only_as_it_was_planned() -> None:
 
 
 def test_a_group_is_no_longer_live_when_an_input_is_gone_or_rows_of_it_were_deleted_by_place() -> None:
-    read = LiveGroup(group(live("a")), (live("a"),))
+    read = InputGroup(group(live("a")), (live("a"),))
     assert still_live(read, {"a": live("a")})
     assert not still_live(read, {})
     assert not still_live(read, {"a": live("a", POSITIONS)})
@@ -52,7 +52,7 @@ def test_a_group_is_no_longer_live_when_an_input_is_gone_or_rows_of_it_were_dele
 
 
 def test_deletes_by_value_that_come_later_apply_to_the_output_too() -> None:
-    read = LiveGroup(group(live("a")), (live("a"),))
+    read = InputGroup(group(live("a")), (live("a"),))
     assert still_live(read, {"a": live("a", VALUES)})
 
 

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from actor.formats.iceberg.inputs import LiveGroup
-from actor.formats.iceberg.write import GroupWriter
+from actor.formats.iceberg.inputs import InputGroup
+from actor.formats.iceberg.write import StagedWriter
 from shared.errors import Corrupt, RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
@@ -40,7 +40,7 @@ class FakeJavaTable:
         self.staged: set[str] = set()
         self.deleted: list[str] = []
 
-    def stage(self, name: str, group: LiveGroup) -> None:
+    def stage(self, name: str, group: InputGroup) -> None:
         self.staged.add(name)
 
     def unstage(self, name: str) -> None:
@@ -78,8 +78,8 @@ class FakeFrame:
 
 def write(table: FakeJavaTable, frame: FakeFrame, *deletes: Any) -> Any:
     inputs = (live("a"), live("b", *deletes))
-    group = LiveGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
-    return GroupWriter(table, frame).write(group)  # type: ignore[arg-type]
+    group = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
+    return StagedWriter(table, frame).write(group)  # type: ignore[arg-type]
 
 
 def test_rows_are_compared_with_what_the_metadata_count() -> None:

@@ -1,4 +1,4 @@
-"""The tags that a snapshot names for its files are found again, and nobody else's text is taken for them."""
+"""The tags that a snapshot names for its files are found again, and other texts are not taken for them."""
 
 import pytest
 
