@@ -73,9 +73,9 @@ class IcebergLab:
         self.session.range(number * rows, number * rows + rows).selectExpr(
             "id",
             "concat('v', id) v",
-            "cast(id * 7919 % 1000 as int) x",
-            "date_add(date'2026-01-01', cast(id % 2 as int)) dt",
-            "timestamp'2026-01-01 05:00:00' + make_interval(0, 0, 0, cast(id % 2 as int)) ts",
+            "cast(pmod(id * 7919, 1000) as int) x",
+            "date_add(date'2026-01-01', cast(pmod(id, 2) as int)) dt",
+            "timestamp'2026-01-01 05:00:00' + make_interval(0, 0, 0, cast(pmod(id, 2) as int)) ts",
         ).sortWithinPartitions("dt").coalesce(1).writeTo(table).option("fanout-enabled", "true").append()
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:

@@ -84,7 +84,8 @@ def still_live(group: InputGroup, live: Mapping[str, LiveInput]) -> bool:
 
     Later deletes by value apply to the output as well, for it keeps the sequence number of its inputs.
     """
-    return all((found := live.get(one.path)) is not None and found.positional == one.positional for one in group.inputs)
+    found = {path: one.positional for path, one in live.items()}
+    return all(found.get(one.path) == one.positional for one in group.inputs)
 
 
 def _is_same(planned: DataFile, found: LiveInput | None) -> bool:
