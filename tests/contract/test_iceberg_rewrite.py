@@ -1,6 +1,7 @@
 """The exact rewrite of Iceberg tables, against Spark as the writer: what the contract of an engine promises."""
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ import pytest
 
 from actor.ports import GroupStatus
 from shared.errors import LeaseLost, OtherTable, RetryableError, Unsupported
+from shared.format_options import FormatOptions
 from shared.partitions import WHOLE_TABLE
 from shared.table import PartitionKey
 
@@ -259,3 +261,43 @@ def test_both_sides_name_the_partitions_of_every_type_alike(ice: "IcebergLab") -
         assert len(found) == len(values), (name, found)
         for partition, paths in found.items():
             assert {file.path for file in ice.live(f"ice.db.k_{name}", partition)} == paths, (name, partition)
+
+
+@pytest.mark.redis
+def test_decider_and_actor_serve_a_table_from_its_first_read_to_the_history(ice: "IcebergLab", redis_url: str) -> None:
+    from actor.engines import EngineSet
+    from actor.heartbeat import Heartbeat, LeaseTimes
+    from actor.queue_executor import SyncQueueExecutor, connect
+    from actor.worker import ActorContext, Worker, WorkerSettings
+    from tests.support.live_decider import LiveDecider, decider_settings
+
+    table = ice.create("t", by="dt")
+    for number in range(9):
+        ice.append(table, number)
+    rows = ice.rows(table)
+    decider = LiveDecider(decider_settings(redis_url, formats=FormatOptions(iceberg_folders=True))).start()
+    heartbeat = Heartbeat(SyncQueueExecutor(connect(redis_url), "default"), "a-1", LeaseTimes())
+    heartbeat.start()
+    try:
+        answer = decider.post("/v1/tables", {"location": ice.location(table), "name": "t"})
+        decider.drain()
+        assert answer.is_success, answer.text
+        before = decider.partitions("t")
+        assert {state.files for state in before.values()} == {9}
+        queue = SyncQueueExecutor(connect(redis_url), "default")
+        worker = Worker(
+            EngineSet([ice.engine]), queue, ActorContext("a-1", heartbeat, threading.Event()), WorkerSettings()
+        )
+        while worker.run_next():
+            pass
+        assert ice.rows(table) == rows
+        decider.sweep()
+        after = decider.partitions("t")
+        live = asyncio.run(ice.reader(table).snapshot()).files
+        assert sum(state.files for state in after.values()) == len(live) < 18
+        assert sum(state.bytes for state in after.values()) == sum(file.size_bytes for file in live)
+        events = decider.get("/v1/tables/t/optimizations")["optimizations"]
+        assert sum(event["input"]["num_files"] - event["output"]["num_files"] for event in events) == 18 - len(live)
+    finally:
+        heartbeat.close()
+        decider.close()
