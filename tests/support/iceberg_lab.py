@@ -81,6 +81,15 @@ class IcebergLab:
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         return sorted(tuple(row) for row in self.sql(f"SELECT id, v, x, dt, ts FROM {table}").collect())
 
+    def lineage(self, table: str) -> list[tuple[Any, ...]]:
+        """Return id, row id and the sequence number of the last update of each row; of format version 3 alone."""
+        text = f"SELECT id, _row_id, _last_updated_sequence_number FROM {table}"
+        return sorted(tuple(row) for row in self.sql(text).collect())
+
+    def java(self, table: str) -> Any:
+        """Load Iceberg's own object of a table."""
+        return self.engine._tables.load(self.location(table)).raw
+
     def location(self, table: str) -> str:
         return (self.folder / "db" / table.rpartition(".")[2]).as_uri()
 

@@ -10,7 +10,6 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from actor.jvm.jars import ICEBERG, look_up
 from actor.jvm.java import JavaSearch, find_java
 from actor.jvm.spark import SparkSettings, build_session, stop_session
 from shared.errors import InvalidInput
@@ -42,8 +41,7 @@ def start_spark(work_dir: Path) -> SparkSession:
     except InvalidInput as error:
         pytest.skip(f"no Java for Spark: {error}")
     ivy_dir = Path(os.environ.get("LAKEWRIGHT_IVY_DIR", ROOT / ".cache" / "ivy"))
-    iceberg = look_up(ivy_dir, ICEBERG).complete
-    settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir, driver_memory="1g", iceberg=iceberg, extra=QUICK)
+    settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir, driver_memory="1g", iceberg=True, extra=QUICK)
     return build_session(settings, java_home=java.path)
 
 

@@ -14,7 +14,7 @@ from actor.formats.iceberg.conflicts import IcebergFailure, classify
 from actor.formats.iceberg.inputs import InputGroup, LiveInput, still_live
 from actor.jvm.errors import first_line
 from actor.ports import Control
-from shared.errors import Conflict, LakewrightError, RetryableError
+from shared.errors import Conflict, RetryableError
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY, WRITE_KEY
 from shared.formats.iceberg.positions import positions
@@ -56,8 +56,8 @@ class CommitTarget(Protocol):
     def refresh(self) -> TableHead:
         """Read the newest metadata, and return them."""
 
-    def live(self, snapshot: int, paths: Iterable[str]) -> Mapping[str, LiveInput]:
-        """Return which of these files are live in a snapshot, with their deletes."""
+    def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
+        """Return which files of these groups are live in a snapshot, with their deletes."""
 
     def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
         """Replace the groups' inputs in one snapshot, validated against all that were made since `since`."""
@@ -133,8 +133,9 @@ class IcebergCommitter:
             self._target.check(head)
             if head.current == self._since:
                 return offered, ()
-            paths = {one.path for group in offered for one in group.live.inputs}
-            live = {} if head.current is None else self._target.live(head.current, paths)
+            if head.current is None or self._since not in {one.id for one in head.chain()}:
+                return (), offered  # Rolled back, replaced or expired: Iceberg could not validate against it.
+            live = self._target.live(head.current, [group.live.group for group in offered])
         except BaseException:
             self.discard(offered)  # As in `_require_permission`: no attempt is open.
             raise
@@ -171,6 +172,8 @@ class IcebergCommitter:
     def _searched(self, error: Exception) -> int | None:
         try:
             return self._find_this_commit()
+        except RetryableError:
+            raise
         except Exception as unreadable:  # noqa: BLE001 - reported together with what it was to explain
             raise RetryableError(
                 f"the outcome of a commit to {self._target.location} is unknown ({first_line(error)}), and the table "
@@ -181,18 +184,23 @@ class IcebergCommitter:
         """Return the version of the commit that was just made."""
         version = self._find_this_commit()
         if version is None:
-            raise RetryableError(
-                f"the commit to {self._target.location} was made, and is no ancestor of the current snapshot any more: "
-                "was the table rolled back?"
-            )
+            raise RetryableError(f"the commit to {self._target.location} was made, and no snapshot shows it any more")
         return version
 
     def _find_this_commit(self) -> int | None:
-        """Return the version of this very write; another one of the same job and token does not count."""
+        """Return the version of this very write; another one of the same job and token does not count.
+
+        Raises RetryableError where it was made and rolled back since: its snapshot still refers to the files.
+        """
         head = self._target.refresh()
-        for snapshot in head.chain():
+        for snapshot in head.snapshots.values():
             if snapshot.summary.get(WRITE_KEY) == self._signature.write_id:
-                return positions(head)[snapshot.id].version
+                if snapshot.id in (at := positions(head)):
+                    return at[snapshot.id].version
+                raise RetryableError(
+                    f"the commit to {self._target.location} was made, and the table was rolled back since; its files "
+                    "stay, because its snapshot does"
+                )
         return None
 
     def discard(self, groups: Sequence[StagedGroup]) -> None:
@@ -202,8 +210,6 @@ class IcebergCommitter:
             return
         try:
             self._target.delete(paths)
-        except LakewrightError:
-            raise
         except Exception as error:  # noqa: BLE001 - tidying must not hide why it was needed
             _log.warning("orphan_files_not_deleted", table=self._target.location, error=first_line(error))
 

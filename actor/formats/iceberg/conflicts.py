@@ -7,13 +7,14 @@ catalog may have accepted the commit before the failure reached us.
 from enum import StrEnum
 
 from actor.jvm.errors import first_line, jvm_class_names
-from shared.errors import LakewrightError, NoTable, PermanentError, RetryableError
+from shared.errors import LakewrightError, NoTable, PermanentError, RetryableError, Unsupported
 
 _UNKNOWN = "CommitStateUnknownException"
 _TAKEN = frozenset({"ValidationException", "MissingRequiredFilesException"})
 _BUSY = frozenset({"CommitFailedException", "AlreadyExistsException"})
 _MISSING = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
 _FORBIDDEN = frozenset({"ForbiddenException", "NotAuthorizedException"})
+_NOT_IN_SPARK = frozenset({"UnsupportedOperationException"})  # A column of a type that Spark does not have.
 
 
 class IcebergFailure(StrEnum):
@@ -41,4 +42,6 @@ def translate(error: BaseException, doing: str) -> LakewrightError:
         return NoTable(text, field="location")
     if names & _FORBIDDEN:
         return PermanentError(f"{text}; check the credentials in LAKEWRIGHT_CATALOGS, and that they may write")
+    if names & _NOT_IN_SPARK:
+        return Unsupported(text, field="schema")
     return RetryableError(text)

@@ -16,12 +16,9 @@ from actor.formats.iceberg.conflicts import translate
 from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
-from actor.jvm.autopsy import Autopsy
+from actor.jvm.engine_life import JvmEngine
 from actor.jvm.errors import first_line
-from actor.jvm.scala import Scala
-from actor.jvm.sessions import Sessions
-from actor.jvm.spark import jvm_process
-from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
+from actor.ports import Control, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
 from shared import commit_metadata
 from shared.boundary import Boundary
 from shared.errors import InvalidInput, LakewrightError, OtherTable, Unsupported
@@ -49,21 +46,17 @@ class IcebergEngineSettings:
     boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
 
 
-class IcebergEngine:
+class IcebergEngine(JvmEngine):
     """`actor.ports.TableEngine` for Iceberg, on one Spark application; safe to call from several threads."""
 
     format = FORMAT
 
     def __init__(self, spark: SparkSession, settings: IcebergEngineSettings | None = None) -> None:
         self._settings = settings or IcebergEngineSettings()
-        self._spark = spark
-        self._scala = Scala(spark)
-        self._sessions = Sessions(self._scala, spark)
+        super().__init__(spark, secrets=self._settings.secrets)
         self._tables = TableLoader(
             self._scala, spark, self._settings.catalogs, reads_folders=self._settings.reads_folders
         )
-        self._jvm = jvm_process(spark, secrets=self._settings.secrets)
-        self._autopsy = Autopsy(self._jvm)
 
     def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return the live files of a partition at the newest snapshot of main.
@@ -74,7 +67,7 @@ class IcebergEngine:
         with self._opened(location, "read") as (table, _):
             head = table.head()
             self._check(head, location, table_uuid)
-            live = {} if head.current is None else table.inputs(head, head.current, partition=partition)
+            live = {} if head.current is None else table.inputs(head, head.current, partitions=(partition,))
             files = tuple(one.file for one in live.values())
             self._settings.boundary.check_files(head.location, files)
             return LivePartition(newest_position(head).version, head.metadata, head.protocol, files)
@@ -90,7 +83,7 @@ class IcebergEngine:
         """
         ours = commit_metadata.decode(request.user_metadata)
         if ours is None:
-            raise InvalidInput(f"userMetadata {request.user_metadata!r} names no job and token", field="user_metadata")
+            raise InvalidInput(f"the metadata {request.user_metadata!r} names no job and token", field="user_metadata")
         tags = [origin.job for origin in ours.origins]
         with self._opened(request.location, *tags) as (table, session):
             started = time.monotonic()
@@ -108,23 +101,6 @@ class IcebergEngine:
                 if at[snapshot.id].version > since_version and ours is not None and wanted in ours.origins:
                     return at[snapshot.id].version
         return None
-
-    def is_alive(self) -> bool:
-        """Ask the JVM whether its Spark still runs."""
-        if self._jvm.process.poll() is not None:
-            return False
-        try:
-            return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - no public way without a job
-        except Exception:  # noqa: BLE001 - whatever keeps the JVM from answering, it does not answer
-            return False
-
-    def terminate(self) -> EngineDeath | None:
-        """End the JVM if it has not ended, and return the cause of its end; None if it cannot be ended."""
-        return self._autopsy.perform()
-
-    def cancel(self, job: str) -> None:
-        """Cancel the Spark jobs that run for this job; its rewrite then fails with a RetryableError."""
-        self._sessions.cancel(job)
 
     @property
     def settings(self) -> IcebergEngineSettings:
@@ -170,10 +146,11 @@ class _Rewrite:
         self._table.check(head)
         if head.current is None:
             return self._outcome((), IcebergCommit(None, (), (), 0), started, started)
-        paths = {file.path for group in self._request.groups for file in group.files}
-        live = resolve(self._request.groups, self._java.inputs(head, head.current, paths=paths))
+        live = resolve(self._request.groups, self._java.live(head.current, self._request.groups))
         boundary = self._engine.settings.boundary
-        boundary.check_files(head.location, [one.file for group in live for one in group.inputs])
+        inputs = [one.file for group in live for one in group.inputs]
+        boundary.check_files(head.location, inputs)
+        boundary.check_links(head.location, (file.path for file in inputs))
         signature = Signature(self._request.user_metadata, str(uuid.uuid4()))
         committer = IcebergCommitter(self._table, signature, self._control, since=head.current)
         written, skipped = self._write_all(live, committer)
@@ -218,8 +195,7 @@ class _Rewrite:
 
     def _is_live(self, group: InputGroup) -> bool:
         head = self._java.refresh()
-        paths = {one.path for one in group.inputs}
-        return head.current is not None and still_live(group, self._java.live(head.current, paths))
+        return head.current is not None and still_live(group, self._java.live(head.current, [group.group]))
 
     def _outcome(
         self,

@@ -4,7 +4,7 @@ Every private or awkward name of Iceberg's Java classes is here, so that no othe
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -14,10 +14,12 @@ from actor.formats.iceberg.commit import StagedGroup
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, delete_digest, exact_deleted_rows
 from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
+from shared.errors import Corrupt
 from shared.formats.iceberg.metadata import TableHead, decode_head
-from shared.formats.iceberg.names import TAGS_KEY
+from shared.formats.iceberg.names import SPEC_KEY, TAGS_KEY
 from shared.formats.iceberg.partitions import Spec
 from shared.formats.iceberg.tags import decode_tags, file_tags
+from shared.layout.planner import FileGroup
 from shared.table import DataFile, DeleteKind, PartitionKey
 
 _log = structlog.get_logger(__name__)
@@ -25,6 +27,9 @@ _log = structlog.get_logger(__name__)
 _ICEBERG = "org.apache.iceberg"
 _PRUNABLE = frozenset({"string", "date", "int", "long"})
 """Types of identity partitions that a scan is pruned by; the others are filtered file by file."""
+
+_MAX_FILTERED = 100
+"""Partitions that one scan is pruned by; a larger expression costs more than the files that it leaves out."""
 
 
 class JavaTable:
@@ -51,13 +56,20 @@ class JavaTable:
         return decode_head(json.loads(parser.toJson(self._table.operations().current())), self.location)
 
     def inputs(
-        self, head: TableHead, snapshot: int, *, partition: PartitionKey | None = None, paths: Iterable[str] = ()
+        self,
+        head: TableHead,
+        snapshot: int,
+        *,
+        partitions: Collection[PartitionKey],
+        paths: Collection[str] | None = None,
     ) -> dict[str, LiveInput]:
-        """Return the live files of a snapshot by path: those of a partition, or those with these paths."""
+        """Return the live files of some partitions in a snapshot by path: all (None), or those with these paths.
+
+        Raises Corrupt for a path that is live twice, for a rewrite would remove both and write the rows of one.
+        """
         scan = self._table.newScan().useSnapshot(snapshot).ignoreResiduals()
-        if partition is not None and (expression := self._expression(head, partition)) is not None:
+        if (expression := self._any_of(head, partitions)) is not None:
             scan = scan.filter(expression)
-        wanted = set(paths)
         tags = _TagLookup(head)
         found: dict[str, LiveInput] = {}
         planned = scan.planFiles()
@@ -69,11 +81,13 @@ class JavaTable:
         for task in tasks:
             file = task.file()
             path = str(file.location())
-            if partition is None and path not in wanted:
+            if paths is not None and path not in paths:
                 continue
             spec = head.specs[file.specId()]
             key = self._key(spec, file)
-            if partition in (None, key):
+            if key in partitions:
+                if path in found:
+                    raise Corrupt(f"{self.location}: {path} is live twice, and its rows would be written once")
                 found[path] = _live_input(task, file, path, key, tags)
         return found
 
@@ -82,21 +96,30 @@ class JavaTable:
         any_class = self._scala.resolve("java.lang.Class").forName("java.lang.Object")
         return spec.key([_value(values.get(index, any_class)) for index in range(len(spec.fields))])
 
-    def _expression(self, head: TableHead, partition: PartitionKey) -> Any:
-        """Return a filter that all files of a partition pass, None where nothing can be pruned."""
+    def _any_of(self, head: TableHead, partitions: Collection[PartitionKey]) -> Any:
+        """Return a filter that all files of the partitions pass, None where nothing can be pruned."""
+        if len(partitions) > _MAX_FILTERED:
+            return None
         expressions = self._scala.resolve(f"{_ICEBERG}.expressions.Expressions")
-        values = json.loads(partition)
         found = None
-        for spec in head.specs.values():
-            if spec.key_shape != frozenset(values):
+        for partition in partitions:
+            one = self._expression(expressions, head, partition)
+            if one is None:
+                return None
+            found = one if found is None else getattr(expressions, "or")(found, one)
+        return found
+
+    def _expression(self, expressions: Any, head: TableHead, partition: PartitionKey) -> Any:
+        values = json.loads(partition)
+        spec = head.specs.get(int(values.get(SPEC_KEY, 0)))
+        found = None
+        for field, source in () if spec is None else zip(spec.fields, head.sources[spec.id], strict=True):
+            if field.transform != "identity" or field.type not in _PRUNABLE or source is None:
                 continue
-            for field, source in zip(spec.fields, head.sources[spec.id], strict=True):
-                if field.transform != "identity" or field.type not in _PRUNABLE or source is None:
-                    continue
-                text = values[field.name]
-                literal = int(text) if field.type in ("int", "long") and text is not None else text
-                one = expressions.isNull(source) if text is None else expressions.equal(source, literal)
-                found = one if found is None else getattr(expressions, "and")(found, one)
+            text = values[field.name]
+            literal = int(text) if field.type in ("int", "long") and text is not None else text
+            one = expressions.isNull(source) if text is None else expressions.equal(source, literal)
+            found = one if found is None else getattr(expressions, "and")(found, one)
         return found
 
     def stage(self, name: str, group: InputGroup) -> None:
@@ -115,9 +138,11 @@ class JavaTable:
         """Return the files that were written under a name, as Iceberg's objects."""
         return list(self._coordinator().fetchNewFiles(self._table, name))
 
-    def live(self, snapshot: int, paths: Iterable[str]) -> Mapping[str, LiveInput]:
-        """Return which of these files are live in a snapshot."""
-        return self.inputs(self.head(), snapshot, paths=paths)
+    def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
+        """Return which files of these groups are live in a snapshot."""
+        found = tuple(groups)
+        paths = {file.path for group in found for file in group.files}
+        return self.inputs(self.head(), snapshot, partitions={group.partition for group in found}, paths=paths)
 
     def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
         """Replace the groups' inputs in one snapshot, which keeps the sequence number of the snapshot `since`."""

@@ -28,8 +28,8 @@ class StagedWriter:
     def write(self, live: InputGroup) -> StagedGroup:
         """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
         name = str(uuid.uuid4())
-        self._table.stage(name, live)
         try:
+            self._table.stage(name, live)
             expected = known_rows(live.inputs)
             if expected is None:
                 expected = self._read(name, live).count()

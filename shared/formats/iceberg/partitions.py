@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from json import dumps
+from struct import pack, unpack
 from typing import Any
 from uuid import UUID
 
@@ -35,12 +36,6 @@ class Spec:
 
     id: int
     fields: tuple[SpecField, ...] = ()
-
-    @property
-    def key_shape(self) -> frozenset[str]:
-        """The names that the keys of its partitions have."""
-        names = {field.name for field in self.fields if not field.is_void}
-        return frozenset(names | {SPEC_KEY} if self.id else names)
 
     def key(self, values: Sequence[Any]) -> PartitionKey:
         """Return the key of the partition of a file with these values, in the order of the fields.
@@ -101,6 +96,11 @@ def _time(value: Any) -> str:
     return moment.isoformat("microseconds")
 
 
+def _float(value: Any) -> str:
+    """Return what a float of 32 bits is: Java's shortest digits of it, and Avro's 64 bits, are two numbers."""
+    return str(unpack("<f", pack("<f", value))[0])
+
+
 def _uuid(value: Any) -> str:
     return str(UUID(bytes=bytes(value))) if isinstance(value, bytes | bytearray) else str(value)
 
@@ -127,5 +127,6 @@ _TEXTS: Mapping[str, Callable[[Any], str]] = {
     "timestamp": _timestamp,
     "timestamptz": _timestamp,
     "uuid": _uuid,
+    "float": _float,
 }
 """How values of a transform, or of a type, are written."""

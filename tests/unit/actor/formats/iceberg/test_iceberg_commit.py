@@ -33,6 +33,7 @@ class FakeTable:
         self.deleted: list[str] = []
         self.commits: list[tuple[str, ...]] = []
         self.chain = [SnapshotRecord(1, None, 1, 100, "m", "append")]
+        self.rolled_back_to: int | None = None
         self.unreadable: Exception | None = None
         self.refused: Exception | None = None
         self.undeletable: Exception | None = None
@@ -40,8 +41,9 @@ class FakeTable:
     def head(self) -> TableHead:
         snapshots = {one.id: one for one in self.chain}
         last = self.chain[-1]
+        current = self.rolled_back_to or last.id
         return TableHead(
-            "file:///t", TableMetadata("u"), TableProtocol(2, 2), last.timestamp_ms, last.id, {}, snapshots, {}
+            "file:///t", TableMetadata("u"), TableProtocol(2, 2), last.timestamp_ms, current, {}, snapshots, {}
         )
 
     def refresh(self) -> TableHead:
@@ -61,8 +63,9 @@ class FakeTable:
         last = self.chain[-1]
         self.chain.append(SnapshotRecord(last.id + 1, last.id, 0, last.timestamp_ms + 1, "m", "replace", summary))
 
-    def live(self, snapshot: int, paths: Iterable[str]) -> Mapping[str, LiveInput]:
+    def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
         assert snapshot == self.chain[-1].id
+        paths = [file.path for group in groups for file in group.files]
         return {path: live_input(path) for path in paths if path not in self.removed}
 
     def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
@@ -214,11 +217,36 @@ def test_a_commit_of_the_same_job_and_token_by_another_write_is_not_this_one() -
         commit(table)
 
 
-def test_a_commit_that_was_rolled_back_at_once_is_reported() -> None:
+def test_a_commit_that_expired_at_once_is_reported() -> None:
     table = FakeTable()
     table._add = lambda _: None  # type: ignore[method-assign]
-    with pytest.raises(RetryableError, match="rolled back"):
+    with pytest.raises(RetryableError, match="no snapshot shows it"):
         commit(table)
+
+
+@pytest.mark.parametrize("error", [None, java("CommitFailedException"), java("SocketTimeoutException")])
+def test_a_commit_that_was_rolled_back_at_once_keeps_its_files_whatever_its_answer(error: Exception | None) -> None:
+    table = FakeTable(error)
+    real = table.commit
+
+    def then_rolled_back(groups: Sequence[StagedGroup], **more: object) -> None:
+        table.rolled_back_to = 1
+        real(groups, **more)  # type: ignore[arg-type]
+
+    table.commit = then_rolled_back  # type: ignore[method-assign]
+    with pytest.raises(RetryableError, match="rolled back since"):
+        commit(table)
+    assert len(table.commits) == 1
+    assert table.deleted == []
+
+
+def test_inputs_of_a_snapshot_that_main_no_longer_leads_through_are_not_committed() -> None:
+    table = FakeTable()
+    table.chain = [SnapshotRecord(2, None, 1, 100, "m", "append")]
+    result = commit(table)
+    assert (result.version, result.committed, result.conflicts) == (None, (), 1)
+    assert table.commits == []
+    assert table.deleted == ["data/out-a", "data/out-b"]
 
 
 @pytest.mark.parametrize("where", ["lease", "check", "refresh"])
@@ -242,6 +270,3 @@ def test_files_that_cannot_be_deleted_do_not_hide_why_they_should_be() -> None:
     table.others_commit("a1", "b1")
     table.undeletable = OSError("read-only")
     assert commit(table).version is None
-    table.undeletable = RetryableError("our own")
-    with pytest.raises(RetryableError):
-        commit(table)

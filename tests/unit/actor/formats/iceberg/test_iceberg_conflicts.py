@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from actor.formats.iceberg.conflicts import IcebergFailure, classify, translate
-from shared.errors import NoTable, PermanentError, RetryableError
+from shared.errors import NoTable, PermanentError, RetryableError, Unsupported
 
 
 class JavaCause:
@@ -65,6 +65,7 @@ def test_an_error_of_python_proves_nothing() -> None:
         ("NoSuchTableException", NoTable),
         ("ForbiddenException", PermanentError),
         ("NotAuthorizedException", PermanentError),
+        ("UnsupportedOperationException", Unsupported),
         ("SparkException", RetryableError),
     ],
 )
