@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-page page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies
+.PHONY: help setup demo test test-page page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg
 .PHONY: bench bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
 
 help: ## this list
@@ -85,6 +85,9 @@ interop: setup ## every engine reads and writes tables that we rewrote; JSON=fil
 
 soak: setup ## three deltalake writers and Spark on ten tables for twenty minutes, with faults (SECONDS_=n, SEED=n); JSON=file
 	@$(BIN)/python -m tests.soak $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON)) $(ARGS)
+
+test-iceberg: setup ## the tests of Iceberg tables, the long ones, too
+	@LAKEWRIGHT_TEST_ICEBERG=1 $(BIN)/pytest --durations=5 --durations-min=1 -k iceberg $(ARGS)
 
 copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a cluster, all contract tests with copying forced
 	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)

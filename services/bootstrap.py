@@ -1,7 +1,8 @@
 """What an actor needs beyond Python packages is there before the first start: a Java, and the jars of Delta.
 
-Jars for S3 are fetched only if LAKEWRIGHT_ALLOW_S3 is set. `python -m services.bootstrap` prints what it
-finds and fetches; a second call only checks.
+Jars for S3 are fetched only if LAKEWRIGHT_ALLOW_S3 is set, that for Iceberg only if LAKEWRIGHT_CATALOGS or
+LAKEWRIGHT_ICEBERG_FOLDERS is. `python -m services.bootstrap` prints what it finds and fetches; a second call only
+checks.
 """
 
 import os
@@ -12,6 +13,7 @@ from actor.jvm import jars
 from actor.jvm.java import JavaHome, find_java
 from services.actor.settings import allows_s3
 from services.paths import ivy_dir, java_search
+from services.settings import format_options
 from shared.errors import LakewrightError
 
 
@@ -25,7 +27,10 @@ def prepare(environ: Mapping[str, str], report: Callable[[str], None] | None = N
     report = report or _print
     java = find_java(java_search(environ))
     report(f"Java {java.version} from {java.source}: {java.path}")
-    for wanted in (jars.DELTA, jars.S3) if allows_s3(environ) else (jars.DELTA,):
+    wanted_sets = [jars.DELTA]
+    wanted_sets += [jars.ICEBERG] if format_options(environ).has_iceberg else []
+    wanted_sets += [jars.S3] if allows_s3(environ) else []
+    for wanted in wanted_sets:
         _fetch_missing(wanted, java, environ, report)
 
 

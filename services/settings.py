@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from services.catalog_options import parse_catalogs
 from services.object_store_options import parse_store_options
 from services.redis_socket import socket_path, socket_url
 from shared.boundary import Boundary
 from shared.errors import InvalidInput
+from shared.format_options import FormatOptions
 from shared.locations import canonical_location
 from shared.store_options import StoreOptions
 
@@ -110,6 +112,15 @@ STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
 (`s3://`, `gs://bucket`) are nested under it: {"s3://logs": {"endpoint": "http://minio:9000", "allow_http": true}}. Read
 by deciders and actors. Default: none; the usual environment variables and instance credentials apply."""
 
+CATALOGS = "LAKEWRIGHT_CATALOGS"
+"""JSON object with the options of each Iceberg catalog under its name, such as
+{"prod": {"uri": "https://catalog.example.com", "warehouse": "lake", "credential": "id:secret"}}; `type` is rest (the
+default), sql, glue or hive. Read by deciders and actors. Default: none."""
+
+ICEBERG_FOLDERS = "LAKEWRIGHT_ICEBERG_FOLDERS"
+"""`true` to serve Iceberg tables without a catalog, which are known by their folder. Set it only where one process
+commits to such a table at a time: nothing keeps two of them from replacing each other's commits. Default `false`."""
+
 POLICY = "LAKEWRIGHT_POLICY"
 """Defaults of the service for all tables, as in `target-file-size=64mb,min-input-files=8`. Default: those of the
 properties themselves."""
@@ -165,7 +176,7 @@ _REDIS_URL_FORM = (
 _DATABASE = re.compile(r"(/[0-9]*)?")
 _LOG_FORMATS = ("auto", "json", "console")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
-_SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, REDIS_URL})
+_SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, CATALOGS, REDIS_URL})
 """Variables whose value is never shown."""
 
 
@@ -226,6 +237,13 @@ def start_timeout_s(environment: Mapping[str, str] = os.environ) -> float:
 def store_options(environment: Mapping[str, str] = os.environ) -> StoreOptions:
     """Return the options of object stores; the error of an unusable one does not repeat it, it may hold a key."""
     return EnvironmentReader(environment)(STORE_OPTIONS, parse_store_options, StoreOptions())
+
+
+def format_options(environment: Mapping[str, str] = os.environ) -> FormatOptions:
+    """Return which formats are served beside Delta; the error of an unusable value does not repeat it."""
+    read = EnvironmentReader(environment)
+    none: Mapping[str, Mapping[str, str]] = {}
+    return FormatOptions(read(CATALOGS, parse_catalogs, none), read(ICEBERG_FOLDERS, boolean, default=False))
 
 
 def boundary(environment: Mapping[str, str] = os.environ) -> Boundary:

@@ -28,8 +28,12 @@ _ALIASES = {
     "wasbs": "abfss",
     "https": "abfss",
     "memory": "memory",
+    "catalog": "catalog",
 }
 """Every scheme that is understood, and the one that it is written as; https only for blobs of Azure."""
+
+CATALOG = "catalog://"
+"""How the location of a table begins that is known by the name of a catalog, its namespaces and its own name."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _AUTHORITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9._-]+)?")
@@ -104,6 +108,14 @@ def decoded_path(location: str) -> str:
     """Return the path of a canonical location as the file system or the object store spells it."""
     _, _, rest = location.partition("://")
     return unquote_to_bytes(rest[rest.find("/") :] if "/" in rest else "").decode()
+
+
+def catalog_name(location: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the catalog of a canonical location and the parts of the name in it, None for any other location."""
+    if not location.startswith(CATALOG):
+        return None
+    catalog = location.removeprefix(CATALOG).partition("/")[0]
+    return catalog, tuple(part for part in decoded_path(location).split("/") if part)
 
 
 def file_location(table: str, path: str) -> str | None:

@@ -6,6 +6,7 @@ A path is kept exactly as the log spells it: it is an identity, never a location
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NewType
 
 from shared.refusals import Refusal
@@ -81,6 +82,32 @@ class RemovedFile:
         return FileKey(self.path, self.dv_id)
 
 
+class DeleteKind(StrEnum):
+    """What a delete file holds: positions of deleted rows, one file's deletion vector, or values of deleted rows."""
+
+    POSITION = "position"
+    VECTOR = "vector"
+    EQUALITY = "equality"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """A delete file that is a file of its own, as in Iceberg; `rows` counts its entries.
+
+    Whether it hides a row depends on data files that it need not name, so it counts for its partition as a whole.
+    """
+
+    path: str
+    partition: PartitionKey
+    kind: DeleteKind
+    rows: int = 0
+
+    @property
+    def deleted_rows(self) -> int:
+        """The rows that it hides; 0 for values, of which one may hide any number."""
+        return 0 if self.kind is DeleteKind.EQUALITY else self.rows
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
     """One partition column: `name` as users write it, `physical` as the log's partitionValues spell it, Delta type."""
@@ -151,7 +178,7 @@ class Commit:
     the commit by its content: a table that was dropped and made again has the same versions and other commits.
     `metadata` and `protocol` are set only where this commit changes them. `execution_ms` is how long its command ran,
     0 where the log does not record it. `external` is the path of a file added outside of the table that may not be read
-    there, empty if there is none.
+    there, empty if there is none. `added_deletes` and `removed_deletes` are delete files.
     """
 
     version: int
@@ -166,6 +193,8 @@ class Commit:
     digest: str = ""
     execution_ms: int = 0
     external: str = ""
+    added_deletes: tuple[DeleteFile, ...] = ()
+    removed_deletes: tuple[DeleteFile, ...] = ()
 
     @property
     def position(self) -> Position:
@@ -177,6 +206,7 @@ class Commit:
 class Snapshot:
     """All live files of one version, each key once; `digest` is that of its commit, empty if it was cleaned up.
 
+    `deletes` are its delete files, where these are files of their own.
     `refusal` is why the table must not be rewritten at this version, by the rule of its format.
     """
 
@@ -187,6 +217,7 @@ class Snapshot:
     files: tuple[DataFile, ...]
     digest: str = ""
     refusal: Refusal | None = None
+    deletes: tuple[DeleteFile, ...] = ()
 
     @property
     def position(self) -> Position:

@@ -9,7 +9,10 @@ from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyLimits
 from actor.formats.delta.engine import EngineSettings, start_engine
 from actor.formats.delta.self_test import SelfTestResult
 from actor.formats.delta.transaction import TransactionSettings
+from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
+from actor.ports import TableEngine
 from shared.boundary import Boundary
+from shared.format_options import FormatOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,8 @@ class EngineOptions:
 
     allow_s3: every writer of tables on S3 takes part in mutual exclusion. reserved_disk_bytes: space that a rewrite
     leaves free. min_row_group_bytes and min_column_chunk_bytes, for each column: of row
-    groups that are copied into a final file, on average. secrets: texts that no message may contain.
+    groups that are copied into a final file, on average. secrets: texts that no message may contain. formats: which
+    tables there are beside Delta's.
     """
 
     boundary: Boundary
@@ -27,6 +31,7 @@ class EngineOptions:
     min_row_group_bytes: int = DEFAULT_LIMITS.min_row_group_bytes
     min_column_chunk_bytes: int = DEFAULT_LIMITS.min_column_chunk_bytes
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    formats: FormatOptions = field(default_factory=FormatOptions)
 
 
 def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) -> tuple[EngineSet, SelfTestResult]:
@@ -41,4 +46,13 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
         boundary=options.boundary,
     )
     delta, tested = start_engine(spark, settings, scratch=scratch)
-    return EngineSet([delta]), tested
+    engines: list[TableEngine] = [delta]
+    if options.formats.has_iceberg:
+        iceberg = IcebergEngineSettings(
+            options.formats.catalogs,
+            options.formats.iceberg_folders,
+            secrets=options.secrets,
+            boundary=options.boundary,
+        )
+        engines.append(IcebergEngine(spark, iceberg))
+    return EngineSet(engines), tested

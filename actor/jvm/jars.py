@@ -69,6 +69,14 @@ DELTA = JarSet(
     size_mb=13,
 )
 
+ICEBERG = JarSet(
+    purpose="Iceberg",
+    packages=("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",),
+    excludes=(),  # One jar with relocated copies of all it needs.
+    listing="iceberg.sha256",
+    size_mb=50,
+)
+
 S3 = JarSet(
     purpose="S3",
     packages=(

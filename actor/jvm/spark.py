@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from actor.jvm import log_stores
 from actor.jvm.autopsy import JvmProcess
 from actor.jvm.class_archive import class_archive, options_now
-from actor.jvm.jars import DELTA, S3, look_up
+from actor.jvm.jars import DELTA, ICEBERG, S3, look_up
 from actor.jvm.java_sources import CLASSES, classes_dir
 from shared.errors import PermanentError
 
@@ -43,6 +43,7 @@ class SparkSettings:
     driver_memory: str = "1g"  # Heap of the JVM; 640 MB to 1 GB carries two rewrites at once (JVM notation).
     archive_dir: Path | None = None  # Where a class archive outlives the actor (180 MB); None starts without one.
     s3: Mapping[str, str] | None = field(default=None, hash=False)  # Hadoop's settings for S3; None: no S3 at all.
+    iceberg: bool = False  # Whether the jar of Iceberg is loaded (48 MB).
     log_level: str = "ERROR"  # Of the JVM: WARN repeats known harmless remarks for each job.
     extra: Mapping[str, str] = field(default_factory=dict, hash=False)  # Wins over everything below.
 
@@ -113,7 +114,7 @@ def _log_stores(settings: SparkSettings) -> tuple[log_stores.LogStore, ...]:
 def _jars(settings: SparkSettings) -> list[Path]:
     """Return the pinned jars; raises PermanentError unless they are all there."""
     files: list[Path] = []
-    for wanted in (DELTA,) if settings.s3 is None else (DELTA, S3):
+    for wanted in (DELTA, *((ICEBERG,) if settings.iceberg else ()), *(() if settings.s3 is None else (S3,))):
         found = look_up(settings.ivy_dir, wanted)
         if not found.complete:
             raise PermanentError(

@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from decider.formats.delta.table import DeltaFormat
+from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from decider.formats.rewrites import RewritePage
-from decider.formats.scanner import TableScanner
+from decider.formats.scanner import CatalogScanner, TableScanner, has_table
 from decider.formats.table_format import (
     MAX_SCANNED,
     HistoryEnd,
@@ -22,7 +23,8 @@ from decider.formats.table_format import (
 )
 from decider.state.file_columns import LiveFiles
 from shared.errors import InvalidInput, NoTable
-from shared.locations import canonical_location
+from shared.format_options import FormatOptions
+from shared.locations import canonical_location, catalog_name
 from shared.refusals import Refusal
 from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
 
@@ -53,6 +55,10 @@ class TableFormats:
 
     async def find(self, location: str) -> TableFormat | None:
         """Return the format of the table at a canonical location, None if there is no table."""
+        named = catalog_name(location)
+        if named is not None:
+            found = [one for one in self._formats if await has_table(one, *named)]
+            return found[0] if found else None
         place = self.access.reader(location)
         for one in self._formats:
             if await one.probe(place):
@@ -69,9 +75,11 @@ class TableFormats:
         canonical = canonical_location(location)
         return self._formats[0].rewrites(canonical) if len(self._formats) == 1 else _ProbedRewrites(self, canonical)
 
-    def scanner(self, root: str) -> TableScanner:
+    def scanner(self, root: str) -> TableScanner | CatalogScanner:
         """Open a root below which tables are searched; raises what `open` raises."""
         canonical = canonical_location(root)
+        if catalog_name(canonical) is not None:
+            return CatalogScanner(self._formats, location=canonical)
         return TableScanner(self.access, self._formats, location=canonical)
 
 
@@ -142,6 +150,9 @@ class _ProbedRewrites:
         return await found.rewrites(self.location).page(limit=limit, before=before, max_scanned=max_scanned)
 
 
-def table_formats(access: StorageAccess) -> TableFormats:
-    """Return every format that this release reads."""
-    return TableFormats(access, [DeltaFormat(access)])
+def table_formats(access: StorageAccess, options: FormatOptions | None = None) -> TableFormats:
+    """Return every format that this release reads under these options."""
+    formats: list[TableFormat] = [DeltaFormat(access)]
+    if options is not None and options.has_iceberg:
+        formats.append(IcebergFormat(access, IcebergSettings(options.catalogs, options.iceberg_folders)))
+    return TableFormats(access, formats)

@@ -1,4 +1,4 @@
-"""Finds tables below a root: a folder that a format recognizes is a table, and nothing else is.
+"""Finds tables below a root: a folder that a format recognizes is a table, or a name that a catalog has.
 
 An event that names a location proves nothing, nor does a folder's name. A probe costs one request per format; a scan
 costs one more request per folder, and never lists data files.
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from decider.formats.table_format import StorageAccess, TableFormat
-from shared.locations import decoded_path, key_location
+from shared.errors import InvalidInput
+from shared.locations import catalog_name, decoded_path, key_location
 
 _NO_TABLES = ("_", ".")
 """First characters of folders that hold no tables: logs, scratch space, what other systems hide."""
@@ -59,3 +60,46 @@ class TableScanner:
     def location_of(self, path: str) -> str:
         """Return the canonical location of a path below the root."""
         return key_location(self.location, path) if path else self.location
+
+
+class CatalogScanner:
+    """Everything below one namespace of a catalog, or all of it; namespaces are its folders."""
+
+    def __init__(self, formats: Sequence[TableFormat], *, location: str) -> None:
+        self._formats = tuple(formats)
+        self.location = location
+
+    async def has_table(self, path: str) -> bool:
+        """Return whether a catalog has a table of this name below the root. Raises what the catalog raises."""
+        return any([await has_table(one, *self._name(path)) for one in self._formats])
+
+    async def scan(self, path: str) -> ScannedFolder:
+        """Return what has this name below the root; raises InvalidInput for a catalog that is not configured."""
+        name, parts = self._name(path)
+        catalogs = [catalog for one in self._formats if (catalog := one.catalog(name)) is not None]
+        if not catalogs:
+            raise InvalidInput(
+                f"{self.location}: there is no catalog {name!r}; add it to LAKEWRIGHT_CATALOGS", field="location"
+            )
+        if parts and any([await catalog.has_table(parts) for catalog in catalogs]):
+            return ScannedFolder(is_table=True, requests=len(catalogs))
+        found = [await catalog.folder(parts) for catalog in catalogs]
+        names = {name for one in found for name in (*one.namespaces, *one.tables) if "/" not in name}
+        return ScannedFolder(is_table=False, folders=tuple(sorted(names)), requests=3 * len(catalogs))
+
+    def path_of(self, location: str) -> str:
+        """Return the name, relative to the root, of a canonical location below it."""
+        return decoded_path(location)[len(decoded_path(self.location).rstrip("/")) :].strip("/")
+
+    def location_of(self, path: str) -> str:
+        """Return the canonical location of a name below the root."""
+        return key_location(self.location, path) if path else self.location
+
+    def _name(self, path: str) -> tuple[str, tuple[str, ...]]:
+        return catalog_name(self.location_of(path)) or ("", ())
+
+
+async def has_table(one: TableFormat, catalog: str, name: tuple[str, ...]) -> bool:
+    """Return whether a format's catalog has a table of this name."""
+    found = one.catalog(catalog)
+    return found is not None and bool(name) and await found.has_table(name)

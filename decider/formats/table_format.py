@@ -123,6 +123,27 @@ class StorageAccess:
         return ObjectReader(self.stores.open(location), location=location, meter=self.meter)
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogFolder:
+    """What a catalog has right below a namespace (none: at its top): names of namespaces and tables, in no order."""
+
+    namespaces: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+
+
+class TableCatalog(Protocol):
+    """A catalog, which knows tables by namespaces and name.
+
+    Every method raises RetryableError where the catalog does not answer, PermanentError where it refuses to.
+    """
+
+    async def has_table(self, name: tuple[str, ...]) -> bool:
+        """Return whether there is a table of this name, its namespaces before it, with one request."""
+
+    async def folder(self, namespace: tuple[str, ...]) -> CatalogFolder:
+        """Return what is right below a namespace, with two requests; nothing if there is no such namespace."""
+
+
 class TableFormat(Protocol):
     """One table format."""
 
@@ -130,6 +151,9 @@ class TableFormat(Protocol):
 
     async def probe(self, place: ObjectReader, path: str = "") -> bool:
         """Return whether there is a table of this format at a path below a location, with at most one request."""
+
+    def catalog(self, name: str) -> TableCatalog | None:
+        """Return the catalog of this name, None if the format has no such catalog; no request is made yet."""
 
     def open(self, location: str) -> TableReader:
         """Open the table at a canonical location; no request is made yet."""

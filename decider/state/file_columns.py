@@ -94,6 +94,7 @@ def count_live(live: LiveFiles, policy: Policy) -> dict[PartitionKey, PartitionC
         raise ValueError(f"a target of {policy.target_bytes} bytes: at most {MAX_TARGET_BYTES} can be counted")
     counter = PartitionCounter(policy)
     counter.add(live.others)
+    counter.add_deletes(live.head.deletes)
     table, partitions = live.columns.table, live.columns.partitions
     for start in range(0, len(table), GROUP_ROWS):
         some = table.slice(start, GROUP_ROWS).combine_chunks()

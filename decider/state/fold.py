@@ -17,6 +17,7 @@ from shared.layout.partition_stats import (
     UNKNOWN_WINDOW,
     PartitionStats,
     file_stats,
+    stats_of_delete,
 )
 from shared.layout.stats_sum import PartitionSums
 from shared.policy import Policy
@@ -72,6 +73,7 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
             sums.of(replaced.partition).subtract(file_contribution(replaced, policy))
     rewritten = rewritten_windows(commit, policy)
     added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
+    _count_deletes(commit, sums)
     for removed, before in taken:
         if before is PriorState.REMOVED:
             continue
@@ -86,6 +88,13 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
         gone = _removed_stats(known, known.size_bytes, rewritten.get(known.partition), policy)
         sums.of(known.partition).subtract(gone)
     return FoldedCommit(commit.version, sums.stats(), purge_candidates=with_deletes)
+
+
+def _count_deletes(commit: Commit, sums: PartitionSums) -> None:
+    for delete in commit.added_deletes:
+        sums.of(delete.partition).add_delete(delete)
+    for delete in commit.removed_deletes:
+        sums.of(delete.partition).subtract(stats_of_delete(delete))
 
 
 def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:

@@ -103,7 +103,9 @@ class CommitBatch:
             for made in decisions
         ]
         partitions: dict[str, str | None] = {
-            partition: state.encode() if state.files else None for partition, state in current.items()
+            # Delete files may outlive the data files of their partition, and are removed later.
+            partition: state.encode() if state.files or state.dv_files else None
+            for partition, state in current.items()
         }
         timers = tuple(islice(self._timers(current, at_ms), MAX_TIMERS))
         update = StateUpdate(partitions, jobs, lines, self._counters(decisions), timers=timers)

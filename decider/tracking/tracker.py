@@ -202,7 +202,9 @@ class _TableTracking:
         if cursor.protocol is None or policy.version != cursor.policy:
             return _TrackStep(rescan="the policy of the service, the tenant or the registration changed")
         if not await self._is_same_table(cursor.position):
-            return _TrackStep(rescan=f"commit {cursor.version} is missing or another one: the table was created again")
+            return _TrackStep(
+                rescan=f"commit {cursor.version} is missing or another one: the table was created again or rolled back"
+            )
         batch = CommitBatch(self._table, policy, cursor.metadata, self._parts.actions)
         last = cursor
         async with aclosing(self._reader.changes(cursor.position, cursor.metadata, until=hinted)) as commits:

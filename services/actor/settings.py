@@ -15,6 +15,7 @@ from services.settings import (
     boolean,
     boundary,
     default_redis_url,
+    format_options,
     host_name,
     log_level_name,
     number,
@@ -22,6 +23,7 @@ from services.settings import (
     store_options,
 )
 from shared.boundary import Boundary
+from shared.format_options import FormatOptions
 from shared.queue.limits import MAX_SHARED_JOBS
 from shared.queue.model import Share
 from shared.store_options import StoreOptions
@@ -96,6 +98,7 @@ class ActorSettings:
     log_level: str
     archive_dir: Path | None = None
     boundary: Boundary = field(default_factory=Boundary)
+    formats: FormatOptions = field(default_factory=FormatOptions)
 
 
 def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings:
@@ -124,6 +127,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         log_level=read(LOG_LEVEL, log_level_name, "info"),
         archive_dir=read(CLASS_ARCHIVE, Path, None),
         boundary=boundary(environment),
+        formats=format_options(environment),
     )
 
 

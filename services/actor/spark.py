@@ -20,6 +20,7 @@ def start_spark(settings: ActorSettings, *, scratch: Path, java: JavaHome) -> Sp
             master=settings.master,
             driver_memory=settings.driver_memory,
             archive_dir=settings.archive_dir,
+            iceberg=settings.formats.has_iceberg,
             s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,
         ),
         java_home=java.path,
@@ -34,4 +35,5 @@ def engine_options(settings: ActorSettings) -> EngineOptions:
         reserved_disk_bytes=settings.reserved_disk_bytes,
         min_row_group_bytes=settings.min_row_group_bytes,
         min_column_chunk_bytes=settings.min_column_chunk_bytes,
+        formats=settings.formats,
     )

@@ -80,11 +80,12 @@ def build_services(
     settings: DeciderSettings,
     actions: ActionRegistry = ACTIONS,
     *,
-    with_formats: Callable[[StorageAccess], TableFormats] = table_formats,
+    with_formats: Callable[[StorageAccess], TableFormats] | None = None,
 ) -> Services:
     """Build every service. Raises InvalidInput for roots, addresses and tokens that cannot be used together.
 
-    actions: those that partitions are evaluated for. with_formats: makes the table formats that are read.
+    actions: those that partitions are evaluated for. with_formats: makes the table formats that are read (None:
+    those of the settings).
     """
     require_credentials_beyond_loopback(settings.address.host, settings.access.credentials)
     boundary = build_boundary(settings.locations)
@@ -92,7 +93,8 @@ def build_services(
     operations = build_operations(settings)
     queue = build_queue(settings, operations)
     stores = ObjectStores(settings.locations.store_options)
-    formats = with_formats(StorageAccess(operations.read_meter, stores, boundary))
+    access = StorageAccess(operations.read_meter, stores, boundary)
+    formats = table_formats(access, settings.locations.formats) if with_formats is None else with_formats(access)
     tables = build_tables(settings, operations, queue, formats, actions)
     requests = build_requests(settings, operations, queue, tables, boundary)
     background = build_background(settings, operations, queue, tables, requests)

@@ -42,12 +42,14 @@ from services.settings import (
     boolean,
     comma_separated,
     default_redis_url,
+    format_options,
     log_level_name,
     number,
     parse_redis_url,
     store_options,
 )
 from shared.errors import InvalidInput
+from shared.format_options import FormatOptions
 from shared.policy import Policy, apply
 from shared.properties import as_properties, read_properties
 from shared.queue.limits import require_name
@@ -97,6 +99,7 @@ class LocationSettings:
     buckets: Mapping[str, str] = field(default_factory=dict)
     tenant: str = "path"
     store_options: StoreOptions = field(default_factory=StoreOptions, repr=False)
+    formats: FormatOptions = field(default_factory=FormatOptions)
     allow_external_files: bool = False
 
 
@@ -187,6 +190,7 @@ def _locations(read: EnvironmentReader, environment: Mapping[str, str]) -> Locat
         buckets=read(BUCKETS, _pairs, {}),
         tenant=read(TENANT, _tenant, defaults.tenant),
         store_options=store_options(environment),
+        formats=format_options(environment),
         allow_external_files=read(ALLOW_EXTERNAL_FILES, boolean, defaults.allow_external_files),
     )
 

@@ -8,7 +8,7 @@ from shared.layout.eligibility import is_purgeable
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.stats_sum import PartitionSums, StatsSum
 from shared.policy import Policy
-from shared.table import DataFile, PartitionKey
+from shared.table import DataFile, DeleteFile, PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,12 @@ class PartitionCounter:
         for file in files:
             self._sums.add(file)
             self.note(file.partition, file.modified_ms, purgeable=int(is_purgeable(file, self.policy)))
+
+    def add_deletes(self, deletes: Iterable[DeleteFile]) -> None:
+        """Count delete files."""
+        for delete in deletes:
+            self._sums.of(delete.partition).add_delete(delete)
+            self.note(delete.partition, 0)
 
     def sums_of(self, partition: PartitionKey, window_ms: int | None) -> tuple[StatsSum, ...]:
         """Return the sums that a file of a partition and of a time window (None: of none) is added to."""

@@ -11,7 +11,7 @@ from operator import add, sub
 from typing import Any
 
 from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
-from shared.table import DataFile
+from shared.table import DataFile, DeleteFile
 
 _NO_LEVELS = (0,) * SMALL_LEVELS
 _SCALARS = 6
@@ -36,11 +36,11 @@ class PartitionStats:
     """Statistics of a partition's live files.
 
     files: number of files; bytes: their total size; shortfall: sum of (T - min(size, T))^2 over all of them (bytes^2);
-    small_shortfall: the same over the small ones; dv_files: files with a deletion vector; deleted_rows: rows these
-    hide; counts and sizes: number and bytes of the small files on each level; idle_compacted: how many of them on each
-    level carry the tag of idle compaction; windows: the start in ms and the state of the newest time windows, where
-    there are any, the oldest first. A removal seldom names its window, so these are lower bounds. cube_files: files of
-    Z-cubes; a removal without tags leaves them too high rather than too low.
+    small_shortfall: the same over the small ones; dv_files: files with a deletion vector, and delete files;
+    deleted_rows: rows these hide; counts and sizes: number and bytes of the small files on each level; idle_compacted:
+    how many of them on each level carry the tag of idle compaction; windows: the start in ms and the state of the
+    newest time windows, where there are any, the oldest first. A removal seldom names its window, so these are lower
+    bounds. cube_files: files of Z-cubes; a removal without tags leaves them too high rather than too low.
     """
 
     files: int = 0
@@ -237,6 +237,11 @@ def stats_of_file(file: DataFile, size_levels: SizeLevels) -> PartitionStats:
         is_idle_compacted=IDLE_COMPACTED_TAG in file.tags,
         is_cube=CUBE_TAG in file.tags,
     )
+
+
+def stats_of_delete(delete: DeleteFile) -> PartitionStats:
+    """Return what one delete file adds to the state of its partition."""
+    return PartitionStats(dv_files=1, deleted_rows=delete.deleted_rows)
 
 
 def stats_of_files(files: Iterable[DataFile], size_levels: SizeLevels) -> PartitionStats:

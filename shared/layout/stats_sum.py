@@ -6,7 +6,7 @@ from shared.layout.file_selection import window_start_ms
 from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.partition_stats import CUBE_TAG, IDLE_COMPACTED_TAG, PartitionStats
 from shared.policy import Policy
-from shared.table import DataFile, PartitionKey
+from shared.table import DataFile, DeleteFile, PartitionKey
 
 
 class StatsSum:
@@ -78,6 +78,11 @@ class StatsSum:
             self._idle_compacted[level] -= stats.idle_compacted[level]
         for start_ms, inside in stats.windows:
             self.window(start_ms).subtract(inside)
+
+    def add_delete(self, delete: DeleteFile) -> None:
+        """Add a delete file, which counts for the partition and for none of its windows."""
+        self._dv_files += 1
+        self._deleted_rows += delete.deleted_rows
 
     def stats(self) -> PartitionStats:
         """Return the sum as a state."""

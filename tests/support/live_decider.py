@@ -23,7 +23,7 @@ from decider.api.http_settings import StreamSlots
 from decider.api.services import Services
 from decider.background.discovery import DiscoveryLimits
 from decider.decide.actions import ACTIONS, ActionRegistry
-from decider.formats.registry import TableFormats, table_formats
+from decider.formats.registry import TableFormats
 from decider.formats.table_format import StorageAccess
 from decider.gateway.call_limits import CallLimits
 from services.decider.build import build_services
@@ -48,7 +48,7 @@ class LiveDecider:
 
     settings: DeciderSettings
     actions: ActionRegistry = ACTIONS
-    with_formats: Callable[[StorageAccess], TableFormats] = table_formats
+    with_formats: Callable[[StorageAccess], TableFormats] | None = None
     port: int = 0
     _server: uvicorn.Server | None = None
     _thread: threading.Thread | None = None

@@ -18,6 +18,8 @@ from decider.optimize.property_trigger import TriggerOutcome
 from decider.tracking.refresh import UNREADABLE
 from shared.formats.delta import _KNOWN_REASONS as KNOWN
 from shared.formats.delta import ALLOWED_VERSIONS, QBEAST, SAFE_FEATURES, refusal
+from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, MIXED_FORMAT
+from shared.formats.iceberg.refusal import refusal as iceberg_refusal
 from shared.layout.eligibility import Reason
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableMetadata, TableProtocol
@@ -60,6 +62,10 @@ LOG_READER = "decider/formats/delta/log.py"
 CONDITIONAL_PUT = "actor/formats/delta/conditional_put.py"
 OUTPUT_FORMAT = "actor/formats/delta/output_format.py"
 WRITE = "actor/formats/delta/write.py"
+ICEBERG = "shared/formats/iceberg/refusal.py"
+ICEBERG_METADATA = "shared/formats/iceberg/metadata.py"
+CATALOGS = "decider/formats/iceberg/catalogs.py"
+ICEBERG_FOLDERS = "actor/formats/iceberg/catalogs.py"
 ENGINE = "Run OPTIMIZE in the table's own engine"
 
 READS: tuple[tuple[str, str, str, str], ...] = (
@@ -95,6 +101,14 @@ READS: tuple[tuple[str, str, str, str], ...] = (
         "none",
         CONDITIONAL_PUT,
         "Use a server with conditional puts ([how](object-stores.md)): without them a commit can be lost",
+    ),
+    ("a view of an Iceberg catalog", f"`{UNREADABLE}`", CATALOGS, "Register the tables that it reads"),
+    ("the metadata of an Iceberg table are damaged", "none", ICEBERG_METADATA, "Restore the metadata files"),
+    (
+        "an Iceberg table without a catalog, if these are not allowed",
+        "none",
+        ICEBERG_FOLDERS,
+        "Use a catalog, or set `LAKEWRIGHT_ICEBERG_FOLDERS=true` ([when](iceberg.md))",
     ),
     ("values finer than microseconds, which Spark would truncate", "none", OUTPUT_FORMAT, ENGINE),
     (
@@ -156,7 +170,7 @@ EVENTS: Mapping[IgnoredReason, tuple[str, str, str]] = {
     IgnoredReason.BAD_KEY: ("object key that cannot be a table location", FORMATS, "Rename the table's folder"),
     IgnoredReason.BAD_NAME: ("catalog name that cannot be a table name", FORMATS, "Register the table by location"),
     IgnoredReason.NOT_A_LOCATION: ("text that is neither a table name nor a URI", FORMATS, "Correct the sender"),
-    IgnoredReason.ICEBERG: ("commit to an Iceberg table", FORMATS, "Nothing; Iceberg is not supported"),
+    IgnoredReason.ICEBERG: ("commit to an Iceberg table", FORMATS, "Nothing; the sweep finds the commit"),
     IgnoredReason.UNKNOWN_TABLE: ("unknown table name", RESOLVER, "Register the table under that name"),
     IgnoredReason.OUTSIDE_ROOTS: ("location outside the allowed roots", RESOLVER, "Extend `LAKEWRIGHT_ROOTS`"),
     IgnoredReason.UNKNOWN_LIMIT: (
@@ -200,13 +214,25 @@ def _tables() -> Iterator[tuple[str, ...]]:
         yield f"feature `{feature}`: {KNOWN[feature][0]}", f"`{found.code}`", f"`{RULE}`", found.action
     unknown = _of(writer=frozenset({"a-feature-that-is-not-known"}))
     yield "any other feature that is not on the list of safe features", f"`{unknown.code}`", f"`{RULE}`", unknown.action
-    version = refusal(_metadata(), TableProtocol(9, 9))
-    assert version is not None
-    yield f"protocol version other than {ALLOWED_VERSIONS}", f"`{version.code}`", f"`{RULE}`", version.action
+    protocol = refusal(_metadata(), TableProtocol(9, 9))
+    assert protocol is not None
+    yield f"protocol version other than {ALLOWED_VERSIONS}", f"`{protocol.code}`", f"`{RULE}`", protocol.action
     qbeast = refusal(_metadata({QBEAST: "1"}), TableProtocol(1, 2))
     assert qbeast is not None
     yield f"Qbeast index (`{QBEAST}` is set)", f"`{qbeast.code}`", f"`{RULE}`", qbeast.action
-    assert {found.code, unknown.code, version.code, qbeast.code} == set(RefusalCode)
+    assert {found.code, unknown.code, protocol.code, qbeast.code} == set(RefusalCode)
+    for version, properties, kind in (
+        (FORMAT_VERSIONS.stop, {}, f"Iceberg format version {FORMAT_VERSIONS.stop} or later"),
+        (2, {ENCRYPTION_KEY: "k"}, f"encrypted Iceberg table (`{ENCRYPTION_KEY}` is set)"),
+        (
+            2,
+            {f"{MIXED_FORMAT}table-store": "base"},
+            f"Iceberg table in Amoro's mixed format (`{MIXED_FORMAT}*` is set)",
+        ),
+    ):
+        iceberg = iceberg_refusal(_metadata(properties), TableProtocol(version, version))
+        assert iceberg is not None
+        yield kind, f"`{iceberg.code}`", f"`{ICEBERG}`", iceberg.action
     for feature, why in sorted(REFUSED_FEATURES.items()):
         yield f"feature `{feature}`: {why}", f"`{UNREADABLE}`", f"`{LOG}`", "Let the catalog optimize the table"
     yield "unknown reader feature or version", f"`{UNREADABLE}`", f"`{LOG}`", "Update Lakewright"

@@ -41,7 +41,7 @@ def start_spark(work_dir: Path) -> SparkSession:
     except InvalidInput as error:
         pytest.skip(f"no Java for Spark: {error}")
     ivy_dir = Path(os.environ.get("LAKEWRIGHT_IVY_DIR", ROOT / ".cache" / "ivy"))
-    settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir, driver_memory="1g", extra=QUICK)
+    settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir, driver_memory="1g", iceberg=True, extra=QUICK)
     return build_session(settings, java_home=java.path)
 
 

@@ -255,6 +255,9 @@ class ToyFormat:
         names = await place.first_names(f"{path}/{LOG}" if path else LOG)
         return any(name.endswith(".json") for name in names)
 
+    def catalog(self, name: str) -> None:
+        """There is none."""
+
     def open(self, location: str) -> ToyReader:
         return ToyReader(self._access.reader(location))
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import structlog
 
-from actor.formats.delta.conflicts import CommitFailure, classify, first_line, refused
+from actor.formats.delta.conflicts import CommitFailure, classify, refused
 from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.metrics import operation_metrics
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.write import WrittenGroup, json_array
+from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
 from actor.ports import Control
 from shared.errors import Conflict, RetryableError

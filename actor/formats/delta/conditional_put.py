@@ -12,8 +12,8 @@ import structlog
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.conflicts import first_line, jvm_class_names
 from actor.formats.delta.preflight import S3_SCHEMES
+from actor.jvm.errors import first_line, jvm_class_names
 from actor.jvm.scala import Scala, jvm_session
 from shared.errors import Unsupported
 from shared.locations import hadoop_path

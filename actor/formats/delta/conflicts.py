@@ -4,11 +4,9 @@ Only Delta's own conflict classes prove that a commit was refused. Any other fai
 unknown, because the log store may have written the version before the failure reached us.
 """
 
-import re
-from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
 
+from actor.jvm.errors import first_line, jvm_class_names
 from shared.errors import Conflict, LakewrightError, RetryableError, Unsupported
 
 _ROOT = "DeltaConcurrentModificationException"
@@ -22,7 +20,6 @@ _CONFLICTS = _TAKEN | {
     "MetadataChangedException",
     "ProtocolChangedException",
 }
-_LINE_CHARACTERS = 500
 _BUSY = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
 
 
@@ -34,20 +31,6 @@ class CommitFailure(StrEnum):
     BUSY = "busy"  # Refused because others kept committing first: the same commit may be tried again.
     REFUSED = "refused"  # Another conflict: plan again.
     UNKNOWN = "unknown"  # It may or may not have been written: ask the log.
-
-
-def jvm_class_names(error: BaseException) -> tuple[str, ...]:
-    """Return the simple class names of an error, Python's and those of the JVM's chain of causes, outermost first."""
-    python = [cls.__name__ for cls in type(error).__mro__]
-    return (*python, *(str(cause.getClass().getSimpleName()) for cause in _causes(error)))
-
-
-def _causes(error: BaseException) -> Iterator[Any]:
-    """Walk the JVM's chain of causes, whichever wrapper (py4j's or PySpark's) brought the first of them."""
-    cause: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    while cause is not None:
-        yield cause
-        cause = cause.getCause()
 
 
 def conflict_kind(error: BaseException) -> str | None:
@@ -82,23 +65,3 @@ def translate(error: BaseException, doing: str, *, so: str = "") -> LakewrightEr
     if any("UnsupportedTableFeature" in name or name == "InvalidProtocolVersionException" for name in names):
         return Unsupported(f"{text}; this Delta version does not know the table's protocol", field="protocol")
     return RetryableError(f"{text}; {so}" if so else text)
-
-
-def first_line(error: BaseException) -> str:
-    """Return class and first line of an error, and of its innermost cause in the JVM; at most 500 characters each."""
-    causes = list(_causes(error))
-    if not causes:
-        return _line(type(error).__name__, str(error))
-    outer, inner = (_line(str(c.getClass().getSimpleName()), str(c.getMessage())) for c in (causes[0], causes[-1]))
-    return outer if outer == inner else f"{outer} <- {inner}"
-
-
-def matching_line(error: BaseException, pattern: re.Pattern[str]) -> str:
-    """Return class and first line of the outermost cause that the pattern is found in, an empty string if none is."""
-    causes = ((str(cause.getClass().getSimpleName()), str(cause.getMessage())) for cause in _causes(error))
-    lines = (_line(*cause) for cause in causes)
-    return next((line for line in lines if pattern.search(line)), "")
-
-
-def _line(name: str, text: str) -> str:
-    return f"{name}: {text.strip().split(chr(10), 1)[0][:_LINE_CHARACTERS]}"

@@ -19,11 +19,8 @@ from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.self_test import SelfTestResult, self_test
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
-from actor.jvm.autopsy import Autopsy
-from actor.jvm.scala import Scala
-from actor.jvm.sessions import Sessions
-from actor.jvm.spark import jvm_process
-from actor.ports import Control, EngineDeath, LivePartition, RewriteOutcome, RewriteRequest
+from actor.jvm.engine_life import JvmEngine
+from actor.ports import Control, LivePartition, RewriteOutcome, RewriteRequest
 from shared.boundary import Boundary
 from shared.errors import LakewrightError
 from shared.formats.delta import FORMAT
@@ -51,7 +48,7 @@ class EngineSettings:
     boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
 
 
-class DeltaEngine:
+class DeltaEngine(JvmEngine):
     """`actor.ports.TableEngine` for Delta, on one Spark application; safe to call from several threads.
 
     It rewrites exactly. `use_optimize` changes to the fallback, for good.
@@ -61,12 +58,8 @@ class DeltaEngine:
 
     def __init__(self, spark: SparkSession, settings: EngineSettings | None = None) -> None:
         self._settings = settings or EngineSettings()
-        self._spark = spark
-        self._scala = Scala(spark)
-        self._sessions = Sessions(self._scala, spark)
+        super().__init__(spark, secrets=self._settings.secrets)
         self._read_cache = ReadCache()
-        self._jvm = jvm_process(spark, secrets=self._settings.secrets)
-        self._autopsy = Autopsy(self._jvm)
         self._puts = ConditionalPuts(self._scala, spark)
         self.executor: RewriteExecutor = TransactionExecutor(
             self._scala, self._sessions, self._read_cache, self._settings.transaction
@@ -109,23 +102,6 @@ class DeltaEngine:
         """Return the version above `since_version` that this job and token committed, None if there is none."""
         with self._log(location, "find") as log:
             return log.find_commit(CommitOrigin(job, token), since_version=since_version)
-
-    def is_alive(self) -> bool:
-        """Ask the JVM whether its Spark still runs."""
-        if self._jvm.process.poll() is not None:
-            return False
-        try:
-            return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - no public way without a job
-        except Exception:  # noqa: BLE001 - whatever keeps the JVM from answering, it does not answer
-            return False
-
-    def terminate(self) -> EngineDeath | None:
-        """End the JVM if it has not ended, and return the cause of its end; None if it cannot be ended."""
-        return self._autopsy.perform()
-
-    def cancel(self, job: str) -> None:
-        """Cancel the Spark jobs that run for this job; its rewrite then fails with a RetryableError."""
-        self._sessions.cancel(job)
 
     def _check_place(self, location: str) -> None:
         check_location(location, allow_s3=self._settings.allow_s3)

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.actions import decode_metadata, decode_origins, decode_protocol
-from actor.formats.delta.conflicts import jvm_class_names
+from actor.jvm.errors import jvm_class_names
 from actor.jvm.scala import Scala, jvm_context, jvm_session
 from shared.data_paths import file_name, is_absolute
 from shared.errors import InvalidInput, PermanentError

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, require_origins, vector_id
-from actor.formats.delta.conflicts import CommitFailure, classify, first_line, refused
+from actor.formats.delta.conflicts import CommitFailure, classify, refused
 from actor.formats.delta.live_files import LiveGroup, resolve_live
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_identity, check_table
@@ -21,6 +21,7 @@ from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.snapshot import paths_condition, sql_text
 from actor.formats.delta.transaction import COMMITTED
 from actor.formats.delta.write import json_array, logical_rows
+from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest

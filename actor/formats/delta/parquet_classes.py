@@ -9,9 +9,9 @@ import threading
 import structlog
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.conflicts import first_line
 from actor.formats.delta.log import TableLog
 from actor.jvm import java_sources
+from actor.jvm.errors import first_line
 
 _log = structlog.get_logger(__name__)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from structlog.contextvars import bound_contextvars
 
-from actor.formats.delta.conflicts import first_line
+from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala, jvm_session
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
 from shared.layout.planner import FileGroup, RewriteMode

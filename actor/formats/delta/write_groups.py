@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from actor.formats.delta.conflicts import first_line, matching_line, translate
+from actor.formats.delta.conflicts import translate
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.write import GroupWriter, WrittenGroup
+from actor.jvm.errors import first_line, matching_line
 from shared.errors import LakewrightError
 from shared.layout.planner import FileGroup
 

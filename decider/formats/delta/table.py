@@ -94,6 +94,9 @@ class DeltaFormat:
         names = await place.first_names(f"{path}/{LOG_DIRECTORY}" if path else LOG_DIRECTORY)
         return read_listing(names).newest is not None
 
+    def catalog(self, name: str) -> None:
+        """Return None: tables are known by their locations."""
+
     def open(self, location: str) -> DeltaTable:
         """Open a table's log."""
         return DeltaTable(DeltaLog(self._access.reader(location), self._access.boundary))

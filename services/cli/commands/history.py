@@ -12,7 +12,7 @@ from services.cli.client import segment
 from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
 from services.cli.render import Output, at, duration, size
-from services.settings import store_options
+from services.settings import format_options, store_options
 
 
 def optimizations(
@@ -81,7 +81,7 @@ def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from shared.locations import table_id  # noqa: PLC0415
     location = location_of(table)
-    formats = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options())))
+    formats = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options())), format_options())
     history = formats.rewrites(location)
     page = asyncio.run(history.page(limit=limit, before=before))
     events = tuple(event_view(event, table_id(location), (), files=files) for event in page.events)

@@ -21,7 +21,7 @@ from services.cli.commands.optimize import pairs
 from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
 from services.cli.render import Output, counted, mean, size, time_span
-from services.settings import store_options
+from services.settings import format_options, store_options
 from shared.policy import Policy
 
 BAR_CELLS = 18
@@ -127,7 +127,8 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, overrides: 
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
-        log = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options()))).open(location)
+        access = StorageAccess(ReadMeter(), ObjectStores(store_options()))
+        log = table_formats(access, format_options()).open(location)
         history = asyncio.run(
             read_history(
                 log,

@@ -28,7 +28,7 @@ from services.cli.local.run import LocalRun, LocalRunner, RunListener
 from services.cli.locations import location_of
 from services.cli.render import Output, counted, duration, size
 from services.decider.settings import decider_settings
-from services.settings import boundary, store_options
+from services.settings import boundary, format_options, store_options
 from shared.errors import InvalidInput
 from shared.job_payload import RewriteKind
 from shared.layout.partition_stats import stats_of_files
@@ -116,7 +116,7 @@ def _snapshot(location: str) -> Snapshot:
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
     stores = ObjectStores(store_options())
-    formats = table_formats(StorageAccess(ReadMeter(), stores, boundary()))
+    formats = table_formats(StorageAccess(ReadMeter(), stores, boundary()), format_options())
     return asyncio.run(formats.open(location).snapshot())
 
 

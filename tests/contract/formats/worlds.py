@@ -2,15 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from decider.formats.delta.table import DeltaFormat
+from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from decider.formats.table_format import StorageAccess, TableFormat
 from decider.storage.object_reads import ReadMeter
 from shared.commit_metadata import CommitMetadata
+from shared.formats.iceberg.names import COMMIT_KEY
 from shared.table import CommitOrigin
+from tests.support.iceberg_folder import IcebergFolder
 from tests.support.toy_format import LOG, ToyFormat, ToyTable
 
 
@@ -157,5 +161,55 @@ class ToyWorld:
         shutil.rmtree(self.path)
 
 
-WORLDS: Mapping[str, type[DeltaWorld] | type[ToyWorld]] = {"delta": DeltaWorld, "toy": ToyWorld}
+class IcebergWorld:
+    """An Iceberg table without a catalog, of one format version and partition spec."""
+
+    folder = "metadata"
+    frozen: Mapping[str, str] = {"encryption.key-id": "k"}
+
+    def __init__(self, path: Path, *, format_version: int, spec: str, evolves_to: str = "") -> None:
+        self.path = path
+        self.format: TableFormat = IcebergFormat(access(), IcebergSettings(reads_folders=True))
+        self._table = IcebergFolder(path, format_version=format_version, spec=spec)
+        self._evolves_to = evolves_to
+
+    def create(self, uuid: str, configuration: Mapping[str, str] | None = None) -> None:
+        self._table.create(uuid, configuration)
+
+    def append(self, sizes: Sequence[int]) -> None:
+        if self._evolves_to and self._table.snapshots:
+            self._table.evolve(self._evolves_to)
+            self._evolves_to = ""
+        self._table.commit([self._table.file(size) for size in sizes])
+
+    def delete(self) -> None:
+        self._table.commit(removed=list(self._table.live)[:1], operation="delete")
+
+    def configure(self, configuration: Mapping[str, str]) -> None:
+        self._table.configure(configuration)
+
+    def rewrite(self, job: str, token: int) -> None:
+        gone = list(self._table.live.values())[:2]
+        out = self._table.file(sum(one.size for one in gone))
+        self._table.commit([out], [one.path for one in gone], "replace", {COMMIT_KEY: mark(job, token)})
+
+    def lose(self, oldest: int) -> None:
+        self._table.expire(oldest)
+
+    def drop(self) -> None:
+        self._table.drop()
+
+
+WORLDS: Mapping[str, Callable[[Path], FormatWorld]] = {
+    "delta": DeltaWorld,
+    "toy": ToyWorld,
+    "iceberg v1": partial(IcebergWorld, format_version=1, spec="none"),
+    "iceberg v1 by day": partial(IcebergWorld, format_version=1, spec="day"),
+    "iceberg v2": partial(IcebergWorld, format_version=2, spec="none"),
+    "iceberg v2 by value": partial(IcebergWorld, format_version=2, spec="identity"),
+    "iceberg v2 by bucket": partial(IcebergWorld, format_version=2, spec="bucket"),
+    "iceberg v2 evolved": partial(IcebergWorld, format_version=2, spec="identity", evolves_to="day"),
+    "iceberg v3": partial(IcebergWorld, format_version=3, spec="none"),
+    "iceberg v3 by day": partial(IcebergWorld, format_version=3, spec="day"),
+}
 """Add a format here, and it passes the suite or is not ready."""

@@ -6,6 +6,7 @@ from shared.errors import InvalidInput
 from shared.locations import (
     MAX_ENCODINGS,
     canonical_location,
+    catalog_name,
     deltalake_location,
     file_location,
     hadoop_path,
@@ -34,6 +35,7 @@ SPELLINGS = [
     ("/Z\u00fcrich", "file:///Z%C3%BCrich"),
     ("/Zu\u0308rich", "file:///Zu%CC%88rich"),
     ("file:///dt=1,2/x", "file:///dt=1,2/x"),
+    ("catalog://prod/sales/orders/", "catalog://prod/sales/orders"),
     ("s3a://b/k/", "s3://b/k"),
     ("s3n://b/k", "s3://b/k"),
     ("s3://b", "s3://b"),
@@ -137,3 +139,9 @@ def test_a_path_that_is_encoded_again_and_again_leads_nowhere() -> None:
 def test_an_object_key_with_half_a_character_is_refused() -> None:
     with pytest.raises(InvalidInput, match="not valid Unicode"):
         key_location("s3://b", "a/\ud800")
+
+
+def test_a_table_of_a_catalog_is_known_by_the_parts_of_its_name() -> None:
+    assert catalog_name("catalog://prod/sales/eu/orders%20%C3%BC") == ("prod", ("sales", "eu", "orders ü"))
+    assert catalog_name("catalog://prod") == ("prod", ())
+    assert catalog_name("s3://prod/sales/orders") is None

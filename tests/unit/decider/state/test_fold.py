@@ -4,17 +4,30 @@ from typing import Any
 
 import pytest
 
+from decider.state.file_columns import LiveFiles, count_live
 from decider.state.fold import REPLACING_OPERATIONS, count_live_files, fold
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.levels import SMALL_LEVELS
 from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.table import CommitOrigin, DataFile, PartitionColumn, PartitionKey, RemovedFile, TableMetadata
+from shared.table import (
+    CommitOrigin,
+    DataFile,
+    DeleteFile,
+    DeleteKind,
+    PartitionColumn,
+    PartitionKey,
+    RemovedFile,
+    Snapshot,
+    TableMetadata,
+    TableProtocol,
+)
 from tests.support.folding import commit, file, removed
 
 POLICY = Policy()
 HERE = TableMetadata("t-1")
+PROTOCOL = TableProtocol(1, 2)
 OTHER = PartitionKey('{"dt":"2026-01-02"}')
 
 
@@ -115,3 +128,17 @@ def test_a_commit_with_a_file_outside_of_the_table_is_not_applied() -> None:
     made = fold(commit(added=(file("a"),), external="/lake/other/x"), HERE, POLICY)
     assert "/lake/other/x, which lies outside" in str(made.rebuild_reason)
     assert not made.changes
+
+
+def test_delete_files_count_for_their_partition_from_the_commit_that_adds_them_to_the_one_that_removes_them() -> None:
+    positions = DeleteFile("d1", WHOLE_TABLE, DeleteKind.POSITION, rows=7)
+    values = DeleteFile("d2", OTHER, DeleteKind.EQUALITY, rows=3)
+    made = fold(commit(operation="DELETE", added_deletes=(positions, values)), HERE, POLICY)
+    assert {one: (state.dv_files, state.deleted_rows, state.files) for one, state in made.changes.items()} == {
+        WHOLE_TABLE: (1, 7, 0),
+        OTHER: (1, 0, 0),
+    }
+    counted = count_live(LiveFiles.of(Snapshot(1, 0, HERE, PROTOCOL, (), deletes=(positions, values))), POLICY)
+    assert {partition: count.state for partition, count in counted.items()} == made.changes
+    gone = fold(commit(2, added=(), removed_deletes=(positions, values)), HERE, POLICY)
+    assert {made.changes[one] + change for one, change in gone.changes.items()} == {EMPTY_STATS}

@@ -8,11 +8,11 @@ from decider.state.fold import fold
 from decider.store.table_state import PartitionStates
 from decider.tracking.commit_batch import CommitBatch
 from shared.job_payload import JobPayload
-from shared.layout.partition_stats import stats_of_files
+from shared.layout.partition_stats import PartitionStats, stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.queue.model import JobRequest
-from shared.table import Commit, DataFile, RemovedFile, TableId, TableMetadata, TableRef
+from shared.table import Commit, DataFile, DeleteFile, DeleteKind, RemovedFile, TableId, TableMetadata, TableRef
 
 POLICY = Policy(tolerance=Fraction(0))
 HERE = TableMetadata("u-1")
@@ -53,3 +53,15 @@ def test_a_purge_outlasts_a_merge_that_was_asked_for_after_it_and_done_by_others
     (job,) = jobs(([hidden], [a]), (small, []), ([], small))
     assert JobPayload.decode(job.payload).reason == "single_file_rewrite"
     assert jobs(([hidden], [a]), (small, []), ([], [hidden, *small])) == []
+
+
+def test_a_partition_with_delete_files_and_no_data_files_is_kept_until_these_are_removed() -> None:
+    batch = CommitBatch(TableRef(TableId("t"), "t", "memory:///t"), POLICY, HERE)
+    delete = DeleteFile("d", WHOLE_TABLE, DeleteKind.POSITION, rows=3)
+    change = Commit(1, 1, "DELETE", removed=tuple(map(removed, LIVE)), added_deletes=(delete,))
+    batch.add(change, fold(change, HERE, POLICY))
+    known = PartitionStates({WHOLE_TABLE: stats_of_files(LIVE, POLICY.size_levels)}, UNCALIBRATED)
+    (kept,) = batch.decide(known, NO_CONTENTION, 9).step.partitions.values()
+    assert kept is not None
+    left = PartitionStats.decode(kept)
+    assert (left.files, left.dv_files, left.deleted_rows) == (0, 1, 3)

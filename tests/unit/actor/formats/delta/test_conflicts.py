@@ -2,15 +2,8 @@
 
 import pytest
 
-from actor.formats.delta.conflicts import (
-    CommitFailure,
-    classify,
-    conflict_kind,
-    first_line,
-    jvm_class_names,
-    refused,
-    translate,
-)
+from actor.formats.delta.conflicts import CommitFailure, classify, conflict_kind, refused, translate
+from actor.jvm.errors import first_line, jvm_class_names
 from shared.errors import RetryableError, Unsupported
 from tests.support.fake_delta_table import JavaError
 

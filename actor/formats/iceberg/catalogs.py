@@ -1,0 +1,91 @@
+"""Loads tables in the JVM: from the catalogs of the settings, or from a folder without a catalog."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from actor.formats.iceberg.java_table import JavaTable
+from actor.jvm.scala import Scala, jvm_session
+from shared.errors import InvalidInput, Unsupported
+from shared.locations import catalog_name, hadoop_path
+
+JVM_PREFIX = "jvm."
+"""What the options of a catalog begin with that are meant for the actor alone."""
+
+_KINDS: Mapping[str, str] = {
+    "rest": "org.apache.iceberg.rest.RESTCatalog",
+    "sql": "org.apache.iceberg.jdbc.JdbcCatalog",
+    "glue": "org.apache.iceberg.aws.glue.GlueCatalog",
+    "hive": "org.apache.iceberg.hive.HiveCatalog",
+}
+
+
+class TableLoader:
+    """Opens each catalog once, when its first table is loaded."""
+
+    def __init__(
+        self, scala: Scala, spark: SparkSession, catalogs: Mapping[str, Mapping[str, str]], *, reads_folders: bool
+    ) -> None:
+        self._scala = scala
+        self._spark = spark
+        self._options = catalogs
+        self._reads_folders = reads_folders
+        self._opened: dict[str, Any] = {}
+        self._opening = threading.Lock()
+
+    def load(self, location: str) -> JavaTable:
+        """Load a table; raises InvalidInput for an unknown catalog, Unsupported for a folder that may not be read."""
+        named = catalog_name(location)
+        if named is None:
+            return JavaTable(self._scala, self._folder(location), location)
+        name, parts = named
+        if not parts:
+            raise InvalidInput(f"{location} names a catalog and no table", field="location")
+        catalog = self._catalog(name)
+        namespace = self._scala.resolve("org.apache.iceberg.catalog.Namespace").of(self._array(parts[:-1]))
+        identifier = self._scala.resolve("org.apache.iceberg.catalog.TableIdentifier").of(namespace, parts[-1])
+        return JavaTable(self._scala, catalog.loadTable(identifier), location)
+
+    def _folder(self, location: str) -> Any:
+        if not self._reads_folders:
+            raise Unsupported(
+                f"{location} is a table without a catalog, where two writers could replace each other's commits; set "
+                "LAKEWRIGHT_ICEBERG_FOLDERS=true if only one process commits to such tables",
+                field="location",
+            )
+        tables = self._scala.resolve("org.apache.iceberg.hadoop.HadoopTables")(self._hadoop())
+        return tables.load(hadoop_path(location))
+
+    def _catalog(self, name: str) -> Any:
+        with self._opening:
+            if name not in self._opened:
+                self._opened[name] = self._open(name)
+            return self._opened[name]
+
+    def _open(self, name: str) -> Any:
+        if name not in self._options:
+            known = ", ".join(sorted(self._options))
+            raise InvalidInput(
+                f"there is no catalog {name!r}; add it to LAKEWRIGHT_CATALOGS", field="location", allowed=known
+            )
+        options = dict(self._options[name])
+        kind = options.pop("type", "rest")
+        if kind not in _KINDS:
+            raise InvalidInput(f"catalog {name}: type {kind!r} is unknown", field="type", allowed=", ".join(_KINDS))
+        own = {option.removeprefix(JVM_PREFIX): value for option, value in options.items()}
+        properties = self._scala.resolve("java.util.HashMap")()
+        for option, value in own.items():
+            properties.put(option, value)
+        build = self._scala.resolve("org.apache.iceberg.CatalogUtil").loadCatalog
+        return build(own.pop("catalog-impl", _KINDS[kind]), name, properties, self._hadoop())
+
+    def _hadoop(self) -> Any:
+        return jvm_session(self._spark).sessionState().newHadoopConf()
+
+    def _array(self, texts: tuple[str, ...]) -> Any:
+        array = self._spark.sparkContext._gateway.new_array(self._scala.resolve("java.lang.String"), len(texts))  # noqa: SLF001
+        for index, text in enumerate(texts):
+            array[index] = text
+        return array

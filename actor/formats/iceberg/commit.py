@@ -1,0 +1,221 @@
+"""Commits written groups: groups that others changed are left out, the rest is tried again, and nothing is guessed.
+
+After a *refused* commit our own outputs that will not be used are deleted. After an *unknown* outcome nothing is ever
+deleted: the snapshots are searched for this write first; if they do not show it, its files are left as orphans.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from actor.formats.iceberg.conflicts import IcebergFailure, classify
+from actor.formats.iceberg.inputs import InputGroup, LiveInput, still_live
+from actor.jvm.errors import first_line
+from actor.ports import Control
+from shared.errors import Conflict, RetryableError
+from shared.formats.iceberg.metadata import TableHead
+from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY, WRITE_KEY
+from shared.formats.iceberg.positions import positions
+from shared.formats.iceberg.tags import encode_tags
+from shared.layout.planner import FileGroup
+from shared.table import DataFile
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedGroup:
+    """A group whose output files exist and have the right number of rows; no snapshot refers to them yet.
+
+    `raw` are Iceberg's objects of the outputs.
+    """
+
+    live: InputGroup
+    outputs: tuple[DataFile, ...]
+    rows: int
+    raw: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergCommit:
+    """How a commit ended: its version (None: no group was left), committed groups, stale groups, and conflicts."""
+
+    version: int | None
+    committed: tuple[StagedGroup, ...]
+    conflicted: tuple[FileGroup, ...]
+    conflicts: int
+
+
+class CommitTarget(Protocol):
+    """The table that is committed to; every method raises what Iceberg raises."""
+
+    location: str
+
+    def refresh(self) -> TableHead:
+        """Read the newest metadata, and return them."""
+
+    def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
+        """Return which files of these groups are live in a snapshot, with their deletes."""
+
+    def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
+        """Replace the groups' inputs in one snapshot, validated against all that were made since `since`."""
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files that no snapshot refers to; what cannot be deleted is logged."""
+
+    def check(self, head: TableHead) -> None:
+        """Raise Unsupported or OtherTable unless the table may be rewritten, and is the one that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a commit carries: the text of our metadata, and an id that no other write has."""
+
+    user_metadata: str
+    write_id: str
+
+    def summary(self, groups: Sequence[StagedGroup]) -> dict[str, str]:
+        """Return the entries of the snapshot's summary, with the tags of these outputs."""
+        tags = {file.path.rpartition("/")[2]: one.live.group.tags for one in groups for file in one.outputs}
+        tagged = {name: of_file for name, of_file in tags.items() if of_file}
+        own = {COMMIT_KEY: self.user_metadata, WRITE_KEY: self.write_id}
+        return own | ({TAGS_KEY: encode_tags(tagged)} if tagged else {})
+
+
+class IcebergCommitter:
+    """Commits written groups to one table; `since` is the snapshot that their inputs were read at."""
+
+    def __init__(self, target: CommitTarget, signature: Signature, control: Control, *, since: int) -> None:
+        self._target = target
+        self._signature = signature
+        self._control = control
+        self._since = since
+
+    def commit(self, written: Sequence[StagedGroup], *, attempts: int) -> IcebergCommit:
+        """Commit the groups that are still live, trying at most `attempts` times.
+
+        Raises:
+            LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.
+            Conflict: others won every attempt; nothing was committed, our files are deleted.
+            RetryableError: the outcome is unknown, and the table does not show the commit.
+        """
+        offered, conflicts = tuple(written), 0
+        reason = ""
+        for _ in range(attempts):
+            offered, taken = self._split(offered)
+            conflicts += bool(taken) and not reason  # After a refusal it is the conflict already counted.
+            self.discard(taken)
+            if not offered:
+                return _result(None, (), written, conflicts)
+            self._require_permission(offered)
+            try:
+                self._target.commit(offered, since=self._since, summary=self._signature.summary(offered))
+            except Exception as error:  # noqa: BLE001 - judged, and raised again unless the table shows the commit
+                version = self._resolve_failure(error)
+                if version is None:
+                    conflicts, reason = conflicts + 1, first_line(error)
+                    continue
+            else:
+                version = self._made()
+            return _result(version, offered, written, conflicts)
+        self.discard(offered)
+        raise Conflict(
+            f"the rewrite of {self._target.location} was refused {attempts} times: {reason}; plan it again",
+            kind=IcebergFailure.BUSY,
+        )
+
+    def _split(self, offered: tuple[StagedGroup, ...]) -> tuple[tuple[StagedGroup, ...], tuple[StagedGroup, ...]]:
+        """Split groups into those that are live in the newest snapshot, and those that others changed."""
+        try:
+            head = self._target.refresh()
+            self._target.check(head)
+            if head.current == self._since:
+                return offered, ()
+            if head.current is None or self._since not in {one.id for one in head.chain()}:
+                return (), offered  # Rolled back, replaced or expired: Iceberg could not validate against it.
+            live = self._target.live(head.current, [group.live.group for group in offered])
+        except BaseException:
+            self.discard(offered)  # As in `_require_permission`: no attempt is open.
+            raise
+        kept = tuple(group for group in offered if still_live(group.live, live))
+        return kept, tuple(group for group in offered if group not in kept)
+
+    def _require_permission(self, offered: Sequence[StagedGroup]) -> None:
+        """Raise unless a commit is allowed, asked last so that the lease is fresh when the commit begins."""
+        try:
+            self._control.may_commit()
+        except BaseException:
+            self.discard(offered)  # No attempt is open: each earlier one was refused for certain.
+            raise
+
+    def _resolve_failure(self, error: Exception) -> int | None:
+        """Return the version if the commit was made after all, None if it may be tried again; raise otherwise."""
+        failure = classify(error)
+        # Even a refusal may be one of our own first attempt, which was made although its response was lost.
+        version = self._searched(error)
+        _log.info(
+            "commit_failed",
+            table=self._target.location,
+            failure=failure,
+            committed_as=version,
+            error=first_line(error),
+        )
+        if version is None and failure is IcebergFailure.UNKNOWN:
+            raise RetryableError(
+                f"the outcome of a commit to {self._target.location} is unknown ({first_line(error)}), and no snapshot "
+                "shows it; its files are left as orphans"
+            ) from error
+        return version
+
+    def _searched(self, error: Exception) -> int | None:
+        try:
+            return self._find_this_commit()
+        except RetryableError:
+            raise
+        except Exception as unreadable:  # noqa: BLE001 - reported together with what it was to explain
+            raise RetryableError(
+                f"the outcome of a commit to {self._target.location} is unknown ({first_line(error)}), and the table "
+                f"cannot be read ({first_line(unreadable)}); its files are left as orphans"
+            ) from error
+
+    def _made(self) -> int:
+        """Return the version of the commit that was just made."""
+        version = self._find_this_commit()
+        if version is None:
+            raise RetryableError(f"the commit to {self._target.location} was made, and no snapshot shows it any more")
+        return version
+
+    def _find_this_commit(self) -> int | None:
+        """Return the version of this very write; another one of the same job and token does not count.
+
+        Raises RetryableError where it was made and rolled back since: its snapshot still refers to the files.
+        """
+        head = self._target.refresh()
+        for snapshot in head.snapshots.values():
+            if snapshot.summary.get(WRITE_KEY) == self._signature.write_id:
+                if snapshot.id in (at := positions(head)):
+                    return at[snapshot.id].version
+                raise RetryableError(
+                    f"the commit to {self._target.location} was made, and the table was rolled back since; its files "
+                    "stay, because its snapshot does"
+                )
+        return None
+
+    def discard(self, groups: Sequence[StagedGroup]) -> None:
+        """Delete outputs that no snapshot refers to."""
+        paths = [file.path for group in groups for file in group.outputs]
+        if not paths:
+            return
+        try:
+            self._target.delete(paths)
+        except Exception as error:  # noqa: BLE001 - tidying must not hide why it was needed
+            _log.warning("orphan_files_not_deleted", table=self._target.location, error=first_line(error))
+
+
+def _result(
+    version: int | None, committed: tuple[StagedGroup, ...], written: Sequence[StagedGroup], conflicts: int
+) -> IcebergCommit:
+    stale = tuple(group.live.group for group in written if group not in committed)
+    return IcebergCommit(version, committed, stale, conflicts)

@@ -1,0 +1,47 @@
+"""What an exception from Iceberg means for a commit: refused for its inputs, refused for others' speed, or unknown.
+
+Only Iceberg's own classes prove that a commit was refused. Any other failure leaves the outcome unknown, because the
+catalog may have accepted the commit before the failure reached us.
+"""
+
+from enum import StrEnum
+
+from actor.jvm.errors import first_line, jvm_class_names
+from shared.errors import LakewrightError, NoTable, PermanentError, RetryableError, Unsupported
+
+_UNKNOWN = "CommitStateUnknownException"
+_TAKEN = frozenset({"ValidationException", "MissingRequiredFilesException"})
+_BUSY = frozenset({"CommitFailedException", "AlreadyExistsException"})
+_MISSING = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
+_FORBIDDEN = frozenset({"ForbiddenException", "NotAuthorizedException"})
+_NOT_IN_SPARK = frozenset({"UnsupportedOperationException"})  # A column of a type that Spark does not have.
+
+
+class IcebergFailure(StrEnum):
+    """What a failed commit attempt means."""
+
+    TAKEN = "taken"  # Others removed an input, or deleted rows of one: what is left may still be committed.
+    BUSY = "busy"  # Refused because others kept committing first: the same commit may be tried again.
+    UNKNOWN = "unknown"  # It may or may not have been made: ask the table.
+
+
+def classify(error: BaseException) -> IcebergFailure:
+    """Return what a failed commit attempt means; an unknown state anywhere in the causes outweighs the rest."""
+    names = set(jvm_class_names(error))
+    if _UNKNOWN in names:
+        return IcebergFailure.UNKNOWN
+    if names & _TAKEN:
+        return IcebergFailure.TAKEN
+    return IcebergFailure.BUSY if names & _BUSY else IcebergFailure.UNKNOWN
+
+
+def translate(error: BaseException, doing: str) -> LakewrightError:
+    """Return our error for a failure of Spark or Iceberg outside of a commit."""
+    names, text = set(jvm_class_names(error)), f"{doing}: {first_line(error)}"
+    if names & _MISSING:
+        return NoTable(text, field="location")
+    if names & _FORBIDDEN:
+        return PermanentError(f"{text}; check the credentials in LAKEWRIGHT_CATALOGS, and that they may write")
+    if names & _NOT_IN_SPARK:
+        return Unsupported(text, field="schema")
+    return RetryableError(text)

@@ -1,0 +1,248 @@
+"""Iceberg tables behind the worker's port: reads, rewrites and look-ups, each in a session of its own."""
+
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import structlog
+from pyspark.sql import SparkSession
+
+from actor.formats.iceberg.catalogs import TableLoader
+from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
+from actor.formats.iceberg.conflicts import translate
+from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
+from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
+from actor.jvm.engine_life import JvmEngine
+from actor.jvm.errors import first_line
+from actor.ports import Control, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
+from shared import commit_metadata
+from shared.boundary import Boundary
+from shared.errors import InvalidInput, LakewrightError, OtherTable, Unsupported
+from shared.formats.iceberg.metadata import TableHead
+from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
+from shared.formats.iceberg.positions import newest_position, positions
+from shared.formats.iceberg.refusal import refusal
+from shared.layout.planner import FileGroup
+from shared.table import CommitOrigin, PartitionKey
+
+_log = structlog.get_logger(__name__)
+
+FILES_WRITTEN = "files_written"
+COMMITTED = "committed"
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergEngineSettings:
+    """What the engine may do and how; see each field."""
+
+    catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, hash=False)
+    reads_folders: bool = False  # Only where one process commits to tables without a catalog.
+    commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # Secrets, removed from what the JVM printed.
+    boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
+
+
+class IcebergEngine(JvmEngine):
+    """`actor.ports.TableEngine` for Iceberg, on one Spark application; safe to call from several threads."""
+
+    format = FORMAT
+
+    def __init__(self, spark: SparkSession, settings: IcebergEngineSettings | None = None) -> None:
+        self._settings = settings or IcebergEngineSettings()
+        super().__init__(spark, secrets=self._settings.secrets)
+        self._tables = TableLoader(
+            self._scala, spark, self._settings.catalogs, reads_folders=self._settings.reads_folders
+        )
+
+    def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
+        """Return the live files of a partition at the newest snapshot of main.
+
+        Raises OtherTable, Unsupported, InvalidInput where there is no table, RetryableError where Spark, the catalog or
+        the store failed.
+        """
+        with self._opened(location, "read") as (table, _):
+            head = table.head()
+            self._check(head, location, table_uuid)
+            live = {} if head.current is None else table.inputs(head, head.current, partitions=(partition,))
+            files = tuple(one.file for one in live.values())
+            self._settings.boundary.check_files(head.location, files)
+            return LivePartition(newest_position(head).version, head.metadata, head.protocol, files)
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """Replace the groups' files in one snapshot; those whose inputs changed return CONFLICTED.
+
+        Raises:
+            LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.
+            Conflict: others won every attempt.
+            Corrupt: rows in and rows out differ; nothing was committed.
+            RetryableError: Spark failed, or the outcome of the commit is unknown and the table does not show it.
+        """
+        ours = commit_metadata.decode(request.user_metadata)
+        if ours is None:
+            raise InvalidInput(f"the metadata {request.user_metadata!r} names no job and token", field="user_metadata")
+        tags = [origin.job for origin in ours.origins]
+        with self._opened(request.location, *tags) as (table, session):
+            started = time.monotonic()
+            run = _Rewrite(self, table, session, request, control)
+            return run.finish(started)
+
+    def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+        """Return the version above `since_version` that this job and token committed, None if there is none."""
+        wanted = CommitOrigin(job, token)
+        with self._opened(location, "find") as (table, _):
+            head = table.head()
+            at = positions(head)
+            for snapshot in head.chain():
+                ours = commit_metadata.decode(snapshot.summary.get(COMMIT_KEY))
+                if at[snapshot.id].version > since_version and ours is not None and wanted in ours.origins:
+                    return at[snapshot.id].version
+        return None
+
+    @property
+    def settings(self) -> IcebergEngineSettings:
+        """What this engine may do."""
+        return self._settings
+
+    def _check(self, head: TableHead, location: str, table_uuid: str) -> None:
+        if table_uuid and head.metadata.table_uuid != table_uuid:
+            raise OtherTable(
+                f"{location} is the table {head.metadata.table_uuid}, and the job is about {table_uuid}: it was "
+                "dropped and created again since; nothing was changed",
+                field="table_uuid",
+                allowed=table_uuid,
+            )
+        found = refusal(head.metadata, head.protocol)
+        if found is not None:
+            raise Unsupported(f"{location}: {found.message}", field=found.subject)
+
+    @contextmanager
+    def _opened(self, location: str, tag: str, *more_tags: str) -> Iterator[tuple[JavaTable, SparkSession]]:
+        self._settings.boundary.check_table(location)
+        lease = self._sessions.lease(tag=tag, more_tags=more_tags, conf=SESSION_CONF)
+        with _translated(f"{location}"), lease as owned, self._sessions.bound(owned) as session:
+            yield self._tables.load(location), session
+
+
+class _Rewrite:
+    """One rewrite: what it read, what it wrote, and how its commit ended."""
+
+    def __init__(
+        self, engine: IcebergEngine, table: JavaTable, session: SparkSession, request: RewriteRequest, control: Control
+    ) -> None:
+        self._engine = engine
+        self._request = request
+        self._control = control
+        self._table = _CheckedTable(table, engine, request)
+        self._java = table
+        self._writer = StagedWriter(table, session)
+
+    def finish(self, started: float) -> RewriteOutcome:
+        """Write, commit, and return the outcome."""
+        head = self._java.head()
+        self._table.check(head)
+        if head.current is None:
+            return self._outcome((), IcebergCommit(None, (), (), 0), started, started)
+        live = resolve(self._request.groups, self._java.live(head.current, self._request.groups))
+        boundary = self._engine.settings.boundary
+        inputs = [one.file for group in live for one in group.inputs]
+        boundary.check_files(head.location, inputs)
+        boundary.check_links(head.location, (file.path for file in inputs))
+        signature = Signature(self._request.user_metadata, str(uuid.uuid4()))
+        committer = IcebergCommitter(self._table, signature, self._control, since=head.current)
+        written, skipped = self._write_all(live, committer)
+        written_at = time.monotonic()
+        try:
+            boundary.check_files(head.location, [file for group in written for file in group.outputs])
+            if written:
+                self._control.reached(FILES_WRITTEN)
+        except BaseException:
+            committer.discard(written)
+            raise
+        result = IcebergCommit(None, (), (), 0)
+        if written:
+            result = committer.commit(written, attempts=self._engine.settings.commit_attempts)
+            if result.version is not None:
+                self._control.reached(COMMITTED)
+        return self._outcome(skipped, result, started, written_at)
+
+    def _write_all(
+        self, live: tuple[InputGroup, ...], committer: IcebergCommitter
+    ) -> tuple[list[StagedGroup], list[FileGroup]]:
+        """Write groups until asked to stop; one that others changed meanwhile is left out, any other failure raises."""
+        written: list[StagedGroup] = []
+        skipped: list[FileGroup] = []
+        try:
+            for group in live:
+                if self._control.should_stop():
+                    skipped.append(group.group)
+                    continue
+                try:
+                    written.append(self._writer.write(group))
+                except LakewrightError:
+                    raise
+                except Exception as error:
+                    if self._is_live(group):
+                        raise
+                    _log.info("group_inputs_removed_concurrently", error=first_line(error))
+        except BaseException:
+            committer.discard(written)
+            raise
+        return written, skipped
+
+    def _is_live(self, group: InputGroup) -> bool:
+        head = self._java.refresh()
+        return head.current is not None and still_live(group, self._java.live(head.current, [group.group]))
+
+    def _outcome(
+        self,
+        skipped: Sequence[FileGroup],
+        result: IcebergCommit,
+        started: float,
+        written_at: float,
+    ) -> RewriteOutcome:
+        done = {
+            one.live.group: GroupOutcome(one.live.group, GroupStatus.COMMITTED, one.outputs, one.rows)
+            for one in result.committed
+        }
+        known = done | {group: GroupOutcome(group, GroupStatus.SKIPPED) for group in skipped}
+        return RewriteOutcome(
+            version=result.version,
+            groups=tuple(
+                known.get(group) or GroupOutcome(group, GroupStatus.CONFLICTED) for group in self._request.groups
+            ),
+            prepare_ms=round((written_at - started) * 1000),
+            commit_ms=round((time.monotonic() - written_at) * 1000),
+            conflicts=result.conflicts,
+        )
+
+
+class _CheckedTable:
+    """`CommitTarget` that checks, before each attempt, that the table is still the one of the request."""
+
+    def __init__(self, table: JavaTable, engine: IcebergEngine, request: RewriteRequest) -> None:
+        self._engine = engine
+        self._request = request
+        self.location = table.location
+        self.refresh = table.refresh
+        self.live = table.live
+        self.commit = table.commit
+        self.delete = table.delete
+
+    def check(self, head: TableHead) -> None:
+        """Raise Unsupported or OtherTable."""
+        self._engine._check(head, self.location, self._request.table_uuid)  # noqa: SLF001 - of the same module
+
+
+@contextmanager
+def _translated(doing: str) -> Iterator[None]:
+    """Let our own errors pass, and turn those of Spark and Iceberg into ours."""
+    try:
+        yield
+    except LakewrightError:
+        raise
+    except Exception as error:
+        raise translate(error, doing) from error

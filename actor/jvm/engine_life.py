@@ -1,0 +1,40 @@
+"""The life of an engine's JVM: whether it answers, how it ends, and how a job's work in it is canceled.
+
+Every engine has this part, whatever its format.
+"""
+
+from pyspark.sql import SparkSession
+
+from actor.jvm.autopsy import Autopsy
+from actor.jvm.scala import Scala
+from actor.jvm.sessions import Sessions
+from actor.jvm.spark import jvm_process
+from actor.ports import EngineDeath
+
+
+class JvmEngine:
+    """Base of the engines on one Spark application; `secrets` are removed from what the JVM printed."""
+
+    def __init__(self, spark: SparkSession, *, secrets: tuple[str, ...]) -> None:
+        self._spark = spark
+        self._scala = Scala(spark)
+        self._sessions = Sessions(self._scala, spark)
+        self._jvm = jvm_process(spark, secrets=secrets)
+        self._autopsy = Autopsy(self._jvm)
+
+    def is_alive(self) -> bool:
+        """Ask the JVM whether its Spark still runs."""
+        if self._jvm.process.poll() is not None:
+            return False
+        try:
+            return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - no public way without a job
+        except Exception:  # noqa: BLE001 - whatever keeps the JVM from answering, it does not answer
+            return False
+
+    def terminate(self) -> EngineDeath | None:
+        """End the JVM if it has not ended, and return the cause of its end; None if it cannot be ended."""
+        return self._autopsy.perform()
+
+    def cancel(self, job: str) -> None:
+        """Cancel the Spark jobs that run for this job; its rewrite then fails with a RetryableError."""
+        self._sessions.cancel(job)

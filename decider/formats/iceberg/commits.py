@@ -1,0 +1,96 @@
+"""A snapshot of main as a commit: the files that it added and removed, by the entries of the manifests it wrote.
+
+Operations carry Delta's names where they mean the same: `overwrite` is what Iceberg's writers call a MERGE or UPDATE.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from decider.formats.iceberg.manifests import Entry, EntryStatus
+from shared import commit_metadata
+from shared.commit_metadata import CommitMetadata
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY
+from shared.formats.iceberg.tags import decode_tags, file_tags
+from shared.table import Commit, DataFile, DeleteFile, Position, RemovedFile
+
+REPLACE = "replace"
+"""The operation of a snapshot that changes no data."""
+
+OPERATIONS: Mapping[str, str] = {"append": "WRITE", "overwrite": "MERGE", "delete": "DELETE", REPLACE: "OPTIMIZE"}
+
+
+def own_metadata(snapshot: SnapshotRecord) -> CommitMetadata | None:
+    """Return what we wrote into a snapshot's summary, None if it is not ours: one that changes data has copied it."""
+    return commit_metadata.decode(snapshot.summary.get(COMMIT_KEY)) if snapshot.operation == REPLACE else None
+
+
+class FileHistory:
+    """What the retained snapshots of a table say of the files that they added: when, and with which tags."""
+
+    def __init__(self, head: TableHead) -> None:
+        self._by_id = head.snapshots
+        self._by_sequence = {one.sequence_number: one for one in head.snapshots.values() if one.sequence_number}
+        self._tags: dict[int, Mapping[str, Mapping[str, str]]] = {}
+
+    def data_file(self, entry: Entry) -> DataFile:
+        """Return a live file; those whose snapshot expired have no time and no tags."""
+        by = self._by_id.get(entry.snapshot or 0)
+        return DataFile(
+            entry.path,
+            entry.size_bytes,
+            entry.partition,
+            rows=entry.rows,
+            modified_ms=by.timestamp_ms if by is not None else 0,
+            tags=self._tags_of(by, entry.path) if by is not None else {},
+        )
+
+    def removed_file(self, entry: Entry) -> RemovedFile:
+        """Return a removed file; its tags are not known (None) unless the snapshot that added it is retained."""
+        by = self._by_sequence.get(entry.file_sequence)
+        tags = self._tags_of(by, entry.path) if by is not None else None
+        return RemovedFile(entry.path, None, entry.size_bytes, entry.partition, tags=tags)
+
+    def _tags_of(self, by: SnapshotRecord, path: str) -> Mapping[str, str]:
+        if by.id not in self._tags:
+            self._tags[by.id] = decode_tags(by.summary.get(TAGS_KEY))
+        return file_tags(self._tags[by.id], path)
+
+
+def snapshot_commit(snapshot: SnapshotRecord, at: Position, entries: Iterable[Entry], history: FileHistory) -> Commit:
+    """Return a snapshot as a commit; `entries` are those of the manifests that it wrote."""
+    added: list[DataFile] = []
+    removed: list[RemovedFile] = []
+    added_deletes: list[DeleteFile] = []
+    removed_deletes: list[DeleteFile] = []
+    for entry in entries:
+        if entry.snapshot not in (snapshot.id, None):
+            continue  # Kept from before.
+        match entry.status, entry.kind:
+            case EntryStatus.ADDED, None:
+                added.append(history.data_file(entry))
+            case EntryStatus.DELETED, None:
+                removed.append(history.removed_file(entry))
+            case EntryStatus.ADDED, _:
+                added_deletes.append(delete_file(entry))
+            case EntryStatus.DELETED, _:
+                removed_deletes.append(delete_file(entry))
+    ours = own_metadata(snapshot)
+    return Commit(
+        version=at.version,
+        timestamp_ms=snapshot.timestamp_ms,
+        operation=OPERATIONS.get(snapshot.operation, snapshot.operation),
+        added=tuple(added),
+        removed=tuple(removed),
+        data_change=snapshot.operation != REPLACE,
+        origin=None if ours is None else ours.origin,
+        digest=at.digest,
+        added_deletes=tuple(added_deletes),
+        removed_deletes=tuple(removed_deletes),
+    )
+
+
+def delete_file(entry: Entry) -> DeleteFile:
+    """Return the delete file of an entry that is one; raises ValueError for one that is none."""
+    if entry.kind is None:
+        raise ValueError(f"{entry.path} is no delete file")
+    return DeleteFile(entry.path, entry.partition, entry.kind, entry.rows)

@@ -1,0 +1,32 @@
+"""Iceberg tables that no rewrite may touch: one rule for decider, actor and command line, by metadata alone."""
+
+from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, MIXED_FORMAT
+from shared.refusals import Refusal, RefusalCode
+from shared.table import TableMetadata, TableProtocol
+
+
+def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
+    """Return why a table must not be rewritten, None if it may be; of several reasons the first one."""
+    if protocol.min_writer not in FORMAT_VERSIONS:
+        return Refusal(
+            RefusalCode.PROTOCOL,
+            "format-version",
+            f"the table has format version {protocol.min_writer}, which is unknown "
+            f"(known: {FORMAT_VERSIONS.start} to {FORMAT_VERSIONS.stop - 1})",
+            "Update Lakewright",
+        )
+    if metadata.configuration.get(ENCRYPTION_KEY):
+        return Refusal(
+            RefusalCode.FEATURE,
+            "encryption",
+            f"the table is encrypted ({ENCRYPTION_KEY} is set), and no rewrite of encrypted files was tested",
+            "Rewrite it in the engine that encrypts it",
+        )
+    if mixed := min((name for name in metadata.configuration if name.startswith(MIXED_FORMAT)), default=""):
+        return Refusal(
+            RefusalCode.FEATURE,
+            "mixed-format",
+            f"this is a store of a table in Amoro's mixed format ({mixed} is set), whose files depend on each other",
+            "Optimize it with Amoro",
+        )
+    return None

@@ -1,0 +1,333 @@
+"""The exact rewrite of Iceberg tables, against Spark as the writer: what the contract of an engine promises."""
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from actor.ports import GroupStatus
+from shared.errors import Corrupt, LeaseLost, OtherTable, RetryableError, Unsupported
+from shared.format_options import FormatOptions
+from shared.partitions import WHOLE_TABLE
+from shared.table import PartitionKey
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.support.iceberg_lab import IcebergLab
+
+pytestmark = pytest.mark.spark
+
+KINDS = {
+    "v1": (1, ""),
+    "v1 by value": (1, "dt"),
+    "v2": (2, ""),
+    "v2 by value": (2, "dt"),
+    "v2 by bucket": (2, "bucket(2, id)"),
+    "v3 by day": (3, "days(ts)"),
+}
+MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
+
+
+long = pytest.mark.skipif(
+    "LAKEWRIGHT_TEST_ICEBERG" not in os.environ, reason="no long suite of Iceberg asked for: make test-iceberg"
+)
+
+
+@pytest.fixture
+def ice(spark: "SparkSession", tmp_path: Path) -> "IcebergLab":
+    """A warehouse of its own, and an engine for it."""
+    from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
+    from tests.support.iceberg_lab import IcebergLab
+
+    return IcebergLab(spark, IcebergEngine(spark, IcebergEngineSettings(reads_folders=True)), tmp_path)
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=() if kind == "v2 by value" else long) for kind in KINDS])
+def test_exactly_the_planned_files_are_replaced_and_no_row_changes(ice: "IcebergLab", kind: str) -> None:
+    version, by = KINDS[kind]
+    table = ice.create("t", version=version, by=by)
+    for number in range(4):
+        ice.append(table, number)
+    rows, reader = ice.rows(table), ice.reader(table)
+    before = asyncio.run(reader.snapshot())
+    from tests.support.iceberg_lab import by_partition
+
+    partitions = by_partition(before)
+    chosen = []
+    for partition, paths in partitions.items():
+        live = ice.live(table, partition)
+        assert {file.path for file in live} == paths
+        chosen.append(live[:3])
+    outcome = ice.rewrite(table, *chosen)
+    assert [group.status for group in outcome.groups] == [GroupStatus.COMMITTED] * len(chosen)
+    after = asyncio.run(reader.snapshot())
+    gone = {file.path for file in before.files} - {file.path for file in after.files}
+    assert gone == {file.path for files in chosen for file in files}
+    assert len(after.files) == len(before.files) - len(gone) + len(chosen)
+    assert by_partition(after).keys() == partitions.keys()
+    assert ice.rows(table) == rows
+
+    async def follow() -> None:
+        (commit,) = [one async for one in reader.changes(before.position, before.metadata)]
+        assert commit.origin is not None
+        assert (commit.origin.job, commit.origin.token, commit.data_change) == ("job-1", 7, False)
+        assert {file.path for file in commit.removed} == gone
+        assert commit.version == outcome.version
+        # Java writes the metadata a moment after the snapshot.
+        assert (after.digest, after.version >= commit.version) == (commit.digest, True)
+
+    asyncio.run(follow())
+    found = ice.engine.find_commit(ice.location(table), job="job-1", token=7, since_version=before.version)
+    assert found == outcome.version
+    assert ice.engine.find_commit(ice.location(table), job="job-1", token=8, since_version=0) is None
+
+
+@long
+def test_files_of_an_old_spec_are_a_partition_of_their_own_and_keep_it(ice: "IcebergLab") -> None:
+    table = ice.create("t", by="dt")
+    ice.append(table, 0)
+    ice.append(table, 1)
+    # By the Java API, for Spark's DDL needs Iceberg's extensions.
+    java = ice.java(table)
+    java.updateSpec().addField("x").commit()
+    ice.append(table, 2)
+    from tests.support.iceberg_lab import by_partition
+
+    snapshot = asyncio.run(ice.reader(table).snapshot())
+    old = PartitionKey('{"dt":"2026-01-01"}')
+    assert len(by_partition(snapshot)[old]) == 2
+    assert all('"#spec":"1"' in key for key in by_partition(snapshot) if key not in (old, '{"dt":"2026-01-02"}'))
+    rows = ice.rows(table)
+    outcome = ice.rewrite(table, ice.live(table, old))
+    assert outcome.groups[0].status is GroupStatus.COMMITTED
+    assert len(by_partition(asyncio.run(ice.reader(table).snapshot()))[old]) == 1
+    assert ice.rows(table) == rows
+
+
+@long
+def test_an_append_between_write_and_commit_stays_and_the_rewrite_lands(ice: "IcebergLab") -> None:
+    from tests.support.iceberg_lab import Steps
+
+    table = ice.create("t")
+    for number in range(3):
+        ice.append(table, number)
+    control = Steps(at="files_written", action=lambda: ice.append(table, 9))
+    outcome = ice.rewrite(table, ice.live(table, WHOLE_TABLE)[:2], control=control)
+    assert outcome.groups[0].status is GroupStatus.COMMITTED
+    assert control.points == ["files_written", "committed"]
+    assert [row[0] for row in ice.rows(table)] == [*range(60), *range(180, 200)]
+
+
+@pytest.mark.parametrize(
+    "kind", ["positions", pytest.param("copy on write", marks=long), pytest.param("vectors", marks=long)]
+)
+def test_a_conflict_takes_only_its_group_and_leaves_no_files(ice: "IcebergLab", kind: str) -> None:
+    from tests.support.iceberg_lab import Steps
+
+    version, properties = {
+        "copy on write": (2, {}),
+        "positions": (2, MERGE_ON_READ),
+        "vectors": (3, MERGE_ON_READ),
+    }[kind]
+    table = ice.create("t", version=version, by="dt", properties=properties)
+    for number in range(3):
+        ice.append(table, number)
+    one, other = (ice.live(table, PartitionKey(f'{{"dt":"2026-01-0{day}"}}')) for day in (1, 2))
+    control = Steps(at="files_written", action=lambda: ice.sql(f"DELETE FROM {table} WHERE id IN (0, 2)"))
+    outcome = ice.rewrite(table, one, other, control=control)
+    assert [group.status for group in outcome.groups] == [GroupStatus.CONFLICTED, GroupStatus.COMMITTED]
+    assert outcome.conflicts == 1
+    assert [row[0] for row in ice.rows(table)] == [1, *range(3, 60)]
+    assert ice.files_on_disk(table) == ice.known_files(table)
+
+
+@pytest.mark.parametrize("version", [pytest.param(2, marks=long), 3])
+def test_deleted_rows_are_left_out_and_stay_deleted(ice: "IcebergLab", version: int) -> None:
+    table = ice.create("t", version=version, properties=MERGE_ON_READ)
+    for number in range(3):
+        ice.append(table, number)
+    ice.sql(f"DELETE FROM {table} WHERE id % 5 = 0")
+    snapshot = asyncio.run(ice.reader(table).snapshot())
+    assert sum(delete.deleted_rows for delete in snapshot.deletes) == 12
+    lineage = ice.lineage(table) if version == 3 else []
+    rows, live = ice.rows(table), ice.live(table, WHOLE_TABLE)
+    assert all(file.dv_id for file in live)
+    assert sum(file.deleted_rows for file in live) == (12 if version == 3 else 0)
+    outcome = ice.rewrite(table, live)
+    assert (outcome.groups[0].status, outcome.groups[0].rows) == (GroupStatus.COMMITTED, 48)
+    assert ice.rows(table) == rows
+    if version == 3:
+        assert asyncio.run(ice.reader(table).snapshot()).deletes == ()
+        assert ice.lineage(table) == lineage
+
+
+@long
+def test_a_lost_lease_stops_the_commit_and_leaves_no_files(ice: "IcebergLab") -> None:
+    from tests.support.iceberg_lab import Steps
+
+    table = ice.create("t")
+    ice.append(table, 0)
+    ice.append(table, 1)
+    before = asyncio.run(ice.reader(table).snapshot())
+    with pytest.raises(LeaseLost):
+        ice.rewrite(table, ice.live(table, WHOLE_TABLE), control=Steps(refusal=LeaseLost("gone")))
+    assert asyncio.run(ice.reader(table).snapshot()) == before
+    assert ice.files_on_disk(table) == ice.known_files(table)
+
+
+@pytest.mark.parametrize("is_made", [True, pytest.param(False, marks=long)])
+def test_a_commit_without_an_answer_is_searched_and_never_made_twice(
+    ice: "IcebergLab", is_made: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from actor.formats.iceberg.java_table import JavaTable
+
+    real, calls = JavaTable.commit, []
+
+    def lost(self: JavaTable, groups: object, **more: object) -> None:
+        calls.append(1)
+        if is_made:
+            real(self, groups, **more)  # type: ignore[arg-type]
+        raise OSError("the connection was reset")
+
+    monkeypatch.setattr(JavaTable, "commit", lost)
+    table = ice.create("t")
+    ice.append(table, 0)
+    ice.append(table, 1)
+    rows, live = ice.rows(table), ice.live(table, WHOLE_TABLE)
+    if is_made:
+        outcome = ice.rewrite(table, live)
+        assert outcome.groups[0].status is GroupStatus.COMMITTED
+        found = ice.engine.find_commit(ice.location(table), job="job-1", token=7, since_version=0)
+        assert outcome.version == found
+    else:
+        with pytest.raises(RetryableError, match="unknown"):
+            ice.rewrite(table, live)
+        assert len(ice.files_on_disk(table)) == 3  # Left as an orphan: it might be referred to.
+    assert calls == [1]
+    assert ice.rows(table) == rows
+
+
+@long
+def test_two_rewrites_of_the_same_files_leave_one_and_no_files_of_the_other(ice: "IcebergLab") -> None:
+    from tests.support.iceberg_lab import Steps
+
+    table = ice.create("t")
+    for number in range(3):
+        ice.append(table, number)
+    rows, live = ice.rows(table), ice.live(table, WHOLE_TABLE)
+    late = ice.rewrite(table, live, control=Steps(at="files_written", action=lambda: ice.rewrite(table, live)))
+    assert (late.version, late.groups[0].status) == (None, GroupStatus.CONFLICTED)
+    assert ice.rows(table) == rows
+    assert ice.files_on_disk(table) == ice.known_files(table)
+
+
+@long
+def test_a_file_that_is_live_twice_is_not_rewritten(ice: "IcebergLab") -> None:
+    """A removal by path removes both, and the rows would be written once."""
+    table = ice.create("t")
+    ice.append(table, 0)
+    java = ice.java(table)
+    tasks = java.newScan().planFiles().iterator()
+    java.newAppend().appendFile(tasks.next().file()).commit()
+    assert len(ice.rows(table)) == 40
+    with pytest.raises(Corrupt, match="live twice"):
+        ice.live(table, WHOLE_TABLE)
+
+
+@long
+def test_tags_of_outputs_are_found_again_by_decider_and_actor(ice: "IcebergLab") -> None:
+    table = ice.create("t")
+    ice.append(table, 0)
+    ice.append(table, 1)
+    ice.rewrite(table, ice.live(table, WHOLE_TABLE), tags={"lakewright.idle_compacted": "1"})
+    assert [file.tags for file in ice.live(table, WHOLE_TABLE)] == [{"lakewright.idle_compacted": "1"}]
+    snapshot = asyncio.run(ice.reader(table).snapshot())
+    assert [file.tags for file in snapshot.files] == [{"lakewright.idle_compacted": "1"}]
+
+
+@long
+def test_another_table_at_the_place_and_a_refused_one_are_left_alone(ice: "IcebergLab") -> None:
+    table = ice.create("t")
+    ice.append(table, 0)
+    with pytest.raises(OtherTable):
+        ice.engine.read_partition(ice.location(table), WHOLE_TABLE, table_uuid="another")
+    ice.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('encryption.key-id'='k')")
+    with pytest.raises(Unsupported, match="encrypted"):
+        ice.engine.read_partition(ice.location(table), WHOLE_TABLE)
+
+
+def test_both_sides_name_the_partitions_of_every_type_alike(ice: "IcebergLab") -> None:
+    """A key that decider and actor spelled in two ways would be a job that finds nothing, again and again."""
+    kinds = {
+        "s": ("STRING", "s", ["'a b/c=d'", "''", "null", "'null'"]),
+        "i": ("INT", "i", ["-7", "null"]),
+        "l": ("BIGINT", "l", ["9007199254740993"]),
+        "b": ("BOOLEAN", "b", ["true", "null"]),
+        "d": ("DATE", "d", ["date'1969-12-31'", "date'2026-02-28'"]),
+        "t": ("TIMESTAMP", "t", ["timestamp'2026-01-01 01:02:03.000456'", "timestamp'1969-12-31 23:00:00'"]),
+        "n": ("TIMESTAMP_NTZ", "n", ["timestamp_ntz'2026-01-01 01:02:03.5'"]),
+        "c": ("DECIMAL(9,2)", "c", ["12.30", "-0.05"]),
+        "y": ("BINARY", "y", ["X'00FF'", "null"]),
+        "f": ("DOUBLE", "f", ["0.1D", "1e300D"]),
+        "g": ("FLOAT", "g", ["0.1F", "-0.5F"]),
+        "year": ("TIMESTAMP", "years(year)", ["timestamp'1969-05-05 00:00:00'", "timestamp'2026-05-05 00:00:00'"]),
+        "month": ("DATE", "months(month)", ["date'1969-12-31'", "date'2026-12-31'"]),
+        "hour": ("TIMESTAMP", "hours(hour)", ["timestamp'1969-12-31 22:10:00'", "timestamp'2026-05-05 07:00:00'"]),
+        "cut": ("STRING", "truncate(2, cut)", ["'abcdef'", "''"]),
+        "bucketed": ("STRING", "bucket(7, bucketed)", ["'abcdef'", "null"]),
+    }
+    from tests.support.iceberg_lab import by_partition
+
+    for name, (kind, transform, values) in kinds.items():
+        ice.sql(f"CREATE TABLE ice.db.k_{name} ({name} {kind}) USING iceberg PARTITIONED BY ({transform})")
+        rows = ", ".join(f"({value})" for value in values)
+        ice.sql(f"INSERT INTO ice.db.k_{name} VALUES {rows}")
+        found = by_partition(asyncio.run(ice.reader(f"ice.db.k_{name}").snapshot()))
+        assert len(found) == len(values), (name, found)
+        for partition, paths in found.items():
+            assert {file.path for file in ice.live(f"ice.db.k_{name}", partition)} == paths, (name, partition)
+
+
+@long
+@pytest.mark.redis
+def test_decider_and_actor_serve_a_table_from_its_first_read_to_the_history(ice: "IcebergLab", redis_url: str) -> None:
+    from actor.engines import EngineSet
+    from actor.heartbeat import Heartbeat, LeaseTimes
+    from actor.queue_executor import SyncQueueExecutor, connect
+    from actor.worker import ActorContext, Worker, WorkerSettings
+    from tests.support.live_decider import LiveDecider, decider_settings
+
+    table = ice.create("t", by="dt")
+    for number in range(9):
+        ice.append(table, number)
+    rows = ice.rows(table)
+    decider = LiveDecider(decider_settings(redis_url, formats=FormatOptions(iceberg_folders=True))).start()
+    heartbeat = Heartbeat(SyncQueueExecutor(connect(redis_url), "default"), "a-1", LeaseTimes())
+    heartbeat.start()
+    try:
+        answer = decider.post("/v1/tables", {"location": ice.location(table), "name": "t"})
+        decider.drain()
+        assert answer.is_success, answer.text
+        before = decider.partitions("t")
+        assert {state.files for state in before.values()} == {9}
+        queue = SyncQueueExecutor(connect(redis_url), "default")
+        worker = Worker(
+            EngineSet([ice.engine]), queue, ActorContext("a-1", heartbeat, threading.Event()), WorkerSettings()
+        )
+        while worker.run_next():
+            pass
+        assert ice.rows(table) == rows
+        decider.sweep()
+        after = decider.partitions("t")
+        live = asyncio.run(ice.reader(table).snapshot()).files
+        assert sum(state.files for state in after.values()) == len(live) < 18
+        assert sum(state.bytes for state in after.values()) == sum(file.size_bytes for file in live)
+        events = decider.get("/v1/tables/t/optimizations")["optimizations"]
+        assert sum(event["input"]["num_files"] - event["output"]["num_files"] for event in events) == 18 - len(live)
+    finally:
+        heartbeat.close()
+        decider.close()

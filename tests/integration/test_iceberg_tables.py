@@ -1,0 +1,180 @@
+"""Iceberg tables beside Delta's: found in a catalog, followed along their snapshots, decided by the same rules."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import DataFileContent
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
+
+from actor.queue_executor import SyncQueueExecutor, connect
+from shared.format_options import FormatOptions
+from shared.job_payload import JobPayload
+from shared.queue import queries
+from shared.queue.model import JobState
+from tests.support.iceberg_folder import IcebergFolder
+from tests.support.live_decider import LiveDecider, decider_settings
+
+pytestmark = [
+    pytest.mark.redis,
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning"),
+]
+
+SCHEMA = pa.schema([("id", pa.int64()), ("kind", pa.string())])
+PLACE = "catalog://lake/sales/orders"
+
+
+class Lake:
+    """A catalog in a file, and the table sales.orders in it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.options = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": folder.as_uri()}
+        self.catalog = SqlCatalog("lake", **self.options)
+        self.catalog.create_namespace("sales")
+        by_kind = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "kind"))
+        schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "kind", StringType()))
+        self.table = self.catalog.create_table("sales.orders", schema, partition_spec=by_kind)
+
+    def append(self, commits: int = 1) -> None:
+        for number in range(commits):
+            self.table.append(pa.table({"id": range(number, number + 50), "kind": ["a", "b"] * 25}, schema=SCHEMA))
+
+    def configure(self, **properties: str) -> None:
+        with self.table.transaction() as change:
+            change.set_properties({name.replace("__", "."): value for name, value in properties.items()})
+
+    def files(self) -> dict[str, int]:
+        """Return how many files pyiceberg scans in each partition."""
+        found: dict[str, int] = {}
+        for task in self.table.refresh().scan().plan_files():
+            key = f'{{"kind":"{task.file.partition[0]}"}}'
+            found[key] = found.get(key, 0) + 1
+        return found
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    made = Lake(tmp_path / "warehouse")
+    yield made
+    made.catalog.engine.dispose()
+
+
+@pytest.fixture
+def decider(redis_url: str, tmp_path: Path, lake: Lake) -> Iterator[LiveDecider]:
+    down = {"type": "rest", "uri": "http://127.0.0.1:9"}
+    formats = FormatOptions({"lake": lake.options, "down": down}, iceberg_folders=True)
+    settings = decider_settings(redis_url, roots=("catalog://lake", "catalog://down", str(tmp_path)), formats=formats)
+    live = LiveDecider(settings).start()
+    yield live
+    live.close()
+
+
+def register(decider: LiveDecider, location: str, **more: Any) -> httpx.Response:
+    answer = decider.post("/v1/tables", {"location": location, **more})
+    decider.drain()
+    return answer
+
+
+def counts(decider: LiveDecider, name: str) -> dict[str, int]:
+    return {partition: state.files for partition, state in decider.partitions(name).items() if state.files}
+
+
+def queued(redis_url: str) -> list[JobPayload]:
+    jobs = SyncQueueExecutor(connect(redis_url), "default").run(queries.jobs("default", JobState.QUEUED)).jobs
+    return [JobPayload.decode(job.payload) for job in jobs]
+
+
+def test_a_table_of_a_catalog_is_followed_and_its_jobs_name_format_and_place(
+    decider: LiveDecider, lake: Lake, redis_url: str
+) -> None:
+    lake.append(6)
+    assert register(decider, PLACE, name="orders").status_code == httpx.codes.CREATED
+    assert counts(decider, "orders") == lake.files() == {'{"kind":"a"}': 6, '{"kind":"b"}': 6}
+    lake.append(6)
+    decider.sweep()
+    assert counts(decider, "orders") == lake.files() == {'{"kind":"a"}': 12, '{"kind":"b"}': 12}
+    jobs = queued(redis_url)
+    assert {(job.format, job.location, job.table_uuid) for job in jobs} == {
+        ("iceberg", PLACE, str(lake.table.metadata.table_uuid))
+    }
+    lake.table.delete("kind = 'a'")
+    decider.sweep()
+    assert counts(decider, "orders") == lake.files() == {'{"kind":"b"}': 12}
+    assert decider.get("/v1/tables/orders")["state"]["rebuilds"] == 0
+
+
+def test_a_rollback_leads_to_a_rebuild(decider: LiveDecider, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("decider.tracking.tracker.TRUSTED_MS", 0)
+    lake.append(3)
+    register(decider, PLACE, name="orders")
+    first = lake.table.metadata.snapshots[0].snapshot_id
+    lake.table.manage_snapshots().rollback_to_snapshot(first).commit()
+    decider.sweep()
+    assert counts(decider, "orders") == lake.files() == {'{"kind":"a"}': 1, '{"kind":"b"}': 1}
+    lake.append()
+    decider.sweep()
+    assert counts(decider, "orders") == lake.files()
+
+
+def test_properties_of_the_table_and_their_names_in_amoro_are_in_force_at_once(
+    decider: LiveDecider, lake: Lake, redis_url: str
+) -> None:
+    lake.configure(**{"self-optimizing__enabled": "false"})
+    lake.append(12)
+    register(decider, PLACE, name="orders")
+    assert queued(redis_url) == []
+    lake.configure(**{"self-optimizing__enabled": "true", "write__target-file-size-bytes": str(1 << 20)})
+    decider.sweep()
+    assert {job.policy.target_bytes for job in queued(redis_url)} == {1 << 20}
+    lake.configure(**{"encryption__key-id": "k"})
+    decider.sweep()
+    assert "encrypted" in decider.get("/v1/tables/orders")["refusal"]["reason"]
+    assert queued(redis_url) == []
+
+
+def test_discovery_finds_the_tables_of_a_catalog(decider: LiveDecider, lake: Lake) -> None:
+    lake.append()
+    decider.run(decider.services.requests.discovery.run_once())
+    decider.drain()
+    (table,) = decider.get("/v1/tables")["tables"]
+    assert (table["name"], table["tenant"], table["location"]) == ("sales.orders", "sales", PLACE)
+
+
+def test_delete_files_count_for_their_partition(decider: LiveDecider, tmp_path: Path) -> None:
+    table = IcebergFolder(tmp_path / "t", spec="none")
+    table.create("00000000-0000-4000-8000-000000000001")
+    table.commit([table.file(100), table.file(200)])
+    register(decider, table.location, name="t")
+    values = table.file(9, content=DataFileContent.EQUALITY_DELETES, rows=2)
+    places = table.file(9, content=DataFileContent.POSITION_DELETES, rows=5)
+    table.commit([values, places], operation="overwrite")
+    decider.sweep()
+    (state,) = decider.partitions("t").values()
+    assert (state.files, state.bytes, state.dv_files, state.deleted_rows) == (2, 300, 2, 5)
+    table.commit(removed=[values.path, places.path], operation="replace")
+    decider.sweep()
+    (state,) = decider.partitions("t").values()
+    assert (state.dv_files, state.deleted_rows) == (0, 0)
+
+
+def test_a_name_without_a_table_and_an_unknown_catalog_are_refused(decider: LiveDecider) -> None:
+    answer = register(decider, "catalog://lake/sales/none", wait_s=20)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "there is no table" in answer.text
+    assert register(decider, "catalog://other/sales/none").status_code == httpx.codes.UNPROCESSABLE_ENTITY
+
+
+def test_a_catalog_that_does_not_answer_is_a_failure_of_the_moment(decider: LiveDecider) -> None:
+    answer = register(decider, "catalog://down/sales/orders", wait_s=20)
+    assert answer.status_code == httpx.codes.CREATED
+    reading = answer.json()["reading"]
+    assert (reading["version"], reading["refusal"]) == (None, None)
+    assert "catalog down" in reading["error"]

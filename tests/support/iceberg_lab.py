@@ -1,0 +1,123 @@
+"""Iceberg tables written by Spark in a folder, and the engine that rewrites them."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from actor.formats.iceberg.engine import IcebergEngine
+from actor.ports import RewriteOutcome, RewriteRequest
+from decider.formats.iceberg.table import IcebergFormat, IcebergSettings, IcebergTable
+from shared.commit_metadata import CommitMetadata
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.table import CommitOrigin, DataFile, PartitionKey, Snapshot
+from tests.contract.formats.worlds import access
+
+
+class Steps:
+    """A control that runs an action at a point, and may refuse the commit."""
+
+    def __init__(
+        self, *, at: str = "", action: Callable[[], object] = lambda: None, refusal: Exception | None = None
+    ) -> None:
+        self._at, self._action, self._refusal = at, action, refusal
+        self.points: list[str] = []
+
+    def may_commit(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+
+    def should_stop(self) -> bool:
+        return False
+
+    def reached(self, point: str) -> None:
+        self.points.append(point)
+        if point == self._at:
+            self._action()
+
+
+class IcebergLab:
+    """A warehouse below a folder; tables are `ice.db.NAME` in its session."""
+
+    def __init__(self, spark: SparkSession, engine: IcebergEngine, folder: Path) -> None:
+        self.engine = engine
+        self.folder = folder
+        self.session = spark.newSession()
+        for name, value in {
+            "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.ice.type": "hadoop",
+            "spark.sql.catalog.ice.warehouse": str(folder),
+            "spark.sql.catalog.ice.cache-enabled": "false",
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.session.timeZone": "UTC",
+        }.items():
+            self.session.conf.set(name, value)
+
+    def sql(self, text: str) -> Any:
+        return self.session.sql(text)
+
+    def create(self, name: str, *, version: int = 2, by: str = "", properties: Mapping[str, str] | None = None) -> str:
+        """Create a table of id, v, x, dt, ts and return its full name."""
+        given = {"format-version": str(version), "write.distribution-mode": "none", **(properties or {})}
+        text = ", ".join(f"'{key}'='{value}'" for key, value in given.items())
+        partitioned = f"PARTITIONED BY ({by})" if by else ""
+        self.sql(
+            f"CREATE TABLE ice.db.{name} (id BIGINT, v STRING, x INT, dt DATE, ts TIMESTAMP) USING iceberg "
+            f"{partitioned} TBLPROPERTIES ({text})"
+        )
+        return f"ice.db.{name}"
+
+    def append(self, table: str, number: int, rows: int = 20) -> None:
+        """Append rows of two days, as one file per partition."""
+        self.session.range(number * rows, number * rows + rows).selectExpr(
+            "id",
+            "concat('v', id) v",
+            "cast(pmod(id * 7919, 1000) as int) x",
+            "date_add(date'2026-01-01', cast(pmod(id, 2) as int)) dt",
+            "timestamp'2026-01-01 05:00:00' + make_interval(0, 0, 0, cast(pmod(id, 2) as int)) ts",
+        ).sortWithinPartitions("dt").coalesce(1).writeTo(table).option("fanout-enabled", "true").append()
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in self.sql(f"SELECT id, v, x, dt, ts FROM {table}").collect())
+
+    def lineage(self, table: str) -> list[tuple[Any, ...]]:
+        """Return id, row id and the sequence number of the last update of each row; of format version 3 alone."""
+        text = f"SELECT id, _row_id, _last_updated_sequence_number FROM {table}"
+        return sorted(tuple(row) for row in self.sql(text).collect())
+
+    def java(self, table: str) -> Any:
+        """Load Iceberg's own object of a table."""
+        return self.engine._tables.load(self.location(table)).raw
+
+    def location(self, table: str) -> str:
+        return (self.folder / "db" / table.rpartition(".")[2]).as_uri()
+
+    def reader(self, table: str) -> IcebergTable:
+        return IcebergFormat(access(), IcebergSettings(reads_folders=True)).open(self.location(table))
+
+    def live(self, table: str, partition: PartitionKey) -> tuple[DataFile, ...]:
+        files = self.engine.read_partition(self.location(table), partition).files
+        return tuple(sorted(files, key=lambda file: file.path))
+
+    def rewrite(self, table: str, *groups: tuple[DataFile, ...], control: Any = None, **more: Any) -> RewriteOutcome:
+        made = tuple(FileGroup(files[0].partition, files, RewriteMode.FULL, **more) for files in groups)
+        mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
+        return self.engine.rewrite(RewriteRequest(self.location(table), made, mark), control or Steps())
+
+    def files_on_disk(self, table: str) -> set[str]:
+        """Return the data and delete files of a table's folder, referred to or not."""
+        found = (self.folder / "db" / table.rpartition(".")[2] / "data").rglob("[!.]*")
+        return {path.name for path in found if path.is_file()}
+
+    def known_files(self, table: str) -> set[str]:
+        """Return the data and delete files that any snapshot refers to."""
+        return {row[0].rpartition("/")[2] for row in self.sql(f"SELECT file_path FROM {table}.all_files").collect()}
+
+
+def by_partition(snapshot: Snapshot) -> dict[PartitionKey, set[str]]:
+    """Return the paths of the live files of each partition."""
+    found: dict[PartitionKey, set[str]] = {}
+    for file in snapshot.files:
+        found.setdefault(file.partition, set()).add(file.path)
+    return found

@@ -1,0 +1,123 @@
+"""Rows out equal rows in before a commit can see the files, whatever is known of the inputs."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
+
+from actor.formats.iceberg.inputs import InputGroup
+from actor.formats.iceberg.write import StagedWriter
+from shared.errors import Corrupt, RetryableError
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
+from tests.unit.actor.formats.iceberg.test_iceberg_inputs import POSITIONS, VECTOR, live
+
+
+class JavaFile:
+    """An output as Iceberg shows it."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def location(self) -> str:
+        return f"out-{self._rows}"
+
+    def fileSizeInBytes(self) -> int:  # noqa: N802
+        return 11
+
+    def recordCount(self) -> int:  # noqa: N802
+        return self._rows
+
+
+class FakeJavaTable:
+    """Holds what was staged, and gives the outputs that the test lists."""
+
+    location = "file:///t"
+
+    def __init__(self, *rows: int) -> None:
+        self.files = [JavaFile(one) for one in rows]
+        self.staged: set[str] = set()
+        self.deleted: list[str] = []
+
+    def stage(self, name: str, group: InputGroup) -> None:
+        self.staged.add(name)
+
+    def unstage(self, name: str) -> None:
+        self.staged.remove(name)
+
+    def outputs(self, name: str) -> list[JavaFile]:
+        assert name in self.staged
+        return self.files
+
+    def delete(self, paths: Any) -> None:
+        self.deleted += paths
+
+
+class FakeFrame:
+    """Answers every call of a reader or writer with itself, and counts rows."""
+
+    def __init__(self, rows: int, *, fails: bool = False) -> None:
+        self.rows, self.fails = rows, fails
+        self.options: dict[str, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return self if name in ("read", "write") else lambda *_: self
+
+    def option(self, name: str, value: str) -> "FakeFrame":
+        self.options[name] = value
+        return self
+
+    def count(self) -> int:
+        return self.rows
+
+    def save(self, name: str) -> None:
+        if self.fails:
+            raise OSError("the executor died")
+
+
+def write(table: FakeJavaTable, frame: FakeFrame, *deletes: Any) -> Any:
+    inputs = (live("a"), live("b", *deletes))
+    group = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
+    return StagedWriter(table, frame).write(group)  # type: ignore[arg-type]
+
+
+def test_rows_are_compared_with_what_the_metadata_count() -> None:
+    table, frame = FakeJavaTable(197), FakeFrame(0)
+    made = write(table, frame, VECTOR)
+    assert (made.rows, [file.rows for file in made.outputs], table.deleted) == (197, [197], [])
+    assert table.staged == set()
+    assert frame.options["output-spec-id"] == "0"
+    assert int(frame.options["target-file-size-bytes"]) > 20
+
+
+def test_rows_that_the_metadata_do_not_count_are_read() -> None:
+    assert write(FakeJavaTable(190), FakeFrame(190), POSITIONS).rows == 190
+
+
+@pytest.mark.parametrize("rows", [(199,), (201,), (), (100, 99)])
+def test_other_rows_out_stop_the_rewrite_and_delete_its_files(rows: tuple[int, ...]) -> None:
+    table = FakeJavaTable(*rows)
+    with pytest.raises(Corrupt, match="200 rows in"):
+        write(table, FakeFrame(0))
+    assert table.deleted == [f"out-{one}" for one in rows]
+    assert table.staged == set()
+
+
+def test_several_files_for_one_group_are_not_what_was_planned() -> None:
+    table = FakeJavaTable(150, 50)
+    with pytest.raises(RetryableError, match="2 files"):
+        write(table, FakeFrame(0))
+    assert table.deleted == ["out-150", "out-50"]
+
+
+def test_a_group_all_of_whose_rows_are_deleted_may_leave_no_file() -> None:
+    made = write(FakeJavaTable(), FakeFrame(0), POSITIONS)
+    assert (made.rows, made.outputs) == (0, ())
+
+
+def test_a_failed_write_leaves_nothing_staged() -> None:
+    table = FakeJavaTable()
+    with pytest.raises(OSError, match="died"):
+        write(table, FakeFrame(0, fails=True))
+    assert table.staged == set()

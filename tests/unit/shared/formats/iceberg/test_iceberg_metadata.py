@@ -1,0 +1,114 @@
+"""Metadata files of every format version are decoded into one form, or refused by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from shared.errors import Corrupt, Unsupported
+from shared.formats.iceberg.metadata import TableHead, decode_head
+
+SCHEMA = {
+    "schema-id": 0,
+    "fields": [
+        {"id": 1, "name": "id", "type": "long"},
+        {"id": 2, "name": "dt", "type": "date"},
+        {"id": 3, "name": "at", "type": {"type": "struct", "fields": [{"id": 4, "name": "day", "type": "date"}]}},
+    ],
+}
+SPEC = {
+    "spec-id": 0,
+    "fields": [
+        {"source-id": 2, "field-id": 1000, "name": "dt", "transform": "identity"},
+        {"source-id": 4, "field-id": 1001, "name": "at_day", "transform": "month"},
+        {"source-id": 9, "field-id": 1002, "name": "gone", "transform": "void"},
+    ],
+}
+TABLE: Mapping[str, Any] = {
+    "format-version": 2,
+    "table-uuid": "u-1",
+    "location": "s3://lake/t/",
+    "last-updated-ms": 9,
+    "schemas": [SCHEMA],
+    "current-schema-id": 0,
+    "partition-specs": [SPEC],
+    "default-spec-id": 0,
+    "properties": {"a": "b"},
+    "current-snapshot-id": 2,
+    "snapshots": [
+        {"snapshot-id": 1, "timestamp-ms": 5, "manifest-list": "m1", "summary": {"operation": "append", "x": "y"}},
+        {"snapshot-id": 2, "parent-snapshot-id": 1, "sequence-number": 2, "timestamp-ms": 6, "manifest-list": "m2"},
+    ],
+}
+
+
+def head(**more: Any) -> TableHead:
+    return decode_head({**TABLE, **more}, "t")
+
+
+def test_a_table_is_decoded_with_its_specs_columns_and_snapshots() -> None:
+    found = head()
+    assert (found.location, found.metadata.table_uuid, found.metadata.format) == ("s3://lake/t", "u-1", "iceberg")
+    assert found.metadata.configuration == {"a": "b"}
+    assert [(one.name, one.type) for one in found.metadata.partition_columns] == [("dt", "date"), ("at_day", "month")]
+    assert [(one.name, one.type) for one in found.specs[0].fields] == [
+        ("dt", "date"),
+        ("at_day", "date"),
+        ("gone", "unknown"),
+    ]
+    assert found.sources[0] == ("dt", "at.day", None)
+    first, second = found.snapshots[1], found.snapshots[2]
+    assert (first.operation, first.summary, first.parent, first.sequence_number) == ("append", {"x": "y"}, None, 0)
+    assert (second.operation, second.parent, second.sequence_number) == ("overwrite", 1, 2)
+    assert [one.id for one in found.chain()] == [2, 1]
+
+
+def test_version_1_may_have_its_schema_and_spec_alone_and_write_minus_one_for_none() -> None:
+    old = {
+        name: value for name, value in TABLE.items() if name not in ("schemas", "partition-specs", "default-spec-id")
+    }
+    found = decode_head(
+        {
+            **old,
+            "format-version": 1,
+            "schema": SCHEMA,
+            "partition-spec": SPEC["fields"],
+            "current-snapshot-id": -1,
+            "snapshots": [{**TABLE["snapshots"][0], "parent-snapshot-id": -1}],
+        },
+        "t",
+    )
+    assert (found.current, list(found.chain()), found.snapshots[1].parent) == (None, [], None)
+    assert found.specs[0].fields[0].name == "dt"
+    assert decode_head({**old, "format-version": 1, "schema": SCHEMA, "snapshots": None}, "t").specs[0].fields == ()
+
+
+def test_a_column_is_of_the_type_that_the_current_schema_gives_it() -> None:
+    older = {"schema-id": 0, "fields": [{"id": 2, "name": "old", "type": "int"}]}
+    newer = {"schema-id": 1, "fields": [{"id": 2, "name": "dt", "type": "long"}]}
+    found = head(schemas=[newer, older], **{"current-schema-id": 1})
+    assert (found.specs[0].fields[0].type, found.sources[0][0]) == ("long", "dt")
+    assert head(schemas=[older], **{"current-schema-id": 7}).specs[0].fields[0].type == "int"
+
+
+def test_a_chain_ends_where_a_snapshot_expired_or_comes_again() -> None:
+    assert [one.id for one in head(snapshots=TABLE["snapshots"][1:]).chain()] == [2]
+    looped = [{**TABLE["snapshots"][0], "parent-snapshot-id": 2}, TABLE["snapshots"][1]]
+    assert [one.id for one in head(snapshots=looped).chain()] == [2, 1]
+
+
+@pytest.mark.parametrize("version", [None, 0, 4, "2"])
+def test_an_unknown_format_version_is_refused(version: object) -> None:
+    with pytest.raises(Unsupported, match="format version"):
+        head(**{"format-version": version})
+
+
+def test_a_snapshot_without_a_manifest_list_is_refused() -> None:
+    with pytest.raises(Unsupported, match="manifest list"):
+        head(snapshots=[{"snapshot-id": 1, "timestamp-ms": 5, "manifests": ["m"]}])
+
+
+@pytest.mark.parametrize("name", ["table-uuid", "location", "last-updated-ms"])
+def test_metadata_without_what_they_must_have_are_corrupt(name: str) -> None:
+    with pytest.raises(Corrupt, match=name):
+        decode_head({key: value for key, value in TABLE.items() if key != name}, "t")
