@@ -107,6 +107,11 @@ class RunReport:
         return -1 if self.policy_changed else self.seen_version
 
     @property
+    def cost_bytes(self) -> int:
+        """Bytes that the run is charged with: those that it replaced."""
+        return self.bytes_replaced
+
+    @property
     def found_nothing(self) -> bool:
         """Whether the run found no work; finding an earlier run's commit counts as work."""
         return not self.groups_committed and not self.groups_conflicted and self.recovered_version is None

@@ -266,6 +266,7 @@ class ToyEngine:
     """`TableEngine` for the folder."""
 
     format = FORMAT
+    table_kinds: tuple[str, ...] = ()
 
     def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         table = _at(location)

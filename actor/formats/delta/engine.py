@@ -23,9 +23,18 @@ from actor.jvm.autopsy import Autopsy
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.jvm.spark import jvm_process
-from actor.ports import Control, EngineDeath, LivePartition, RewriteOutcome, RewriteRequest
+from actor.ports import (
+    Control,
+    EngineDeath,
+    LivePartition,
+    RewriteOutcome,
+    RewriteRequest,
+    TableJob,
+    TableJobControl,
+    TableJobOutcome,
+)
 from shared.boundary import Boundary
-from shared.errors import LakewrightError
+from shared.errors import LakewrightError, RetryableError
 from shared.formats.delta import FORMAT
 from shared.table import CommitOrigin, PartitionKey
 
@@ -58,6 +67,7 @@ class DeltaEngine:
     """
 
     format = FORMAT
+    table_kinds: tuple[str, ...] = ()
 
     def __init__(self, spark: SparkSession, settings: EngineSettings | None = None) -> None:
         self._settings = settings or EngineSettings()
@@ -104,6 +114,10 @@ class DeltaEngine:
         with _translated(f"rewriting {request.location}"):
             self._puts.check(request.location)
             return self.executor.rewrite(request, control)
+
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:  # noqa: ARG002 - the port's
+        """Run a job on a whole table; see `TableEngine.run_table_job`."""
+        raise RetryableError(f"this engine runs no jobs of the kind {job.kind!r} on tables")
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""
