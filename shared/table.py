@@ -144,6 +144,17 @@ BEFORE_FIRST = Position(-1)
 
 
 @dataclass(frozen=True, slots=True)
+class VacuumMark:
+    """The end of a vacuum in the history: what was removed before `until_ms` is gone from the store.
+
+    `with_orphans`: files that no commit names are gone, too.
+    """
+
+    until_ms: int
+    with_orphans: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One version of a table, decoded.
 
@@ -151,7 +162,7 @@ class Commit:
     the commit by its content: a table that was dropped and made again has the same versions and other commits.
     `metadata` and `protocol` are set only where this commit changes them. `execution_ms` is how long its command ran,
     0 where the log does not record it. `external` is the path of a file added outside of the table that may not be read
-    there, empty if there is none.
+    there, empty if there is none. `vacuum` is set on the commit that ends a vacuum.
     """
 
     version: int
@@ -166,6 +177,7 @@ class Commit:
     digest: str = ""
     execution_ms: int = 0
     external: str = ""
+    vacuum: VacuumMark | None = None
 
     @property
     def position(self) -> Position:

@@ -22,7 +22,7 @@ from shared.table import PartitionColumn, PartitionKey
 PIPELINE_REASONS = frozenset(
     {
         *(Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REFUSED, Reason.DISABLED, Reason.FILTERED),
-        *(Reason.DEFERRED_TO_WRITERS, Reason.REQUESTED),
+        *(Reason.DEFERRED_TO_WRITERS, Reason.REQUESTED, Reason.SWITCHED_OFF),
     }
 )
 """Reasons that decisions about any action may have; all others are an action's own."""

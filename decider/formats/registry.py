@@ -121,6 +121,9 @@ class _ProbedTable:
     async def totals(self, at: Position) -> TableTotals | None:
         return await (await self._found()).totals(at)
 
+    async def checkpoint(self) -> int | None:
+        return await (await self._found()).checkpoint()
+
     async def retained(self) -> RetainedHistory:
         return await (await self._found()).retained()
 

@@ -91,6 +91,12 @@ class TableReader(Protocol):
     async def totals(self, at: Position) -> TableTotals | None:
         """Return what the writer counted at a position, None where the format or the writer keeps no such count."""
 
+    async def checkpoint(self) -> int | None:
+        """Return the version of the newest checkpoint, -1 if there is none, None where the format has none.
+
+        It costs one request, so an old answer is possible where a writer does not announce its checkpoints.
+        """
+
     async def retained(self) -> RetainedHistory:
         """Return the newest unbroken part of the history."""
 

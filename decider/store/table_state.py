@@ -16,6 +16,7 @@ from decider.state.effective_policy import LogStatus
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
+from shared.layout.removals import NO_REMOVALS, Removals
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.refusals import Refusal, RefusalCode
@@ -34,7 +35,7 @@ class TableState:
     clock at the last move; `queue_limits` are the limits that the policy sets in the queue for this table;
     `contention`: where MERGE, UPDATE and DELETE ran. `protocol` is None where an earlier release wrote the cursor;
     `is_stopped_by_qbeast`: Qbeast's switch was unset. `refusal` is why the table must not be rewritten at this version,
-    by the rule of its format; None if it may be.
+    by the rule of its format; None if it may be. `removals`: what was removed and not vacuumed yet.
     """
 
     version: int
@@ -51,6 +52,7 @@ class TableState:
     contention: WriteContention = NO_CONTENTION
     is_stopped_by_qbeast: bool = False
     refusal: Refusal | None = None
+    removals: Removals = NO_REMOVALS
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -69,6 +71,7 @@ class TableState:
             "stopped": str(int(self.is_stopped_by_qbeast)),
             "format": self.metadata.format,
             "refusal": "" if self.refusal is None else json.dumps(asdict(self.refusal), separators=(",", ":")),
+            "removals": json.dumps(self.removals.encode(), separators=(",", ":")),
             "heat": json.dumps(self.contention.encode(), separators=(",", ":")),
         }
 
@@ -91,6 +94,7 @@ class TableState:
             WriteContention.decode(json.loads(values.get("heat", "{}"))),
             values.get("stopped") == "1",
             _refusal(values.get("refusal", "")),
+            Removals.decode(json.loads(values.get("removals", "{}"))),
         )
 
     @property

@@ -14,11 +14,12 @@ import structlog
 from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, Trigger
+from decider.decide.decision import Decision, TableSignals, Trigger
 from decider.decide.evaluate import evaluate_each
 from decider.decide.job_request import job_request
+from decider.decide.table_action import table_timer
 from decider.formats.table_format import TableReader
-from decider.state.contention import NO_CONTENTION, WriteContention
+from decider.state.contention import NO_CONTENTION
 from decider.state.effective_policy import LogStatus
 from decider.state.file_columns import LiveFiles, count_live
 from decider.store.ingest import StateUpdate, ingest
@@ -29,6 +30,8 @@ from decider.store.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.layout.eligibility import Reason
 from shared.layout.partition_count import PartitionCount
+from shared.layout.removals import NO_REMOVALS
+from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.properties import is_stopped_by_qbeast
 from shared.queue import commands
@@ -82,7 +85,7 @@ class StateRebuilder:
         new, policy = self._state_at(table, snapshot, old, reason)
         # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
         await apply_queue_limits(self._queue, table.id, new.queue_limits)
-        update = await self._update(table, live, policy, new.contention)
+        update = await self._update(table, live, policy, new)
         update = replace(update, counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})})
         # A table that was created again starts over below the version of the jobs of its predecessor.
         newest = max(new.version, old.version if old else 0)
@@ -135,20 +138,22 @@ class StateRebuilder:
             is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
             queue_limits=queue_limits_of(in_force.policy),
             refusal=snapshot.refusal,
+            removals=old.removals if old and old.metadata.table_uuid == snapshot.metadata.table_uuid else NO_REMOVALS,
         )
         return state, in_force.policy
 
-    async def _update(
-        self, table: TableRef, live: LiveFiles, policy: Policy, contention: WriteContention
-    ) -> StateUpdate:
+    async def _update(self, table: TableRef, live: LiveFiles, policy: Policy, new: TableState) -> StateUpdate:
         """Count the live files, evaluate every partition, and return all of it as one update that replaces the old."""
         calibration = await self._states.calibration(table.id)
         context = DecisionContext.resolve(
-            table, live.head.metadata, policy, calibration, contention=contention, at_ms=self._now_ms()
+            table, live.head.metadata, policy, calibration, contention=new.contention, at_ms=self._now_ms()
         )
         # In a thread: a million files take seconds, which other tables' events must not wait for.
         update = await asyncio.to_thread(self._decided, context, live)
-        return replace(update, timers=await self._with_earlier(table, update.timers))
+        signals = TableSignals(new.version, new.removals)
+        made = [table_timer(action, signals, context.policy, context.at_ms) for action in self._actions.table_actions]
+        of_table = [timer for timer in made if timer is not None and timer.change is TimerChange.SET]
+        return replace(update, timers=[*await self._with_earlier(table, update.timers), *of_table])
 
     def _decided(self, context: DecisionContext, live: LiveFiles) -> StateUpdate:
         """Count the live files and evaluate every partition."""
@@ -204,7 +209,7 @@ class StateRebuilder:
 
         Jobs of a later version stay: another caller has seen that the table was enabled again.
         """
-        for partition in partitions:
+        for partition in {WHOLE_TABLE, *partitions}:
             for kind in self._actions.kinds:
                 job = job_id(JobKey(table.id, partition, kind))
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))

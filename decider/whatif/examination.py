@@ -143,7 +143,7 @@ def _notes(in_force: EffectivePolicy) -> tuple[str, ...]:
 
 def _actions_left_out(actions: ActionRegistry) -> tuple[str, ...]:
     """Name the actions that a replay does not simulate: it knows sizes of files, which compaction alone decides on."""
-    left_out = [kind for kind in actions.kinds if kind != COMPACTION.kind]
+    left_out = [kind for kind in actions.partition_kinds if kind != COMPACTION.kind]
     return (f"Only compaction is replayed, and not: {', '.join(left_out)}.",) if left_out else ()
 
 

@@ -218,7 +218,7 @@ def test_a_record_of_an_unknown_action_is_unreadable_and_keeps_what_it_says() ->
 
 
 def test_an_actor_runs_the_kinds_that_the_decider_queues_and_no_others() -> None:
-    assert ACTIONS.kinds == RUNNABLE_KINDS
+    assert ACTIONS.partition_kinds == RUNNABLE_KINDS
 
 
 def test_an_actor_measures_the_runs_of_the_actions_that_are_calibrated_and_no_others() -> None:

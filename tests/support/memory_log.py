@@ -30,6 +30,7 @@ class MemoryLog:
         self.commits = [Commit(0, 0, "CREATE TABLE", metadata=metadata, data_change=False)]
         self.oldest = 0
         self.has_checksums = False
+        self.checkpointed = -1
 
     def add(
         self,
@@ -92,6 +93,9 @@ class MemoryLog:
             return None
         files = (await self.snapshot()).files
         return TableTotals(len(files), sum(file.size_bytes for file in files))
+
+    async def checkpoint(self) -> int | None:
+        return self.checkpointed
 
     async def retained(self) -> RetainedHistory:
         positions = map(Position, range(self.oldest, len(self.commits)))

@@ -114,6 +114,7 @@ READS: tuple[tuple[str, str, str, str], ...] = (
 
 REASONS: Mapping[Reason, str] = {
     Reason.DISABLED: "Set `lakewright.enabled=true`",
+    Reason.SWITCHED_OFF: "Set the action's own property, or request it with `--force`",
     Reason.OWN_COMMIT: "Nothing",
     Reason.NO_DATA_CHANGE: "Nothing",
     Reason.NO_SMALL_FILES: "Nothing",

@@ -194,6 +194,9 @@ class ToyReader:
     async def totals(self, at: Position) -> TableTotals | None:
         return None
 
+    async def checkpoint(self) -> int | None:
+        return None
+
     async def retained(self) -> RetainedHistory:
         kept: list[Position] = []
         previous = None

@@ -152,6 +152,10 @@ class DeltaLog:
         check_readable(snapshot.protocol, self.location)
         return replace(snapshot, digest=digest)
 
+    async def last_checkpoint(self) -> int | None:
+        """Return the version that `_last_checkpoint` names, None if it is missing or cannot be read."""
+        return await self._hinted(None)
+
     async def _hinted(self, version: int | None) -> int | None:
         """Return the version that `_last_checkpoint` names, None if that does not help with the wanted version."""
         body = await self._reads.get(LAST_CHECKPOINT)

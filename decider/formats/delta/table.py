@@ -65,6 +65,11 @@ class DeltaTable:
         """Return the counts of the version's checksum file."""
         return await self._log.checksum(at.version)
 
+    async def checkpoint(self) -> int | None:
+        """Return the version that `_last_checkpoint` names."""
+        found = await self._log.last_checkpoint()
+        return -1 if found is None else found
+
     async def retained(self) -> RetainedHistory:
         """Return the versions above the newest gap; commits below it do not lead to those above."""
         versions = await self._log.versions_after(BEFORE_FIRST.version)
