@@ -15,6 +15,12 @@ from shared.policy import Policy
 COMPACT = "compact"
 """The kind of job that merges small files of one partition: the one kind that this release knows."""
 
+VACUUM = "vacuum"
+"""The kind of job that deletes files of a table that no version inside the retention needs."""
+
+CHECKPOINT = "checkpoint"
+"""The kind of job that writes a table's checkpoint and cleans up its log, by the format's own rules."""
+
 CALIBRATED_KINDS = frozenset({COMPACT})
 """Kinds whose runs are measured for the calibration of the next prediction: those whose action `is_calibrated`."""
 

@@ -87,6 +87,12 @@ class Policy:
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO
     row_group_copy: RowGroupCopy = RowGroupCopy.AUTO
+    vacuum: bool = False
+    retain_s: int | None = None
+    min_retain_s: int = 7 * 86_400
+    vacuum_every_s: int = 86_400
+    orphans_every_s: int | None = 7 * 86_400
+    checkpoint_every: int | None = None
     # Learned from the table's own rewrites, not configured; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
     # Set only by the table's log: code of the refusal (see `shared.refusals`), empty if there is none.
@@ -119,6 +125,11 @@ class Policy:
     def automatic_levels(self) -> int:
         """How many levels, from the smallest on, automatic rewrites may touch."""
         return SMALL_LEVELS if self.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
+
+    @property
+    def retention_s(self) -> int:
+        """How long removed files stay in the store at least."""
+        return max(self.retain_s or 0, self.min_retain_s)
 
     @property
     def for_manual_rewrite(self) -> "Policy":

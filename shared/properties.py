@@ -247,6 +247,56 @@ PROPERTIES: tuple[Property, ...] = (
         "auto",
         "whether rewrites may copy row groups instead of decoding rows: auto (if no value changes) or never",
     ),
+    Property(
+        "vacuum",
+        "vacuum",
+        spelled.switch,
+        "off",
+        "delete files that no version inside the retention needs: on or off",
+        aliases={"table-expire.enabled": spelled.switch},
+    ),
+    Property(
+        "retain",
+        "retain_s",
+        spelled.parse_duration,
+        "off",
+        "how long removed files are kept, if that is longer than min-retain, or off",
+        "seconds",
+        {"acid.data.retain.hours": spelled.hours, "snapshot.base.keep.minutes": spelled.minutes},
+    ),
+    Property(
+        "min-retain",
+        "min_retain_s",
+        spelled.interval,
+        "7 days",
+        "least time for which removed files are kept; a run below it has to be forced",
+        "seconds",
+        {"delta.deletedFileRetentionDuration": spelled.interval},
+    ),
+    Property(
+        "vacuum-every",
+        "vacuum_every_s",
+        spelled.duration,
+        "1 day",
+        "least time between two automatic vacuums",
+        "seconds",
+    ),
+    Property(
+        "orphans-every",
+        "orphans_every_s",
+        spelled.parse_duration,
+        "7 days",
+        "time between vacuums that also list the store, for files that no commit names, or off",
+        "seconds",
+    ),
+    Property(
+        "checkpoint-every",
+        "checkpoint_every",
+        spelled.commits_or_off,
+        "off",
+        "commits without a checkpoint after which Lakewright writes one, or off",
+        "commits",
+    ),
 )
 
 NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.name, *prop.aliases)}))
@@ -254,18 +304,13 @@ NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.nam
 
 _NO_INDEX = "is ignored: it names a revision of a Qbeast index, and tables with such an index are refused"
 _NO_UNINDEXED = "is ignored: files inside and outside of a Qbeast index are treated alike"
-_NO_RECLAIMING = (
-    "is ignored: Lakewright deletes no files; run VACUUM, and set delta.deletedFileRetentionDuration for what VACUUM "
-    "keeps"
-)
 
 REFUSED: Mapping[str, str] = {
     "self-optimizing.minor.trigger.interval": (
         "sets the time between minor runs, and minor runs do not wait for an interval here; use "
         "lakewright.idle-compaction-after for the idle time before idle compaction"
     ),
-    PREFIX + "retain-hours": _NO_RECLAIMING,
-    "acid.data.retain.hours": _NO_RECLAIMING,
+    PREFIX + "retain-hours": "is ignored; use lakewright.retain, such as 48 hours, or acid.data.retain.hours",
     PREFIX + "clustering-order": (
         "is ignored: files are packed by size and never sorted inside; use lakewright.time-window to keep files of "
         "different times apart"

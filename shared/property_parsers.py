@@ -46,6 +46,53 @@ def parse_duration(text: str) -> int | None:
     return seconds
 
 
+_INTERVAL = re.compile(r"(?:interval\s+)?((?:\d+\s+[a-z]+\s*)+)")
+_INTERVAL_US = {"microsecond": 1, "millisecond": 1_000, "second": 10**6, "minute": 60 * 10**6, "hour": 3_600 * 10**6}
+_INTERVAL_US |= {"day": 86_400 * 10**6, "week": 7 * 86_400 * 10**6}
+
+
+def interval(text: str) -> int:
+    """Read an interval as Delta's properties spell it, such as `interval 1 week 2 days`, into seconds, rounded up."""
+    match = _INTERVAL.fullmatch(text.strip().lower())
+    words = match[1].split() if match else []
+    units = [unit.removesuffix("s") for unit in words[1::2]]
+    if not words or any(unit not in _INTERVAL_US for unit in units):
+        raise ValueError("expected an interval such as interval 7 days, in weeks or shorter units")
+    total_us = sum(int(number) * _INTERVAL_US[unit] for number, unit in zip(words[::2], units, strict=True))
+    return -(-total_us // 10**6)
+
+
+def hours(text: str) -> int:
+    """Read a whole number of hours into seconds."""
+    return int(integer(0, 24 * 3_660)(text)) * 3_600
+
+
+def minutes(text: str) -> int:
+    """Read a whole number of minutes into seconds."""
+    return int(integer(0, 60 * 24 * 3_660)(text)) * 60
+
+
+def duration(text: str) -> int:
+    """Read a duration that cannot be off, in seconds."""
+    found = parse_duration(text)
+    if found is None:
+        raise ValueError("expected a duration with its unit such as 15min, 6h or 2 days")
+    return found
+
+
+def commits_or_off(text: str) -> int | None:
+    """Read a number of commits or `off`, which is None."""
+    return None if text.strip().lower() == "off" else integer(2, 1_000_000)(text)
+
+
+def switch(text: str) -> bool:
+    """Read on or off; true and false mean the same."""
+    lowered = text.strip().lower()
+    if lowered not in ("on", "off", "true", "false"):
+        raise ValueError("expected on or off")
+    return lowered in ("on", "true")
+
+
 def parse_ms(text: str) -> int:
     """Read a time such as `60s`, `1.5 min` or `250ms` into milliseconds; 0s is one, too."""
     match = _QUANTITY.fullmatch(text.strip().lower())

@@ -114,7 +114,8 @@ def decode_commit(actions: Iterable[Mapping[str, Any]], version: int, time_ms: i
         time_ms = max(time_ms, *(time for time in times if type(time) is int), 0)
         mark = vacuum_mark(info)
         covers = max(covers, mark.vacuumed_version if mark and mark.vacuumed_version is not None else -1)
-    return LoggedCommit(version, time_ms, *(tuple(found[kind]) for kind in ("add", "remove", "cdc")), covers)
+    added, removed, changes = (tuple(references) for references in found.values())
+    return LoggedCommit(version, time_ms, added, removed, changes, covers)
 
 
 def in_order(commits: Iterable[LoggedCommit]) -> tuple[LoggedCommit, ...]:

@@ -18,7 +18,9 @@ from actor.formats.delta.preflight import check_location
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.self_test import SelfTestResult, self_test
+from actor.formats.delta.table_jobs import TABLE_KINDS, TableJobs
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
+from actor.formats.delta.vacuum import VacuumLimits
 from actor.jvm.autopsy import Autopsy
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
@@ -34,7 +36,7 @@ from actor.ports import (
     TableJobOutcome,
 )
 from shared.boundary import Boundary
-from shared.errors import LakewrightError, RetryableError
+from shared.errors import LakewrightError
 from shared.formats.delta import FORMAT
 from shared.table import CommitOrigin, PartitionKey
 
@@ -56,6 +58,7 @@ class EngineSettings:
 
     allow_s3: bool = False  # Only with a log store with mutual exclusion on every writer (see `preflight`).
     transaction: TransactionSettings = field(default_factory=TransactionSettings)
+    vacuum: VacuumLimits = field(default_factory=VacuumLimits)
     secrets: tuple[str, ...] = field(default=(), repr=False)  # Secrets, removed from what the JVM printed.
     boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
 
@@ -67,7 +70,7 @@ class DeltaEngine:
     """
 
     format = FORMAT
-    table_kinds: tuple[str, ...] = ()
+    table_kinds: tuple[str, ...] = TABLE_KINDS
 
     def __init__(self, spark: SparkSession, settings: EngineSettings | None = None) -> None:
         self._settings = settings or EngineSettings()
@@ -78,6 +81,7 @@ class DeltaEngine:
         self._jvm = jvm_process(spark, secrets=self._settings.secrets)
         self._autopsy = Autopsy(self._jvm)
         self._puts = ConditionalPuts(self._scala, spark)
+        self._table_jobs = TableJobs(self._scala, self._sessions, self._settings.boundary, self._settings.vacuum)
         self.executor: RewriteExecutor = TransactionExecutor(
             self._scala, self._sessions, self._read_cache, self._settings.transaction
         )
@@ -115,9 +119,12 @@ class DeltaEngine:
             self._puts.check(request.location)
             return self.executor.rewrite(request, control)
 
-    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:  # noqa: ARG002 - the port's
-        """Run a job on a whole table; see `TableEngine.run_table_job`."""
-        raise RetryableError(f"this engine runs no jobs of the kind {job.kind!r} on tables")
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        """Run a vacuum or write metadata; see `TableEngine.run_table_job`."""
+        self._check_place(job.location)
+        with _translated(f"{job.kind} of {job.location}"):
+            self._puts.check(job.location)
+            return self._table_jobs.run(job, control)
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

@@ -1,0 +1,135 @@
+"""The plan of one vacuum of a Delta table: what decider (dry run) and actor (run) read becomes what is deleted, alike.
+
+Both read in one order, so that listing and log are of the same moment: the store is listed first, if at all, and then
+the log. A file that was committed before the listing is in the log that is read.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shared.errors import InvalidInput
+from shared.formats.delta_references import FileReference
+from shared.formats.delta_vacuum import (
+    Kept,
+    LoggedCommit,
+    NeededFiles,
+    OwnFolders,
+    StoredFile,
+    Tombstone,
+    needed_files,
+    orphan_cutoff_ms,
+    orphan_verdict,
+    removed_files,
+)
+from shared.policy import Policy
+from shared.properties import read_properties
+from shared.property_parsers import interval
+from shared.table import TableMetadata
+
+RETENTION = "delta.deletedFileRetentionDuration"
+"""Delta's property: how long a removed file is kept at least."""
+
+DEFAULT_RETENTION_S = 7 * 86_400
+"""Delta's default of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumOptions:
+    """What a vacuum is to do beyond the policy, as a job carries it.
+
+    with_orphans: list the store for files that no commit names. force: `retain_s` counts although it is below the least
+    retention. retain_s: None: that of the policy.
+    """
+
+    with_orphans: bool = False
+    force: bool = False
+    retain_s: int | None = None
+
+    def encode(self) -> dict[str, int]:
+        """Write as the options of a job."""
+        retain = {} if self.retain_s is None else {"retain_s": self.retain_s}
+        return {"with_orphans": int(self.with_orphans), "force": int(self.force), **retain}
+
+    @staticmethod
+    def decode(options: Mapping[str, int]) -> "VacuumOptions":
+        """Read the options of a job."""
+        return VacuumOptions(
+            bool(options.get("with_orphans", 0)), bool(options.get("force", 0)), options.get("retain_s")
+        )
+
+
+def retention_ms(policy: Policy, metadata: TableMetadata, options: VacuumOptions) -> int:
+    """Return the retention of a vacuum in milliseconds.
+
+    It is the longest of those requested, set in the policy, and set on the table now, whose properties may be newer;
+    only a forced vacuum may go below the table's least one. Raises InvalidInput for a retention of the table that
+    cannot be read: nothing is deleted then.
+    """
+    if options.force and options.retain_s is not None:
+        return options.retain_s * 1000
+    spelled = metadata.configuration.get(RETENTION)
+    try:
+        floor_s = DEFAULT_RETENTION_S if spelled is None else interval(spelled)
+    except ValueError as problem:
+        raise InvalidInput(f"{RETENTION} = {spelled!r} cannot be read: {problem}", field=RETENTION) from problem
+    own_s = read_properties(metadata.configuration).values.get("retain_s") or 0
+    asked_s = options.retain_s if options.retain_s is not None else policy.retention_s
+    return max(asked_s, own_s, floor_s) * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumInputs:
+    """What was read of a table: at which version, and the listing of its store, None if it was not listed."""
+
+    version: int
+    columns: tuple[str, ...]
+    live: Sequence[FileReference]
+    tombstones: Sequence[Tombstone]
+    commits: Sequence[LoggedCommit]
+    listing: Sequence[StoredFile] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumPlan:
+    """Files to delete: those removed by name with their size in bytes (0: unknown), and orphans; and why others stay.
+
+    covers_version: the version up to which no removed file is left after this vacuum; covered_before: up to which none
+    was left before it. needed: names that must stay.
+    """
+
+    version: int
+    cutoff_ms: int
+    removed: Mapping[str, int]
+    orphans: tuple[StoredFile, ...]
+    covered_before: int
+    covers_version: int
+    needed: NeededFiles
+    kept: Mapping[Kept, int] = field(default_factory=dict)
+
+    @property
+    def files(self) -> int:
+        """Number of files to delete at most."""
+        return len(self.removed) + len(self.orphans)
+
+
+def plan_vacuum(inputs: VacuumInputs, retain_ms: int, now_ms: int) -> VacuumPlan:
+    """Plan a vacuum that keeps all that was removed in the last `retain_ms`."""
+    cutoff_ms = now_ms - retain_ms
+    needed = needed_files(inputs.live, inputs.tombstones, inputs.commits, cutoff_ms)
+    removed = removed_files(inputs.commits, inputs.tombstones, needed, cutoff_ms)
+    kept: Counter[Kept] = Counter()
+    orphans: list[StoredFile] = []
+    if inputs.listing is not None:
+        folders = OwnFolders.of((file.name for file in inputs.listing), inputs.columns)
+        young_ms = orphan_cutoff_ms(cutoff_ms, now_ms)
+        for file in inputs.listing:
+            verdict = orphan_verdict(file, needed, removed, folders, young_ms)
+            if verdict is None:
+                orphans.append(file)
+            else:
+                kept[verdict] += 1
+    covered = [one.version for one in inputs.commits if one.time_ms < cutoff_ms]
+    before = max((one.covers_version for one in inputs.commits), default=-1)
+    covers_version = max(before, *covered[-1:], -1)
+    return VacuumPlan(inputs.version, cutoff_ms, removed, tuple(orphans), before, covers_version, needed, kept)
