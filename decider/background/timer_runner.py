@@ -26,7 +26,7 @@ from decider.tracking.tracker import TableTracker
 from shared.errors import LakewrightError
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
-from shared.queue.model import Band, DecideOutcome, Timer
+from shared.queue.model import Band, DecideOutcome, Timer, TimerChange
 from shared.table import TableRef
 
 EVERY_S = 5.0
@@ -131,7 +131,8 @@ class TimerRunner:
             trigger = Trigger(cursor.version, TriggerSource.TIMER, band=Band.LOW)
             made = evaluate_table(context, signals, trigger, action)
             following = table_timer(action, signals, context.policy, context.at_ms)
-            again_ms = following.fires_at_ms if following is not None else 0
+            is_set = following is not None and following.change is TimerChange.SET
+            again_ms = following.fires_at_ms if following is not None and is_set else 0
             if made.prediction is not None or 0 < again_ms <= context.at_ms:
                 again_ms = context.at_ms + AGAIN_MS
             outcomes.append(await self._fire(context, timer, made, again_ms))

@@ -57,11 +57,13 @@ class TableSignals:
     """What decisions about a whole table rest on, beside its policy and the time.
 
     checkpoint: version of the table's newest checkpoint, -1 if it has none; None where it was not asked for.
+    new_commits: how many commits led to this version since the signals were evaluated last; timers alone depend on it.
     """
 
     version: int
     removals: Removals = NO_REMOVALS
     checkpoint: int | None = None
+    new_commits: int = 0
 
     def encode(self) -> dict[str, Any]:
         """Write as JSON values."""

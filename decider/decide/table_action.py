@@ -6,16 +6,20 @@ timers, rebuilds and requests lead to a decision; a commit changes the table's s
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Protocol
 
 from decider.decide.action import ActionKind, Proposal
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, DecisionKind, TableSignals, Trigger, TriggerSource
+from decider.decide.decision import Decision, DecisionKind, Prediction, TableSignals, Trigger, TriggerSource
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.partition_stats import EMPTY_STATS
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.queue.model import Timer, TimerChange
+
+AT_LEAST_ONE = Prediction(0, 0, 0, Fraction(1), 0, 0)
+"""The prediction of a job that a person requested although the signals know of nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,8 @@ class TableAction(ActionKind, Protocol):
         """Evaluate a table that may be touched, whether or not the action is on."""
         ...
 
-    def due_ms(self, signals: TableSignals, policy: Policy, at_ms: int) -> int | None:
-        """Return when a table without further commits is to be evaluated; None: only after another commit."""
+    def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:
+        """Return when the table is to be evaluated after its signals changed, and how; None: as it is set already."""
         ...
 
 
@@ -48,15 +52,19 @@ def evaluate_table(context: DecisionContext, signals: TableSignals, trigger: Tri
     if reason is not None:
         return _skip(reason, signals, trigger, action)
     proposed = action.evaluate(signals, policy, context.at_ms)
-    if proposed.prediction is None or not (action.is_on(policy) or trigger.is_forced):
-        return _skip(proposed.reason if action.is_on(policy) else Reason.SWITCHED_OFF, signals, trigger, action)
+    is_requested = trigger.source is TriggerSource.REQUEST
+    if not (action.is_on(policy) or trigger.is_forced):
+        return _skip(Reason.SWITCHED_OFF, signals, trigger, action)
+    if proposed.prediction is None and not is_requested:
+        return _skip(proposed.reason, signals, trigger, action)
     return Decision(
         WHOLE_TABLE,
         DecisionKind.ENQUEUE,
-        Reason.REQUESTED if trigger.source is TriggerSource.REQUEST else proposed.reason,
+        Reason.REQUESTED if is_requested else proposed.reason,
         EMPTY_STATS,
         trigger,
-        proposed.prediction,
+        # The signals may know less than the table: what a person requests is tried.
+        proposed.prediction or AT_LEAST_ONE,
         action=action.kind,
         signals=signals,
         options=proposed.options,
@@ -64,13 +72,11 @@ def evaluate_table(context: DecisionContext, signals: TableSignals, trigger: Tri
 
 
 def table_timer(action: TableAction, signals: TableSignals, policy: Policy, at_ms: int) -> Timer | None:
-    """Return the timer of a table after its signals changed; None where the action is off, and has none."""
+    """Return the change of a table's timer after its signals changed; None for no change, as where it is off."""
     if not action.is_on(policy) or _excluded(policy, None) is not None:
         return None
-    due_ms = action.due_ms(signals, policy, at_ms)
-    if due_ms is None:
-        return Timer(timer_name(action), 0, TimerChange.STOP)
-    return Timer(timer_name(action), max(0, due_ms), TimerChange.SET)
+    found = action.timer(signals, policy, at_ms)
+    return None if found is None else Timer(timer_name(action), max(0, found[0]), found[1])
 
 
 def timer_name(action: TableAction) -> str:

@@ -150,9 +150,9 @@ class StateRebuilder:
         )
         # In a thread: a million files take seconds, which other tables' events must not wait for.
         update = await asyncio.to_thread(self._decided, context, live)
-        signals = TableSignals(new.version, new.removals)
+        signals = TableSignals(new.version, new.removals, new_commits=new.version + 1)
         made = [table_timer(action, signals, context.policy, context.at_ms) for action in self._actions.table_actions]
-        of_table = [timer for timer in made if timer is not None and timer.change is TimerChange.SET]
+        of_table = [timer for timer in made if timer is not None and timer.change is not TimerChange.STOP]
         return replace(update, timers=[*await self._with_earlier(table, update.timers), *of_table])
 
     def _decided(self, context: DecisionContext, live: LiveFiles) -> StateUpdate:

@@ -308,7 +308,8 @@ class _TableTracking:
 
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
-        done = batch.decide(known, new.contention, TableSignals(new.version, new.removals), self._parts.now_ms())
+        signals = TableSignals(new.version, new.removals, new_commits=new.version - old.version)
+        done = batch.decide(known, new.contention, signals, self._parts.now_ms())
         if not done.is_consistent:
             return _TrackStep(rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._parts.now_ms())

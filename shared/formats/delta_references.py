@@ -30,8 +30,8 @@ class FileReference:
     """The stored files of one `add`, `remove` or `cdc`: names below the table's folder, decoded.
 
     `own`: the names as Delta reads them, each with its size in bytes (0: unknown); what a removal frees. `kept`: every
-    name that some engine could mean, so a superset. `outside`: base names of files that lie outside of the table as far
-    as can be told.
+    name that some engine could mean, so a superset. `outside`: base names of files that may not be in the
+    table.
     """
 
     own: tuple[tuple[str, int], ...]

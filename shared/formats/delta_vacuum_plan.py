@@ -26,37 +26,13 @@ from shared.policy import Policy
 from shared.properties import read_properties
 from shared.property_parsers import interval
 from shared.table import TableMetadata
+from shared.vacuum_options import VacuumOptions
 
 RETENTION = "delta.deletedFileRetentionDuration"
 """Delta's property: how long a removed file is kept at least."""
 
 DEFAULT_RETENTION_S = 7 * 86_400
 """Delta's default of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class VacuumOptions:
-    """What a vacuum is to do beyond the policy, as a job carries it.
-
-    with_orphans: list the store for files that no commit names. force: `retain_s` counts although it is below the least
-    retention. retain_s: None: that of the policy.
-    """
-
-    with_orphans: bool = False
-    force: bool = False
-    retain_s: int | None = None
-
-    def encode(self) -> dict[str, int]:
-        """Write as the options of a job."""
-        retain = {} if self.retain_s is None else {"retain_s": self.retain_s}
-        return {"with_orphans": int(self.with_orphans), "force": int(self.force), **retain}
-
-    @staticmethod
-    def decode(options: Mapping[str, int]) -> "VacuumOptions":
-        """Read the options of a job."""
-        return VacuumOptions(
-            bool(options.get("with_orphans", 0)), bool(options.get("force", 0)), options.get("retain_s")
-        )
 
 
 def retention_ms(policy: Policy, metadata: TableMetadata, options: VacuumOptions) -> int:

@@ -56,5 +56,5 @@ def data_files(table: Path) -> set[str]:
 
 
 def forget_logs(spark: Any) -> None:
-    """Make Spark read logs anew: it keeps what it has read of a table."""
+    """Make Spark read logs again: it keeps what it has read of a table."""
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

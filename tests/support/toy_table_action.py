@@ -11,6 +11,7 @@ from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
 from shared.layout.eligibility import DecisionReason
 from shared.policy import Policy, Priority
+from shared.queue.model import TimerChange
 
 INVENTORY = "inventory"
 AFTER_MS = 3_600_000
@@ -44,9 +45,9 @@ class Inventory:
         predicted = Prediction(0, files, 0, Fraction(files), files, 0)
         return TableProposal(InventoryReason.REMOVED, predicted, {"until_ms": at_ms})
 
-    def due_ms(self, signals: TableSignals, policy: Policy, at_ms: int) -> int | None:
+    def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:
         first_end_ms = signals.removals.first_end_ms
-        return None if first_end_ms is None else first_end_ms + AFTER_MS
+        return (0, TimerChange.STOP) if first_end_ms is None else (first_end_ms + AFTER_MS, TimerChange.SET)
 
 
 TOY = Inventory()

@@ -5,7 +5,7 @@ the listing is known as such. Before each batch the commits since then are read,
 asked for before it is deleted: one that was written again inside the retention stays.
 
 Nothing has to be remembered between runs: deleted files are not found again, so a run after a crash does the rest. Only
-a run that did all of it commits the end of the vacuum, which tells later runs and the decider what is gone.
+a run that did all of it commits the end of the vacuum, from which later runs and the decider know what is gone.
 """
 
 import threading
@@ -22,9 +22,10 @@ from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt, RetryableError
 from shared.formats.delta_references import FileReference
 from shared.formats.delta_vacuum import LoggedCommit, StoredFile, Tombstone, added_since, in_order, orphan_cutoff_ms
-from shared.formats.delta_vacuum_plan import VacuumInputs, VacuumOptions, VacuumPlan, plan_vacuum, retention_ms
+from shared.formats.delta_vacuum_plan import VacuumInputs, VacuumPlan, plan_vacuum, retention_ms
 from shared.properties import read_properties
 from shared.table import TableMetadata
+from shared.vacuum_options import VacuumOptions
 
 COMMITS_PER_STEP = 100
 """Commits read between two looks at whether the job is to stop."""

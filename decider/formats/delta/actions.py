@@ -13,6 +13,7 @@ from decider.formats.delta.damage import LogFile
 from decider.formats.delta.files import FileDecoder
 from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.metadata import decode_metadata, decode_protocol
+from decider.formats.delta.vacuum_mark import decode_vacuum
 from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, TableMetadata, TableProtocol
 
 _METADATA = b'"metaData"'
@@ -72,6 +73,7 @@ class _CommitReader:
 
     def __init__(self, log: LogFile, after: TableMetadata | None, before: TableMetadata | None) -> None:
         self._log = log
+        self._after = after
         self._adds = FileDecoder(after.partition_columns, log) if after else None
         self._removes = FileDecoder(before.partition_columns, log) if before else None
         self._added: list[DataFile] = []
@@ -113,6 +115,7 @@ class _CommitReader:
             data_change=self._data_change,
             origin=_origin(self._info),
             execution_ms=_execution_ms(self._info),
+            vacuum=decode_vacuum(self._info, _time_ms(self._info), self._after),
         )
 
     def _decoder(self, decoder: FileDecoder | None, position: int) -> FileDecoder:

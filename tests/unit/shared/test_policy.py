@@ -58,7 +58,15 @@ BAD = [
     ("lakewright.dml-policy", "sometimes"),
     ("lakewright.max-write-contention", "1.1"),
     ("lakewright.retain-hours", "24"),
-    ("acid.data.retain.hours", "24"),
+    ("acid.data.retain.hours", "24h"),
+    ("lakewright.vacuum", "yes"),
+    ("lakewright.retain", "7"),
+    ("lakewright.min-retain", "interval 1 month"),
+    ("delta.deletedFileRetentionDuration", "7"),
+    ("lakewright.vacuum-every", "off"),
+    ("lakewright.orphans-every", "never"),
+    ("lakewright.checkpoint-every", "1"),
+    ("snapshot.base.keep.minutes", "-1"),
     ("use.optimization.autoOptimize.revisionId", "1"),
     ("use.optimization.autoOptimize.optimizeUnindexedFiles.enabled", "true"),
     ("use.optimization.autoOptimize.optimizeUnindexedFiles.prioritize", "true"),
@@ -99,10 +107,10 @@ def test_every_name_of_every_property_is_tried() -> None:
 
 
 def test_a_property_that_means_nothing_to_us_is_shown_and_holds_nothing_back() -> None:
-    layer = read_properties({"acid.data.retain.hours": "24", "lakewright.fan-in": "4"})
+    layer = read_properties({"lakewright.retain-hours": "24", "lakewright.fan-in": "4"})
     assert layer.values == {"fan_in": 4}
     assert [issue.is_blocking for issue in layer.issues] == [False]
-    assert "VACUUM" in layer.issues[0].reason
+    assert "lakewright.retain" in layer.issues[0].reason
 
 
 @pytest.mark.parametrize("value", ["time", "TIME", "event_time, id"])

@@ -288,7 +288,7 @@ def test_settings_are_replayed_beside_the_tables_own_policy() -> None:
         ("banana", "4", "unknown property; docs/properties.md lists all"),
         ("delta.banana", "4", "delta.banana: unknown property; docs/properties.md lists all"),
         ("target-fil-size", "4mb", "unknown property; did you mean lakewright.target-file-size\\?"),
-        ("retain-hours", "4", "VACUUM"),
+        ("retain-hours", "4", "use lakewright.retain"),
         ("full-file-threshold", "0.25", "must exceed 1/fan-in"),
     ],
 )
