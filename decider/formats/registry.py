@@ -19,12 +19,15 @@ from decider.formats.table_format import (
     TableFormat,
     TableReader,
     TableTotals,
+    VacuumPreview,
 )
 from decider.state.file_columns import LiveFiles
 from shared.errors import InvalidInput, NoTable
 from shared.locations import canonical_location
+from shared.policy import Policy
 from shared.refusals import Refusal
 from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
+from shared.vacuum_options import VacuumOptions
 
 R = TypeVar("R")
 
@@ -123,6 +126,12 @@ class _ProbedTable:
 
     async def checkpoint(self) -> int | None:
         return await (await self._found()).checkpoint()
+
+    async def removals(self) -> Sequence[tuple[int, int]]:
+        return await (await self._found()).removals()
+
+    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+        return await (await self._found()).plan_vacuum(policy, options, now_ms)
 
     async def retained(self) -> RetainedHistory:
         return await (await self._found()).retained()

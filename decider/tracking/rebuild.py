@@ -30,7 +30,7 @@ from decider.store.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.layout.eligibility import Reason
 from shared.layout.partition_count import PartitionCount
-from shared.layout.removals import NO_REMOVALS
+from shared.layout.removals import NO_REMOVALS, Removals
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.properties import is_stopped_by_qbeast
@@ -83,6 +83,13 @@ class StateRebuilder:
         live = await reader.live_files()
         snapshot = live.head
         new, policy = self._state_at(table, snapshot, old, reason)
+        if policy.vacuum:
+            # Only here: for tables that are not vacuumed the tombstones of a checkpoint are never read.
+            known = old.removals if old is not None else NO_REMOVALS
+            # What the last vacuum deleted has tombstones for a while.
+            gone_ms = known.vacuumed_ms - policy.retention_s * 1000
+            found = Removals.of((at_ms, size) for at_ms, size in await reader.removals() if at_ms >= gone_ms)
+            new = replace(new, removals=replace(found, vacuumed_ms=known.vacuumed_ms, listed_ms=known.listed_ms))
         # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
         await apply_queue_limits(self._queue, table.id, new.queue_limits)
         update = await self._update(table, live, policy, new)

@@ -19,7 +19,7 @@ Commits must be read without a gap, newest last; their time is the latest of all
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -54,6 +54,7 @@ class LoggedCommit:
     """One commit: its version, the latest time known of it, and the files it names.
 
     covers_version: of a commit that ended a vacuum, the version up to which all removed files are gone; -1 for others.
+    covers_until_ms: the moment before which they were removed.
     """
 
     version: int
@@ -62,6 +63,7 @@ class LoggedCommit:
     removed: tuple[FileReference, ...] = ()
     changes: tuple[FileReference, ...] = ()
     covers_version: int = -1
+    covers_until_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def decode_commit(actions: Iterable[Mapping[str, Any]], version: int, time_ms: i
     The time is the latest of that one and of those in its `commitInfo`.
     """
     found: dict[str, list[FileReference]] = {"add": [], "remove": [], "cdc": []}
-    covers = -1
+    covers, until_ms = -1, 0
     for action in actions:
         for kind, references in found.items():
             if action.get(kind) is not None:
@@ -113,9 +115,11 @@ def decode_commit(actions: Iterable[Mapping[str, Any]], version: int, time_ms: i
         times = (info.get(name) for name in ("timestamp", "inCommitTimestamp"))
         time_ms = max(time_ms, *(time for time in times if type(time) is int), 0)
         mark = vacuum_mark(info)
-        covers = max(covers, mark.vacuumed_version if mark and mark.vacuumed_version is not None else -1)
+        if mark is not None and mark.vacuumed_version is not None:
+            covers = mark.vacuumed_version
+            until_ms = mark.vacuumed_until_ms or 0 if covers >= 0 else 0
     added, removed, changes = (tuple(references) for references in found.values())
-    return LoggedCommit(version, time_ms, added, removed, changes, covers)
+    return LoggedCommit(version, time_ms, added, removed, changes, covers, until_ms)
 
 
 def in_order(commits: Iterable[LoggedCommit]) -> tuple[LoggedCommit, ...]:
@@ -129,13 +133,7 @@ def in_order(commits: Iterable[LoggedCommit]) -> tuple[LoggedCommit, ...]:
                 "which files the versions around them need is not known, so nothing is deleted"
             )
         time_ms = commit.time_ms if before is None else max(commit.time_ms, before.time_ms)
-        ordered.append(
-            commit
-            if time_ms == commit.time_ms
-            else LoggedCommit(
-                commit.version, time_ms, commit.added, commit.removed, commit.changes, commit.covers_version
-            )
-        )
+        ordered.append(commit if time_ms == commit.time_ms else replace(commit, time_ms=time_ms))
     return tuple(ordered)
 
 
@@ -169,7 +167,10 @@ def removed_files(
     """
     covered = max((commit.covers_version for commit in commits), default=-1)
     found: dict[str, int] = {}
-    gone = [one.reference for one in tombstones if one.deleted_ms is not None and one.deleted_ms < cutoff_ms]
+    since_ms = max((commit.covers_until_ms for commit in commits), default=0)
+    gone = [
+        one.reference for one in tombstones if one.deleted_ms is not None and since_ms <= one.deleted_ms < cutoff_ms
+    ]
     old = [commit for commit in commits if commit.time_ms < cutoff_ms and commit.version > covered]
     references = [*gone, *(one for commit in old for one in (*commit.removed, *commit.changes))]
     for one in references:

@@ -1,6 +1,6 @@
 """A vacuum on real Delta tables: every version inside the retention reads as before, and nothing else is left."""
 
-from collections.abc import Callable
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from actor.ports import TableJob, TableJobOutcome
+from decider.formats.delta.table import DeltaFormat
+from decider.formats.table_format import Deletion, StorageAccess
+from decider.storage.object_reads import ReadMeter
 from shared.errors import LeaseLost, OtherTable
 from shared.job_payload import VACUUM
 from shared.policy import Policy
@@ -17,31 +20,12 @@ from shared.table import CommitOrigin
 from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, age, commit_file, data_files, forget_logs, now_ms, set_time, versions
 from tests.support.delta_lab import DeltaLab
+from tests.support.local_vacuum import Control
 
 pytestmark = pytest.mark.spark
 
 WITH_ORPHANS = VacuumOptions(with_orphans=True)
 ON = Policy(vacuum=True)
-
-
-class Control:
-    """A worker that lets a vacuum run; `before_change` plays what happens meanwhile."""
-
-    def __init__(self) -> None:
-        self.changes = 0
-        self.points: list[tuple[str, int, int]] = []
-        self.before_change: Callable[[int], None] = lambda _count: None
-        self.stop_after = 10**9
-
-    def may_change(self) -> None:
-        self.changes += 1
-        self.before_change(self.changes)
-
-    def should_stop(self) -> bool:
-        return self.changes >= self.stop_after
-
-    def reached(self, point: str, done: int = 0, total: int = 0) -> None:
-        self.points.append((point, done, total))
 
 
 def vacuum(
@@ -246,3 +230,21 @@ def test_a_vacuum_of_another_table_or_one_that_is_switched_off_deletes_nothing(l
     done = vacuum(lab, table)
     assert (done.commits, "switch" in done.reason) == ((), True)
     assert data_files(table) == files
+
+
+def test_a_dry_run_lists_exactly_what_a_run_deletes(lab: DeltaLab, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    history(table)
+    (table / "orphan.parquet").write_bytes(b"x")
+    set_time(table / "orphan.parquet", now_ms() - 8 * DAY_MS)
+    before = data_files(table)
+    listed = {one.name for one in preview(table, WITH_ORPHANS)}
+    vacuum(lab, table)
+    assert before - data_files(table) == listed
+    assert preview(table, WITH_ORPHANS) == ()
+
+
+def preview(table: Path, options: VacuumOptions) -> tuple[Deletion, ...]:
+    access = StorageAccess(ReadMeter())
+    reader = DeltaFormat(access).open(table.as_uri())
+    return asyncio.run(reader.plan_vacuum(ON, options, now_ms())).deletions

@@ -152,6 +152,20 @@ class DeltaLog:
         check_readable(snapshot.protocol, self.location)
         return replace(snapshot, digest=digest)
 
+    async def checkpoint_parts(self, version: int | None = None) -> tuple[int, list[CheckpointPart]]:
+        """Return version and parts of the newest checkpoint up to a version, sidecars included; -1 and none without.
+
+        A checkpoint that is damaged is an error here, and not passed over.
+        """
+        for point in (await self._listing(None)).checkpoints:
+            if version is not None and point.version > version:
+                continue
+            parts = await self._parts(point, LOG_DIRECTORY, point.parts)
+            head = await asyncio.to_thread(checkpoint.read_head, parts)
+            sidecars = await self._parts(point, SIDECAR_DIRECTORY, head.sidecars)
+            return point.version, [*parts, *sidecars]
+        return -1, []
+
     async def last_checkpoint(self) -> int | None:
         """Return the version that `_last_checkpoint` names, None if it is missing or cannot be read."""
         return await self._hinted(None)

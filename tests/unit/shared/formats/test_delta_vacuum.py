@@ -73,9 +73,10 @@ def test_what_an_earlier_vacuum_deleted_is_not_deleted_by_name_again() -> None:
     commits = (
         LoggedCommit(1, 1, removed=(of("a"),)),
         LoggedCommit(2, 2, removed=(of("b"),)),
-        LoggedCommit(3, 3, covers_version=1),
+        LoggedCommit(3, 3, covers_version=1, covers_until_ms=2),
     )
-    assert removed_files(commits, (), needed_by(*commits), CUTOFF_MS) == {"b": 1}
+    tombstones = [Tombstone(of("a"), 1), Tombstone(of("c"), 2)]
+    assert removed_files(commits, tombstones, needed_by(*commits), CUTOFF_MS) == {"b": 1, "c": 1}
 
 
 @pytest.mark.parametrize("path", ["_delta_log/00000000000000000000.json", "../other/a.parquet", ".", "_delta_log"])
