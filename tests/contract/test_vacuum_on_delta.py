@@ -18,9 +18,10 @@ from shared.job_payload import VACUUM
 from shared.policy import Policy
 from shared.table import CommitOrigin
 from shared.vacuum_options import VacuumOptions
-from tests.support.aged_table import DAY_MS, age, commit_file, data_files, forget_logs, now_ms, set_time, versions
+from tests.support.aged_table import DAY_MS, age, data_files, forget_logs, now_ms, set_time, versions
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control
+from tests.support.long_history import contents, files_needed, history
 
 pytestmark = pytest.mark.spark
 
@@ -34,40 +35,6 @@ def vacuum(
     job = TableJob(VACUUM, table.as_uri(), policy, CommitOrigin("job", 7), options=options.encode())
     forget_logs(lab.spark)
     return lab.engine.run_table_job(job, control or Control())
-
-
-def history(table: Path, days: int = 30) -> None:
-    """A commit a day, appended, deleted from, compacted, with the newest an hour old."""
-    for day in range(days):
-        rows = pa.table({"id": list(range(day * 10, day * 10 + 10)), "day": [day] * 10})
-        if day % 5 == 4:
-            DeltaTable(table).delete(f"id % 7 = {day % 7}")
-        elif day % 5 == 3:
-            DeltaTable(table).optimize.compact()
-        else:
-            write_deltalake(table, rows, mode="append", configuration={"delta.checkpointInterval": "1000"})
-    newest = now_ms() - 3_600_000
-    age(table, {version: newest - (days - 1 - version) * DAY_MS for version in versions(table)})
-
-
-def contents(table: Path, retain_days: int, after: int = 10**9) -> dict[int, list[int]]:
-    """The ids in each version that was the newest at a moment inside the retention."""
-    cutoff = now_ms() - retain_days * DAY_MS
-    found = {}
-    known = [version for version in versions(table) if version <= after]
-    for version in known:
-        following = commit_file(table, version + 1)
-        if version == known[-1] or following.stat().st_mtime * 1000 >= cutoff:
-            found[version] = sorted(DeltaTable(table, version=version).to_pyarrow_table()["id"].to_pylist())
-    return found
-
-
-def files_needed(table: Path, wanted: dict[int, list[int]]) -> set[str]:
-    return {
-        str(Path(uri.removeprefix("file://")).relative_to(table))
-        for version in wanted
-        for uri in DeltaTable(table, version=version).file_uris()
-    }
 
 
 def test_every_version_inside_the_retention_reads_and_nothing_else_is_left(lab: DeltaLab, tmp_path: Path) -> None:

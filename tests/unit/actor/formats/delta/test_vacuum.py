@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from actor.formats.delta.vacuum import Vacuum, VacuumLimits
 from actor.ports import TableJob
 from shared.errors import InvalidInput, LeaseLost, RetryableError
+from shared.formats.delta_vacuum import StoredFile
 from shared.formats.delta_vacuum_plan import RETENTION
 from shared.job_payload import VACUUM
 from shared.policy import Policy
@@ -151,15 +152,18 @@ def test_a_file_that_is_committed_between_listing_and_log_is_needed(table: Local
     late = table.path / "late.parquet"
     late.write_bytes(b"x")
     set_time(late, now_ms() - 30 * DAY_MS)
-    head = table.head
+    list_files = table.list_files
 
-    def commit_first() -> object:
+    def commit_while_it_lists() -> list[StoredFile]:
+        found = list(list_files())
         version = versions(table.path)[-1] + 1
         add = {"path": "late.parquet", "size": 1, "partitionValues": {}, "modificationTime": 1, "dataChange": True}
         commit_file(table.path, version).write_text(json.dumps({"add": add}) + "\n")
-        return head()
+        return found
 
-    table.head = commit_first  # type: ignore[method-assign, assignment]
+    table.list_files = commit_while_it_lists  # type: ignore[method-assign, assignment]
+    # Nothing else may protect it.
+    table.commit_times = dict  # type: ignore[method-assign]
     run_locally(table)
     assert late.exists()
 
