@@ -1,6 +1,7 @@
 """Vacuum, checkpoint and reclaim through the API and the command line: previews, jobs, records, refusals."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from services.cli.__main__ import app
 from shared.job_payload import JobPayload
+from shared.locations import table_id
 from shared.queue import queries
 from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, data_files, now_ms, set_time
@@ -31,13 +33,20 @@ def decider(redis_url: str) -> Iterator[LiveDecider]:
     live.close()
 
 
-@pytest.fixture
-def table(decider: LiveDecider, tmp_path: Path) -> Path:
-    """A registered table with thirty days of history, and an old orphan."""
-    path = tmp_path / "orders"
-    history(path)
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve days of history, and an old orphan; written once, because it takes longer than most tests."""
+    path = tmp_path_factory.mktemp("written") / "orders"
+    history(path, days=12)
     (path / "orphan.parquet").write_bytes(b"x")
     set_time(path / "orphan.parquet", now_ms() - 8 * DAY_MS)
+    return path
+
+
+@pytest.fixture
+def table(decider: LiveDecider, written: Path, tmp_path: Path) -> Path:
+    """A registered copy of it, with its times."""
+    path = Path(shutil.copytree(written, tmp_path / "orders"))
     decider.register(path, NAME)
     return path
 
@@ -47,7 +56,7 @@ def call(decider: LiveDecider, *arguments: str) -> Any:
 
 
 def jobs(decider: LiveDecider, kind: str) -> list[dict[str, Any]]:
-    return [job for job in decider.get("/v1/jobs", limit=500)["jobs"] if job["kind"] == kind]
+    return [job for job in decider.get("/v1/jobs", limit=100)["jobs"] if job["kind"] == kind]
 
 
 def options_of(decider: LiveDecider, job: str) -> VacuumOptions:
@@ -93,7 +102,8 @@ def test_a_vacuum_and_a_checkpoint_are_queued_recorded_and_shown(decider: LiveDe
     assert "1 job." in call(decider, "checkpoint", NAME).stdout
     (vacuum,), (checkpoint,) = jobs(decider, "vacuum"), jobs(decider, "checkpoint")
     assert (vacuum["partition_key"], checkpoint["partition_key"]) == ("{}", "{}")
-    assert options_of(decider, vacuum["id"]).retain_s == 3_600_000
+    # Two requests at one version are one job, with the options of either.
+    assert options_of(decider, vacuum["id"]) in (VacuumOptions(with_orphans=True), VacuumOptions(retain_s=3_600_000))
     decisions = decider.get(f"{URL}/decisions", limit=50)["decisions"]
     asked = [one for one in decisions if one["action"] in ("vacuum", "checkpoint")]
     assert {one["reason"] for one in asked} == {"requested"}
@@ -135,8 +145,9 @@ def test_the_signal_is_folded_from_commits_restored_by_a_rebuild_and_ended_by_a_
     decider.sweep()
 
     def removals() -> Any:
-        (one,) = decider.run(decider.services.tables.registry.tables())
-        return decider.run(decider.services.tables.states.state(one.id)).removals
+        state = decider.run(decider.services.tables.states.state(table_id(table.as_uri())))
+        assert state is not None
+        return state.removals
 
     rebuilt = removals()
     assert rebuilt.files == len(data_files(table)) - len(DeltaTable(table).file_uris()) - 1
