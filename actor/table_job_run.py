@@ -52,7 +52,7 @@ class TableJobReport:
             "reason": self.payload.reason,
             "versions": list(done.commits) if done else [],
             "seen_version": done.version if done else -1,
-            "figures": dict(self._figures),
+            "measured": dict(self._figures),
             "is_complete": done.is_complete if done else False,
             "left_out": done.reason if done else "",
         }

@@ -28,6 +28,7 @@ from decider.store.table_queue_limits import apply_queue_limits, queue_limits_of
 from decider.store.table_state import TableState, TableStateStore
 from decider.store.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
+from shared.errors import Corrupt
 from shared.layout.eligibility import Reason
 from shared.layout.partition_count import PartitionCount
 from shared.layout.removals import NO_REMOVALS, Removals
@@ -84,12 +85,7 @@ class StateRebuilder:
         snapshot = live.head
         new, policy = self._state_at(table, snapshot, old, reason)
         if policy.vacuum:
-            # Only here: for tables that are not vacuumed the tombstones of a checkpoint are never read.
-            known = old.removals if old is not None else NO_REMOVALS
-            # What the last vacuum deleted has tombstones for a while.
-            gone_ms = known.vacuumed_ms - policy.retention_s * 1000
-            found = Removals.of((at_ms, size) for at_ms, size in await reader.removals() if at_ms >= gone_ms)
-            new = replace(new, removals=replace(found, vacuumed_ms=known.vacuumed_ms, listed_ms=known.listed_ms))
+            new = replace(new, removals=await _removals(reader, old, policy))
         # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
         await apply_queue_limits(self._queue, table.id, new.queue_limits)
         update = await self._update(table, live, policy, new)
@@ -220,6 +216,24 @@ class StateRebuilder:
             for kind in self._actions.kinds:
                 job = job_id(JobKey(table.id, partition, kind))
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
+
+
+async def _removals(reader: TableReader, old: TableState | None, policy: Policy) -> Removals:
+    """Restore what a table has removed and not vacuumed, from its log; what is known if that cannot be read.
+
+    Only for tables that are vacuumed: for others the tombstones of a checkpoint are never read.
+    """
+    known = old.removals if old is not None else NO_REMOVALS
+    # What the last vacuum deleted has tombstones for a while.
+    gone_ms = known.vacuumed_ms - policy.retention_s * 1000
+    try:
+        removed = await reader.removals()
+    except Corrupt as problem:
+        # The files can be counted all the same, and orphans are found by listing.
+        log.warning("removals_unreadable", location=reader.location, reason=str(problem))
+        return known
+    found = Removals.of((at_ms, size) for at_ms, size in removed if at_ms >= gone_ms)
+    return replace(found, vacuumed_ms=known.vacuumed_ms, listed_ms=known.listed_ms)
 
 
 def _is_stopped(old: TableState | None, snapshot: Snapshot) -> bool:

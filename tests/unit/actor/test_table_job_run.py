@@ -29,7 +29,7 @@ def test_a_table_job_runs_once_with_its_options_and_reports_its_figures() -> Non
     end = world.end()
     assert (end["verdict"], end["seen"]) == ("done", 1)
     result = json.loads(end["result"])
-    assert (result["figures"], result["is_complete"]) == ({"steps": 3}, True)
+    assert (result["measured"], result["is_complete"]) == ({"steps": 3}, True)
     assert world.engine.origins == {}
 
 
@@ -49,7 +49,7 @@ def test_a_table_job_that_is_stopped_comes_back_and_one_that_is_cancelled_does_n
         world.engine.before_commit = lambda world=world, reason=reason: world.lease.request_stop(reason)
         assert world.run()
         end = world.end()
-        assert (end["verdict"], end["seen"], json.loads(end["result"])["figures"]) == (verdict, -1, {"steps": 0})
+        assert (end["verdict"], end["seen"], json.loads(end["result"])["measured"]) == (verdict, -1, {"steps": 0})
 
 
 def test_a_table_job_without_its_lease_changes_nothing_and_reports_nothing() -> None:
