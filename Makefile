@@ -35,7 +35,7 @@ integration: setup ## only the tests that need real Redis or real Spark
 # The tests of the core: what lies beside it, and the suites that hold its laws, with one seed: a branch that only some
 # seeds take needs a test of its own.
 COVERING := tests/unit/shared tests/unit/actor tests/unit/decider/decide tests/unit/decider/state tests/property \
-	tests/contract/test_actions.py $(wildcard tests/contract/test_queue_*.py)
+	tests/contract/test_actions.py tests/contract/test_table_actions.py $(wildcard tests/contract/test_queue_*.py)
 
 coverage: setup ## branch coverage of the core, which must be complete; no Spark; JSON=file, HTML=folder
 	@$(BIN)/coverage run -m pytest -q -p no:xdist --hypothesis-seed=0 -m "not spark" $(COVERING) $(ARGS)

@@ -118,7 +118,7 @@ class Committer:
             raise
 
     def _require_young(self) -> None:
-        """Raise RetryableError for outputs that may be so old that a vacuum takes them for nobody's."""
+        """Raise RetryableError for outputs that may be so old that a vacuum takes them for orphans."""
         age_s = time.monotonic() - self._begun_s
         if age_s > self.max_output_age_s:
             raise RetryableError(

@@ -13,7 +13,7 @@ from decider.api.schemas.table_jobs import (
     ReclaimRequest,
     TableJobResponse,
     TableJobView,
-    VacuumPlan,
+    VacuumDryRun,
     VacuumRequest,
 )
 from decider.formats.table_format import VacuumPreview
@@ -30,7 +30,7 @@ _FAILURES = failures(400, 404, 409, 413, 422, 502)
     status_code=202,
     response_model=TableJobResponse,
     summary="Vacuum a table",
-    responses=_FAILURES | {200: {"model": VacuumPlan, "description": "Files of a dry run; nothing was changed."}},
+    responses=_FAILURES | {200: {"model": VacuumDryRun, "description": "Files of a dry run; nothing was changed."}},
 )
 async def vacuum_table(table: KnownTable, asked: VacuumRequest, requests: Requests) -> TableJobResponse | JSONResponse:
     """Queue a job that deletes files that no version inside the retention needs, or list them with `dry_run`."""
@@ -72,12 +72,12 @@ def _jobs_view(result: TableRequestResult) -> TableJobResponse:
     return TableJobResponse(version=result.version, jobs=jobs, message=message)
 
 
-def _plan_view(preview: VacuumPreview) -> VacuumPlan:
+def _plan_view(preview: VacuumPreview) -> VacuumDryRun:
     orphans = [one for one in preview.deletions if one.is_orphan]
     total = sum(one.size_bytes for one in preview.deletions)
     files = len(preview.deletions)
     message = f"{files} file{'' if files == 1 else 's'} with {total} bytes would be deleted."
-    return VacuumPlan(
+    return VacuumDryRun(
         version=preview.version,
         message=message if preview.refusal is None else preview.refusal.message,
         removed_before_ms=preview.cutoff_ms,

@@ -93,7 +93,7 @@ class DeletionView(ResponseModel):
     orphan: bool = Field(description="Whether no commit names it.")
 
 
-class VacuumPlan(ResponseModel):
+class VacuumDryRun(ResponseModel):
     """Dry run of a vacuum; nothing is changed."""
 
     version: int = Field(description="Table version that the plan is based on.")

@@ -113,7 +113,7 @@ def test_a_file_that_became_live_again_before_its_batch_stays(table: LocalTable)
     assert DeltaTable(table.path).to_pyarrow_table().num_rows == 10
 
 
-def test_a_file_of_a_removed_name_that_was_written_again_stays_and_is_looked_at_again_later(table: LocalTable) -> None:
+def test_a_file_of_a_removed_name_that_was_written_again_stays_and_is_checked_again_later(table: LocalTable) -> None:
     gone = next(iter(table.commit(10).removed)).own[0][0]  # type: ignore[union-attr]
     set_time(table.path / gone, now_ms() - DAY_MS)
     done = run_locally(table, BY_NAME)
