@@ -13,7 +13,7 @@ SHOWN_FILES = 50
 """Files that a dry run prints; --json has all."""
 
 Table = Annotated[str, typer.Argument(help="Name of a registered table.")]
-RetainHours = Annotated[int | None, typer.Option(help="Hours of history to keep; the default is the table's retention.")]
+RetainHours = Annotated[int | None, typer.Option(help="Hours of history to keep; default: the table's retention.")]
 
 
 def vacuum(
