@@ -96,6 +96,27 @@ class DeletionView(ResponseModel):
 class VacuumDryRun(ResponseModel):
     """Dry run of a vacuum; nothing is changed."""
 
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "version": 41,
+                    "message": "2 files with 5210 bytes would be deleted.",
+                    "removed_before_ms": 1_767_225_600_000,
+                    "files": 2,
+                    "bytes": 5_210,
+                    "orphan_files": 1,
+                    "orphan_bytes": 1_210,
+                    "deletions": [
+                        {"name": "day=1/part-00000-6d1e.snappy.parquet", "bytes": 4_000, "orphan": False},
+                        {"name": "day=2/part-00001-90af.snappy.parquet", "bytes": 1_210, "orphan": True},
+                    ],
+                }
+            ]
+        },
+    )
+
     version: int = Field(description="Table version that the plan is based on.")
     message: str = Field(description="Human-readable plan.")
     removed_before_ms: int = Field(description="Files removed before this moment go, in milliseconds since 1970.")

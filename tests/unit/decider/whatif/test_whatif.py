@@ -29,6 +29,7 @@ from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, Snapshot, 
 
 if TYPE_CHECKING:
     from decider.formats.delta.log import DeltaLog
+    from decider.storage.object_reads import ObjectReader
 
 MINUTE_MS = 60_000
 
@@ -142,7 +143,7 @@ class Log:
 
 
 async def _read(log: Log, **more: Any) -> TableTrace:
-    return await read_history(DeltaTable(cast("DeltaLog", log)), **more)
+    return await read_history(DeltaTable(cast("DeltaLog", log), cast("ObjectReader", None)), **more)
 
 
 def file(name: str, size: int = 100 * KIB, **more) -> DataFile:
