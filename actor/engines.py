@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from actor.ports import EngineDeath, TableEngine
 from shared.errors import InvalidInput, RetryableError
-from shared.job_payload import COMPACT
+from shared.job_payload import COMPACT, SORT
 
-RUNNABLE_KINDS = (COMPACT,)
+RUNNABLE_KINDS = (COMPACT, SORT)
 """Kinds of jobs on partitions that an actor of this release runs, on every format: those of the decider's registry.
 
 Which kinds of jobs on whole tables it runs is its engine's answer (`TableEngine.table_kinds`)."""

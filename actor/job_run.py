@@ -16,9 +16,10 @@ from actor.ports import LivePartition, RewriteOutcome
 from actor.report import RunReport
 from actor.slot_queue import HeldJob
 from shared.errors import Conflict, PermanentError, RetryableError
-from shared.job_payload import JobPayload, RewriteKind
+from shared.job_payload import SORT, JobPayload, RewriteKind
 from shared.layout.partition_stats import stats_of_files
 from shared.layout.planner import Plan, plan, plan_rewrite
+from shared.layout.sort_planner import plan_sort
 from shared.properties import is_switched_off, policy_digest
 from shared.queue.model import Claim, FinishOutcome, RunResult
 from shared.table import DataFile, PartitionKey
@@ -100,7 +101,7 @@ class JobRun(LeasedRun):
             # The decider has not read the commit that disabled the table yet; then it cancels waiting jobs.
             self._end(_JobEnd.SWITCHED_OFF)
             return None
-        planned = self._failed.without(_plan(self.partition, live.files, payload))
+        planned = self._failed.without(_plan(self.claim.key.kind, self.partition, live.files, payload))
         report.record_snapshot(live.version, planned.before)
         report.policy_changed = policy_digest(live.metadata.configuration) != payload.policy_digest
         if not planned.groups:
@@ -185,15 +186,17 @@ class JobRun(LeasedRun):
             return None
 
 
-def _plan(partition: PartitionKey, files: Sequence[DataFile], payload: JobPayload) -> Plan:
+def _plan(kind: str, partition: PartitionKey, files: Sequence[DataFile], payload: JobPayload) -> Plan:
     """Plan what the job requests; a partition is idle-compacted only when no promotion in it is eligible any more."""
-    kind, policy, before = payload.rewrite_kind, payload.policy, None
-    if kind is RewriteKind.IDLE:
+    if kind == SORT:
+        return plan_sort(partition, files, payload.policy)
+    rewrite_kind, policy, before = payload.rewrite_kind, payload.policy, None
+    if rewrite_kind is RewriteKind.IDLE:
         promotions = plan(partition, files, policy)
         if promotions.groups:
             return promotions
         before = promotions.before
-    return plan_rewrite(kind, partition, files, policy, before, ended_by_ms=payload.ended_by_ms)
+    return plan_rewrite(rewrite_kind, partition, files, policy, before, ended_by_ms=payload.ended_by_ms)
 
 
 def _require_known_kind(claim: Claim) -> None:

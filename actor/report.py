@@ -92,7 +92,7 @@ class RunReport:
         if group.mode in (RewriteMode.MINOR, RewriteMode.MAJOR) and outcome.outputs:
             largest_bytes = max(file.size_bytes for file in group.files)
             short = self.payload.policy.size_levels.levels_below_target(
-                largest_bytes=largest_bytes, output_bytes=written
+                largest_bytes=largest_bytes, output_bytes=min(file.size_bytes for file in outcome.outputs)
             )
             self.levels_not_reached += short
             self.groups_not_promoted += short > 0

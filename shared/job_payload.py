@@ -13,7 +13,10 @@ from typing import Any
 from shared.policy import Policy
 
 COMPACT = "compact"
-"""The kind of job that merges small files of one partition: the one kind that this release knows."""
+"""The kind of job that merges small files of one partition."""
+
+SORT = "sort"
+"""The kind of job that sorts full files of one partition again, whose ranges overlap."""
 
 VACUUM = "vacuum"
 """The kind of job that deletes files of a table that no version inside the retention needs."""

@@ -13,7 +13,17 @@ from typing import Any
 
 from shared import property_parsers as spelled
 from shared.errors import InvalidInput
-from shared.policy import DmlPolicy, MaxMode, PolicyLayer, PortablePaths, Priority, PropertyIssue, RowGroupCopy
+from shared.layout.row_order import parse_sort_columns
+from shared.policy import (
+    ClusteringOrder,
+    DmlPolicy,
+    MaxMode,
+    PolicyLayer,
+    PortablePaths,
+    Priority,
+    PropertyIssue,
+    RowGroupCopy,
+)
 from shared.property_parsers import Parser
 
 PREFIX = "lakewright."
@@ -248,6 +258,36 @@ PROPERTIES: tuple[Property, ...] = (
         "whether rewrites may copy row groups instead of decoding rows: auto (if no value changes) or never",
     ),
     Property(
+        "clustering-order",
+        "clustering_order",
+        spelled.choice(ClusteringOrder),
+        "none",
+        "order of files and rows that rewrites keep: none (files are packed by size) or time (only neighbors merge)",
+    ),
+    Property(
+        "sort-by",
+        "sort_by",
+        spelled.sort_columns,
+        "none",
+        "columns by which full files are sorted, such as a, b desc, or none",
+    ),
+    Property(
+        "zorder-by",
+        "zorder_by",
+        spelled.curve_columns,
+        "none",
+        "columns by which full files are Z-ordered, such as a, b, or none",
+    ),
+    # Below 2 two files that touch would be sorted again and again; beyond 64 no reader gains.
+    Property(
+        "max-depth",
+        "max_depth",
+        spelled.integer(2, 64),
+        "4",
+        "files of one sort level that may overlap at a point of the key before they are sorted again",
+        "files",
+    ),
+    Property(
         "vacuum",
         "vacuum",
         spelled.switch,
@@ -311,10 +351,6 @@ REFUSED: Mapping[str, str] = {
         "lakewright.idle-compaction-after for the idle time before idle compaction"
     ),
     PREFIX + "retain-hours": "is ignored; use lakewright.retain, such as 48 hours, or acid.data.retain.hours",
-    PREFIX + "clustering-order": (
-        "is ignored: files are packed by size and never sorted inside; use lakewright.time-window to keep files of "
-        "different times apart"
-    ),
     QBEAST + "autoOptimize.revisionId": _NO_INDEX,
     QBEAST + "revision-id": _NO_INDEX,
     QBEAST + "revision-rewrite": _NO_INDEX,
@@ -329,9 +365,6 @@ REFUSED: Mapping[str, str] = {
 }
 """Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""
 
-_HARMLESS_VALUES = {PREFIX + "clustering-order": "none"}
-"""Values of refused properties that equal the actual behavior: not reported."""
-
 _UNKNOWN = "is ignored: unknown property"
 
 _OWN = frozenset(PREFIX + prop.name for prop in PROPERTIES)
@@ -342,6 +375,8 @@ _PARSERS: tuple[tuple[str, str, Parser], ...] = tuple(
     for name, parse in ((PREFIX + prop.name, prop.parse), *prop.aliases.items())
 )
 """Which field each name sets, and how it is read, in the order in which they win."""
+
+_SORT_ORDERS = tuple(name for sets, name, _ in _PARSERS if sets in ("sort_by", "zorder_by"))
 
 _SWITCHES = tuple(name for sets, name, _ in _PARSERS if sets == "enabled")
 
@@ -376,7 +411,7 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
     issues += [
         PropertyIssue(name, configuration[name], why, is_blocking=False)
         for name, why in REFUSED.items()
-        if name in configuration and configuration[name].strip().lower() != _HARMLESS_VALUES.get(name)
+        if name in configuration
     ]
     issues += [
         PropertyIssue(name, value, _UNKNOWN, is_blocking=False)
@@ -430,6 +465,15 @@ def is_stopped_by_qbeast(before: Mapping[str, str], after: Mapping[str, str], *,
         return False
     layer = read_properties(before)
     return was_stopped or (layer.property_names.get("enabled") == QBEAST_SWITCH and layer.values["enabled"] is True)
+
+
+def first_sort_column(configuration: Mapping[str, str]) -> str | None:
+    """Return the first column of the sort order that a table's own properties validly name, None without an order."""
+    if not any(name in configuration for name in _SORT_ORDERS):
+        return None
+    values = read_properties(configuration).values
+    named = values.get("sort_by") or values.get("zorder_by")
+    return None if named is None else parse_sort_columns(named)[0].name
 
 
 def is_switched_off(configuration: Mapping[str, str]) -> bool:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from shared.layout.row_order import parse_sort_columns
 from shared.partition_filter import parse_filter
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -170,6 +171,22 @@ def partition_filter(text: str) -> str | None:
         return None
     parse_filter(text.strip())
     return text.strip()
+
+
+def sort_columns(text: str) -> str | None:
+    """Read the columns to sort by; `none` is None."""
+    if text.strip().lower() == "none":
+        return None
+    parse_sort_columns(text)
+    return text.strip()
+
+
+def curve_columns(text: str) -> str | None:
+    """Read the columns of a space-filling curve, which have no direction; `none` is None."""
+    found = sort_columns(text)
+    if found is not None and any(column.is_descending for column in parse_sort_columns(found)):
+        raise ValueError("a curve has no direction: leave out desc")
+    return found
 
 
 def choice(kind: type[StrEnum]) -> Parser:

@@ -46,7 +46,8 @@ class DataFile:
     """One live data file.
 
     `rows` counts the physical rows (None where the log has no statistics), `deleted_rows` those that the deletion
-    vector hides. `tags` are the AddFile's tags.
+    vector hides. `tags` are the AddFile's tags. `key_range`: least and greatest value of the key that the table is
+    sorted by (see `shared.layout.key_values`), None where it has none or the log does not know.
     """
 
     path: str
@@ -57,6 +58,7 @@ class DataFile:
     deleted_rows: int = 0
     modified_ms: int = 0
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    key_range: tuple[int, int] | None = None
 
     @property
     def key(self) -> FileKey:
@@ -66,7 +68,10 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class RemovedFile:
-    """A removal in the log; size, partition and tags are None where the writer omitted them."""
+    """A removal in the log; size, partition and tags are None where the writer omitted them.
+
+    `key_range` as in the file that it removes; `has_statistics`: the writer repeated what is known of the file.
+    """
 
     path: str
     dv_id: str | None = None
@@ -74,6 +79,8 @@ class RemovedFile:
     partition: PartitionKey | None = None
     deleted_rows: int = 0
     tags: Mapping[str, str] | None = field(default=None, hash=False)
+    key_range: tuple[int, int] | None = None
+    has_statistics: bool = False
 
     @property
     def key(self) -> FileKey:
@@ -92,12 +99,16 @@ class PartitionColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """The part of a table's metadata that decisions depend on; `format` names the format that decoded it."""
+    """The part of a table's metadata that decisions depend on; `format` names the format that decoded it.
+
+    `sort_key`: the first column of the sort order that the table's own properties name, where files have bounds of it.
+    """
 
     table_uuid: str
     partition_columns: tuple[PartitionColumn, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
     format: str = ""
+    sort_key: PartitionColumn | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,10 @@ class ActionKind(Protocol):
         """Funnel stage of each reason of its own for which it proposes no job."""
         ...
 
+    def is_on(self, policy: Policy) -> bool:
+        """Return whether the owner of a table with this policy wants the action to run by itself."""
+        ...
+
 
 class Action(ActionKind, Protocol):
     """One kind of work on a partition; pure: the same numbers give the same proposal."""

@@ -35,8 +35,10 @@ def evaluate_each(
     trigger: Trigger,
     actions: Iterable[Action],
 ) -> tuple[Decision, ...]:
-    """Decide about one partition in this state, after this trigger, for each of the actions."""
-    return tuple(evaluate(context, partition, stats, trigger, action) for action in actions)
+    """Decide about one partition in this state, after this trigger, for each of the actions that the policy wants."""
+    return tuple(
+        evaluate(context, partition, stats, trigger, action) for action in actions if action.is_on(context.policy)
+    )
 
 
 def evaluate(

@@ -32,10 +32,6 @@ class TableProposal(Proposal):
 class TableAction(ActionKind, Protocol):
     """One kind of work on a whole table; pure: the same signals give the same proposal."""
 
-    def is_on(self, policy: Policy) -> bool:
-        """Return whether the table's policy wants this action to run by itself."""
-        ...
-
     def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:
         """Evaluate a table that may be touched, whether or not the action is on."""
         ...

@@ -225,7 +225,9 @@ def _protocol(encoded: str) -> TableProtocol | None:
 def _metadata(encoded: str) -> TableMetadata:
     raw = json.loads(encoded)
     columns = tuple(PartitionColumn(**column) for column in raw["partition_columns"])
-    return TableMetadata(raw["table_uuid"], columns, raw["configuration"], raw["format"])
+    key = raw.get("sort_key")
+    sort_key = None if key is None else PartitionColumn(**key)
+    return TableMetadata(raw["table_uuid"], columns, raw["configuration"], raw["format"], sort_key)
 
 
 def _refusal(encoded: str) -> Refusal | None:

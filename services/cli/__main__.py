@@ -23,6 +23,7 @@ COMMANDS = {
     "actors": f"{_COMMANDS}.actors:app",
     "events": f"{_COMMANDS}.events:app",
     "optimize": f"{_COMMANDS}.optimize:optimize",
+    "sort": f"{_COMMANDS}.sort:sort",
     "vacuum": f"{_COMMANDS}.table_jobs:vacuum",
     "checkpoint": f"{_COMMANDS}.table_jobs:checkpoint",
     "reclaim": f"{_COMMANDS}.table_jobs:reclaim",

@@ -44,6 +44,7 @@ class Reason(DecisionReason):
     REFUSED = "refused"
     CLUSTERED = "clustered"
     SWITCHED_OFF = "switched_off"
+    NO_NEIGHBORS = "no_neighbors"
 
     @property
     def message(self) -> str:
@@ -73,6 +74,7 @@ _MESSAGES = {
     Reason.SWITCHED_OFF: "The table's properties do not switch this action on.",
     Reason.REFUSED: "A rewrite could damage the table, so it is refused.",
     Reason.CLUSTERED: "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
+    Reason.NO_NEIGHBORS: "The files that the levels permit to merge are not neighbors in the order of the table.",
     Reason.DEFERRED_TO_WRITERS: (
         "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` is `never`."
     ),

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from shared.policy import GIB, MIB, DmlPolicy, MaxMode, PortablePaths, Priority, RowGroupCopy
+from shared.policy import GIB, MIB, ClusteringOrder, DmlPolicy, MaxMode, PortablePaths, Priority, RowGroupCopy
 
 GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.enabled", "false", "enabled", False),
@@ -48,6 +48,10 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("self-optimizing.group", "default", "queue", "default"),
     ("lakewright.portable-paths", "always", "portable_paths", PortablePaths.ALWAYS),
     ("lakewright.row-group-copy", "never", "row_group_copy", RowGroupCopy.NEVER),
+    ("lakewright.clustering-order", "Time", "clustering_order", ClusteringOrder.TIME),
+    ("lakewright.sort-by", " a, `b c` desc", "sort_by", "a, `b c` desc"),
+    ("lakewright.zorder-by", "a, b", "zorder_by", "a, b"),
+    ("lakewright.max-depth", "8", "max_depth", 8),
     ("lakewright.dml-policy", "always", "dml_policy", DmlPolicy.ALWAYS),
     ("lakewright.max-write-contention", "0.5", "max_write_contention", Fraction(1, 2)),
     ("lakewright.vacuum", "on", "vacuum", True),

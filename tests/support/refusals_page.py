@@ -18,7 +18,8 @@ from decider.optimize.property_trigger import TriggerOutcome
 from decider.tracking.refresh import UNREADABLE
 from shared.formats.delta import _KNOWN_REASONS as KNOWN
 from shared.formats.delta import ALLOWED_VERSIONS, QBEAST, SAFE_FEATURES, refusal
-from shared.layout.eligibility import Reason
+from shared.layout.eligibility import DecisionReason, Reason
+from shared.layout.sort_planner import SortReason
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableMetadata, TableProtocol
 
@@ -47,6 +48,7 @@ STARTS_WORK = frozenset(
         Reason.IDLE,
         Reason.SINGLE_FILE_REWRITE,
         Reason.FULL_REWRITE_DUE,
+        SortReason.TOO_DEEP,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
@@ -112,7 +114,11 @@ READS: tuple[tuple[str, str, str, str], ...] = (
 )
 """Refusals of single reads: reason, code, where it is decided, and the remedy."""
 
-REASONS: Mapping[Reason, str] = {
+REASONS: Mapping[DecisionReason, str] = {
+    Reason.NO_NEIGHBORS: "Nothing; the files between them are full, or of another time window",
+    SortReason.WITHIN_DEPTH: "Nothing; lower `lakewright.max-depth` to sort earlier",
+    SortReason.NO_SORT_ORDER: "Set `lakewright.sort-by` or `lakewright.zorder-by` in the table's own properties",
+    SortReason.CURVE_OF_OTHERS: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
     Reason.DISABLED: "Set `lakewright.enabled=true`",
     Reason.SWITCHED_OFF: "Set the action's own property, or request it with `--force`",
     Reason.OWN_COMMIT: "Nothing",
@@ -216,12 +222,12 @@ def _tables() -> Iterator[tuple[str, ...]]:
 
 
 def _partitions() -> Iterator[tuple[str, ...]]:
-    for reason in Reason:
+    for reason in chain(Reason, SortReason):
         if reason not in STARTS_WORK:
             yield f"`{reason}`", reason.message, ", ".join(f"`{path}`" for path in deciding(reason)), REASONS[reason]
 
 
-def deciding(reason: Reason) -> tuple[str, ...]:
+def deciding(reason: DecisionReason) -> tuple[str, ...]:
     """Return the modules with a function that gives this reason, and does not only compare with it."""
     return tuple(
         str(path.relative_to(ROOT))
@@ -243,7 +249,9 @@ def _given_reasons(path: Path) -> frozenset[str]:
     return frozenset(
         part.attr
         for part in parts
-        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "Reason"
+        if isinstance(part, ast.Attribute)
+        and isinstance(part.value, ast.Name)
+        and part.value.id in ("Reason", "SortReason")
     )
 
 

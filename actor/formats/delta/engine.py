@@ -9,6 +9,7 @@ from typing import Protocol
 import structlog
 from pyspark.sql import SparkSession
 
+from actor.formats.delta.actions import with_range
 from actor.formats.delta.conditional_put import ConditionalPuts
 from actor.formats.delta.conflicts import translate
 from actor.formats.delta.log import TableLog
@@ -105,9 +106,10 @@ class DeltaEngine:
         """
         with self._log(location, "read") as log:
             seen = read_partition(log, partition, self._read_cache, table_uuid=table_uuid)
-        files = tuple(logged.file for logged in seen.files)
+        metadata = seen.shape.metadata
+        files = tuple(with_range(logged, metadata.sort_key) for logged in seen.files)
         self._settings.boundary.check_files(location, files)
-        return LivePartition(seen.version, seen.shape.metadata, seen.shape.protocol, files)
+        return LivePartition(seen.version, metadata, seen.shape.protocol, files)
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Replace the groups' files without changing data; see the executor for what it raises."""

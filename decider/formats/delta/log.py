@@ -39,7 +39,7 @@ from decider.storage.stores import ObjectStores
 from shared.boundary import Boundary
 from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.locations import canonical_location
-from shared.table import MAX_VERSION, Commit, Snapshot, TableMetadata
+from shared.table import MAX_VERSION, Commit, PartitionColumn, Snapshot, TableMetadata
 
 READ_AHEAD = 8
 """Objects requested at once: enough to hide the latency of a store, few enough to hold them all in memory."""
@@ -118,7 +118,10 @@ class DeltaLog:
         holes, Unsupported for tables that we cannot read or whose files lie outside the boundary, RetryableError if
         files vanish while they are read.
         """
-        snapshot = await self._replayed(version, SnapshotReplay())
+        replay = SnapshotReplay()
+        snapshot = await self._replayed(version, replay)
+        if replay.has_moved_key:
+            snapshot = await self._replayed(snapshot.version, SnapshotReplay(snapshot.metadata.sort_key))
         if self._boundary is not None:
             self._boundary.check_files(self.location, snapshot.files)
         return snapshot
@@ -128,7 +131,7 @@ class DeltaLog:
         replay = ColumnReplay()
         found = await self._replayed(version, replay)
         columns = await asyncio.to_thread(replay.remaining)
-        if columns is None:
+        if columns is None or replay.has_moved_key:
             return LiveFiles.of(await self.snapshot(found.version))
         if self._boundary is not None:
             suspects = await asyncio.to_thread(suspicious_files, columns)
@@ -218,12 +221,12 @@ class DeltaLog:
         parts = await self._parts(point, LOG_DIRECTORY, point.parts)
         head = await asyncio.to_thread(checkpoint.read_head, parts)
         check_readable(head.protocol, self.location)
-        columns = head.metadata.partition_columns
-        files = [await asyncio.to_thread(replay.read, part, columns) for part in parts]
+        columns, sort_key = head.metadata.partition_columns, replay.sort_key or head.metadata.sort_key
+        files = [await asyncio.to_thread(replay.read, part, columns, sort_key) for part in parts]
         for start in range(0, len(head.sidecars), READ_AHEAD):
             names = head.sidecars[start : start + READ_AHEAD]
             sidecars = await self._parts(point, SIDECAR_DIRECTORY, names)
-            files += [await asyncio.to_thread(replay.read, part, columns) for part in sidecars]
+            files += [await asyncio.to_thread(replay.read, part, columns, sort_key) for part in sidecars]
         replay.start(head.metadata, head.protocol)
         for some in files:
             replay.take(some)
@@ -272,7 +275,7 @@ class DeltaLog:
             for version, body in zip(window, bodies, strict=True):
                 if body is None:
                     raise RetryableError(f"{self.location}: commit {version} vanished while the log was read")
-                commit = await self._decode(body, version, replay.metadata)
+                commit = await self._decode(body, version, replay.metadata, replay.sort_key)
                 replay.apply(commit)
                 timestamp_ms, digest = commit.timestamp_ms, commit.digest
         return timestamp_ms, digest
@@ -284,8 +287,10 @@ class DeltaLog:
             return 0, ""
         return await _off_loop(body, lambda: commit_time_ms(body, self._file(version))), _digest(body)
 
-    async def _decode(self, body: bytes, version: int, metadata: TableMetadata | None) -> Commit:
-        commit = await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata))
+    async def _decode(
+        self, body: bytes, version: int, metadata: TableMetadata | None, sort_key: PartitionColumn | None = None
+    ) -> Commit:
+        commit = await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata, sort_key))
         return replace(commit, digest=_digest(body))
 
     def _file(self, version: int) -> LogFile:

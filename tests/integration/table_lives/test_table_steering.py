@@ -155,12 +155,11 @@ def test_properties_of_other_systems_that_are_not_obeyed_are_shown_and_hold_noth
         f"{qbeast}revisionId",
         *(f"{qbeast}optimizeUnindexedFiles.{key}" for key in ("enabled", "prioritize", "batchBytes", "fromTimestamp")),
     ]
-    alter(table, {**dict.fromkeys(foreign, "1"), "lakewright.clustering-order": "time", "lakewright.fan-in": "4"})
+    alter(table, {**dict.fromkeys(foreign, "1"), "lakewright.fan-in": "4"})
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]
     assert {one["property"]: one["blocking"] for one in policy["issues"]} == {
         **dict.fromkeys(foreign, False),
-        "lakewright.clustering-order": False,
     }
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 4
 

@@ -6,6 +6,7 @@ from decider.events.table_hint import IgnoredReason
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from shared.layout.eligibility import Reason
+from shared.layout.sort_planner import SortReason
 from shared.refusals import RefusalCode
 from tests.support.refusals_page import PAGE, ROOT, STARTED, STARTS_WORK, deciding, page
 
@@ -22,6 +23,7 @@ def test_the_page_has_every_reason_and_no_row_without_a_remedy() -> None:
     reasons = (
         *RefusalCode,
         *(set(Reason) - STARTS_WORK),
+        *(set(SortReason) - STARTS_WORK),
         *RequestIgnored,
         *(set(TriggerOutcome) - STARTED),
         *IgnoredReason,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.errors import InvalidInput
-from shared.policy import GIB, KIB, MIB, Policy, PolicyLayer, apply
+from shared.policy import GIB, KIB, MIB, ClusteringOrder, Policy, PolicyLayer, apply
 from shared.properties import (
     MANUAL,
     PREFIX,
@@ -44,7 +44,9 @@ BAD = [
     ("lakewright.delete-ratio-threshold", "0"),
     ("lakewright.time-window", "7"),
     ("lakewright.clustering-order", "event_time"),
-    ("lakewright.clustering-order", "time"),
+    ("lakewright.sort-by", "a b"),
+    ("lakewright.zorder-by", "a desc"),
+    ("lakewright.max-depth", "1"),
     ("lakewright.max-mode", "full"),
     ("lakewright.filter", "dt like 'x%'"),
     ("lakewright.max-bytes-per-job", "1b"),
@@ -113,18 +115,9 @@ def test_a_property_that_means_nothing_to_us_is_shown_and_holds_nothing_back() -
     assert "lakewright.retain" in layer.issues[0].reason
 
 
-@pytest.mark.parametrize("value", ["time", "TIME", "event_time, id"])
-def test_an_order_is_refused_with_the_reason_and_the_rest_is_obeyed(value: str) -> None:
-    """What `time` packed was not in order, and left out files from the middle."""
-    layer = read_properties({"lakewright.clustering-order": value, "lakewright.fan-in": "4"})
-    (issue,) = layer.issues
-    assert (issue.property, issue.value, issue.is_blocking) == ("lakewright.clustering-order", value, False)
-    assert "lakewright.time-window" in issue.reason
-    assert layer.values == {"fan_in": 4}
-
-
-def test_the_order_that_there_is_may_be_asked_for() -> None:
-    assert read_properties({"lakewright.clustering-order": " None "}).issues == ()
+@pytest.mark.parametrize(("value", "order"), [("TIME", ClusteringOrder.TIME), (" None ", ClusteringOrder.NONE)])
+def test_the_order_of_files_is_read(value: str, order: ClusteringOrder) -> None:
+    assert read_properties({"lakewright.clustering-order": value}).values == {"clustering_order": order}
 
 
 def test_the_property_that_starts_a_run_is_no_issue() -> None:

@@ -7,7 +7,7 @@ import pytest
 from decider.state.fold import REPLACING_OPERATIONS, count_live_files, fold
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.levels import SMALL_LEVELS
-from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats
+from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, SORT_LEVEL_TAG, PartitionStats
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import CommitOrigin, DataFile, PartitionColumn, PartitionKey, RemovedFile, TableMetadata
@@ -115,3 +115,35 @@ def test_a_commit_with_a_file_outside_of_the_table_is_not_applied() -> None:
     made = fold(commit(added=(file("a"),), external="/lake/other/x"), HERE, POLICY)
     assert "/lake/other/x, which lies outside" in str(made.rebuild_reason)
     assert not made.changes
+
+
+KEYED = TableMetadata("t-1", sort_key=PartitionColumn("k", "k", "long"))
+SORTED = Policy(sort_by="k")
+
+
+def test_depths_by_folding_are_those_of_a_count_of_the_live_files() -> None:
+    full = [file(f"f{at}", 200 * MIB, key_range=(at, at + 5)) for at in range(6)]
+    again = file("s", 200 * MIB, key_range=(0, 9), tags={SORT_LEVEL_TAG: "1"})
+    state = count_live_files(full, SORTED)[WHOLE_TABLE]
+    gone = [removed(one, key_range=one.key_range, has_statistics=True) for one in full[:4]]
+    made = fold(commit(added=(again, file("small", key_range=(0, 99))), removed=tuple(gone)), KEYED, SORTED)
+    live = [*full[4:], again, file("small", key_range=(0, 99))]
+    assert (state + made.changes[WHOLE_TABLE]).clamped() == count_live_files(live, SORTED)[WHOLE_TABLE]
+
+
+def test_a_removal_of_a_full_file_without_statistics_rebuilds_a_sorted_table() -> None:
+    full, small = file("f", 200 * MIB, key_range=(0, 9)), file("s", key_range=(0, 9))
+    reason = fold(commit(removed=(removed(full),)), KEYED, SORTED).rebuild_reason
+    assert reason == "removal of f names no statistics, and the table is sorted"
+    assert fold(commit(removed=(removed(small),)), KEYED, SORTED).rebuild_reason is None
+    assert fold(commit(removed=(removed(full),)), HERE, POLICY).rebuild_reason is None
+    twin = file("f", 200 * MIB, key_range=(0, 9), dv_id="u1", deleted_rows=3)
+    made = fold(commit(added=(twin,), removed=(removed(full),)), KEYED, SORTED)
+    assert made.rebuild_reason is None
+    assert made.changes[WHOLE_TABLE].depths == ()
+
+
+def test_another_sort_key_rebuilds_the_table() -> None:
+    made = fold(commit(metadata=KEYED), HERE, SORTED)
+    assert made.rebuild_reason == "the sort key changed"
+    assert fold(commit(metadata=KEYED), KEYED, SORTED).rebuild_reason is None
