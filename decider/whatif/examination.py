@@ -141,9 +141,9 @@ def _notes(in_force: EffectivePolicy) -> tuple[str, ...]:
     return (*notes, *_not_replayed(named))
 
 
-def _actions_left_out(actions: ActionRegistry) -> tuple[str, ...]:
-    """Name the actions that a replay does not simulate: it knows sizes of files, which compaction alone decides on."""
-    left_out = [kind for kind in actions.partition_kinds if kind != COMPACTION.kind]
+def _actions_left_out(actions: ActionRegistry, policy: Policy) -> tuple[str, ...]:
+    """Name the actions that a table wants and a replay leaves out: it knows sizes of files, and nothing else."""
+    left_out = [action.kind for action in actions if action.kind != COMPACTION.kind and action.is_on(policy)]
     return (f"Only compaction is replayed, and not: {', '.join(left_out)}.",) if left_out else ()
 
 
@@ -180,7 +180,7 @@ def describe(report: WhatIfReport, actions: ActionRegistry = ACTIONS) -> dict[st
         "policy": _policy(report.policy),
         "rules": [_rule(done, prices) for done in replayed],
         "custom": _yours(yours, prices) if yours else None,
-        "notes": [*report.notes, *_actions_left_out(actions)],
+        "notes": [*report.notes, *_actions_left_out(actions, report.policy)],
         "recommendation": {
             "is_change": advice.is_change,
             "message": advice.message,

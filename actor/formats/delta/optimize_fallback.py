@@ -51,7 +51,7 @@ class OptimizeExecutor:
             LeaseLost: the control forbade a statement; partitions before it are committed.
             Conflict: others took the files while the statement ran.
             Corrupt: the rows in and out of the commit differ; it is made, and the message names the version to restore.
-            RetryableError: a group has an order; or Spark failed, or the outcome is unknown and the log does not show it.
+            RetryableError: a group has an order; Spark failed; or the outcome is unknown and the log does not show it.
         """
         if any(group.order is not None for group in request.groups):
             raise RetryableError(

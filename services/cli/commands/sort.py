@@ -17,6 +17,6 @@ def sort(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")] = False,  # noqa: FBT002
     priority: Annotated[str, typer.Option(help="urgent, high, normal or low.")] = PRIORITY,
 ) -> None:
-    """Sort files whose ranges overlap more than `max-depth` allows; by `dry-run`, show which."""
+    """Sort files whose ranges overlap more than `max-depth` allows."""
     body = {"partitions": partition or [], "actions": ["sort"], "priority": priority, "dry_run": dry_run}
     by_name(setting_of(context), table, body)

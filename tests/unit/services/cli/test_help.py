@@ -10,8 +10,8 @@ from services.cli.__main__ import app
 
 IMPERATIVES = {
     "Cancel", "Check", "Change", "Delete", "Dispatch", "Explain", "Keep", "Let", "List", "Make", "Move", "Optimize",
-    "Post", "Rebuild", "Register", "Rename", "Replay", "Run", "Set", "Show", "Simulate", "Stop", "Stream", "Unregister",
-    "Write",
+    "Post", "Rebuild", "Register", "Rename", "Replay", "Run", "Set", "Show", "Simulate", "Sort", "Stop", "Stream",
+    "Unregister", "Write",
 }  # fmt: skip
 
 
