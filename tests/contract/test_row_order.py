@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from actor.ports import GroupStatus
+from shared.errors import Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.layout.row_order import INPUT_ORDER, RowOrder, SortColumn
 from shared.partitions import WHOLE_TABLE
@@ -135,3 +136,9 @@ def test_sorted_outputs_of_every_type_of_key_are_disjoint_by_their_statistics(la
     ranges = sorted(file.key_range for file in outputs if file.key_range is not None)
     assert len(ranges) >= (2 if kind == "DOUBLE" else 3)
     assert all(one[1] <= following[0] for one, following in pairwise(ranges))
+
+
+def test_an_order_that_names_no_column_stops_the_rewrite_with_the_property_to_correct(lab: DeltaLab) -> None:
+    location = keyed_table(lab, "t", files=2, rows=10)
+    with pytest.raises(Unsupported, match=r"column 'kk', which it does not have.*lakewright\.sort-by"):
+        merged(lab, location, lab.files(location), RowOrder((SortColumn("kk"),)))

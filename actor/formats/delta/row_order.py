@@ -60,6 +60,14 @@ class RowSorter:
         return in_order.drop(self._scala.seq([_FILE, _PLACE, _PART, _ROW]))
 
     def _by_columns(self, frame: Any, order: RowOrder) -> Any:
+        known = {name.lower() for name in frame.columns()}
+        for column in order.columns:
+            if column.name.lower() not in known:
+                raise Unsupported(
+                    f"the sort order of the table at {self._log.location} names the column {column.name!r}, which it "
+                    "does not have: nothing was rewritten; correct lakewright.sort-by or lakewright.zorder-by",
+                    field="sort-by",
+                )
         names = [str(column) for column in order.columns]
         if order.is_interleaved:
             curve = self._scala.module("org.apache.spark.sql.delta.skipping.MultiDimClustering")
