@@ -172,6 +172,7 @@ def test_five_hundred_commits_of_random_keys_settle_within_the_bound_and_ranges_
         )
         print(f"files read by a range of 0.1 %: {before} -> {after}; bytes rewritten per byte: {extra}; sizes {sizes}")
     assert depth <= bound
+    assert extra["sorted"]["sort"] <= max(levels), "a byte is sorted again at most once per level"
     for reader, read in after.items():
         assert read <= before[reader] / 5, reader
 

@@ -64,6 +64,7 @@ def test_a_table_is_sorted_from_the_moment_on_that_its_properties_name_an_order(
     assert job["state"] == JobState.QUEUED
     (partition,) = decider.get(f"/v1/tables/{name}/partitions")["partitions"]
     assert [one["reason"] for one in partition["decisions"] if one["action"] == "sort"] == ["too_deep"]
+    assert partition["layout"]["depth"] == 3
 
 
 def test_the_files_to_sort_are_shown_and_queued_by_command(decider: LiveDecider, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def layout_view(state: PartitionStats, size_levels: SizeLevels) -> LayoutView:
         deleted_rows=state.deleted_rows,
         mse_bytes2=float(mse),
         rms_shortfall=round(math.sqrt(mse) / size_levels.target_bytes, 6),
+        depth=max((depth.deepest[0] for _, depth in state.depths), default=0),
         levels=levels,
     )
 

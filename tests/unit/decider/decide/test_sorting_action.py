@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+from decider.decide import ledger
 from decider.decide.actions import ACTIONS
 from decider.decide.decision import DecisionKind, Trigger
 from decider.decide.evaluate import evaluate, evaluate_each
@@ -41,6 +42,10 @@ def test_too_many_files_at_a_point_lead_to_a_job_that_says_what_it_will_sort() -
     assert (made.prediction.files_removed, made.prediction.benefit) == (0, Fraction(3))
     job = job_request(context, made)
     assert (job.key.kind, JobPayload.decode(job.payload).policy) == (SORT, SORTED)
+    record = ledger.decode(ledger.encode(made, context))
+    assert (record.action, record.reason, record.state) == (SORT, SortReason.TOO_DEEP, made.state)
+    assert ledger.recompute(record) is made.verdict
+    assert ledger.contradictions(record) == ()
     assert evaluate(context, PARTITION, state(2), Trigger(7), SORTING).reason is SortReason.WITHIN_DEPTH
     assert predict(state(2), SORTED) is None
 
