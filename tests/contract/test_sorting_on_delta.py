@@ -170,7 +170,7 @@ def test_five_hundred_commits_of_random_keys_settle_within_the_bound_and_ranges_
         print(
             f"\n{len(full)} full files, {len(files) - len(full)} small; levels {levels}; depth {depth}, bound {bound}"
         )
-        print(f"files read by a range of 0.1 %: {before} -> {after}; bytes rewritten per byte: {extra}; sizes {sizes}")
+        print(f"files read by a range of 0.1%: {before} -> {after}; bytes rewritten per byte: {extra}; sizes {sizes}")
     assert depth <= bound
     assert extra["sorted"]["sort"] <= max(levels), "a byte is sorted again at most once per level"
     for reader, read in after.items():
@@ -256,7 +256,7 @@ def test_z_ordered_outputs_are_read_less_by_either_column_and_compare_with_delta
         files = len(deltalake.DeltaTable(theirs).file_uris())
         print(
             f"\nz-order: ours {len(end.outputs)} files in {ours_s:.1f} s, OPTIMIZE {files} in {theirs_s:.1f} s; "
-            f"files read by 1 % of either column (Spark, deltalake): {read}, unsorted {unsorted}"
+            f"files read by 1% of either column (Spark, deltalake): {read}, unsorted {unsorted}"
         )
     for column in ("k", "b"):
         assert max(read["ours"][column]) <= len(end.outputs) / 2
