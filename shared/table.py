@@ -70,7 +70,7 @@ class DataFile:
 class RemovedFile:
     """A removal in the log; size, partition and tags are None where the writer omitted them.
 
-    `key_range` as in the file that it removes; `has_statistics`: the writer repeated what is known of the file.
+    `key_range` as in the file that it removes; `has_bounds`: the writer repeated the file's minima and maxima.
     """
 
     path: str
@@ -80,7 +80,7 @@ class RemovedFile:
     deleted_rows: int = 0
     tags: Mapping[str, str] | None = field(default=None, hash=False)
     key_range: tuple[int, int] | None = None
-    has_statistics: bool = False
+    has_bounds: bool = False
 
     @property
     def key(self) -> FileKey:

@@ -73,7 +73,7 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
             sums.of(replaced.partition).subtract(file_contribution(replaced, policy))
     rewritten, full_bytes = rewritten_windows(commit, policy), policy.size_levels.full_bytes
     is_sorted = metadata.sort_key is not None
-    has_partial = any(_is_partial(removed) or (is_sorted and not removed.has_statistics) for removed in commit.removed)
+    has_partial = any(_is_partial(removed) or (is_sorted and not removed.has_bounds) for removed in commit.removed)
     added_by_path = {file.path: file for file in commit.added} if has_partial else {}
     for removed, before in taken:
         if before is PriorState.REMOVED:
@@ -86,9 +86,9 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
             return FoldedCommit(
                 commit.version, rebuild_reason=f"removal of {removed.path} names no size or no partition"
             )
-        if is_sorted and not known.has_statistics and known.size_bytes >= full_bytes:
+        if is_sorted and not known.has_bounds and known.size_bytes >= full_bytes:
             return FoldedCommit(
-                commit.version, rebuild_reason=f"removal of {removed.path} names no statistics, and the table is sorted"
+                commit.version, rebuild_reason=f"removal of {removed.path} names no bounds, and the table is sorted"
             )
         gone = _removed_stats(known, known.size_bytes, rewritten.get(known.partition), policy)
         sums.of(known.partition).subtract(gone)
@@ -104,8 +104,8 @@ def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
         size_bytes=twin.size_bytes if removed.size_bytes is None else removed.size_bytes,
         partition=twin.partition if removed.partition is None else removed.partition,
         tags=twin.tags if removed.tags is None else removed.tags,
-        key_range=removed.key_range if removed.has_statistics else twin.key_range,
-        has_statistics=True,
+        key_range=removed.key_range if removed.has_bounds else twin.key_range,
+        has_bounds=True,
     )
 
 

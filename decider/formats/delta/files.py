@@ -84,7 +84,8 @@ class FileDecoder:
             # The only sign that a writer repeats the tags: without it their absence has no meaning.
             tags=self._tags(action.get("tags") or {}, position) if action.get("extendedFileMetadata") is True else None,
             key_range=None if self._sort_key is None else _range(self._sort_key, action.get("stats")),
-            has_statistics=bool(action.get("stats")),
+            # Spark's OPTIMIZE repeats the number of rows alone.
+            has_bounds='"minValues"' in str(action.get("stats")),
         )
 
     def partition(self, values: object, position: int) -> PartitionKey:

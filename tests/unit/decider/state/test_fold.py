@@ -125,16 +125,16 @@ def test_depths_by_folding_are_those_of_a_count_of_the_live_files() -> None:
     full = [file(f"f{at}", 200 * MIB, key_range=(at, at + 5)) for at in range(6)]
     again = file("s", 200 * MIB, key_range=(0, 9), tags={SORT_LEVEL_TAG: "1"})
     state = count_live_files(full, SORTED)[WHOLE_TABLE]
-    gone = [removed(one, key_range=one.key_range, has_statistics=True) for one in full[:4]]
+    gone = [removed(one, key_range=one.key_range, has_bounds=True) for one in full[:4]]
     made = fold(commit(added=(again, file("small", key_range=(0, 99))), removed=tuple(gone)), KEYED, SORTED)
     live = [*full[4:], again, file("small", key_range=(0, 99))]
     assert (state + made.changes[WHOLE_TABLE]).clamped() == count_live_files(live, SORTED)[WHOLE_TABLE]
 
 
-def test_a_removal_of_a_full_file_without_statistics_rebuilds_a_sorted_table() -> None:
+def test_a_removal_of_a_full_file_without_bounds_rebuilds_a_sorted_table() -> None:
     full, small = file("f", 200 * MIB, key_range=(0, 9)), file("s", key_range=(0, 9))
     reason = fold(commit(removed=(removed(full),)), KEYED, SORTED).rebuild_reason
-    assert reason == "removal of f names no statistics, and the table is sorted"
+    assert reason == "removal of f names no bounds, and the table is sorted"
     assert fold(commit(removed=(removed(small),)), KEYED, SORTED).rebuild_reason is None
     assert fold(commit(removed=(removed(full),)), HERE, POLICY).rebuild_reason is None
     twin = file("f", 200 * MIB, key_range=(0, 9), dv_id="u1", deleted_rows=3)

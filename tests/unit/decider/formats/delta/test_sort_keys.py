@@ -48,9 +48,11 @@ def test_the_first_column_of_the_order_is_the_key_if_files_have_comparable_bound
 def test_files_added_and_removed_have_their_ranges() -> None:
     commit = decoded(add("a", stats=stats(3, 9)), remove(path="b", stats=stats(-1, 4)), metadata=KEYED)
     assert [file.key_range for file in commit.added] == [(3, 9)]
-    assert [(gone.key_range, gone.has_statistics) for gone in commit.removed] == [((-1, 4), True)]
+    assert [(gone.key_range, gone.has_bounds) for gone in commit.removed] == [((-1, 4), True)]
+    counted = decoded(remove(path="b", stats='{"numRecords":7}'), metadata=KEYED)
+    assert (counted.removed[0].key_range, counted.removed[0].has_bounds) == (None, False)
     plain = decoded(add("a", stats=stats(3, 9)), remove(path="b"), metadata=PLAIN)
-    assert (plain.added[0].key_range, plain.removed[0].has_statistics) == (None, False)
+    assert (plain.added[0].key_range, plain.removed[0].has_bounds) == (None, False)
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", '{"numRecords":1}', '{"minValues":{"c-1":1},"maxValues":7}'])
