@@ -6,8 +6,7 @@ of lower levels there, which are the smallest part of the work. So
 
 - each byte is sorted again at most `SORT_LEVELS` times: a sort raises its level, and files of the last are left alone;
 - where nothing is left to do, at most `max-depth` files of each level below the last overlap at a point that the state
-  knows (`key_depth`): with L levels in use the depth is at most L * max-depth. A level takes `max-depth` + 1 files of
-  the level below at a point, so the first L levels suffice for some (`max-depth` + 1) ** L overlapping full files.
+  knows (`key_depth`): with L levels in use the depth there is at most L * max-depth.
 
 Below the full size files belong to compaction. Its groups that reach the full size are sorted without extra work,
 because their rows are encoded anyway, and those of one plan together, so that their outputs are disjoint.
