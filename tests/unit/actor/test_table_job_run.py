@@ -82,7 +82,7 @@ def test_an_engine_that_does_not_run_a_kind_never_gets_it() -> None:
     world.kind = KIND
     assert world.run()
     assert world.engine.table_jobs == []
-    assert "runs only 'compact'" in world.end()["error"]
+    assert "this release runs only 'compact/sort'" in world.end()["error"]
 
 
 def test_options_of_a_job_survive_its_payload_and_are_left_out_where_there_are_none() -> None:
