@@ -5,12 +5,15 @@ complete whenever it can be printed; a test compares it with the one in docs.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 from decider.api.sns_confirmation import ConfirmationResult
+from decider.decide.actions import ACTIONS
+from decider.decide.checkpoint import CheckpointReason
+from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
 from decider.formats.delta.metadata import REFUSED_FEATURES
 from decider.optimize.on_demand import RequestIgnored
@@ -49,6 +52,9 @@ STARTS_WORK = frozenset(
         Reason.SINGLE_FILE_REWRITE,
         Reason.FULL_REWRITE_DUE,
         SortReason.TOO_DEEP,
+        VacuumReason.FILES_EXPIRED,
+        VacuumReason.ORPHANS_DUE,
+        CheckpointReason.MANY_COMMITS,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
@@ -131,9 +137,16 @@ REASONS: Mapping[DecisionReason, str] = {
     Reason.DEFERRED_TO_WRITERS: "Set `lakewright.dml-policy` to `defer` or `always`",
     Reason.REFUSED: "See the table's refusal, under Tables",
     Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
+    VacuumReason.NOTHING_EXPIRED: "Nothing; lower `lakewright.retain` or `lakewright.min-retain` to delete earlier",
+    VacuumReason.VACUUMED_RECENTLY: "Nothing; lower `lakewright.vacuum-every` to delete more often",
+    CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
+    CheckpointReason.NOT_KNOWN: "Nothing; the next timer asks again",
 }
+"""What to do about each reason that leaves a partition, or a table as a whole, as it is."""
 
-"""What to do about each reason that leaves a partition as it is."""
+PARTITION_REASONS: tuple[type[DecisionReason], ...] = tuple(dict.fromkeys((Reason, *(one.reasons for one in ACTIONS))))
+TABLE_REASONS: tuple[type[DecisionReason], ...] = tuple(one.reasons for one in ACTIONS.table_actions)
+_REASON_TYPES = frozenset(kind.__name__ for kind in (*PARTITION_REASONS, *TABLE_REASONS))
 
 ON_DEMAND = "decider/optimize/on_demand.py"
 REQUESTS: Mapping[RequestIgnored, str] = {
@@ -190,7 +203,9 @@ def page() -> str:
             TABLES,
             _table("reason | code | decided in | what to do", _tables()),
             "## Partitions\n",
-            _table("reason | meaning | decided in | what to do", _partitions()),
+            _table("reason | meaning | decided in | what to do", _decisions(PARTITION_REASONS)),
+            "## Tables as a whole\n\n[Vacuum and checkpoints](storage.md).\n",
+            _table("reason | meaning | decided in | what to do", _decisions(TABLE_REASONS)),
             "## Requests\n\nOn-demand requests, and runs requested through `use.optimization.type`.\n",
             _table("reason | meaning | decided in | what to do", _requests()),
             "## Events\n",
@@ -221,8 +236,8 @@ def _tables() -> Iterator[tuple[str, ...]]:
         yield reason, code, f"`{where}`", remedy
 
 
-def _partitions() -> Iterator[tuple[str, ...]]:
-    for reason in chain(Reason, SortReason):
+def _decisions(kinds: Sequence[type[DecisionReason]]) -> Iterator[tuple[str, ...]]:
+    for reason in chain.from_iterable(kinds):
         if reason not in STARTS_WORK:
             yield f"`{reason}`", reason.message, ", ".join(f"`{path}`" for path in deciding(reason)), REASONS[reason]
 
@@ -249,9 +264,7 @@ def _given_reasons(path: Path) -> frozenset[str]:
     return frozenset(
         part.attr
         for part in parts
-        if isinstance(part, ast.Attribute)
-        and isinstance(part.value, ast.Name)
-        and part.value.id in ("Reason", "SortReason")
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in _REASON_TYPES
     )
 
 

@@ -27,7 +27,7 @@ EXCEPTIONS = {
     "services/cli/commands/doctor_table.py": "advice for a damaged Delta log, in Spark's SQL",
     "services/demo/": "the demo writes a Delta table of its own",
     "shared/boundary.py": "a log behind a link leads out of the table as data files do",
-    "shared/properties.py": "Delta's own table properties are understood as ours",
+    "shared/property_table.py": "Delta's own table properties are understood as ours",
 }
 
 

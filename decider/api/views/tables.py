@@ -22,7 +22,7 @@ from decider.store.table_registry import StoredRefusal
 from shared.layout.levels import FULL, SizeLevels
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
-from shared.properties import PREFIX, PROPERTIES
+from shared.property_table import PREFIX, PROPERTIES
 from shared.table import PartitionColumn, PartitionKey, TableRef
 
 MAX_PLANS = 200

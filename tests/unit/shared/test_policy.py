@@ -8,18 +8,9 @@ import pytest
 
 from shared.errors import InvalidInput
 from shared.policy import GIB, KIB, MIB, ClusteringOrder, Policy, PolicyLayer, apply
-from shared.properties import (
-    MANUAL,
-    PREFIX,
-    PROPERTIES,
-    QBEAST_SWITCH,
-    REFUSED,
-    Property,
-    is_stopped_by_qbeast,
-    read_properties,
-    read_settings,
-)
+from shared.properties import is_stopped_by_qbeast, read_properties, read_settings
 from shared.property_parsers import parse_duration, parse_ms, parse_size
+from shared.property_table import MANUAL, PREFIX, PROPERTIES, QBEAST_SWITCH, REFUSED, Property
 from tests.support.property_samples import GOOD
 
 BAD = [

@@ -5,7 +5,7 @@ import pytest
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource, resolve_unregistered
 from shared.errors import InvalidInput
 from shared.policy import MIB, Policy
-from shared.properties import QBEAST_SWITCH
+from shared.property_table import QBEAST_SWITCH
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableId, TableRef
 
