@@ -107,7 +107,8 @@ class TableJob:
     """Work on a table as a whole, such as vacuum: it plans and runs in one call, and replaces no data file.
 
     `origin` names job and token; `options` are those of the kind. `table_uuid` is the id that the table must have;
-    empty: any. `even_if_disabled`: run although the table's properties switch it off.
+    empty: any. `even_if_disabled`: run although the table's properties switch it off. `policy_digest`: digest of the
+    properties that it was decided by; empty: not known.
     """
 
     kind: str
@@ -116,6 +117,7 @@ class TableJob:
     origin: CommitOrigin
     table_uuid: str = ""
     even_if_disabled: bool = False
+    policy_digest: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
@@ -146,6 +148,9 @@ class TableJobControl(Protocol):
 
     def reached(self, point: str, done: int = 0, total: int = 0) -> None:
         """Report progress: a labeled point, with the steps done of all (0: not known)."""
+
+    def measured(self, figures: Mapping[str, int]) -> None:
+        """Report the figures so far, which are the job's if it fails."""
 
 
 class TableEngine(Protocol):

@@ -19,11 +19,15 @@ from shared.table import CommitOrigin
 
 @dataclass(slots=True)
 class TableJobReport:
-    """What a table job did; its figures are also counters of the table, as `KIND_FIGURE`."""
+    """What a table job did; its figures are also counters of the table, as `KIND_FIGURE`.
+
+    so_far: figures of a job that has not ended, or failed.
+    """
 
     kind: str
     payload: JobPayload
     outcome: TableJobOutcome | None = None
+    so_far: Mapping[str, int] = field(default_factory=dict)
     cost_bytes: int = field(default=0, init=False)
 
     @property
@@ -60,7 +64,7 @@ class TableJobReport:
 
     @property
     def _figures(self) -> Mapping[str, int]:
-        return self.outcome.figures if self.outcome else {}
+        return self.outcome.figures if self.outcome else self.so_far
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class TableJobProgress:
     must_stop: Callable[[], bool]
     set_progress: Callable[[str], None]
     hook: Callable[[str], None]
+    figures: dict[str, int] = field(default_factory=dict)
 
     def may_change(self) -> None:
         """Raise LeaseLost unless the job may still change the table."""
@@ -85,6 +90,10 @@ class TableJobProgress:
         share = round(done / total, 3) if total else 0.0
         self.set_progress(json.dumps({"point": point, "done": done, "total": total, "share": share}))
         self.hook(point)
+
+    def measured(self, figures: Mapping[str, int]) -> None:
+        """Keep the figures so far."""
+        self.figures.update(figures)
 
 
 class TableJobRun(LeasedRun):
@@ -104,7 +113,7 @@ class TableJobRun(LeasedRun):
         """Run the job to its end."""
         claim = self.claim
         payload = JobPayload.decode(claim.payload)
-        self._report = TableJobReport(claim.key.kind, payload)
+        self._report = TableJobReport(claim.key.kind, payload, so_far=control.figures)
         engine = self._engines.of(payload.format)
         job = TableJob(
             kind=claim.key.kind,
@@ -113,6 +122,7 @@ class TableJobRun(LeasedRun):
             origin=CommitOrigin(claim.id, claim.token),
             table_uuid=payload.table_uuid,
             even_if_disabled=payload.even_if_disabled,
+            policy_digest=payload.policy_digest,
             options=payload.options,
         )
         done = self._report.outcome = engine.run_table_job(job, control)

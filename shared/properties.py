@@ -126,6 +126,11 @@ def first_sort_column(configuration: Mapping[str, str]) -> str | None:
     return None if named is None else parse_sort_columns(named)[0].name
 
 
+def names_of(*policy_fields: str) -> frozenset[str]:
+    """Return the names of all properties that set one of these fields, aliases included."""
+    return frozenset(name for sets, name, _ in _PARSERS if sets in policy_fields)
+
+
 def is_switched_off(configuration: Mapping[str, str]) -> bool:
     """Return whether the table's own properties validly disable automatic optimization."""
     return read_properties(configuration).values.get("enabled") is False

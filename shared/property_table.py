@@ -276,8 +276,7 @@ PROPERTIES: tuple[Property, ...] = (
         "vacuum",
         spelled.switch,
         "off",
-        "delete files that no version inside the retention needs: on or off",
-        aliases={"table-expire.enabled": spelled.switch},
+        "delete files that no version inside the retention needs: on or off; only in a table's own properties",
     ),
     Property(
         "retain",
@@ -334,6 +333,7 @@ REFUSED: Mapping[str, str] = {
         "sets the time between minor runs, and minor runs do not wait for an interval here; use "
         "lakewright.idle-compaction-after for the idle time before idle compaction"
     ),
+    "table-expire.enabled": "is ignored, because Amoro sets it for itself; use lakewright.vacuum=on",
     PREFIX + "retain-hours": "is ignored; use lakewright.retain, such as 48 hours, or acid.data.retain.hours",
     QBEAST + "autoOptimize.revisionId": _NO_INDEX,
     QBEAST + "revision-id": _NO_INDEX,

@@ -71,11 +71,11 @@ class TableRequests:
         self._defaults = defaults
 
     async def vacuum(self, table: TableRef, options: VacuumOptions) -> TableRequestResult:
-        """Queue a vacuum. Raises InvalidInput for a retention below the table's least one that is not forced."""
+        """Queue a vacuum. Raises InvalidInput for a retention below the table's own that is not forced."""
         cursor = await self._followed(table)
         policy = self._tracker.effective(table, cursor).policy
         _check_retention(policy, options)
-        return await self._request(table, cursor, policy, [(VACUUM, options)])
+        return await self._request(table, cursor, policy, [(VACUUM, replace(options, requested_ms=self._now_ms()))])
 
     async def checkpoint(self, table: TableRef) -> TableRequestResult:
         """Queue a checkpoint of the newest version and the cleanup of the log."""
@@ -95,7 +95,12 @@ class TableRequests:
         cursor = await self._followed(table)
         policy = self._tracker.effective(table, cursor).policy
         kept_s = policy.retain_s if policy.retain_s is not None else policy.min_retain_s
-        options = VacuumOptions(with_orphans=True, force=True, retain_s=kept_s if retain_s is None else retain_s)
+        options = VacuumOptions(
+            with_orphans=True,
+            force=True,
+            retain_s=kept_s if retain_s is None else retain_s,
+            requested_ms=self._now_ms(),
+        )
         return await self._request(table, cursor, policy, [(VACUUM, options), (CHECKPOINT, None)])
 
     async def preview_vacuum(self, table: TableRef, options: VacuumOptions) -> VacuumPreview:
@@ -158,12 +163,13 @@ class TableRequests:
 
 
 def _check_retention(policy: Policy, options: VacuumOptions) -> None:
-    """Raise InvalidInput for a retention below the least one of the table, unless it is forced."""
-    if options.retain_s is not None and options.retain_s < policy.min_retain_s and not options.force:
+    """Raise InvalidInput for a retention below that of the table, unless it is forced."""
+    least_s = policy.retention_s
+    if options.retain_s is not None and options.retain_s < least_s and not options.force:
         raise InvalidInput(
-            f"a retention of {options.retain_s / 3600:g} hours is below the table's least retention of "
-            f"{policy.min_retain_s / 3600:g} hours: readers and writers that still use older files would fail; repeat "
+            f"a retention of {options.retain_s / 3600:g} hours is below the table's retention of "
+            f"{least_s / 3600:g} hours: readers and writers that still use older files would fail; repeat "
             "with force to delete them all the same",
             field="retain_hours",
-            allowed=f"{policy.min_retain_s / 3600:g} hours or more",
+            allowed=f"{least_s / 3600:g} hours or more",
         )

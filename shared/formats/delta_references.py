@@ -29,9 +29,9 @@ _TO_B85 = str.maketrans(_Z85, _B85)
 class FileReference:
     """The stored files of one `add`, `remove` or `cdc`: names below the table's folder, decoded.
 
-    `own`: the names as Delta reads them, each with its size in bytes (0: unknown); what a removal frees. `kept`: every
-    name that some engine could mean, so a superset. `outside`: base names of files that may not be in the
-    table.
+    `own`: the names as Delta reads them, each with its size in bytes (0: unknown); what a removal frees. A path that is
+    absolute is none of these: as in a shallow clone, the file may be another table's. `kept`: every name that some
+    engine could mean, so a superset. `outside`: base names of files that may not be in the table.
     """
 
     own: tuple[tuple[str, int], ...]
@@ -49,8 +49,11 @@ def reference(action: Mapping[str, Any], location: str) -> FileReference:
         if name is None:
             outside += {posixpath.basename(path), posixpath.basename(unquote(path))}
             continue
+        if is_absolute(path):
+            kept.append(name)
+            continue
         own.append((name, size_bytes))
-        kept += {name} if is_absolute(path) else {name, _normal(path), _normal(unquote(path))}
+        kept += {name, _normal(path), _normal(unquote(path))}
     return FileReference(tuple(own), tuple(kept), tuple(outside))
 
 

@@ -10,43 +10,24 @@ A file is **needed** if any of these holds, and then it is never deleted:
    the files of versions whose commits were cleaned up, for readers that opened them before.
 4. Something that could be meant by an absolute path has its name.
 
-Of the others, a file is deleted **by name** if a commit before the retention removed it, and **as an orphan** if no
-commit that can be read names it, it is older than the retention and than `MIN_ORPHAN_AGE_MS`, it is named like a data
-file, and it lies in no folder that belongs to someone else.
+Of the others, a file is deleted **by name** if a commit before the retention removed it by a relative path. Which files
+of a listing are deleted as orphans says `shared.formats.delta_orphans`.
 
 Commits must be read without a gap, newest last; their time is the latest of all times known of them.
 """
 
-import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
+from unicodedata import normalize
+from urllib.parse import unquote
 
 from shared import commit_metadata
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt
 from shared.formats.delta_references import FileReference, reference
 
-MIN_ORPHAN_AGE_MS = 24 * 3_600_000
-"""Least age of an orphan that is deleted, whatever the retention: a writer may still commit younger files.
-Lakewright's own rewrites commit no output that is older than half of it."""
-
-CHANGE_DATA = "_change_data"
-"""The folder of change files, the one below a table with an underscore whose files a vacuum may delete."""
-
-_ORPHAN_NAME = re.compile(r".+\.parquet|deletion_vector_[0-9a-f-]{36}\.bin", re.DOTALL)
-
-_NESTED_LOG = "/_delta_log/"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A file in the store: its name below the table's folder, size in bytes, and time of its last change."""
-
-    name: str
-    size_bytes: int
-    modified_ms: int
+_LOG_FOLDER = "_delta_log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +35,7 @@ class LoggedCommit:
     """One commit: its version, the latest time known of it, and the files it names.
 
     covers_version: of a commit that ended a vacuum, the version up to which all removed files are gone; -1 for others.
-    covers_until_ms: the moment before which they were removed.
+    covers_until_ms: the moment before which they were removed. changes_table: it has metadata or a protocol.
     """
 
     version: int
@@ -64,6 +45,7 @@ class LoggedCommit:
     changes: tuple[FileReference, ...] = ()
     covers_version: int = -1
     covers_until_ms: int = 0
+    changes_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +58,28 @@ class Tombstone:
 
 @dataclass(slots=True)
 class NeededFiles:
-    """Names of needed files, and base names of files outside of the table that something inside could be meant by."""
+    """Names of needed files, and base names of files outside of the table that something inside could be meant by.
+
+    folded: base names of all of them, as `folded_name` spells them.
+    """
 
     names: set[str] = field(default_factory=set)
     outside: set[str] = field(default_factory=set)
+    folded: set[str] = field(default_factory=set)
 
     def add(self, *references: FileReference) -> None:
         """Need the files of these actions."""
         for one in references:
             self.names.update(one.kept)
             self.outside.update(one.outside)
+            self.folded.update(folded_name(name) for name in (*one.kept, *one.outside))
+
+    def may_be(self, name: str) -> bool:
+        """Return whether a listed name may be a needed file that its store spells otherwise than the log."""
+        return name in self or folded_name(name) in self.folded
 
     def __contains__(self, name: str) -> bool:
         return name in self.names or (bool(self.outside) and name.rpartition("/")[2] in self.outside)
-
-
-class Kept(StrEnum):
-    """Why a listed file is not deleted as an orphan."""
-
-    NEEDED = "needed"
-    REMOVED = "removed"
-    YOUNG = "young"
-    FOREIGN = "foreign"
 
 
 def decode_commit(actions: Iterable[Mapping[str, Any]], version: int, time_ms: int, location: str) -> LoggedCommit:
@@ -107,7 +89,9 @@ def decode_commit(actions: Iterable[Mapping[str, Any]], version: int, time_ms: i
     """
     found: dict[str, list[FileReference]] = {"add": [], "remove": [], "cdc": []}
     covers, until_ms = -1, 0
+    changes_table = False
     for action in actions:
+        changes_table = changes_table or "metaData" in action or "protocol" in action
         for kind, references in found.items():
             if action.get(kind) is not None:
                 references.append(reference(action[kind], location))
@@ -119,7 +103,7 @@ def decode_commit(actions: Iterable[Mapping[str, Any]], version: int, time_ms: i
             covers = mark.vacuumed_version
             until_ms = mark.vacuumed_until_ms or 0 if covers >= 0 else 0
     added, removed, changes = (tuple(references) for references in found.values())
-    return LoggedCommit(version, time_ms, added, removed, changes, covers, until_ms)
+    return LoggedCommit(version, time_ms, added, removed, changes, covers, until_ms, changes_table)
 
 
 def in_order(commits: Iterable[LoggedCommit]) -> tuple[LoggedCommit, ...]:
@@ -180,56 +164,12 @@ def removed_files(
     return found
 
 
-def orphan_verdict(
-    file: StoredFile, needed: NeededFiles, removed: Container[str], folders: "OwnFolders", cutoff_ms: int
-) -> Kept | None:
-    """Return why a listed file is not deleted as an orphan, None if it is one; `removed` are deleted by name."""
-    if file.name in needed:
-        return Kept.NEEDED
-    if file.name in removed:
-        return Kept.REMOVED
-    if not folders.may_hold(file.name):
-        return Kept.FOREIGN
-    return Kept.YOUNG if file.modified_ms >= cutoff_ms else None
+def knows_removals_since(commits: Sequence[LoggedCommit], cutoff_ms: int) -> bool:
+    """Return whether the commits, which are in order, have every removal since this moment.
 
-
-def orphan_cutoff_ms(cutoff_ms: int, now_ms: int) -> int:
-    """Return the moment before which an orphan must have been written last."""
-    return min(cutoff_ms, now_ms - MIN_ORPHAN_AGE_MS)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnFolders:
-    """Folders in which a vacuum searches for orphans.
-
-    nested: names of folders, with a final slash, that are tables of their own. columns: physical names of the partition
-    columns, whose folders may begin with an underscore or a dot.
+    Log cleanup deletes the oldest commits, and checkpoints forget tombstones: of what these removed no trace is left.
     """
-
-    nested: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-
-    @staticmethod
-    def of(names: Iterable[str], columns: Sequence[str]) -> "OwnFolders":
-        """Find the tables inside of the table, from the names of all its files."""
-        nested = {name[: name.index(_NESTED_LOG) + 1] for name in names if _NESTED_LOG in name}
-        return OwnFolders(tuple(sorted(nested)), tuple(columns))
-
-    def may_hold(self, name: str) -> bool:
-        """Return whether a file of this name may be an orphan of the table: a data file in a folder of its own."""
-        *folders, base = name.split("/")
-        return (
-            _ORPHAN_NAME.fullmatch(base) is not None
-            and not base.startswith((".", "_"))
-            and not name.startswith(self.nested)
-            and all(self._is_visible(folder, depth) for depth, folder in enumerate(folders))
-        )
-
-    def _is_visible(self, folder: str, depth: int) -> bool:
-        if not folder.startswith((".", "_")):
-            return True
-        is_changes = depth == 0 and folder == CHANGE_DATA
-        return is_changes or any(folder.startswith(f"{column}=") for column in self.columns)
+    return bool(commits) and (commits[0].version == 0 or commits[0].time_ms < cutoff_ms)
 
 
 def added_since(commits: Iterable[LoggedCommit]) -> Iterator[FileReference]:
@@ -258,6 +198,13 @@ COMPLETED = "COMPLETED"
 """Its status if all was deleted."""
 
 
+def folded_name(name: str) -> str:
+    """Return the base name of a file without what stores and engines change: case, normal form, encoding."""
+    base = name.rpartition("/")[2]
+    return normalize("NFC", unquote(unquote(base))).casefold()
+
+
 def _is_deletable_by_name(name: str) -> bool:
-    """Return whether a name from the log can be a data file: never one of the log, and never outside of the table."""
-    return bool(name) and not name.startswith(("_delta_log/", "../", "/")) and name not in (".", "..", "_delta_log")
+    """Return whether a name from the log can be a data file: never one of a log, and never outside of the table."""
+    folders = name.split("/")
+    return bool(name) and folders[0] not in ("", ".", "..") and _LOG_FOLDER not in folders

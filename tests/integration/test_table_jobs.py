@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
+from decider.gateway.credentials import Credentials, parse_tokens
 from services.cli.__main__ import app
 from shared.job_payload import JobPayload
 from shared.locations import table_id
@@ -61,7 +63,10 @@ def jobs(decider: LiveDecider, kind: str) -> list[dict[str, Any]]:
 
 def options_of(decider: LiveDecider, job: str) -> VacuumOptions:
     view = decider.run(decider.services.queue.executor.run(queries.job("default", job)))
-    return VacuumOptions.decode(JobPayload.decode(view.payload).options)
+    found = VacuumOptions.decode(JobPayload.decode(view.payload).options)
+    assert found.requested_ms is not None
+    assert found.requested_ms <= now_ms()
+    return replace(found, requested_ms=None)
 
 
 @pytest.mark.parametrize("with_checkpoint", [False, True])
@@ -160,3 +165,23 @@ def test_the_signal_is_folded_from_commits_restored_by_a_rebuild_and_ended_by_a_
     assert ended.vacuumed_ms > 0
     assert ended.files < rebuilt.files
     assert ended.expired(now_ms() - 7 * DAY_MS) == (0, 0)
+
+
+@pytest.mark.parametrize("hours", [0, 1])
+def test_less_than_the_retention_is_forced_by_an_admin_alone(redis_url: str, written: Path, hours: int) -> None:
+    """As a purge of history is: an operator may vacuum, and see what a forced vacuum would delete."""
+    tokens = {role: f"{role}-t0ken-for-tests-only" for role in ("operator", "admin")}
+    known = Credentials(tokens=parse_tokens(",".join(f"{role}:{token}" for role, token in tokens.items())))
+    live = LiveDecider(decider_settings(redis_url, known=known)).start()
+    try:
+
+        def post(role: str, url: str, body: dict[str, Any]) -> int:
+            headers = {"authorization": f"Bearer {tokens[role]}"}
+            return live.client.post(url, json=body, headers=headers).status_code
+
+        assert post("admin", "/v1/tables", {"location": written.as_uri(), "name": NAME}) == 201
+        forced = {"force": True, "retain_hours": hours, "orphans": True}
+        assert post("operator", f"{URL}/vacuum", {**forced, "dry_run": True}) == 200
+        assert [post(role, f"{URL}/vacuum", forced) for role in tokens] == [403, 202]
+    finally:
+        live.close()

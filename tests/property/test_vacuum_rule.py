@@ -3,7 +3,7 @@
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from shared.formats.delta_vacuum import MIN_ORPHAN_AGE_MS
+from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from tests.support.vacuum_world import HOUR_MS, SPELLINGS, VacuumWorld
 
 STEPS = st.one_of(

@@ -1,5 +1,6 @@
 """`VacuumTable` on a local Delta table without a JVM: the same calls, on files and on deltalake."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,8 +10,9 @@ from deltalake import DeltaTable
 from actor.formats.delta.vacuum import Vacuum, VacuumLimits
 from actor.ports import TableJob, TableJobOutcome
 from shared.commit_metadata import CommitMetadata
+from shared.formats.delta_orphans import StoredFile
 from shared.formats.delta_references import FileReference, reference
-from shared.formats.delta_vacuum import LoggedCommit, StoredFile, Tombstone, decode_commit
+from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit
 from shared.job_payload import VACUUM
 from shared.policy import Policy
 from shared.table import CommitOrigin, TableMetadata
@@ -60,6 +62,18 @@ class LocalTable:
     def stored(self, names: Sequence[str]) -> Mapping[str, StoredFile]:
         return {name: self._stored(self.path / name) for name in names if (self.path / name).is_file()}
 
+    def digest(self, version: int) -> str | None:
+        place = commit_file(self.path, version)
+        return hashlib.sha256(place.read_bytes()).hexdigest() if place.exists() else None
+
+    def clock_ms(self) -> int:
+        place = self.path / "_clock"
+        place.touch()
+        try:
+            return int(place.stat().st_mtime * 1000)
+        finally:
+            place.unlink()
+
     def delete(self, names: Sequence[str]) -> None:
         self.batches += 1
         self.before_delete(self.batches)
@@ -106,6 +120,7 @@ class Control:
     def __init__(self) -> None:
         self.changes = 0
         self.points: list[tuple[str, int, int]] = []
+        self.figures: dict[str, int] = {}
         self.before_change: Callable[[int], None] = lambda _count: None
         self.stop_after = 10**9
 
@@ -118,6 +133,9 @@ class Control:
 
     def reached(self, point: str, done: int = 0, total: int = 0) -> None:
         self.points.append((point, done, total))
+
+    def measured(self, figures: Mapping[str, int]) -> None:
+        self.figures = dict(figures)
 
 
 def run_locally(

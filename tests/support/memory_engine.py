@@ -138,6 +138,7 @@ class MemoryEngine:
             if control.should_stop():
                 return TableJobOutcome(self.version, self._metadata, figures={"steps": done}, is_complete=False)
             control.may_change()
+            control.measured({"steps": done + 1})
         return TableJobOutcome(self.version, self._metadata, figures={"steps": steps})
 
     @property

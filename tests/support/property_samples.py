@@ -55,7 +55,6 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.dml-policy", "always", "dml_policy", DmlPolicy.ALWAYS),
     ("lakewright.max-write-contention", "0.5", "max_write_contention", Fraction(1, 2)),
     ("lakewright.vacuum", "on", "vacuum", True),
-    ("table-expire.enabled", "true", "vacuum", True),
     ("lakewright.retain", "30 days", "retain_s", 30 * 86_400),
     ("acid.data.retain.hours", "24", "retain_s", 86_400),
     ("snapshot.base.keep.minutes", "720", "retain_s", 43_200),

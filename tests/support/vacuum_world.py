@@ -7,19 +7,10 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+from shared.formats.delta_orphans import StoredFile
 from shared.formats.delta_references import reference
-from shared.formats.delta_vacuum import (
-    LoggedCommit,
-    OwnFolders,
-    StoredFile,
-    Tombstone,
-    decode_commit,
-    in_order,
-    needed_files,
-    orphan_cutoff_ms,
-    orphan_verdict,
-    removed_files,
-)
+from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit, in_order
+from shared.formats.delta_vacuum_plan import VacuumInputs, plan_vacuum
 
 ROOT = "s3://bucket/lake/t"
 HOUR_MS = 3_600_000
@@ -119,16 +110,11 @@ class VacuumWorld:
 
     def deletable(self, retain_ms: int, *, commits: Sequence[LoggedCommit] | None = None) -> set[str]:
         """Names that the rule lets a vacuum delete now, by name and as orphans."""
-        cutoff_ms = self.now_ms - retain_ms
         read = tuple(self.read() if commits is None else commits)
-        tombstones = self.tombstones()
-        needed = needed_files(self.live(), tombstones, read, cutoff_ms)
-        removed = removed_files(read, tombstones, needed, cutoff_ms)
-        folders = OwnFolders.of(self.store, ("dt",))
-        young_ms = orphan_cutoff_ms(cutoff_ms, self.now_ms)
-        listed = (StoredFile(name, 1, at_ms) for name, at_ms in self.store.items())
-        orphans = {one.name for one in listed if orphan_verdict(one, needed, removed, folders, young_ms) is None}
-        return (removed.keys() & self.store.keys()) | orphans
+        listing = [StoredFile(name, 1, at_ms) for name, at_ms in self.store.items()]
+        inputs = VacuumInputs(len(self.versions) - 1, ("dt",), self.live(), self.tombstones(), read, listing)
+        plan = plan_vacuum(inputs, retain_ms, self.now_ms)
+        return (plan.removed.keys() & self.store.keys()) | {one.name for one in plan.orphans}
 
     # What the truth is.
 

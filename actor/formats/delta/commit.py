@@ -20,7 +20,7 @@ from actor.formats.delta.write import WrittenGroup, json_array
 from actor.jvm.scala import Scala
 from actor.ports import Control
 from shared.errors import Conflict, RetryableError
-from shared.formats.delta_vacuum import MIN_ORPHAN_AGE_MS
+from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, FileKey
 

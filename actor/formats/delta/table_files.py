@@ -7,8 +7,9 @@ from typing import Any
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.table_store import TableStore
 from shared.commit_metadata import CommitMetadata
+from shared.formats.delta_orphans import StoredFile
 from shared.formats.delta_references import FileReference, reference
-from shared.formats.delta_vacuum import LoggedCommit, StoredFile, Tombstone, decode_commit
+from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit
 from shared.locations import canonical_location
 from shared.table import TableMetadata
 
@@ -74,6 +75,14 @@ class DeltaTableFiles:
         """Return those of these files that exist."""
         found = self._store.statuses(names)
         return {name: StoredFile(name, *status) for name, status in found.items() if status is not None}
+
+    def digest(self, version: int) -> str | None:
+        """Return the digest of a commit's file, None if it is not there."""
+        return self._log.digest(version)
+
+    def clock_ms(self) -> int:
+        """Return the store's time."""
+        return self._store.clock_ms()
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete these files; raises RetryableError for one that is still there then."""

@@ -50,13 +50,13 @@ class TableJobs:
             with lease as owned, self._sessions.bound(owned) as session:
                 return TableLog(self._scala, session, job.location).commit_vacuum_end(metrics)
 
-        store = _CheckedStore(self._scala, log, self._boundary)
+        store = CheckedStore(self._scala, log, self._boundary)
         table = DeltaTableFiles(log, store, lambda snapshot: checked_metadata(job, snapshot), end=end)
         return Vacuum(table, job, control, self._limits).run()
 
 
-class _CheckedStore(TableStore):
-    """A store that deletes nothing behind a link that leads out of the table."""
+class CheckedStore(TableStore):
+    """A store that deletes nothing behind a link, wherever that leads: what may be read there is not the table's."""
 
     def __init__(self, scala: Scala, log: TableLog, boundary: Boundary) -> None:
         super().__init__(scala, log)
@@ -64,14 +64,9 @@ class _CheckedStore(TableStore):
         self._location = log.location
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete files; raises Unsupported, and deletes none, if one lies elsewhere by a link."""
-        self._boundary.check_links(self._location, map(_as_path, names))
+        """Delete files; raises Unsupported, and deletes none, if one lies behind a link."""
+        self._boundary.check_not_linked(self._location, names)
         super().delete(names)
-
-
-def _as_path(name: str) -> str:
-    """Return a name as a log would spell it, in which a percent sign starts an escape."""
-    return name.replace("%", "%25")
 
 
 def checked_metadata(job: TableJob, snapshot: Any) -> TableMetadata:

@@ -5,6 +5,7 @@ Names are relative to the table's folder and as the store spells them: never URI
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 
@@ -65,9 +66,20 @@ class TableStore:
         return (int(status.getLen()), int(status.getModificationTime())) if status.isFile() else None
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete files; one that is not there is deleted already."""
+        """Delete files; one that is not there is deleted already. Raises RetryableError for one that is there still."""
         for name in names:
-            self._files.delete(self._path(name), _NOT_RECURSIVE)
+            # Hadoop answers False for both: a file that is not there, and one that it may not delete.
+            if not self._files.delete(self._path(name), _NOT_RECURSIVE) and self._files.exists(self._path(name)):
+                raise RetryableError(f"{self._log.location}: {name} could not be deleted; check permissions")
+
+    def clock_ms(self) -> int:
+        """Return the store's time in milliseconds since 1970: that of a hidden file written now, and deleted again."""
+        path = self._path(f"_lakewright_clock_{uuid4().hex}")
+        self._files.create(path).close()
+        try:
+            return int(self._files.getFileStatus(path).getModificationTime())
+        finally:
+            self._files.delete(path, _NOT_RECURSIVE)
 
     def _path(self, name: str) -> Any:
         return self._scala.path(self._root + name)

@@ -2,7 +2,7 @@
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from decider.api.dependencies import KnownTable, Requests
@@ -17,7 +17,10 @@ from decider.api.schemas.table_jobs import (
     VacuumRequest,
 )
 from decider.formats.table_format import VacuumPreview
+from decider.gateway.authentication import CALLER_ROLE
+from decider.gateway.credentials import Role
 from decider.optimize.table_requests import TableRequestResult
+from decider.web.errors import ApiError
 from shared.vacuum_options import VacuumOptions
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -32,8 +35,18 @@ _FAILURES = failures(400, 404, 409, 413, 422, 502)
     summary="Vacuum a table",
     responses=_FAILURES | {200: {"model": VacuumDryRun, "description": "Files of a dry run; nothing was changed."}},
 )
-async def vacuum_table(table: KnownTable, asked: VacuumRequest, requests: Requests) -> TableJobResponse | JSONResponse:
-    """Queue a job that deletes files that no version inside the retention needs, or list them with `dry_run`."""
+async def vacuum_table(
+    table: KnownTable, asked: VacuumRequest, requests: Requests, request: Request
+) -> TableJobResponse | JSONResponse:
+    """Queue a job that deletes files that no version inside the retention needs, or list them with `dry_run`.
+
+    `force` needs the role admin, as purging history does.
+    """
+    role = request.scope.get(CALLER_ROLE, Role.ADMIN)
+    if asked.force and not asked.dry_run and role is not Role.ADMIN:
+        raise ApiError(
+            403, f"force requires the role {Role.ADMIN}; the token has the role {role}", field="force", allowed="false"
+        )
     retain_s = None if asked.retain_hours is None else asked.retain_hours * 3_600
     options = VacuumOptions(asked.orphans, asked.force, retain_s)
     if asked.dry_run:

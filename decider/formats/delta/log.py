@@ -6,7 +6,7 @@ is missing above the checkpoint means that unknown files were added or removed, 
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from json import loads
@@ -93,6 +93,10 @@ class DeltaLog:
         """Raise Unsupported if the table lies outside the boundary by a link; to be called before its log is read."""
         if self._boundary is not None:
             self._boundary.check_table(self.location)
+
+    def check_not_linked(self, names: Iterable[str]) -> None:
+        """Raise Unsupported if one of these files lies behind a link inside the table, as an actor does."""
+        (self._boundary or Boundary()).check_not_linked(self.location, names)
 
     async def digest(self, version: int) -> str | None:
         """Return the digest of one commit, None if it does not exist."""

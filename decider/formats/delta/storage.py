@@ -19,11 +19,11 @@ from decider.formats.delta.log import READ_AHEAD, DeltaLog
 from decider.formats.table_format import Deletion, VacuumPreview
 from decider.storage.object_reads import ObjectReader
 from shared.errors import RetryableError
+from shared.formats.delta_orphans import StoredFile, orphan_cutoff_ms
 from shared.formats.delta_references import FileReference, reference
-from shared.formats.delta_vacuum import LoggedCommit, StoredFile, Tombstone, decode_commit, in_order, orphan_cutoff_ms
-from shared.formats.delta_vacuum_plan import DEFAULT_RETENTION_S, VacuumInputs, plan_vacuum, retention_ms
+from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit, in_order
+from shared.formats.delta_vacuum_plan import VacuumInputs, plan_vacuum, retention_ms, tombstone_retention_s
 from shared.policy import Policy
-from shared.properties import read_properties
 from shared.table import DataFile
 from shared.vacuum_options import VacuumOptions
 
@@ -59,7 +59,7 @@ class DeltaStorage:
         _, parts = await self._log.checkpoint_parts(snapshot.version)
         found = await asyncio.to_thread(_tombstones, parts, self._log.location)
         # Delta's own snapshot, from which the actor plans, forgets them then.
-        own_s = read_properties(snapshot.metadata.configuration).values.get("min_retain_s", DEFAULT_RETENTION_S)
+        own_s = tombstone_retention_s(snapshot.metadata)
         known = [one for one in found if one.deleted_ms is None or one.deleted_ms > now_ms - own_s * 1000]
         inputs = VacuumInputs(
             snapshot.version,
@@ -76,6 +76,7 @@ class DeltaStorage:
         deletions += [
             Deletion(file.name, file.size_bytes, is_orphan=True) for file in plan.orphans if file.modified_ms < young_ms
         ]
+        self._log.check_not_linked(one.name for one in deletions)
         return VacuumPreview(snapshot.version, plan.cutoff_ms, tuple(deletions), snapshot.refusal)
 
     async def _commit_times(self) -> dict[int, int]:

@@ -95,3 +95,19 @@ def test_a_report_of_a_job_that_did_not_begin_says_so() -> None:
     assert (report.satisfied_version, report.measures()) == (-1, {})
     assert report.counters() == {"jobs_run": 1, "census_runs": 1}
     assert json.loads(report.encode())["seen_version"] == -1
+
+
+def test_what_a_vacuum_deleted_before_it_failed_is_reported() -> None:
+    """Thousands of files may be gone when a batch fails."""
+    world = world_of(steps=3)
+    changes = iter(range(3))
+
+    def fail_in_the_third() -> None:
+        if next(changes) == 2:
+            raise RuntimeError("the store does not answer")
+
+    world.engine.before_commit = fail_in_the_third
+    world.run()
+    end = world.end()
+    assert end["verdict"] == "fail"
+    assert json.loads(end["result"])["measured"] == {"steps": 2}

@@ -51,6 +51,7 @@ BAD = [
     ("lakewright.dml-policy", "sometimes"),
     ("lakewright.max-write-contention", "1.1"),
     ("lakewright.retain-hours", "24"),
+    ("table-expire.enabled", "true"),
     ("acid.data.retain.hours", "24h"),
     ("lakewright.vacuum", "yes"),
     ("lakewright.retain", "7"),

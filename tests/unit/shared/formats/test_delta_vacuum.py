@@ -7,21 +7,23 @@ import pytest
 
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt
-from shared.formats.delta_references import FileReference, reference
-from shared.formats.delta_vacuum import (
+from shared.formats.delta_orphans import (
     MIN_ORPHAN_AGE_MS,
     Kept,
-    LoggedCommit,
-    NeededFiles,
     OwnFolders,
     StoredFile,
+    orphan_cutoff_ms,
+    orphan_verdict,
+)
+from shared.formats.delta_references import FileReference, reference
+from shared.formats.delta_vacuum import (
+    LoggedCommit,
+    NeededFiles,
     Tombstone,
     added_since,
     decode_commit,
     in_order,
     needed_files,
-    orphan_cutoff_ms,
-    orphan_verdict,
     removed_files,
     vacuum_mark,
 )
@@ -153,7 +155,7 @@ def verdict(name: str, modified_ms: int = 0, *, folders: OwnFolders = FOLDERS) -
     ("name", "expected"),
     [
         ("a.parquet", None),
-        ("dt=1/a.parquet", None),
+        ("dt=1/a.parquet", Kept.FOREIGN),
         ("_dt=1/a.parquet", None),
         ("_change_data/a.parquet", None),
         ("deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin", None),
@@ -184,7 +186,7 @@ def test_no_file_of_a_table_inside_the_table_is_an_orphan() -> None:
     names = ["a.parquet", "inner/_delta_log/00000000000000000000.json", "inner/b.parquet", "_delta_log/0.json"]
     folders = OwnFolders.of(names, ())
     assert verdict("inner/b.parquet", folders=folders) is Kept.FOREIGN
-    assert verdict("inner2/b.parquet", folders=folders) is None
+    assert verdict("inner2/b.parquet", folders=OwnFolders.of(names, (), ["inner2/c.parquet"])) is None
 
 
 def test_an_orphan_is_a_day_old_whatever_the_retention() -> None:

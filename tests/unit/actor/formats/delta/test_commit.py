@@ -15,7 +15,7 @@ from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
 from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
-from shared.formats.delta_vacuum import MIN_ORPHAN_AGE_MS
+from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from shared.table import CommitOrigin, FileKey
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, Failure, JavaError, add, remove, vector

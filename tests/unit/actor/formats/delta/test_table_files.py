@@ -10,7 +10,7 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
 from shared.commit_metadata import CommitMetadata
-from shared.formats.delta_vacuum import StoredFile
+from shared.formats.delta_orphans import StoredFile
 from shared.table import CommitOrigin, TableMetadata
 
 METADATA = TableMetadata("t")

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from actor.formats.delta.vacuum import Vacuum, VacuumLimits
 from actor.ports import TableJob
 from shared.errors import InvalidInput, LeaseLost, RetryableError
-from shared.formats.delta_vacuum import StoredFile
+from shared.formats.delta_orphans import StoredFile
 from shared.formats.delta_vacuum_plan import RETENTION
 from shared.job_payload import VACUUM
 from shared.policy import Policy
@@ -55,8 +56,8 @@ def test_a_run_deletes_in_batches_and_shows_its_progress(table: LocalTable) -> N
     assert table.batches == 5
     deleting = [(done, total) for point, done, total in control.points if point == "deleting"]
     assert deleting == [(done, 10) for done in range(0, 10, 2)]
-    # Once before each batch, and before the commit.
-    assert control.changes == 6
+    # Once before the store's clock is read, before each batch, and before the commit.
+    assert control.changes == 7
 
 
 def test_deletions_keep_to_their_rate(table: LocalTable) -> None:
@@ -69,7 +70,7 @@ def test_deletions_keep_to_their_rate(table: LocalTable) -> None:
 
 def test_a_run_that_stops_or_dies_leaves_the_rest_to_the_next(table: LocalTable) -> None:
     stopping = Control()
-    stopping.stop_after = 2
+    stopping.stop_after = 3
     first = run_locally(table, control=stopping, limits=BATCHES)
     assert (first.is_complete, first.figures["files_deleted"], first.commits) == (False, 4, ())
 
@@ -105,12 +106,27 @@ def test_a_file_that_became_live_again_before_its_batch_stays(table: LocalTable)
     def restoring(point: str, done: int = 0, total: int = 0) -> None:
         reached(point, done, total)
         if (point, done) == ("deleting", 0):
-            DeltaTable(table.path).restore(9)
+            gone = [{"add": {**_body(one), "dataChange": True}} for one in removed_by(table, 10)]
+            commit_file(table.path, 13).write_text("".join(json.dumps(action) + "\n" for action in gone))
 
     control.reached = restoring  # type: ignore[method-assign]
     done = run_locally(table, control=control, limits=BATCHES)
     assert (done.figures["files_live_again"], done.figures["files_deleted"]) == (10, 0)
-    assert DeltaTable(table.path).to_pyarrow_table().num_rows == 10
+    assert DeltaTable(table.path).to_pyarrow_table().num_rows == 20
+
+
+def removed_by(table: LocalTable, version: int) -> list[dict[str, Any]]:
+    actions = (json.loads(line) for line in commit_file(table.path, version).read_text().splitlines())
+    return [action["remove"] for action in actions if "remove" in action]
+
+
+def _body(removed: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "path": removed["path"],
+        "size": removed["size"],
+        "partitionValues": {},
+        "modificationTime": 1,
+    }
 
 
 def test_a_file_of_a_removed_name_that_was_written_again_stays_and_is_checked_again_later(table: LocalTable) -> None:
@@ -162,8 +178,6 @@ def test_a_file_that_is_committed_between_listing_and_log_is_needed(table: Local
         return found
 
     table.list_files = commit_while_it_lists  # type: ignore[method-assign, assignment]
-    # Nothing else may protect it.
-    table.commit_times = dict  # type: ignore[method-assign]
     run_locally(table)
     assert late.exists()
 
