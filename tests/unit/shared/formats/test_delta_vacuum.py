@@ -184,7 +184,8 @@ def test_a_file_written_at_the_bound_is_too_young() -> None:
 
 def test_no_file_of_a_table_inside_the_table_is_an_orphan() -> None:
     names = ["a.parquet", "inner/_delta_log/00000000000000000000.json", "inner/b.parquet", "_delta_log/0.json"]
-    folders = OwnFolders.of(names, ())
+    # A folder that the log knows, too: a table was made where a partition had been.
+    folders = OwnFolders.of(names, (), ["inner/c.parquet"])
     assert verdict("inner/b.parquet", folders=folders) is Kept.FOREIGN
     assert verdict("inner2/b.parquet", folders=OwnFolders.of(names, (), ["inner2/c.parquet"])) is None
 
