@@ -1,4 +1,4 @@
-"""All actions on one table at random, with two writers: no row is lost, the state is a recount, history can be read.
+"""All actions on one table at random, with two writers: rows equal the replay, the state a count, history can be read.
 
 The retention is seconds long, so that a vacuum deletes while everything else runs; a service under real load has the
 same races, only rarer.
@@ -140,10 +140,10 @@ def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: St
     print({name: count for name, count in sorted(funnel.items()) if name.startswith(("vacuum", "checkpoint", "jobs"))})
     assert {"compact", "vacuum", "checkpoint"} <= jobs.keys()
     assert funnel["vacuum_files_deleted"] > 0
-    _state_equals_recount(stack, table)
+    _assert_state_is_a_count_of_live_files(stack, table)
 
 
-def _state_equals_recount(stack: Stack, table: Path) -> None:
+def _assert_state_is_a_count_of_live_files(stack: Stack, table: Path) -> None:
     """Compare each stored partition with a count of the live files of the newest version, integer for integer."""
     identifier = stack.get(f"/v1/tables/{NAME}")["id"]
     raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{identifier}")
