@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-page page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg
+.PHONY: help setup demo test test-page page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care
 .PHONY: bench bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
 
 help: ## this list
@@ -44,7 +44,7 @@ integration: setup ## only the tests that need real Redis or real Spark
 # The tests of the core: what lies beside it, and the suites that hold its laws, with one seed: a branch that only some
 # seeds take needs a test of its own.
 COVERING := tests/unit/shared tests/unit/actor tests/unit/decider/decide tests/unit/decider/state tests/property \
-	tests/contract/test_actions.py $(wildcard tests/contract/test_queue_*.py)
+	tests/contract/test_actions.py tests/contract/test_table_actions.py $(wildcard tests/contract/test_queue_*.py)
 
 coverage: setup ## branch coverage of the core, which must be complete; no Spark; JSON=file, HTML=folder
 	@$(BIN)/coverage run -m pytest -q -p no:xdist --hypothesis-seed=0 -m "not spark" $(COVERING) $(ARGS)
@@ -93,6 +93,9 @@ copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a
 	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)
 	@LAKEWRIGHT_TEST_CLUSTER=1 $(BIN)/pytest -q tests/integration/test_copy_on_cluster.py $(ARGS)
 	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --timeout=0 -q -s -m spark tests/contract $(ARGS)
+
+test-care: setup ## vacuum, order and metadata of tables for half an hour: kills, two writers, 100,000 files, MinIO
+	@LAKEWRIGHT_TEST_CARE=1 $(BIN)/pytest --timeout=0 -q -s tests/care $(ARGS)
 
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 from actor.ports import EngineDeath, TableEngine
 from shared.errors import InvalidInput, RetryableError
-from shared.job_payload import COMPACT
+from shared.job_payload import COMPACT, SORT
 
-RUNNABLE_KINDS = (COMPACT,)
-"""Kinds of jobs that an actor of this release runs, on every format: those of the decider's action registry."""
+RUNNABLE_KINDS = (COMPACT, SORT)
+"""Kinds of jobs on partitions that an actor of this release runs, on every format: those of the decider's registry.
+
+Which kinds of jobs on whole tables it runs is its engine's answer (`TableEngine.table_kinds`)."""
 
 
 class EngineSet:
@@ -23,7 +25,16 @@ class EngineSet:
     @property
     def abilities(self) -> tuple[str, ...]:
         """What the actor can do, each as `format/action`."""
-        return tuple(f"{name}/{action}" for name in sorted(self._engines) for action in RUNNABLE_KINDS)
+        return tuple(
+            f"{name}/{kind}"
+            for name, engine in sorted(self._engines.items())
+            for kind in (*RUNNABLE_KINDS, *engine.table_kinds)
+        )
+
+    @property
+    def table_kinds(self) -> frozenset[str]:
+        """Kinds of jobs on whole tables that any of the engines runs."""
+        return frozenset(kind for engine in self._engines.values() for kind in engine.table_kinds)
 
     def of(self, name: str) -> TableEngine:
         """Return the engine of a format (empty: the only one); raises RetryableError for a format without one."""

@@ -10,16 +10,18 @@ from enum import StrEnum
 import structlog
 
 from actor.engines import RUNNABLE_KINDS, EngineSet
+from actor.leased_run import LeasedRun, Report, stopped_result
 from actor.outcomes import FailedGroups, live_after
 from actor.ports import LivePartition, RewriteOutcome
 from actor.report import RunReport
 from actor.slot_queue import HeldJob
-from shared.errors import Conflict, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
-from shared.job_payload import JobPayload, RewriteKind
+from shared.errors import Conflict, PermanentError, RetryableError
+from shared.job_payload import SORT, JobPayload, RewriteKind
 from shared.layout.partition_stats import stats_of_files
 from shared.layout.planner import Plan, plan, plan_rewrite
+from shared.layout.sort_planner import plan_sort
 from shared.properties import is_switched_off, policy_digest
-from shared.queue.model import Claim, FinishOutcome, RunResult, StopReason
+from shared.queue.model import Claim, FinishOutcome, RunResult
 from shared.table import DataFile, PartitionKey
 
 log = structlog.get_logger()
@@ -34,7 +36,7 @@ class _JobEnd(StrEnum):
     ROUNDS_USED_UP = "rounds_used_up"
 
 
-class JobRun:
+class JobRun(LeasedRun):
     """One run; not safe to share between threads.
 
     max_rounds: rewrites before the job goes back to the queue. max_conflicts: rewrites in a row that others made futile
@@ -43,13 +45,8 @@ class JobRun:
     """
 
     def __init__(self, held: HeldJob, engines: EngineSet, *, max_rounds: int, max_conflicts: int) -> None:
-        self.claim: Claim = held.claim
-        self.lease = held.lease
+        super().__init__(held)
         self.report: RunReport | None = None
-        self.verdict = RunResult.FAIL
-        self.error = ""
-        self.is_over = False
-        self.is_lost = False
         self.commits_single_groups = self.commits_alone = held.claim.runs_exclusively
         self._engines = engines
         self._max_rounds = max_rounds
@@ -57,7 +54,11 @@ class JobRun:
         self._live: LivePartition | None = None
         self._conflicts_in_row = 0
         self._failed = FailedGroups()
-        self._log = log.bind(job=held.claim.id, token=held.claim.token)
+
+    @property
+    def result(self) -> Report | None:
+        """The report as far as it goes; None before `open`."""
+        return self.report
 
     @property
     def payload(self) -> JobPayload:
@@ -100,7 +101,7 @@ class JobRun:
             # The decider has not read the commit that disabled the table yet; then it cancels waiting jobs.
             self._end(_JobEnd.SWITCHED_OFF)
             return None
-        planned = self._failed.without(_plan(self.partition, live.files, payload))
+        planned = self._failed.without(_plan(self.claim.key.kind, self.partition, live.files, payload))
         report.record_snapshot(live.version, planned.before)
         report.policy_changed = policy_digest(live.metadata.configuration) != payload.policy_digest
         if not planned.groups:
@@ -145,30 +146,10 @@ class JobRun:
         """End the job where it is, as it was asked to."""
         self._end(_JobEnd.STOPPED)
 
-    def lose(self, lost: LeaseLost) -> None:
-        """End the job without a report: it belongs to another actor by now."""
-        self._log.warning("lease_lost", error=str(lost))
-        self.is_over = self.is_lost = True
-
-    def fail(self, failure: Exception) -> None:
-        """End the job with what ended it."""
-        self.is_over = True
-        self.error = f"{type(failure).__name__}: {failure}"
-        if self.lease.stop_reason is not None:
-            # Cancelled inside a group, because it did not end when it was asked to: that is no failure of the job.
-            self.verdict = _run_result(_JobEnd.STOPPED, self.lease.stop_reason)
-        elif _is_fault_of_table(failure):
-            self.verdict, self.error = RunResult.CANCELLED, str(failure)
-        elif isinstance(failure, PermanentError):
-            self.verdict = RunResult.QUARANTINE
-        self._log.warning(
-            "job_failed", run_result=self.verdict, error=self.error, exc_info=self.verdict is RunResult.FAIL
-        )
-
     def log_end(self, outcome: FinishOutcome) -> None:
         """Log how the job was reported."""
         versions = self.report.versions if self.report else []
-        self._log.info("job_finished", run_result=self.verdict, outcome=outcome, versions=versions)
+        self.log.info("job_finished", run_result=self.verdict, outcome=outcome, versions=versions)
 
     def set_progress(self, point: str, planned: int) -> None:
         """Report how far the run is; `planned`: groups of its newest plan, of which none is recorded yet.
@@ -201,19 +182,21 @@ class JobRun:
                 payload.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
             )
         except PermanentError as too_far_back:
-            self._log.info("previous_commit_lookup_skipped", reason=str(too_far_back))
+            self.log.info("previous_commit_lookup_skipped", reason=str(too_far_back))
             return None
 
 
-def _plan(partition: PartitionKey, files: Sequence[DataFile], payload: JobPayload) -> Plan:
+def _plan(kind: str, partition: PartitionKey, files: Sequence[DataFile], payload: JobPayload) -> Plan:
     """Plan what the job requests; a partition is idle-compacted only when no promotion in it is eligible any more."""
-    kind, policy, before = payload.rewrite_kind, payload.policy, None
-    if kind is RewriteKind.IDLE:
+    if kind == SORT:
+        return plan_sort(partition, files, payload.policy)
+    rewrite_kind, policy, before = payload.rewrite_kind, payload.policy, None
+    if rewrite_kind is RewriteKind.IDLE:
         promotions = plan(partition, files, policy)
         if promotions.groups:
             return promotions
         before = promotions.before
-    return plan_rewrite(kind, partition, files, policy, before, ended_by_ms=payload.ended_by_ms)
+    return plan_rewrite(rewrite_kind, partition, files, policy, before, ended_by_ms=payload.ended_by_ms)
 
 
 def _require_known_kind(claim: Claim) -> None:
@@ -229,14 +212,9 @@ def _require_known_kind(claim: Claim) -> None:
         )
 
 
-def _is_fault_of_table(failure: Exception) -> bool:
-    """Whether no actor can ever run the job; a location that this one cannot access is another matter."""
-    return isinstance(failure, OtherTable) or (isinstance(failure, Unsupported) and failure.field != "location")
-
-
 def _run_result(end: _JobEnd, stop_reason: str | None) -> RunResult:
     if end is _JobEnd.NOTHING_LEFT:
         return RunResult.DONE
-    if end is _JobEnd.SWITCHED_OFF or stop_reason == StopReason.CANCEL:
+    if end is _JobEnd.SWITCHED_OFF:
         return RunResult.CANCELLED
-    return RunResult.YIELD
+    return stopped_result(stop_reason)

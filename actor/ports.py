@@ -1,12 +1,14 @@
 """What a worker needs from a table format, as small protocols: the worker never learns that Spark exists."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from shared.errors import LakewrightError, PermanentError
 from shared.layout.planner import FileGroup
-from shared.table import DataFile, PartitionKey, TableMetadata, TableProtocol
+from shared.policy import Policy
+from shared.table import CommitOrigin, DataFile, PartitionKey, TableMetadata, TableProtocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +102,67 @@ class Control(Protocol):
         """Report a labeled point (`files_written`, `committed`): progress for people, a barrier for tests."""
 
 
+@dataclass(frozen=True, slots=True)
+class TableJob:
+    """Work on a table as a whole, such as vacuum: it plans and runs in one call, and replaces no data file.
+
+    `origin` names job and token; `options` are those of the kind. `table_uuid` is the id that the table must have;
+    empty: any. `even_if_disabled`: run although the table's properties switch it off. `policy_digest`: digest of the
+    properties that it was decided by; empty: not known.
+    """
+
+    kind: str
+    location: str
+    policy: Policy
+    origin: CommitOrigin
+    table_uuid: str = ""
+    even_if_disabled: bool = False
+    policy_digest: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TableJobOutcome:
+    """What a table job did: the version that it read, versions that it committed, and its figures by name.
+
+    Not `is_complete`: it stopped because it was asked to, and the next run goes on where it stopped. `reason`: why
+    nothing was to be done, or what was left out, as a sentence.
+    """
+
+    version: int
+    metadata: TableMetadata
+    commits: tuple[int, ...] = ()
+    figures: Mapping[str, int] = field(default_factory=dict, hash=False)
+    is_complete: bool = True
+    reason: str = ""
+
+
+class TableJobControl(Protocol):
+    """How the worker controls a running table job; called from the thread that runs it."""
+
+    def may_change(self) -> None:
+        """Raise LeaseLost unless the job may still change the table; called immediately before every change."""
+
+    def should_stop(self) -> bool:
+        """Return whether the job ends after the current step."""
+
+    def reached(self, point: str, done: int = 0, total: int = 0) -> None:
+        """Report progress: a labeled point, with the steps done of all (0: not known)."""
+
+    def measured(self, figures: Mapping[str, int]) -> None:
+        """Report the figures so far, which are the job's if it fails."""
+
+
 class TableEngine(Protocol):
     """Reading and rewriting tables of one format.
 
+    `table_kinds` are the kinds of jobs on whole tables that it runs, beside those on partitions.
     Versions grow by one or more with every commit. If our own commit made version n + 1 right after version n was read,
     its result is known; otherwise the partition is read again.
     """
 
     format: str
+    table_kinds: tuple[str, ...]
 
     def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return the live files of a partition at the newest version; raises Unsupported for a refused table.
@@ -136,3 +191,6 @@ class TableEngine(Protocol):
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""
+
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        """Run a job of one of `table_kinds`. Raises what `read_partition` raises, and LeaseLost."""

@@ -92,7 +92,7 @@ class RunReport:
         if group.mode in (RewriteMode.MINOR, RewriteMode.MAJOR) and outcome.outputs:
             largest_bytes = max(file.size_bytes for file in group.files)
             short = self.payload.policy.size_levels.levels_below_target(
-                largest_bytes=largest_bytes, output_bytes=written
+                largest_bytes=largest_bytes, output_bytes=min(file.size_bytes for file in outcome.outputs)
             )
             self.levels_not_reached += short
             self.groups_not_promoted += short > 0
@@ -105,6 +105,11 @@ class RunReport:
         The request that follows from the change was made under a policy that this run did not plan with.
         """
         return -1 if self.policy_changed else self.seen_version
+
+    @property
+    def cost_bytes(self) -> int:
+        """Bytes that the run is charged with: those that it replaced."""
+        return self.bytes_replaced
 
     @property
     def found_nothing(self) -> bool:

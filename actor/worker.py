@@ -17,12 +17,14 @@ import structlog
 from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat
 from actor.job_run import JobRun
+from actor.leased_run import LeasedRun
 from actor.outage_log import OutageLog
 from actor.ports import EngineDied, RewriteOutcome
 from actor.queue_executor import SyncQueueExecutor
 from actor.shared_commit import Portion, choose_portions, outcome_of, request_of
 from actor.slot_gate import SlotGate
 from actor.slot_queue import DEFAULT_SHARE, HeldJob, SlotQueue
+from actor.table_job_run import TableJobProgress, TableJobRun
 from shared.errors import LakewrightError, LeaseLost
 from shared.layout.planner import Plan
 from shared.queue import commands
@@ -32,6 +34,7 @@ from shared.queue.model import Claim, Finished, FinishOutcome, RunResult, Share
 log = structlog.get_logger()
 
 R = TypeVar("R")
+L = TypeVar("L", bound=LeasedRun)
 
 ProgressHook = Callable[[Claim, str], None]
 """Called at each labelled point of a run; progress for people, and the barrier that tests hold a run at."""
@@ -135,7 +138,9 @@ class Worker:
         held: tuple[HeldJob, ...] | None = self._queue.claim()
         while held:
             self._outage.succeeded()
-            held = self._run_held(held, wants_more)
+            # Jobs that are claimed together are of one kind.
+            is_on_table = held[0].claim.key.kind in self._engines.table_kinds
+            held = self._run_on_table(held, wants_more) if is_on_table else self._run_held(held, wants_more)
         return held is None
 
     def _wants_more(self) -> bool:
@@ -151,10 +156,21 @@ class Worker:
         limits = {"max_rounds": self._settings.max_rounds, "max_conflicts": self._settings.max_conflicts}
         left = [JobRun(job, self._engines, **limits) for job in held]
         advance = self._advance_exclusively if left[0].claim.runs_exclusively else self._advance
+        return self._run_all(left, lambda: advance(left), wants_more)
+
+    def _run_on_table(self, held: Sequence[HeldJob], wants_more: Callable[[], bool]) -> tuple[HeldJob, ...] | None:
+        """Run jobs on tables as a whole, one after the other, and end each as soon as it is over."""
+        left = [TableJobRun(job, self._engines) for job in held]
+        return self._run_all(left, lambda: self._work_on_table(left[0]), wants_more)
+
+    def _run_all(
+        self, left: list[L], advance: Callable[[], None], wants_more: Callable[[], bool]
+    ) -> tuple[HeldJob, ...] | None:
+        """Advance runs until none is left, and report each that is over."""
         following: tuple[HeldJob, ...] | None = None
         try:
             while left:
-                advance(left)
+                advance()
                 while over := next((run for run in left if run.is_over), None):
                     left.remove(over)
                     self._heartbeat.release(over.lease)
@@ -167,6 +183,15 @@ class Worker:
             for run in left:
                 self._heartbeat.release(run.lease)
         return following
+
+    def _work_on_table(self, run: TableJobRun) -> None:
+        control = TableJobProgress(
+            revalidate=lambda: self._heartbeat.revalidate(run.lease),
+            must_stop=partial(self._must_stop, run),
+            set_progress=run.lease.set_progress,
+            hook=partial(self._reached, run.claim),
+        )
+        self._guarded(run, partial(run.work, control))
 
     def _advance(self, runs: Sequence[JobRun]) -> None:
         """Let each job plan, and rewrite what the first one and those like it have planned, in one commit."""
@@ -198,7 +223,7 @@ class Worker:
 
         self._guarded(run, work)
 
-    def _guarded(self, run: JobRun, step: Callable[[], R]) -> R | None:
+    def _guarded(self, run: LeasedRun, step: Callable[[], R]) -> R | None:
         """Take a step of one job; what it raises ends this job and no other, unless the engine died."""
         try:
             return step()
@@ -210,11 +235,11 @@ class Worker:
             run.fail(failure)
         return None
 
-    def _must_stop(self, run: JobRun) -> bool:
+    def _must_stop(self, run: LeasedRun) -> bool:
         """Whether a job begins no further rewrite: its actor ends, or it was asked to stop."""
         return self._stopping.is_set() or run.lease.stop_reason is not None
 
-    def _engine_died(self, runs: Sequence[JobRun], failure: Exception) -> EngineDied:
+    def _engine_died(self, runs: Sequence[LeasedRun], failure: Exception) -> EngineDied:
         """Report the jobs with the cause of the engine's death; an engine that cannot be ended may still commit.
 
         Then nothing is reported: the leases expire, and another actor claims the jobs. A job that was over
@@ -279,7 +304,7 @@ class Worker:
             portion.run.set_progress(point, len(portion.planned.groups))
             self._reached(portion.run.claim, point)
 
-    def _end(self, run: JobRun, wants_more: Callable[[], bool]) -> tuple[HeldJob, ...] | None:
+    def _end(self, run: LeasedRun, wants_more: Callable[[], bool]) -> tuple[HeldJob, ...] | None:
         """Report the end of a job, unless it is another actor's; returns what `_run_held` does."""
         ended = None if run.is_lost else self._report_end(run, run.verdict, run.error, wants_more)
         if ended is None:
@@ -289,7 +314,7 @@ class Worker:
         return None if finished.outcome is FinishOutcome.STALE else held
 
     def _report_end(
-        self, run: JobRun, verdict: RunResult, error: str, wants_more: Callable[[], bool]
+        self, run: LeasedRun, verdict: RunResult, error: str, wants_more: Callable[[], bool]
     ) -> tuple[Finished, tuple[HeldJob, ...] | None] | None:
         """Send the end of a job; None if it is refused: then its lease ends it, and no other job of the slot."""
         try:
@@ -301,8 +326,8 @@ class Worker:
             log.exception("finish_refused", job=run.claim.id, error=str(problem))
             return None
 
-    def _finish(self, run: JobRun, verdict: RunResult, error: str) -> Command[Finished]:
-        report = run.report
+    def _finish(self, run: LeasedRun, verdict: RunResult, error: str) -> Command[Finished]:
+        report = run.result
         return commands.finish(
             self._queue.queue.name,
             worker=self._queue.worker,
@@ -310,7 +335,7 @@ class Worker:
             id=run.claim.id,
             token=run.claim.token,
             run_result=verdict,
-            cost_bytes=report.bytes_replaced if report else 0,
+            cost_bytes=report.cost_bytes if report else 0,
             seen_version=report.satisfied_version if report else -1,
             result=report.encode() if report else "{}",
             counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict in _FAILURES else {}),

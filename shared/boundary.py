@@ -107,6 +107,24 @@ class Boundary:
                     field="path",
                 )
 
+    def check_not_linked(self, location: str, names: Iterable[str]) -> None:
+        """Raise Unsupported if a file that is about to be deleted lies behind a link inside its table.
+
+        `names` are below the table's folder, as the store spells them. Where a link leads does not matter: into the
+        table it leads to a file by another name, which may be live.
+        """
+        canonical = canonical_location(location)
+        if not canonical.startswith("file:"):
+            return
+        root = self.real_path(decoded_path(canonical)).rstrip("/")
+        for folder in {name.rpartition("/")[0] for name in names}:
+            place = f"{root}/{folder}" if folder else root
+            if self.real_path(place) != place:
+                raise Unsupported(
+                    f"{canonical}: the folder {folder} is, or lies behind, a link; no file is deleted there",
+                    field="path",
+                )
+
     def _is_allowed(self, location: str, path: str) -> bool:
         place = file_location(location, path)
         return place is not None and (is_under(place, [location]) or self._is_allowed_outside(place))

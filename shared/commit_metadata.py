@@ -29,6 +29,8 @@ class CommitMetadata:
     partition: key of the partition; round: which of the job's rewrites; mode: a `RewriteMode`; started_ms: when the
     rewrite began, in milliseconds since 1970; size_levels: the size levels that it was planned with; partition_files
     and partition_small_files: the partition's files before it.
+    Of the end of a vacuum: the version up to which all removed files are gone, the moment before which they were
+    removed, and whether files that no commit names are gone, too (1 or 0).
     """
 
     origin: CommitOrigin
@@ -40,6 +42,9 @@ class CommitMetadata:
     size_levels: SizeLevels | None = None
     partition_files: int | None = None
     partition_small_files: int | None = None
+    vacuumed_version: int | None = None
+    vacuumed_until_ms: int | None = None
+    vacuumed_orphans: int | None = None
 
     @property
     def origins(self) -> tuple[CommitOrigin, ...]:
@@ -71,6 +76,9 @@ _PLAIN: Mapping[str, type] = {
     "started_ms": int,
     "partition_files": int,
     "partition_small_files": int,
+    "vacuumed_version": int,
+    "vacuumed_until_ms": int,
+    "vacuumed_orphans": int,
 }
 
 

@@ -5,13 +5,24 @@ prediction is part of it, to be compared with the measured values.
 """
 
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from shared.policy import Policy
 
 COMPACT = "compact"
-"""The kind of job that merges small files of one partition: the one kind that this release knows."""
+"""The kind of job that merges small files of one partition."""
+
+SORT = "sort"
+"""The kind of job that sorts full files of one partition again, whose ranges overlap."""
+
+VACUUM = "vacuum"
+"""The kind of job that deletes files of a table that no version inside the retention needs."""
+
+CHECKPOINT = "checkpoint"
+"""The kind of job that writes a table's checkpoint and cleans up its log, by the format's own rules."""
 
 CALIBRATED_KINDS = frozenset({COMPACT})
 """Kinds whose runs are measured for the calibration of the next prediction: those whose action `is_calibrated`."""
@@ -76,7 +87,7 @@ class JobPayload:
     the table is disabled when it runs. `ended_by_ms`: with time windows, those that ended by then are idle-compacted;
     None: all. `table_uuid` is the `id` of the table's `metaData` at the decision: another id at the same location is
     another table. Empty: written by a release without this field. `format` names the table's format, whose engine runs
-    the job; empty: the actor's only one.
+    the job; empty: the actor's only one. `options`: what a kind of job needs beyond the policy, read by its runner.
     """
 
     location: str
@@ -91,6 +102,7 @@ class JobPayload:
     ended_by_ms: int | None = None
     table_uuid: str = ""
     format: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def with_extent(self, extent: int) -> "JobPayload":
         """Return the payload of a job of this extent, although its newest request may have a smaller one."""
@@ -112,6 +124,7 @@ class JobPayload:
                 **({} if self.ended_by_ms is None else {"ended_by_ms": self.ended_by_ms}),
                 "table_uuid": self.table_uuid,
                 "format": self.format,
+                **({"options": dict(self.options)} if self.options else {}),
             },
             separators=(",", ":"),
         )
@@ -133,4 +146,5 @@ class JobPayload:
             raw.get("ended_by_ms"),
             raw.get("table_uuid", ""),
             raw.get("format", ""),
+            raw.get("options", {}),
         )

@@ -15,6 +15,7 @@ from typing import Any
 
 from shared.errors import InvalidInput
 from shared.layout.levels import SMALL_LEVELS, SizeLevels, build_size_levels
+from shared.layout.row_order import RowOrder, parse_sort_columns
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -60,6 +61,13 @@ class RowGroupCopy(StrEnum):
     NEVER = "never"
 
 
+class ClusteringOrder(StrEnum):
+    """Which order of files a rewrite keeps: none (files are packed by size), or that of their event times."""
+
+    NONE = "none"
+    TIME = "time"
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The values in force for one table; sizes in bytes, durations in seconds, None meaning off."""
@@ -87,6 +95,16 @@ class Policy:
     max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO
     row_group_copy: RowGroupCopy = RowGroupCopy.AUTO
+    clustering_order: ClusteringOrder = ClusteringOrder.NONE
+    sort_by: str | None = None
+    zorder_by: str | None = None
+    max_depth: int = 4
+    vacuum: bool = False
+    retain_s: int | None = None
+    min_retain_s: int = 7 * 86_400
+    vacuum_every_s: int = 86_400
+    orphans_every_s: int | None = 7 * 86_400
+    checkpoint_every: int | None = None
     # Learned from the table's own rewrites, not configured; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
     # Set only by the table's log: code of the refusal (see `shared.refusals`), empty if there is none.
@@ -103,6 +121,12 @@ class Policy:
             raise InvalidInput(
                 "quota and max-concurrent-jobs are two spellings of one limit: set one of them", field="quota"
             )
+        orders = (self.sort_by, self.zorder_by, self.clustering_order is ClusteringOrder.TIME or None)
+        if sum(order is not None for order in orders) > 1:
+            raise InvalidInput(
+                "sort-by, zorder-by and clustering-order = time are three orders of one table: set one of them",
+                field="sort-by",
+            )
         if not 0 < self.shrink <= 1:
             raise InvalidInput(f"shrink {self.shrink} is no share: expected above 0, at most 1", field="shrink")
 
@@ -116,9 +140,20 @@ class Policy:
         return build_size_levels(self.target_bytes, self.fan_in, self.full_file_threshold, self.shrink)
 
     @property
+    def sort_order(self) -> RowOrder | None:
+        """Order of the rows of files that are full, None where the table has none."""
+        named = self.sort_by or self.zorder_by
+        return None if named is None else _sort_order(named, self.zorder_by is not None)
+
+    @property
     def automatic_levels(self) -> int:
         """How many levels, from the smallest on, automatic rewrites may touch."""
         return SMALL_LEVELS if self.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
+
+    @property
+    def retention_s(self) -> int:
+        """How long removed files stay in the store at least."""
+        return max(self.retain_s or 0, self.min_retain_s)
 
     @property
     def for_manual_rewrite(self) -> "Policy":
@@ -154,6 +189,11 @@ class Policy:
         # Another release may know more fields; what this one does not know it could not obey anyway.
         known = {f.name for f in fields(Policy)}
         return Policy(**{name: value for name, value in values.items() if name in known})
+
+
+@lru_cache(maxsize=1_024)
+def _sort_order(named: str, is_interleaved: bool) -> RowOrder:  # noqa: FBT001 - cached by position
+    return RowOrder(parse_sort_columns(named), is_interleaved)
 
 
 @lru_cache(maxsize=1_024)
@@ -215,6 +255,7 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
     "dml_policy": DmlPolicy,
     "portable_paths": PortablePaths,
     "row_group_copy": RowGroupCopy,
+    "clustering_order": ClusteringOrder,
 }
 
 

@@ -1,291 +1,19 @@
-"""The literal table of all table properties: name, aliases, default, unit and meaning of each.
+"""How a table's configuration is read into a layer of its policy, by the table of properties.
 
-The documentation and the status page are made from it. A property that cannot be used is a `PropertyIssue`, never
-dropped silently and never guessed.
+A property that cannot be used is a `PropertyIssue`, never dropped silently and never guessed.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from shared import property_parsers as spelled
 from shared.errors import InvalidInput
-from shared.policy import DmlPolicy, MaxMode, PolicyLayer, PortablePaths, Priority, PropertyIssue, RowGroupCopy
+from shared.layout.row_order import parse_sort_columns
+from shared.policy import PolicyLayer, PropertyIssue
 from shared.property_parsers import Parser
-
-PREFIX = "lakewright."
-QBEAST = "use.optimization."
-AMORO = "self-optimizing."
-FOREIGN = (QBEAST, AMORO)
-"""What the properties of other systems begin with that are about optimization: none of them is dropped silently."""
-
-QBEAST_SWITCH = QBEAST + "autoOptimize.enabled"
-"""The switch whose removal switches a table off that it had switched on, as in Qbeast."""
-
-MANUAL = QBEAST + "type"
-"""The property whose change starts one run of a table that is not optimized automatically."""
-
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """One policy field as a table property: its name behind `lakewright.`, default as people write it, and meaning.
-
-    `aliases` are names of other systems that mean the same, each with the parser of that system's spelling; `unit` is
-    that of the field.
-    """
-
-    name: str
-    policy_field: str
-    parse: Parser
-    default: str
-    description: str
-    unit: str = ""
-    aliases: Mapping[str, Parser] = field(default_factory=dict)
-
-
-PROPERTIES: tuple[Property, ...] = (
-    Property(
-        "enabled",
-        "enabled",
-        spelled.boolean,
-        "true",
-        "optimize this table automatically",
-        aliases={
-            "use.optimization.autoOptimize.enabled": spelled.boolean,
-            "self-optimizing.enabled": spelled.boolean,
-        },
-    ),
-    Property(
-        "target-file-size",
-        "target_bytes",
-        spelled.size,
-        "128 MiB",
-        "target size of data files",
-        "bytes",
-        {
-            "delta.targetFileSize": spelled.size,
-            "self-optimizing.target-size": spelled.size,
-            "write.target-file-size-bytes": spelled.size,
-        },
-    ),
-    # A fan-in of 1 would be no size levels; above 64 six levels span more than any file.
-    Property(
-        "fan-in",
-        "fan_in",
-        spelled.integer(2, 64),
-        "8",
-        "ratio between neighboring levels",
-        "ratio",
-        {"self-optimizing.fragment-ratio": spelled.integer(2, 64)},
-    ),
-    Property(
-        "full-file-threshold",
-        "full_file_threshold",
-        spelled.share("0.25", "1"),
-        "0.75",
-        "share of the target at which a file counts as full and is no longer merged",
-        "ratio",
-        {"self-optimizing.min-target-size-ratio": spelled.share("0.25", "1")},
-    ),
-    Property(
-        "tolerance",
-        "tolerance",
-        spelled.share("0", "1"),
-        "0.15",
-        "tolerated shortfall as a share of the target",
-        "ratio",
-    ),
-    Property(
-        "min-input-files",
-        "min_input_files",
-        spelled.integer(2, 10_000),
-        "8",
-        "minimum number of input files of a merge whose output stays below the target",
-        "files",
-        {"self-optimizing.minor.trigger.file-count": spelled.integer(2, 10_000)},
-    ),
-    Property(
-        "max-small-files",
-        "max_small_files",
-        spelled.integer(2, 1_000_000),
-        "1000",
-        "maximum number of small files per partition; beyond it the tolerance is ignored",
-        "files",
-    ),
-    Property(
-        "idle-compaction-after",
-        "idle_compaction_after_s",
-        spelled.parse_duration,
-        "6 h",
-        "idle time before idle compaction, or off",
-        "seconds",
-    ),
-    Property(
-        "full-rewrite-interval",
-        "full_rewrite_interval_s",
-        spelled.parse_duration,
-        "off",
-        "interval between full rewrites, or off",
-        "seconds",
-        {"self-optimizing.full.trigger.interval": spelled.milliseconds},
-    ),
-    Property(
-        "delete-ratio-threshold",
-        "delete_ratio_threshold",
-        spelled.share_or_off("0.001", "1"),
-        "0.1",
-        "share of deleted rows at which a file is rewritten even alone, or off",
-        "share",
-        {"self-optimizing.major.trigger.duplicate-ratio": spelled.share("0.001", "1")},
-    ),
-    Property(
-        "time-window",
-        "time_window_s",
-        spelled.parse_duration,
-        "off",
-        "length of the time windows within which files are merged, or off",
-        "seconds",
-    ),
-    Property(
-        "filter",
-        "filter",
-        spelled.partition_filter,
-        "all",
-        "partitions to optimize, such as dt >= '2026-01-01', or all",
-        aliases={"self-optimizing.filter": spelled.partition_filter},
-    ),
-    Property(
-        "max-mode",
-        "max_mode",
-        spelled.choice(MaxMode),
-        "major",
-        "small files that automatic rewrites merge: minor (not those of the top level) or major (all)",
-    ),
-    Property(
-        "max-bytes-per-job",
-        "max_bytes_per_job",
-        spelled.job_size,
-        "16 GiB",
-        "bytes that one job rewrites before it returns to the queue",
-        "bytes",
-        {
-            "use.optimization.bytes-per-iter": spelled.job_size,
-            "self-optimizing.max-task-size-bytes": spelled.job_size,
-        },
-    ),
-    Property(
-        "priority",
-        "priority",
-        spelled.choice(Priority),
-        "normal",
-        "priority band of automatic jobs: high, normal or low",
-    ),
-    # The bounds of a weight are the queue's own.
-    Property(
-        "weight",
-        "weight",
-        spelled.share("0.01", "100"),
-        "1",
-        "weight among the tables of a tenant",
-        "ratio",
-    ),
-    Property(
-        "max-concurrent-jobs",
-        "max_concurrent_jobs",
-        spelled.slots_or_off,
-        "off",
-        "maximum number of concurrent jobs, or off; jobs of different partitions do not conflict",
-        "jobs",
-    ),
-    Property(
-        "quota",
-        "quota",
-        spelled.quota,
-        "none",
-        "maximum number of slots, as a share of all (0.1) or a number (2), or none; cannot be combined with "
-        "max-concurrent-jobs",
-        "slots",
-        {"self-optimizing.quota": spelled.quota},
-    ),
-    Property(
-        "queue",
-        "queue",
-        spelled.group,
-        "any",
-        "queue whose deciders and actors optimize the table; those of other queues ignore it",
-        aliases={"self-optimizing.group": spelled.group},
-    ),
-    Property(
-        "dml-policy",
-        "dml_policy",
-        spelled.choice(DmlPolicy),
-        "defer",
-        "when to rewrite partitions with MERGE, UPDATE or DELETE, which a rewrite could abort: never, defer or always",
-    ),
-    Property(
-        "max-write-contention",
-        "max_write_contention",
-        spelled.share("0", "1"),
-        "0.3",
-        "share of the last hour with DML in a partition, above which jobs are deferred",
-        "share",
-    ),
-    Property(
-        "portable-paths",
-        "portable_paths",
-        spelled.choice(PortablePaths),
-        "auto",
-        "when to rewrite files with paths that engines spell differently: auto (on request), always or never",
-    ),
-    Property(
-        "row-group-copy",
-        "row_group_copy",
-        spelled.choice(RowGroupCopy),
-        "auto",
-        "whether rewrites may copy row groups instead of decoding rows: auto (if no value changes) or never",
-    ),
-)
-
-NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.name, *prop.aliases)}))
-"""Every property name that can be set, aliases included."""
-
-_NO_INDEX = "is ignored: it names a revision of a Qbeast index, and tables with such an index are refused"
-_NO_UNINDEXED = "is ignored: files inside and outside of a Qbeast index are treated alike"
-_NO_RECLAIMING = (
-    "is ignored: Lakewright deletes no files; run VACUUM, and set delta.deletedFileRetentionDuration for what VACUUM "
-    "keeps"
-)
-
-REFUSED: Mapping[str, str] = {
-    "self-optimizing.minor.trigger.interval": (
-        "sets the time between minor runs, and minor runs do not wait for an interval here; use "
-        "lakewright.idle-compaction-after for the idle time before idle compaction"
-    ),
-    PREFIX + "retain-hours": _NO_RECLAIMING,
-    "acid.data.retain.hours": _NO_RECLAIMING,
-    PREFIX + "clustering-order": (
-        "is ignored: files are packed by size and never sorted inside; use lakewright.time-window to keep files of "
-        "different times apart"
-    ),
-    QBEAST + "autoOptimize.revisionId": _NO_INDEX,
-    QBEAST + "revision-id": _NO_INDEX,
-    QBEAST + "revision-rewrite": _NO_INDEX,
-    QBEAST + "autoOptimize.optimizeUnindexedFiles.enabled": _NO_UNINDEXED,
-    QBEAST + "autoOptimize.optimizeUnindexedFiles.prioritize": _NO_UNINDEXED,
-    QBEAST + "autoOptimize.optimizeUnindexedFiles.batchBytes": (
-        f"{_NO_UNINDEXED}; use lakewright.max-bytes-per-job for the bytes of one job"
-    ),
-    QBEAST + "autoOptimize.optimizeUnindexedFiles.fromTimestamp": (
-        f"{_NO_UNINDEXED}; use lakewright.filter for the partitions to optimize"
-    ),
-}
-"""Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""
-
-_HARMLESS_VALUES = {PREFIX + "clustering-order": "none"}
-"""Values of refused properties that equal the actual behavior: not reported."""
+from shared.property_table import FOREIGN, MANUAL, NAMES, PREFIX, PROPERTIES, QBEAST_SWITCH, REFUSED
 
 _UNKNOWN = "is ignored: unknown property"
 
@@ -297,6 +25,8 @@ _PARSERS: tuple[tuple[str, str, Parser], ...] = tuple(
     for name, parse in ((PREFIX + prop.name, prop.parse), *prop.aliases.items())
 )
 """Which field each name sets, and how it is read, in the order in which they win."""
+
+_SORT_ORDERS = tuple(name for sets, name, _ in _PARSERS if sets in ("sort_by", "zorder_by"))
 
 _SWITCHES = tuple(name for sets, name, _ in _PARSERS if sets == "enabled")
 
@@ -331,7 +61,7 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
     issues += [
         PropertyIssue(name, configuration[name], why, is_blocking=False)
         for name, why in REFUSED.items()
-        if name in configuration and configuration[name].strip().lower() != _HARMLESS_VALUES.get(name)
+        if name in configuration
     ]
     issues += [
         PropertyIssue(name, value, _UNKNOWN, is_blocking=False)
@@ -385,6 +115,20 @@ def is_stopped_by_qbeast(before: Mapping[str, str], after: Mapping[str, str], *,
         return False
     layer = read_properties(before)
     return was_stopped or (layer.property_names.get("enabled") == QBEAST_SWITCH and layer.values["enabled"] is True)
+
+
+def first_sort_column(configuration: Mapping[str, str]) -> str | None:
+    """Return the first column of the sort order that a table's own properties validly name, None without an order."""
+    if not any(name in configuration for name in _SORT_ORDERS):
+        return None
+    values = read_properties(configuration).values
+    named = values.get("sort_by") or values.get("zorder_by")
+    return None if named is None else parse_sort_columns(named)[0].name
+
+
+def names_of(*policy_fields: str) -> frozenset[str]:
+    """Return the names of all properties that set one of these fields, aliases included."""
+    return frozenset(name for sets, name, _ in _PARSERS if sets in policy_fields)
 
 
 def is_switched_off(configuration: Mapping[str, str]) -> bool:

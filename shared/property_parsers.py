@@ -9,6 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from shared.layout.row_order import parse_sort_columns
 from shared.partition_filter import parse_filter
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -44,6 +45,53 @@ def parse_duration(text: str) -> int | None:
     if seconds <= 0:
         raise ValueError("expected a duration above zero, or off")
     return seconds
+
+
+_INTERVAL = re.compile(r"(?:interval\s+)?((?:\d+\s+[a-z]+\s*)+)")
+_INTERVAL_US = {"microsecond": 1, "millisecond": 1_000, "second": 10**6, "minute": 60 * 10**6, "hour": 3_600 * 10**6}
+_INTERVAL_US |= {"day": 86_400 * 10**6, "week": 7 * 86_400 * 10**6}
+
+
+def interval(text: str) -> int:
+    """Read an interval as Delta's properties spell it, such as `interval 1 week 2 days`, into seconds, rounded up."""
+    match = _INTERVAL.fullmatch(text.strip().lower())
+    words = match[1].split() if match else []
+    units = [unit.removesuffix("s") for unit in words[1::2]]
+    if not words or any(unit not in _INTERVAL_US for unit in units):
+        raise ValueError("expected an interval such as interval 7 days, in weeks or shorter units")
+    total_us = sum(int(number) * _INTERVAL_US[unit] for number, unit in zip(words[::2], units, strict=True))
+    return -(-total_us // 10**6)
+
+
+def hours(text: str) -> int:
+    """Read a whole number of hours into seconds."""
+    return int(integer(0, 24 * 3_660)(text)) * 3_600
+
+
+def minutes(text: str) -> int:
+    """Read a whole number of minutes into seconds."""
+    return int(integer(0, 60 * 24 * 3_660)(text)) * 60
+
+
+def duration(text: str) -> int:
+    """Read a duration that cannot be off, in seconds."""
+    found = parse_duration(text)
+    if found is None:
+        raise ValueError("expected a duration with its unit such as 15min, 6h or 2 days")
+    return found
+
+
+def commits_or_off(text: str) -> int | None:
+    """Read a number of commits or `off`, which is None."""
+    return None if text.strip().lower() == "off" else integer(2, 1_000_000)(text)
+
+
+def switch(text: str) -> bool:
+    """Read on or off; true and false mean the same."""
+    lowered = text.strip().lower()
+    if lowered not in ("on", "off", "true", "false"):
+        raise ValueError("expected on or off")
+    return lowered in ("on", "true")
 
 
 def parse_ms(text: str) -> int:
@@ -123,6 +171,22 @@ def partition_filter(text: str) -> str | None:
         return None
     parse_filter(text.strip())
     return text.strip()
+
+
+def sort_columns(text: str) -> str | None:
+    """Read the columns to sort by; `none` is None."""
+    if text.strip().lower() == "none":
+        return None
+    parse_sort_columns(text)
+    return text.strip()
+
+
+def curve_columns(text: str) -> str | None:
+    """Read the columns of a space-filling curve, which have no direction; `none` is None."""
+    found = sort_columns(text)
+    if found is not None and any(column.is_descending for column in parse_sort_columns(found)):
+        raise ValueError("a curve has no direction: leave out desc")
+    return found
 
 
 def choice(kind: type[StrEnum]) -> Parser:

@@ -47,7 +47,8 @@ class DataFile:
     """One live data file.
 
     `rows` counts the physical rows (None where the log has no statistics), `deleted_rows` those that the deletion
-    vector hides. `tags` are the AddFile's tags.
+    vector hides. `tags` are the AddFile's tags. `key_range`: least and greatest value of the key that the table is
+    sorted by (see `shared.layout.key_values`), None where it has none or the log does not know.
     """
 
     path: str
@@ -58,6 +59,7 @@ class DataFile:
     deleted_rows: int = 0
     modified_ms: int = 0
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    key_range: tuple[int, int] | None = None
 
     @property
     def key(self) -> FileKey:
@@ -67,7 +69,10 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class RemovedFile:
-    """A removal in the log; size, partition and tags are None where the writer omitted them."""
+    """A removal in the log; size, partition and tags are None where the writer omitted them.
+
+    `key_range` as in the file that it removes; `has_bounds`: the writer repeated the file's minima and maxima.
+    """
 
     path: str
     dv_id: str | None = None
@@ -75,6 +80,8 @@ class RemovedFile:
     partition: PartitionKey | None = None
     deleted_rows: int = 0
     tags: Mapping[str, str] | None = field(default=None, hash=False)
+    key_range: tuple[int, int] | None = None
+    has_bounds: bool = False
 
     @property
     def key(self) -> FileKey:
@@ -119,12 +126,16 @@ class PartitionColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """The part of a table's metadata that decisions depend on; `format` names the format that decoded it."""
+    """The part of a table's metadata that decisions depend on; `format` names the format that decoded it.
+
+    `sort_key`: the first column of the sort order that the table's own properties name, where files have bounds of it.
+    """
 
     table_uuid: str
     partition_columns: tuple[PartitionColumn, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
     format: str = ""
+    sort_key: PartitionColumn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +182,17 @@ BEFORE_FIRST = Position(-1)
 
 
 @dataclass(frozen=True, slots=True)
+class VacuumMark:
+    """The end of a vacuum in the history: what was removed before `until_ms` is gone from the store.
+
+    `with_orphans`: files that no commit names are gone, too.
+    """
+
+    until_ms: int
+    with_orphans: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One version of a table, decoded.
 
@@ -178,7 +200,8 @@ class Commit:
     the commit by its content: a table that was dropped and made again has the same versions and other commits.
     `metadata` and `protocol` are set only where this commit changes them. `execution_ms` is how long its command ran,
     0 where the log does not record it. `external` is the path of a file added outside of the table that may not be read
-    there, empty if there is none. `added_deletes` and `removed_deletes` are delete files.
+    there, empty if there is none. `added_deletes` and `removed_deletes` are delete files. `vacuum` is set on the commit
+    that ends a vacuum.
     """
 
     version: int
@@ -195,6 +218,7 @@ class Commit:
     external: str = ""
     added_deletes: tuple[DeleteFile, ...] = ()
     removed_deletes: tuple[DeleteFile, ...] = ()
+    vacuum: VacuumMark | None = None
 
     @property
     def position(self) -> Position:

@@ -85,6 +85,16 @@ class Scala:
         return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
 
     @property
+    def vacuum_end(self) -> Any:
+        """Case class `DeltaOperations.VacuumEnd`."""
+        return self.resolve(f"{_DELTA}.DeltaOperations$VacuumEnd")
+
+    @property
+    def java_string(self) -> Any:
+        """Class `java.lang.String`."""
+        return self.resolve("java.lang.String")
+
+    @property
     def delta_options(self) -> Any:
         """Class `DeltaOptions`, made of a Scala map and a session's configuration."""
         return self.resolve(f"{_DELTA}.DeltaOptions")

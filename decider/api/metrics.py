@@ -47,6 +47,13 @@ FUNNEL = (
     "bytes_written",
     "groups_copied",
     "bytes_copied",
+    "vacuum_runs",
+    "vacuum_files_deleted",
+    "vacuum_bytes_freed",
+    "vacuum_orphan_files_deleted",
+    "vacuum_orphan_bytes_freed",
+    "checkpoint_runs",
+    "checkpoint_written",
 )
 """Funnel stages that are exported; other counters are on the status page only."""
 

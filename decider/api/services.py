@@ -19,6 +19,7 @@ from decider.events.refresh_queue import RefreshQueue
 from decider.events.resolver import EventResolver
 from decider.formats.registry import TableFormats
 from decider.optimize.on_demand import OnDemandOptimizer
+from decider.optimize.table_requests import TableRequests
 from decider.storage.object_reads import ReadMeter
 from decider.store.actor_registry import ActorRegistry
 from decider.store.counters import CounterReader
@@ -71,6 +72,7 @@ class RequestServices:
     refresh_queue: RefreshQueue
     tracker: TableTracker
     on_demand: OnDemandOptimizer
+    table_requests: TableRequests
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from decider.store.cleanup import delete_table
 from decider.web.errors import ApiError
 from shared.errors import LakewrightError
 from shared.locations import canonical_location, table_id
-from shared.properties import NAMES, unknown_property
+from shared.properties import unknown_property
+from shared.property_table import NAMES
 from shared.queue.model import Scope
 from shared.table import TableId, TableRef
 

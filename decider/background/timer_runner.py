@@ -4,7 +4,7 @@ A tick takes each due timer together with its job and its ledger record in one s
 was read; so any number of deciders may tick, a crash repeats nothing, and a commit in between postpones.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -13,19 +13,20 @@ from decider.background.runner import Schedule
 from decider.decide import ledger
 from decider.decide.action import TimerTarget
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Trigger, TriggerSource
+from decider.decide.decision import Decision, TableSignals, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
+from decider.decide.table_action import evaluate_table, table_timer
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableStateStore
+from decider.store.table_state import TableState, TableStateStore
 from decider.store.timer_queries import TimerStore
 from decider.tracking.tracker import TableTracker
 from shared.errors import LakewrightError
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
-from shared.queue.model import DecideOutcome
+from shared.queue.model import Band, DecideOutcome, Timer, TimerChange
 from shared.table import TableRef
 
 EVERY_S = 5.0
@@ -112,24 +113,49 @@ class TimerRunner:
         for timer, action, target in targets:
             trigger = _trigger(cursor.version, target, context)
             made = evaluate(context, target.partition, known.partitions[target.partition], trigger, action)
-            job = job_request(context, made) if made.prediction else None
-            is_postponed = job is not None or made.reason is Reason.DEFERRED_TO_WRITERS
-            outcome = await self._timers.fire(
-                table.id,
-                timer,
-                rearm_at_ms=context.at_ms + AGAIN_MS if is_postponed else 0,
-                job=job,
-                decision=(ledger.encode(made, context), funnel_counts([made], self._tracker.actions)),
-            )
-            log.info(
-                "timer_fired",
-                table=table.name,
-                partition=target.partition,
-                kind=target.rewrite_kind,
-                outcome=outcome,
-            )
-            outcomes.append(outcome)
+            is_postponed = made.prediction is not None or made.reason is Reason.DEFERRED_TO_WRITERS
+            again_ms = context.at_ms + AGAIN_MS if is_postponed else 0
+            outcomes.append(await self._fire(context, timer, made, again_ms))
+        outcomes += await self._fire_of_table(context, cursor, due)
         return outcomes
+
+    async def _fire_of_table(
+        self, context: DecisionContext, cursor: TableState, due: Sequence[Timer]
+    ) -> list[DecideOutcome]:
+        """Take the due timers of actions on the table as a whole."""
+        actions = self._tracker.actions
+        targets = [(timer, found) for timer in due if (found := actions.parse_table_timer(timer.name)) is not None]
+        signals = await self._tracker.signals(context.table, cursor) if targets else TableSignals(cursor.version)
+        outcomes: list[DecideOutcome] = []
+        for timer, action in targets:
+            trigger = Trigger(cursor.version, TriggerSource.TIMER, band=Band.LOW)
+            made = evaluate_table(context, signals, trigger, action)
+            following = table_timer(action, signals, context.policy, context.at_ms)
+            is_set = following is not None and following.change is TimerChange.SET
+            again_ms = following.fires_at_ms if following is not None and is_set else 0
+            if made.prediction is not None or 0 < again_ms <= context.at_ms:
+                again_ms = context.at_ms + AGAIN_MS
+            outcomes.append(await self._fire(context, timer, made, again_ms))
+        return outcomes
+
+    async def _fire(self, context: DecisionContext, timer: Timer, made: Decision, again_ms: int) -> DecideOutcome:
+        """Take a timer with the decision that it led to; it fires again at a moment, 0: only if it is set again."""
+        outcome = await self._timers.fire(
+            context.table.id,
+            timer,
+            rearm_at_ms=again_ms,
+            job=job_request(context, made) if made.prediction else None,
+            decision=(ledger.encode(made, context), funnel_counts([made], self._tracker.actions)),
+        )
+        log.info(
+            "timer_fired",
+            table=context.table.name,
+            partition=made.partition,
+            action=made.action,
+            kind=made.rewrite_kind,
+            outcome=outcome,
+        )
+        return outcome
 
 
 def _trigger(version: int, target: TimerTarget, context: DecisionContext) -> Trigger:

@@ -36,8 +36,8 @@ class TimerTarget:
     rewrite_kind: RewriteKind = RewriteKind.LEVELS
 
 
-class Action(Protocol):
-    """One kind of work on a partition; pure: the same numbers give the same proposal."""
+class ActionKind(Protocol):
+    """What is known of every kind of work, on partitions and on whole tables."""
 
     @property
     def kind(self) -> str:
@@ -53,6 +53,14 @@ class Action(Protocol):
     def stages(self) -> Mapping[DecisionReason, str]:
         """Funnel stage of each reason of its own for which it proposes no job."""
         ...
+
+    def is_on(self, policy: Policy) -> bool:
+        """Return whether the owner of a table with this policy wants the action to run by itself."""
+        ...
+
+
+class Action(ActionKind, Protocol):
+    """One kind of work on a partition; pure: the same numbers give the same proposal."""
 
     @property
     def is_calibrated(self) -> bool:

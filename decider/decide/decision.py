@@ -1,13 +1,16 @@
 """The values of a decision: what made a partition be evaluated, what was decided, why, and from which numbers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_stats import PartitionStats
+from shared.layout.removals import NO_REMOVALS, Removals
 from shared.queue.model import Band
 from shared.table import Commit, PartitionColumn, PartitionKey
 
@@ -49,6 +52,30 @@ def commit_trigger(commit: Commit, purgeable: int = 0) -> Trigger:
     return Trigger(commit.version, TriggerSource.OWN_REWRITE if is_own else TriggerSource.FOREIGN_REWRITE)
 
 
+@dataclass(frozen=True, slots=True)
+class TableSignals:
+    """What decisions about a whole table rest on, beside its policy and the time.
+
+    checkpoint: version of the table's newest checkpoint, -1 if it has none; None where it was not asked for.
+    new_commits: how many commits led to this version since the signals were evaluated last; timers alone depend on it.
+    """
+
+    version: int
+    removals: Removals = NO_REMOVALS
+    checkpoint: int | None = None
+    new_commits: int = 0
+
+    def encode(self) -> dict[str, Any]:
+        """Write as JSON values."""
+        written = {"v": self.version, "removals": self.removals.encode()}
+        return written if self.checkpoint is None else {**written, "checkpoint": self.checkpoint}
+
+    @staticmethod
+    def decode(raw: Mapping[str, Any]) -> "TableSignals":
+        """Read what `encode` wrote."""
+        return TableSignals(int(raw["v"]), Removals.decode(raw["removals"]), raw.get("checkpoint"))
+
+
 class DecisionKind(StrEnum):
     """What was decided: no job, a job, or a job that waits for the table's writers first."""
 
@@ -79,7 +106,8 @@ class Decision:
 
     action: kind of job that it is about. purgeable: files known to be rewritten even alone, 0 where the decision does
     not rest on them. busy_ratio: share of the last hour in which MERGE, UPDATE and DELETE ran in the partition, where
-    it mattered. columns: what the policy's filter was evaluated with, where it has one.
+    it mattered. columns: what the policy's filter was evaluated with, where it has one. signals: what a decision about
+    a whole table rests on; None for one about a partition. options: those of its job.
     """
 
     partition: PartitionKey
@@ -93,6 +121,8 @@ class Decision:
     busy_ratio: Fraction = Fraction(0)
     columns: tuple[PartitionColumn, ...] = ()
     action: str = field(kw_only=True)
+    signals: TableSignals | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def version(self) -> int:

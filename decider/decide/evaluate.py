@@ -22,7 +22,7 @@ from shared.table import PartitionColumn, PartitionKey
 PIPELINE_REASONS = frozenset(
     {
         *(Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REFUSED, Reason.DISABLED, Reason.FILTERED),
-        *(Reason.DEFERRED_TO_WRITERS, Reason.REQUESTED),
+        *(Reason.DEFERRED_TO_WRITERS, Reason.REQUESTED, Reason.SWITCHED_OFF),
     }
 )
 """Reasons that decisions about any action may have; all others are an action's own."""
@@ -35,8 +35,10 @@ def evaluate_each(
     trigger: Trigger,
     actions: Iterable[Action],
 ) -> tuple[Decision, ...]:
-    """Decide about one partition in this state, after this trigger, for each of the actions."""
-    return tuple(evaluate(context, partition, stats, trigger, action) for action in actions)
+    """Decide about one partition in this state, after this trigger, for each of the actions that the policy wants."""
+    return tuple(
+        evaluate(context, partition, stats, trigger, action) for action in actions if action.is_on(context.policy)
+    )
 
 
 def evaluate(

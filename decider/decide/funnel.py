@@ -13,6 +13,7 @@ _STAGES: Mapping[DecisionReason, str] = {
     Reason.OWN_COMMIT: "partitions_rewritten",
     Reason.NO_DATA_CHANGE: "partitions_rewritten",
     Reason.DISABLED: "disabled",
+    Reason.SWITCHED_OFF: "disabled",
     Reason.FILTERED: "filtered",
     Reason.DEFERRED_TO_WRITERS: "deferred_to_writers",
     Reason.REFUSED: "refused",
@@ -27,4 +28,4 @@ def funnel_counts(decisions: Iterable[Decision], actions: ActionRegistry) -> dic
 def _stage(decision: Decision, actions: ActionRegistry) -> str:
     if decision.prediction is not None:
         return _ENQUEUED
-    return _STAGES.get(decision.reason) or actions.of(decision.action).stages[decision.reason]
+    return _STAGES.get(decision.reason) or actions.any_of(decision.action).stages[decision.reason]

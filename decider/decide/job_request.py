@@ -46,6 +46,7 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         ended_by_ms=trigger.closed_ms,
         table_uuid=context.metadata.table_uuid,
         format=context.metadata.format,
+        options=decision.options,
     )
     return JobRequest(
         key=JobKey(context.table.id, decision.partition, decision.action),

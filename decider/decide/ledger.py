@@ -18,8 +18,9 @@ import orjson
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from decider.decide.context import ConstantContention, DecisionContext
-from decider.decide.decision import Decision, DecisionKind, Trigger, TriggerSource
+from decider.decide.decision import Decision, DecisionKind, TableSignals, Trigger, TriggerSource
 from decider.decide.evaluate import PIPELINE_REASONS, evaluate
+from decider.decide.table_action import evaluate_table
 from shared.errors import InvalidInput
 from shared.job_payload import COMPACT, RewriteKind
 from shared.layout.eligibility import DecisionReason, Reason
@@ -62,10 +63,14 @@ class LedgerRecord:
     busy_ratio: Fraction = Fraction(0)
     columns: tuple[PartitionColumn, ...] = ()
     action: str = COMPACT
+    signals: TableSignals | None = None
+    is_forced: bool = False
 
     @property
     def message(self) -> str:
         """The decision as a sentence, with its numbers."""
+        if self.signals is not None:
+            return self._table_message(self.signals)
         what = {"": "", "queued": " A job was queued.", "merged": " It was merged into the waiting job."}
         tail = what.get(self.outcome, " The partition is evaluated again after the running job.")
         if self.busy_ratio:
@@ -76,6 +81,16 @@ class LedgerRecord:
             f"Version {self.version}, {partition_label(self.partition)}: {self.verdict}. "
             f"{self.reason.message}{self._numbers}{tail} "
             f"The partition has {_files(self.state.files)}, {self.state.small_files} of them small."
+        )
+
+    def _table_message(self, signals: TableSignals) -> str:
+        tail = {"": "", "queued": " A job was queued.", "merged": " It was merged into the waiting job."}
+        removals = signals.removals
+        behind = "" if signals.checkpoint is None else f" The newest checkpoint is of version {signals.checkpoint}."
+        return (
+            f"Version {self.version}, whole table: {self.verdict} {self.action}. {self.reason.message}"
+            f"{tail.get(self.outcome, ' The table is evaluated again after the running job.')} "
+            f"Its store still holds {_files(removals.files)} with {_mib(removals.bytes)} that were removed.{behind}"
         )
 
     @property
@@ -138,6 +153,7 @@ def encode(decision: Decision, context: DecisionContext) -> str:
     }
     if decision.action != COMPACT:
         record["action"] = decision.action
+    record |= _encoded_signals(decision)
     if decision.busy_ratio:
         record["heat"] = str(decision.busy_ratio)
     if decision.columns:
@@ -154,6 +170,14 @@ def encode(decision: Decision, context: DecisionContext) -> str:
         return orjson.dumps(record).decode()
     except TypeError:  # A number beyond 64 bits, or half of a surrogate pair.
         return json.dumps(record, separators=(",", ":"))
+
+
+def _encoded_signals(decision: Decision) -> dict[str, Any]:
+    """Return what a record of a decision about a whole table has besides."""
+    if decision.signals is None:
+        return {}
+    forced = {"forced": True} if decision.trigger.is_forced else {}
+    return {"signals": decision.signals.encode(), **forced}
 
 
 def decode(text: str, outcome: str = "", actions: ActionRegistry = ACTIONS) -> LedgerRecord:
@@ -235,7 +259,7 @@ def _record(raw: Mapping[str, Any], outcome: str, actions: ActionRegistry) -> Le
         raw["v"],
         PartitionKey(raw["partition"]),
         DecisionKind(raw["verdict"]),
-        _reason(raw["reason"], actions.of(kind).reasons),
+        _reason(raw["reason"], actions.any_of(kind).reasons),
         PartitionStats.decode(raw["state"]),
         Policy.decode(raw["policy"]),
         raw.get("predicted", {}),
@@ -247,7 +271,15 @@ def _record(raw: Mapping[str, Any], outcome: str, actions: ActionRegistry) -> Le
         # Their types do not matter to a filter, and are not kept.
         tuple(PartitionColumn(name, physical, "") for physical, name in raw.get("columns", {}).items()),
         kind,
+        _signals(raw.get("signals"), kind, actions),
+        raw.get("forced", False) is True,
     )
+
+
+def _signals(raw: Mapping[str, Any] | None, kind: str, actions: ActionRegistry) -> TableSignals | None:
+    if (raw is None) is not (actions.table_action(kind) is None):
+        raise ValueError("a record has signals exactly where its action is on a whole table")
+    return None if raw is None else TableSignals.decode(raw)
 
 
 _PIPELINE_CODES: Mapping[str, DecisionReason] = {str(reason): reason for reason in PIPELINE_REASONS}
@@ -290,6 +322,11 @@ def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Dec
         ConstantContention(record.busy_ratio),
         record.at_ms,
     )
+    table_action = actions.table_action(record.action)
+    if table_action is not None and record.signals is not None:
+        source = TriggerSource.REQUEST if record.reason is Reason.REQUESTED else TriggerSource.TIMER
+        forced = Trigger(record.version, source, is_forced=record.is_forced)
+        return evaluate_table(context, record.signals, forced, table_action)
     if record.rewrite_kind is RewriteKind.LEVELS:
         source = _SOURCES.get(record.reason, TriggerSource.REBUILD)
         trigger = Trigger(record.version, source, purgeable=record.purgeable)

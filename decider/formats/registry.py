@@ -20,13 +20,16 @@ from decider.formats.table_format import (
     TableFormat,
     TableReader,
     TableTotals,
+    VacuumPreview,
 )
 from decider.state.file_columns import LiveFiles
 from shared.errors import InvalidInput, NoTable
 from shared.format_options import FormatOptions
 from shared.locations import canonical_location, catalog_name
+from shared.policy import Policy
 from shared.refusals import Refusal
 from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
+from shared.vacuum_options import VacuumOptions
 
 R = TypeVar("R")
 
@@ -128,6 +131,15 @@ class _ProbedTable:
 
     async def totals(self, at: Position) -> TableTotals | None:
         return await (await self._found()).totals(at)
+
+    async def checkpoint(self) -> int | None:
+        return await (await self._found()).checkpoint()
+
+    async def removals(self) -> Sequence[tuple[int, int]]:
+        return await (await self._found()).removals()
+
+    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+        return await (await self._found()).plan_vacuum(policy, options, now_ms)
 
     async def retained(self) -> RetainedHistory:
         return await (await self._found()).retained()

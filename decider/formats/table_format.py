@@ -4,7 +4,7 @@ A format is a folder beside this file plus one line in `registry`; nothing else 
 `tests/contract/formats` states this contract as tests, and every format passes it.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,8 +13,10 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.boundary import Boundary
+from shared.policy import Policy
 from shared.refusals import Refusal
 from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
+from shared.vacuum_options import VacuumOptions
 
 MAX_SCANNED = 1_000
 """Commits that one page of rewrites examines; at the read-ahead and 20 ms a request that is a good second."""
@@ -51,6 +53,25 @@ class RetainedHistory:
     positions: tuple[Position, ...]
     is_whole: bool = False
     missing: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A file that a vacuum would delete; `is_orphan`: no commit names it."""
+
+    name: str
+    size_bytes: int
+    is_orphan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumPreview:
+    """What a vacuum would delete: removed before `cutoff_ms`; nothing of a table with a refusal."""
+
+    version: int
+    cutoff_ms: int
+    deletions: tuple[Deletion, ...]
+    refusal: Refusal | None = None
 
 
 class TableReader(Protocol):
@@ -90,6 +111,21 @@ class TableReader(Protocol):
 
     async def totals(self, at: Position) -> TableTotals | None:
         """Return what the writer counted at a position, None where the format or the writer keeps no such count."""
+
+    async def checkpoint(self) -> int | None:
+        """Return the version of the newest checkpoint, -1 if there is none, None where the format has none.
+
+        It costs one request, so an old answer is possible where a writer does not announce its checkpoints.
+        """
+
+    async def removals(self) -> Sequence[tuple[int, int]]:
+        """Return time in ms and size in bytes of each file that was removed and may still be in the store.
+
+        Not all of them are known where the history was cleaned up.
+        """
+
+    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+        """Return exactly what a vacuum that began now would delete; raises Unsupported where the format has none."""
 
     async def retained(self) -> RetainedHistory:
         """Return the newest unbroken part of the history."""

@@ -84,6 +84,10 @@ class _PresentedToken:
     way: str
 
 
+CALLER_ROLE = "lakewright.role"
+"""Key of a request's scope with the role of its token, for routes whose options need another one than they do."""
+
+
 class AuthMiddleware:
     """Passes requests of clients with the required role; without credentials, those from this host."""
 
@@ -123,7 +127,7 @@ class AuthMiddleware:
         if bearer is None:
             return self._stranger(scope)
         scope["lakewright.client"] = f"{bearer.name}@{address(scope)}"
-        scope["lakewright.role"] = bearer.role
+        scope[CALLER_ROLE] = bearer.role
         return self._app
 
     def _caller(self, scope: Scope, headers: Headers, role: Role) -> TokenHash | None:

@@ -15,6 +15,7 @@ from fractions import Fraction
 import structlog
 
 from decider.decide import ledger
+from decider.decide.action import Action
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate_each
@@ -66,9 +67,10 @@ _MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class OptimizeCommand:
-    """A request: partitions (none named: all), band, and whether tolerance and switch are overridden."""
+    """A request: partitions and kinds of actions (none: all), band, whether tolerance and switch are overridden."""
 
     partitions: tuple[Selector, ...] = ()
+    actions: tuple[str, ...] = ()
     band: Band = Band.URGENT
     force: bool = False
 
@@ -172,7 +174,7 @@ class OnDemandOptimizer:
                 partition,
                 states[partition],
                 _trigger(cursor.version, request, purgeable[partition]),
-                self._tracker.actions,
+                self._actions(request),
             )
         ]
         found = _ranked(context, decisions)
@@ -215,10 +217,15 @@ class OnDemandOptimizer:
         policy = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status).policy
         calibration = await self._states.calibration(table.id)
         policy = calibration.with_learned_shrink(_forced(policy) if request.force else policy)
-        found = plan_table(snapshot, PlanSelection(request.partitions), policy, self._tracker.actions)
+        found = plan_table(snapshot, PlanSelection(request.partitions), policy, self._actions(request))
         plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))
         ignored = _ignored(policy, has_work=bool(plans), is_running=False)
         return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, refused)
+
+    def _actions(self, request: OptimizeCommand) -> tuple[Action, ...]:
+        """Return the actions of a request; raises InvalidInput for one that this release does not know."""
+        every = self._tracker.actions
+        return tuple(map(every.of, request.actions)) if request.actions else tuple(every)
 
     def _in_force(self, table: TableRef, cursor: TableState, request: OptimizeCommand) -> Policy:
         policy = self._tracker.effective(table, cursor).policy

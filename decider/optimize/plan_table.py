@@ -55,7 +55,7 @@ def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy, act
         action.plan(partition, by_partition[partition], policy, selection.rewrite_kind)
         for action in actions
         for partition in selected
-        if exclusions[partition] is None
+        if exclusions[partition] is None and action.is_on(policy)
     ]
     without_work = {(made.partition, made.evaluation.reason) for made in planned if not made.groups}
     without_work |= {(partition, reason) for partition, reason in exclusions.items() if reason is not None}

@@ -13,7 +13,8 @@ from enum import StrEnum
 
 from shared.errors import InvalidInput
 from shared.policy import Policy, PolicyLayer, PropertyIssue, apply
-from shared.properties import QBEAST_SWITCH, read_properties
+from shared.properties import read_properties
+from shared.property_table import QBEAST_SWITCH
 from shared.refusals import Refusal
 from shared.table import TableId, TableRef
 

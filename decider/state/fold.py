@@ -16,6 +16,7 @@ from shared.layout.partition_stats import (
     IDLE_COMPACTED_TAG,
     UNKNOWN_WINDOW,
     PartitionStats,
+    file_depths,
     file_stats,
     stats_of_delete,
 )
@@ -71,8 +72,10 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
         replaced = batch.add(file)
         if replaced is not None:
             sums.of(replaced.partition).subtract(file_contribution(replaced, policy))
-    rewritten = rewritten_windows(commit, policy)
-    added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
+    rewritten, full_bytes = rewritten_windows(commit, policy), policy.size_levels.full_bytes
+    is_sorted = metadata.sort_key is not None
+    has_partial = any(_is_partial(removed) or (is_sorted and not removed.has_bounds) for removed in commit.removed)
+    added_by_path = {file.path: file for file in commit.added} if has_partial else {}
     _count_deletes(commit, sums)
     for removed, before in taken:
         if before is PriorState.REMOVED:
@@ -84,6 +87,10 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
         if known.size_bytes is None or known.partition is None:
             return FoldedCommit(
                 commit.version, rebuild_reason=f"removal of {removed.path} names no size or no partition"
+            )
+        if is_sorted and not known.has_bounds and known.size_bytes >= full_bytes:
+            return FoldedCommit(
+                commit.version, rebuild_reason=f"removal of {removed.path} names no bounds, and the table is sorted"
             )
         gone = _removed_stats(known, known.size_bytes, rewritten.get(known.partition), policy)
         sums.of(known.partition).subtract(gone)
@@ -106,6 +113,8 @@ def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
         size_bytes=twin.size_bytes if removed.size_bytes is None else removed.size_bytes,
         partition=twin.partition if removed.partition is None else removed.partition,
         tags=twin.tags if removed.tags is None else removed.tags,
+        key_range=removed.key_range if removed.has_bounds else twin.key_range,
+        has_bounds=True,
     )
 
 
@@ -120,9 +129,13 @@ def _removed_stats(removed: RemovedFile, size_bytes: int, rewritten: set[int] | 
         is_idle_compacted=removed.tags is None or IDLE_COMPACTED_TAG in removed.tags,
         is_cube=CUBE_TAG in (removed.tags or {}),
     )
+    depths = file_depths(policy.size_levels, size_bytes, removed.key_range, removed.tags or {})
+    gone = replace(gone, depths=depths) if depths else gone
     if policy.time_window_s is None:
         return gone
-    inside = (replace(EMPTY_STATS, windows=((at, gone),)) for at in _possible_windows(removed.tags, rewritten, policy))
+    inside = (
+        replace(EMPTY_STATS, windows=((at, gone.total),)) for at in _possible_windows(removed.tags, rewritten, policy)
+    )
     return sum(inside, gone)
 
 
@@ -162,14 +175,21 @@ def _rebuild_reason(commit: Commit, metadata: TableMetadata) -> str | None:
         return f"commit {commit.version} adds the file {commit.external}, which lies outside of the table"
     if commit.operation in REPLACING_OPERATIONS:
         return f"{commit.operation} replaced the table"
-    if commit.metadata is not None and commit.metadata.table_uuid != metadata.table_uuid:
-        return "the table was replaced by another one"
-    if commit.metadata is not None and commit.metadata.partition_columns != metadata.partition_columns:
-        return "the partition columns changed"
+    if commit.metadata is not None and (change := _change_of_layout(commit.metadata, metadata)):
+        return change
     if commit.added and not commit.data_change and not commit.removed:
         # Recomputed statistics and row-tracking backfills add files that are live already; they must not count twice.
         return "files were added again without a change of data"
     return None
+
+
+def _change_of_layout(now: TableMetadata, before: TableMetadata) -> str | None:
+    """Return why files count otherwise under new metadata than under that before."""
+    if now.table_uuid != before.table_uuid:
+        return "the table was replaced by another one"
+    if now.partition_columns != before.partition_columns:
+        return "the partition columns changed"
+    return "the sort key changed" if now.sort_key != before.sort_key else None
 
 
 def _is_partial(removed: RemovedFile) -> bool:

@@ -138,6 +138,27 @@ class ObjectReader:
             self._meter.add(ReadKind.LIST, max(pages, 1))
         return sorted(names)
 
+    async def entries(self, prefix: str = "") -> Sequence[tuple[str, int, int]]:
+        """Return key, size in bytes and time of last change in ms of each object below a prefix, in no order."""
+        found: list[tuple[str, int, int]] = []
+        pages = 0
+        below = self._place.key(prefix).rstrip("/")
+        start = f"{below}/" if below else ""
+        try:
+            async for page in self._place.client.list(below or None, chunk_size=LIST_PAGE):
+                pages += 1
+                found.extend(
+                    (entry["path"].removeprefix(start), entry["size"], int(entry["last_modified"].timestamp() * 1000))
+                    for entry in page
+                )
+        except FileNotFoundError:
+            found.clear()
+        except (BaseError, OSError) as problem:
+            raise self._failed("list", prefix or "/", problem) from problem
+        finally:
+            self._meter.add(ReadKind.LIST, max(pages, 1))
+        return found
+
     async def first_names(self, prefix: str) -> Sequence[str]:
         """Return the keys below a prefix, without it, as far as one request lists them; none if there are none."""
         below = self._place.key(prefix)

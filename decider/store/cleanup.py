@@ -6,6 +6,7 @@ from uuid import uuid4
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
 from decider.store.table_queue_limits import apply_queue_limits
+from shared.partitions import WHOLE_TABLE
 from shared.queue import commands, keys
 from shared.queue.decode import text
 from shared.queue.model import JobKey, job_id
@@ -51,7 +52,7 @@ async def delete_state(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequ
 async def cancel_jobs(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
     """Cancel the jobs of these kinds for every partition of a table, and return how many partitions it has."""
     partitions = [text(partition) for partition in await queue.redis.hkeys(keys.partitions(queue.name, table))]
-    for partition in partitions:
+    for partition in {WHOLE_TABLE, *partitions}:
         for kind in kinds:
             await queue.run(commands.cancel(queue.name, job_id(JobKey(table, partition, kind)), nonce=uuid4().hex))
     return len(partitions)

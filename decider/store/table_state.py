@@ -17,6 +17,7 @@ from decider.state.table_summary import TableSummary
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
+from shared.layout.removals import NO_REMOVALS, Removals
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.refusals import Refusal, RefusalCode
@@ -36,7 +37,7 @@ class TableState:
     `contention`: where MERGE, UPDATE and DELETE ran. `protocol` is None where an earlier release wrote the cursor;
     `is_stopped_by_qbeast`: Qbeast's switch was unset. `refusal` is why the table must not be rewritten at this version,
     by the rule of its format; None if it may be. `summary`: sums over the partitions; None where an earlier release
-    wrote the state.
+    wrote the state. `removals`: what was removed and not vacuumed yet.
     """
 
     version: int
@@ -54,6 +55,7 @@ class TableState:
     is_stopped_by_qbeast: bool = False
     refusal: Refusal | None = None
     summary: TableSummary | None = None
+    removals: Removals = NO_REMOVALS
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -72,6 +74,7 @@ class TableState:
             "stopped": str(int(self.is_stopped_by_qbeast)),
             "format": self.metadata.format,
             "refusal": "" if self.refusal is None else json.dumps(asdict(self.refusal), separators=(",", ":")),
+            "removals": json.dumps(self.removals.encode(), separators=(",", ":")),
             "heat": json.dumps(self.contention.encode(), separators=(",", ":")),
             "summary": "" if self.summary is None else self.summary.encode(),
         }
@@ -96,6 +99,7 @@ class TableState:
             values.get("stopped") == "1",
             _refusal(values.get("refusal", "")),
             TableSummary.decode(values.get("summary", "")),
+            Removals.decode(json.loads(values.get("removals", "{}"))),
         )
 
     @property
@@ -226,7 +230,9 @@ def _protocol(encoded: str) -> TableProtocol | None:
 def _metadata(encoded: str) -> TableMetadata:
     raw = json.loads(encoded)
     columns = tuple(PartitionColumn(**column) for column in raw["partition_columns"])
-    return TableMetadata(raw["table_uuid"], columns, raw["configuration"], raw["format"])
+    key = raw.get("sort_key")
+    sort_key = None if key is None else PartitionColumn(**key)
+    return TableMetadata(raw["table_uuid"], columns, raw["configuration"], raw["format"], sort_key)
 
 
 def _refusal(encoded: str) -> Refusal | None:

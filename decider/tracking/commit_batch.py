@@ -8,10 +8,11 @@ from itertools import islice
 from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, DecisionKind, commit_trigger
+from decider.decide.decision import Decision, DecisionKind, TableSignals, commit_trigger
 from decider.decide.evaluate import evaluate, evaluate_each
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
+from decider.decide.table_action import table_timer
 from decider.state.batch_files import BatchFiles
 from decider.state.contention import WriteContention
 from decider.state.fold import FoldedCommit, rewritten_windows
@@ -78,10 +79,10 @@ class CommitBatch:
         """Commit time of the newest Lakewright commit of the batch, 0 if it has none."""
         return max((commit.timestamp_ms for commit, _ in self._folded if commit.origin is not None), default=0)
 
-    def decide(self, known: PartitionStates, heat: WriteContention, at_ms: int) -> DecidedBatch:
+    def decide(self, known: PartitionStates, heat: WriteContention, signals: TableSignals, at_ms: int) -> DecidedBatch:
         """Apply the changes to the stored states in order, and evaluate each touched partition after each commit.
 
-        heat: write contention in the table after the last of the commits.
+        heat and signals: write contention and signals of the table after the last of the commits.
         """
         context = DecisionContext.resolve(
             self.table, self._metadata, self.policy, known.calibration, contention=heat, at_ms=at_ms
@@ -107,7 +108,9 @@ class CommitBatch:
             partition: state.encode() if state.files or state.dv_files else None
             for partition, state in current.items()
         }
-        timers = tuple(islice(self._timers(current, at_ms), MAX_TIMERS))
+        made = (table_timer(action, signals, self.policy, at_ms) for action in self._actions.table_actions)
+        of_table = [timer for timer in made if timer is not None]
+        timers = (*of_table, *islice(self._timers(current, at_ms), MAX_TIMERS - len(of_table)))
         update = StateUpdate(partitions, jobs, lines, self._counters(decisions), timers=timers)
         return DecidedBatch(update, is_possible, _change(known.partitions, current))
 

@@ -14,11 +14,12 @@ import structlog
 from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, Trigger
+from decider.decide.decision import Decision, TableSignals, Trigger
 from decider.decide.evaluate import evaluate_each
 from decider.decide.job_request import job_request
+from decider.decide.table_action import table_timer
 from decider.formats.table_format import TableReader
-from decider.state.contention import NO_CONTENTION, WriteContention
+from decider.state.contention import NO_CONTENTION
 from decider.state.effective_policy import LogStatus
 from decider.state.file_columns import LiveFiles, count_live
 from decider.state.table_summary import TableSummary
@@ -28,9 +29,12 @@ from decider.store.table_queue_limits import apply_queue_limits, queue_limits_of
 from decider.store.table_state import TableState, TableStateStore
 from decider.store.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
+from shared.errors import Corrupt
 from shared.layout.eligibility import Reason
 from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
+from shared.layout.removals import NO_REMOVALS, Removals
+from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.properties import is_stopped_by_qbeast
 from shared.queue import commands
@@ -82,9 +86,11 @@ class StateRebuilder:
         live = await reader.live_files()
         snapshot = live.head
         new, policy = self._state_at(table, snapshot, old, reason)
+        if policy.vacuum:
+            new = replace(new, removals=await _removals(reader, old, policy))
         # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
         await apply_queue_limits(self._queue, table.id, new.queue_limits)
-        update, total = await self._update(table, live, policy, new.contention)
+        update, total = await self._update(table, live, policy, new)
         last_rewrite_ms = old.summary.last_rewrite_ms if old and old.summary else 0
         new = replace(new, summary=TableSummary.of(total, policy, last_rewrite_ms))
         update = replace(update, counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})})
@@ -139,20 +145,24 @@ class StateRebuilder:
             is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
             queue_limits=queue_limits_of(in_force.policy),
             refusal=snapshot.refusal,
+            removals=old.removals if old and old.metadata.table_uuid == snapshot.metadata.table_uuid else NO_REMOVALS,
         )
         return state, in_force.policy
 
     async def _update(
-        self, table: TableRef, live: LiveFiles, policy: Policy, contention: WriteContention
+        self, table: TableRef, live: LiveFiles, policy: Policy, new: TableState
     ) -> tuple[StateUpdate, PartitionStats]:
         """Count the live files, evaluate every partition; return one update that replaces all, and the sum of all."""
         calibration = await self._states.calibration(table.id)
         context = DecisionContext.resolve(
-            table, live.head.metadata, policy, calibration, contention=contention, at_ms=self._now_ms()
+            table, live.head.metadata, policy, calibration, contention=new.contention, at_ms=self._now_ms()
         )
         # In a thread: a million files take seconds, which other tables' events must not wait for.
         update, total = await asyncio.to_thread(self._decided, context, live)
-        return replace(update, timers=await self._with_earlier(table, update.timers)), total
+        signals = TableSignals(new.version, new.removals, new_commits=new.version + 1)
+        made = [table_timer(action, signals, context.policy, context.at_ms) for action in self._actions.table_actions]
+        of_table = [timer for timer in made if timer is not None and timer.change is not TimerChange.STOP]
+        return replace(update, timers=[*await self._with_earlier(table, update.timers), *of_table]), total
 
     def _decided(self, context: DecisionContext, live: LiveFiles) -> tuple[StateUpdate, PartitionStats]:
         """Count the live files and evaluate every partition."""
@@ -209,10 +219,28 @@ class StateRebuilder:
 
         Jobs of a later version stay: another caller has seen that the table was enabled again.
         """
-        for partition in partitions:
+        for partition in {WHOLE_TABLE, *partitions}:
             for kind in self._actions.kinds:
                 job = job_id(JobKey(table.id, partition, kind))
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
+
+
+async def _removals(reader: TableReader, old: TableState | None, policy: Policy) -> Removals:
+    """Restore what a table has removed and not vacuumed, from its log; what is known if that cannot be read.
+
+    Only for tables that are vacuumed: for others the tombstones of a checkpoint are never read.
+    """
+    known = old.removals if old is not None else NO_REMOVALS
+    # What the last vacuum deleted has tombstones for a while.
+    gone_ms = known.vacuumed_ms - policy.retention_s * 1000
+    try:
+        removed = await reader.removals()
+    except Corrupt as problem:
+        # The files can be counted all the same, and orphans are found by listing.
+        log.warning("removals_unreadable", location=reader.location, reason=str(problem))
+        return known
+    found = Removals.of((at_ms, size) for at_ms, size in removed if at_ms >= gone_ms)
+    return replace(found, vacuumed_ms=known.vacuumed_ms, listed_ms=known.listed_ms)
 
 
 def _is_stopped(old: TableState | None, snapshot: Snapshot) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from decider.decide.actions import ACTIONS, ActionRegistry
+from decider.decide.decision import TableSignals
 from decider.formats.table_format import TableReader
 from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
@@ -154,6 +155,11 @@ class TableTracker:
         reader = self._logs.at(table.location)
         return await _TableTracking(self._parts, table, reader, self._seen[table.id]).follow(hinted, known)
 
+    async def signals(self, table: TableRef, cursor: TableState) -> TableSignals:
+        """Return what decisions about a table as a whole rest on, with its newest checkpoint."""
+        checkpoint = await self._logs.at(table.location).checkpoint()
+        return TableSignals(cursor.version, cursor.removals, checkpoint)
+
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in effect for a table in this state."""
         defaults = self._parts.defaults.current
@@ -263,6 +269,7 @@ class _TableTracking:
             digest=commit.digest,
             commit_ms=commit.timestamp_ms,
             contention=contention,
+            removals=cursor.removals.after(commit),
         )
         if commit.metadata is None and commit.protocol is None:
             return moved
@@ -303,7 +310,8 @@ class _TableTracking:
 
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
-        done = batch.decide(known, new.contention, self._parts.now_ms())
+        signals = TableSignals(new.version, new.removals, new_commits=new.version - old.version)
+        done = batch.decide(known, new.contention, signals, self._parts.now_ms())
         if not done.is_consistent:
             return _TrackStep(rescan="the log removed files that the state never held")
         summary = None if old.summary is None else old.summary.after(done.change, batch.last_rewrite_ms)

@@ -13,6 +13,7 @@ from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.whatif.baselines import PEERS
 from decider.whatif.comparison import Candidate, Comparison, CostModel, Recommendation, Tick, compare, recommend
 from decider.whatif.simulator import CurvePoint, SimulationResult, replay_lakewright
+from decider.whatif.storage import RETENTIONS_S, held_storage
 from decider.whatif.trace_reader import TableTrace
 from shared.policy import Policy, apply
 from shared.properties import as_properties, read_settings
@@ -141,9 +142,9 @@ def _notes(in_force: EffectivePolicy) -> tuple[str, ...]:
     return (*notes, *_not_replayed(named))
 
 
-def _actions_left_out(actions: ActionRegistry) -> tuple[str, ...]:
-    """Name the actions that a replay does not simulate: it knows sizes of files, which compaction alone decides on."""
-    left_out = [kind for kind in actions.kinds if kind != COMPACTION.kind]
+def _actions_left_out(actions: ActionRegistry, policy: Policy) -> tuple[str, ...]:
+    """Name the actions that a table wants and a replay leaves out: it knows sizes of files, and nothing else."""
+    left_out = [action.kind for action in actions if action.kind != COMPACTION.kind and action.is_on(policy)]
     return (f"Only compaction is replayed, and not: {', '.join(left_out)}.",) if left_out else ()
 
 
@@ -178,9 +179,10 @@ def describe(report: WhatIfReport, actions: ActionRegistry = ACTIONS) -> dict[st
             "tail_hours": prices.tail_hours,
         },
         "policy": _policy(report.policy),
+        "storage": [_held(table, retention_s) for retention_s in sorted({*RETENTIONS_S, report.policy.retention_s})],
         "rules": [_rule(done, prices) for done in replayed],
         "custom": _yours(yours, prices) if yours else None,
-        "notes": [*report.notes, *_actions_left_out(actions)],
+        "notes": [*report.notes, *_actions_left_out(actions, report.policy)],
         "recommendation": {
             "is_change": advice.is_change,
             "message": advice.message,
@@ -191,6 +193,16 @@ def describe(report: WhatIfReport, actions: ActionRegistry = ACTIONS) -> dict[st
             "no_compaction_cost_s": round(advice.nothing_cost_s, 3),
             "curve": [_option(option, prices) for option in advice.curve],
         },
+    }
+
+
+def _held(table: TableTrace, retention_s: int) -> dict[str, int]:
+    held = held_storage(table.initial_bytes, table.storage, retention_s)
+    return {
+        "retention_s": retention_s,
+        "mean_bytes": held.mean_bytes,
+        "peak_bytes": held.peak_bytes,
+        "end_bytes": held.end_bytes,
     }
 
 

@@ -10,7 +10,7 @@ and readers continue to read the files.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from decider.decide.compaction import COMPACTION
 from decider.decide.context import DecisionContext
@@ -22,7 +22,7 @@ from decider.whatif.trace import CommitTrace, SimulatedMerge, SimulatedPartition
 from shared.job_payload import RewriteKind
 from shared.layout.file_selection import tagged_window_start_ms
 from shared.layout.planner import plan_rewrite
-from shared.policy import Policy
+from shared.policy import ClusteringOrder, Policy
 from shared.table import Commit, PartitionColumn, PartitionKey
 
 POINTS = 200
@@ -318,6 +318,8 @@ class _PolicyRunner:
 
     def __init__(self, tally: _RunningSums, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
         self._tally = tally
+        # A replay keeps small files only, and no bounds of keys: it packs by size whatever the order of the table.
+        policy = replace(policy, clustering_order=ClusteringOrder.NONE, sort_by=None, zorder_by=None)
         self._policy = policy
         self._context = DecisionContext.of_policy(policy, columns)
         self._timers = SimulatedTimers(policy, columns)

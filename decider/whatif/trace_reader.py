@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from decider.formats.table_format import TableReader
+from decider.whatif.storage import StorageStep
 from decider.whatif.trace import CommitTrace
 from shared.errors import Corrupt, InvalidInput
 from shared.path_keys import canonical_path, path_key
@@ -29,6 +30,7 @@ class TableTrace:
     """A table's history: the commits of others, and its rewrites so far; sizes in bytes.
 
     `missing` are the first and the last version of the newest hole in the log, behind which the history begins.
+    `storage`: what each commit, rewrites included, changed in the store, where `initial_bytes` were live before.
     """
 
     location: str
@@ -41,6 +43,8 @@ class TableTrace:
     files_now: int
     refusal: Refusal | None = None
     missing: tuple[int, int] | None = None
+    initial_bytes: int = 0
+    storage: tuple[StorageStep, ...] = ()
 
 
 async def read_history(
@@ -109,6 +113,7 @@ class _TraceBuilder:
         self._read = 0
         self._rewrites = 0
         self._bytes_rewritten = 0
+        self._storage: list[StorageStep] = []
 
     def add(self, commit: Commit) -> None:
         """Apply the next commit; the removal of a file that is not live, or the add of one that is, changes nothing."""
@@ -118,6 +123,7 @@ class _TraceBuilder:
         removed = [known for gone in commit.removed if (known := self._take(gone)) is not None]
         added = tuple(map(_spelled, commit.added))
         new = tuple(file for file in added if path_key(file) not in self._files)
+        self._storage.append(_storage_step(commit.timestamp_ms, added, removed))
         if commit.origin is None and commit.data_change:
             self._add_data(replace(commit, added=new), removed)
         elif new and removed:
@@ -136,6 +142,8 @@ class _TraceBuilder:
             bytes_rewritten=self._bytes_rewritten,
             files_now=len(self._files),
             refusal=self._refusal(self.metadata, self._protocol),
+            initial_bytes=sum(file.size_bytes for file in self._base.files),
+            storage=tuple(self._storage),
         )
 
     def nothing(self, location: str) -> InvalidInput:
@@ -189,6 +197,16 @@ class _TraceBuilder:
             if file is None
             else replace(gone, path=file.path, size_bytes=file.size_bytes, partition=file.partition)
         )
+
+
+def _storage_step(at_ms: int, added: Sequence[DataFile], removed: Sequence[RemovedFile]) -> StorageStep:
+    """Return what a commit changed in the store; a file that it removes and adds again stays where it is."""
+    gone, new = ({file.path: file.size_bytes or 0 for file in files} for files in (removed, added))
+    return StorageStep(
+        at_ms,
+        sum(size for path, size in new.items() if path not in gone),
+        sum(size for path, size in gone.items() if path not in new),
+    )
 
 
 def _spelled(file: DataFile) -> DataFile:

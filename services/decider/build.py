@@ -34,6 +34,7 @@ from decider.formats.table_format import StorageAccess
 from decider.gateway.authentication import require_credentials_beyond_loopback
 from decider.optimize.on_demand import OnDemandOptimizer
 from decider.optimize.property_trigger import PropertyTriggers
+from decider.optimize.table_requests import TableRequests
 from decider.state.effective_policy import PolicyDefaults
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
@@ -179,6 +180,7 @@ def build_requests(
     clock, open_table = operations.now_ms, tables.formats.open
     tracker = build_tracker(settings, operations, queue, tables)
     on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock, defaults=tables.defaults)
+    table_requests = TableRequests(queue.executor, tracker, open_table, clock, defaults=tables.defaults)
     triggers = PropertyTriggers(tables.manual_runs, on_demand, tables.defaults, clock)
     refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.process)
     refresh_queue = RefreshQueue(operations.metrics.measured(refresher.refresh))
@@ -191,6 +193,7 @@ def build_requests(
         refresh_queue=refresh_queue,
         tracker=tracker,
         on_demand=on_demand,
+        table_requests=table_requests,
     )
 
 

@@ -50,7 +50,7 @@ from services.settings import (
 )
 from shared.errors import InvalidInput
 from shared.format_options import FormatOptions
-from shared.policy import Policy, apply
+from shared.policy import Policy, PolicyLayer, apply
 from shared.properties import as_properties, read_properties
 from shared.queue.limits import require_name
 from shared.store_options import StoreOptions
@@ -229,10 +229,17 @@ def parse_policy(text: str) -> Policy:
     layer = read_properties(as_properties(_pairs(text)))
     if layer.issues:
         raise ValueError("; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in layer.issues))
+    _require_no_deletions(layer)
     try:
         return apply(Policy(), layer)
     except InvalidInput as problem:
         raise ValueError(str(problem)) from problem
+
+
+def _require_no_deletions(layer: PolicyLayer) -> None:
+    """Raise ValueError where defaults would delete files: only a table's own properties may."""
+    if layer.values.get("vacuum"):
+        raise ValueError("vacuum=on deletes files, and no default does: set lakewright.vacuum=on on each table")
 
 
 def _tenant(text: str) -> str:
@@ -258,7 +265,10 @@ def _tenants(text: str) -> dict[str, dict[str, str]]:
         tenant: {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
         for tenant, values in found.items()
     }
-    return {tenant: as_properties(values) for tenant, values in spelled.items()}
+    properties = {tenant: as_properties(values) for tenant, values in spelled.items()}
+    for values in properties.values():
+        _require_no_deletions(read_properties(values))
+    return properties
 
 
 def _token(text: str) -> str:

@@ -5,10 +5,14 @@ to preserve, or which concern it not at all. Partitions that are refused for
 their files are decided in `shared/layout/eligibility.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from shared.layout.key_depth import KeyRange
+from shared.layout.key_values import is_sortable, key_range
+from shared.properties import first_sort_column
 from shared.refusals import Refusal, RefusalCode
-from shared.table import TableMetadata, TableProtocol
+from shared.table import PartitionColumn, TableMetadata, TableProtocol
 
 FORMAT = "delta"
 """Name of the format: in metadata, in jobs, and in what actors announce."""
@@ -35,6 +39,37 @@ SAFE_FEATURES = frozenset(
     }
 )
 """Table features that a rewrite by Delta's own transaction keeps intact."""
+
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+"""Name of a column in files and statistics, in the metadata of its field, where columns are mapped."""
+
+_STATISTICS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
+"""Property without which checkpoints hold the bounds of files in a form that the decider does not read."""
+
+
+def sort_key(configuration: Mapping[str, str], fields: Iterable[Mapping[str, Any]]) -> PartitionColumn | None:
+    """Return the first column of a table's sort order, None if it has none or files have no comparable bounds of it.
+
+    `fields` are those of the table's schema.
+    """
+    wanted = first_sort_column(configuration)
+    if wanted is None or configuration.get(_STATISTICS_AS_JSON, "true").lower() == "false":
+        return None
+    for field in fields:
+        name, kind = field.get("name"), field.get("type")
+        if isinstance(name, str) and name.lower() == wanted.lower() and isinstance(kind, str) and is_sortable(kind):
+            physical = (field.get("metadata") or {}).get(PHYSICAL_NAME, name)
+            return PartitionColumn(name, physical, kind)
+    return None
+
+
+def sort_range(key: PartitionColumn, statistics: Mapping[str, Any]) -> KeyRange | None:
+    """Return the range of the sort key by a file's statistics, None where they have no bounds of it."""
+    low, high = (statistics.get(section) for section in ("minValues", "maxValues"))
+    if not (isinstance(low, Mapping) and isinstance(high, Mapping)):
+        return None
+    return key_range(low.get(key.physical), high.get(key.physical), key.type)
+
 
 QBEAST = "qbeast.lastRevisionID"
 """The property that marks a table with a Qbeast index."""

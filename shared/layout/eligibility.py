@@ -43,6 +43,8 @@ class Reason(DecisionReason):
     DEFERRED_TO_WRITERS = "deferred_to_writers"
     REFUSED = "refused"
     CLUSTERED = "clustered"
+    SWITCHED_OFF = "switched_off"
+    NO_NEIGHBORS = "no_neighbors"
 
     @property
     def message(self) -> str:
@@ -69,8 +71,10 @@ _MESSAGES = {
     Reason.FILTERED: "The partition is excluded by the table's filter.",
     Reason.IDLE: "The partition is idle and has small files: idle compaction merges each of them once.",
     Reason.FULL_REWRITE_DUE: "The interval between full rewrites has passed, and not all files are full.",
+    Reason.SWITCHED_OFF: "The table's properties do not switch this action on.",
     Reason.REFUSED: "A rewrite could damage the table, so it is refused.",
     Reason.CLUSTERED: "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
+    Reason.NO_NEIGHBORS: "The files that the levels permit to merge are not neighbors in the order of the table.",
     Reason.DEFERRED_TO_WRITERS: (
         "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` is `never`."
     ),

@@ -4,12 +4,13 @@ Whatever the order of commits, the state equals a count of the live files, integ
 path; a commit costs the size of the commit and an idle partition costs nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import add, sub
 from typing import Any
 
+from shared.layout.key_depth import KeyDepth, KeyRange, combined_levels, depth_of
 from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.table import DataFile, DeleteFile
 
@@ -31,6 +32,16 @@ CUBE_TAG = "ZCUBE_ID"
 """AddFile tag of a file that belongs to a Z-cube: engines write it where they cluster or Z-order a table."""
 
 
+SORT_LEVEL_TAG = "lakewright.sort-level"
+"""AddFile tag of a sorted file: how often its bytes were sorted again after they had become full files."""
+
+SORT_LEVELS = 6
+"""Sort levels below the last: files of level 0 to 5 may be sorted again, which raises them by a level or more."""
+
+_DEPTH = "depth "
+"""What the part of an encoded state begins with that holds a depth."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionStats:
     """Statistics of a partition's live files.
@@ -40,7 +51,9 @@ class PartitionStats:
     deleted_rows: rows these hide; counts and sizes: number and bytes of the small files on each level; idle_compacted:
     how many of them on each level carry the tag of idle compaction; windows: the start in ms and the state of the
     newest time windows, where there are any, the oldest first. A removal seldom names its window, so these are lower
-    bounds. cube_files: files of Z-cubes; a removal without tags leaves them too high rather than too low.
+    bounds. cube_files: files of Z-cubes; a removal without tags leaves them too high rather than too low. depths:
+    clustering depth of the full files of each sort level, where the table has a sort order; they are those of the whole
+    partition, not of its windows.
     """
 
     files: int = 0
@@ -54,6 +67,7 @@ class PartitionStats:
     idle_compacted: tuple[int, ...] = _NO_LEVELS
     windows: tuple[tuple[int, "PartitionStats"], ...] = ()
     cube_files: int = 0
+    depths: tuple[tuple[int, KeyDepth], ...] = ()
 
     def __add__(self, other: "PartitionStats") -> "PartitionStats":
         return self._combine(other, add)
@@ -74,6 +88,7 @@ class PartitionStats:
             tuple(map(plus, self.idle_compacted, other.idle_compacted)),
             self._windows(other, plus) if self.windows or other.windows else (),
             plus(self.cube_files, other.cube_files),
+            combined_levels(self.depths, other.depths, adds=plus is add),
         )
 
     def _windows(
@@ -85,12 +100,14 @@ class PartitionStats:
 
     def in_window(self, start_ms: int | None) -> "PartitionStats":
         """Return this state as one whose files all lie in a window; None: in none."""
-        return self if start_ms is None else replace(self, windows=((start_ms, self),))
+        if start_ms is None:
+            return self
+        return replace(self, windows=((start_ms, replace(self, depths=()) if self.depths else self),))
 
     @property
     def total(self) -> "PartitionStats":
-        """The state without its windows: what is to be added up over many partitions."""
-        return replace(self, windows=()) if self.windows else self
+        """The state without its windows and depths: what is to be added up over many partitions."""
+        return replace(self, windows=(), depths=()) if self.windows or self.depths else self
 
     @property
     def small_files(self) -> int:
@@ -129,7 +146,7 @@ class PartitionStats:
     def is_consistent(self) -> bool:
         """False when a count is negative: a removal of a file was applied whose addition was not."""
         scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
-        return min(*scalars, *self.counts, *self.sizes) >= 0
+        return min(*scalars, *self.counts, *self.sizes) >= 0 and all(depth.is_consistent for _, depth in self.depths)
 
     def mse(self) -> Fraction:
         """Entropy as published: mean squared shortfall of the file sizes against the target, in bytes^2, exact."""
@@ -150,12 +167,14 @@ class PartitionStats:
         settled = self.idle_compacted if any(self.idle_compacted) or self.cube_files else ()
         cubes = (self.cube_files,) if self.cube_files else ()
         total = ",".join(map(str, (*scalars, *self.counts, *self.sizes, *settled, *cubes)))
-        return ";".join((total, *(f"{at}:{one.encode()}" for at, one in self.windows)))
+        depths = (f"{_DEPTH}{level}:{depth.encode()}" for level, depth in self.depths)
+        return ";".join((total, *(f"{at}:{one.encode()}" for at, one in self.windows), *depths))
 
     @staticmethod
     def decode(text: str) -> "PartitionStats":
         """Read what `encode` wrote; raises ValueError for anything else."""
-        total, *windows = text.split(";")
+        total, *parts = text.split(";")
+        windows = [part for part in parts if not part.startswith(_DEPTH)]
         numbers = [int(part) for part in total.split(",")]
         if len(numbers) not in _LENGTHS:
             raise ValueError(f"a partition state has 18, 24 or 25 integers, found {len(numbers)}")
@@ -165,7 +184,13 @@ class PartitionStats:
             (int(at), PartitionStats.decode(one)) for at, _, one in (window.partition(":") for window in windows)
         )
         cubes = sum(numbers[_ROWS.stop :])
-        return PartitionStats(files, size, shortfall, small, dv_files, deleted, counts, sizes, settled, newest, cubes)
+        depths = tuple(
+            (int(level), KeyDepth.decode(depth))
+            for level, _, depth in (part.removeprefix(_DEPTH).partition(":") for part in parts[len(windows) :])
+        )
+        return PartitionStats(
+            files, size, shortfall, small, dv_files, deleted, counts, sizes, settled, newest, cubes, depths
+        )
 
 
 EMPTY_STATS = PartitionStats()
@@ -229,7 +254,7 @@ def _at(level: int, value: int) -> tuple[int, ...]:
 
 def stats_of_file(file: DataFile, size_levels: SizeLevels) -> PartitionStats:
     """Return what one live file adds to the state of its partition; deciders and actors must count alike."""
-    return file_stats(
+    stats = file_stats(
         size_levels,
         file.size_bytes,
         has_dv=file.dv_id is not None,
@@ -237,6 +262,23 @@ def stats_of_file(file: DataFile, size_levels: SizeLevels) -> PartitionStats:
         is_idle_compacted=IDLE_COMPACTED_TAG in file.tags,
         is_cube=CUBE_TAG in file.tags,
     )
+    depths = file_depths(size_levels, file.size_bytes, file.key_range, file.tags)
+    return replace(stats, depths=depths) if depths else stats
+
+
+def sort_level(tags: Mapping[str, str]) -> int:
+    """Return the sort level that tags name, at most `SORT_LEVELS`; 0 where they name none."""
+    tag = tags.get(SORT_LEVEL_TAG, "")
+    return min(int(tag), SORT_LEVELS) if tag.isascii() and tag.isdigit() else 0
+
+
+def file_depths(
+    size_levels: SizeLevels, size_bytes: int, key_range: KeyRange | None, tags: Mapping[str, str]
+) -> tuple[tuple[int, KeyDepth], ...]:
+    """Return what a file adds to the depths: nothing below the full size, where compaction has not ended."""
+    if key_range is None or key_range[0] == key_range[1] or size_levels.level(size_bytes) < FULL:
+        return ()
+    return ((sort_level(tags), depth_of([key_range])),)
 
 
 def stats_of_delete(delete: DeleteFile) -> PartitionStats:

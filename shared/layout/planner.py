@@ -7,7 +7,7 @@ Planning on a plan's own output yields no work, so a job is never followed by an
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -21,6 +21,7 @@ from shared.layout.eligibility import (
     has_harmful_path,
     is_purgeable,
 )
+from shared.layout.file_order import is_ordered, promoted_runs, runs_to_pack, time_tags
 from shared.layout.file_selection import (
     group_by_window,
     has_window_ended,
@@ -31,15 +32,28 @@ from shared.layout.file_selection import (
     stats_by_window,
 )
 from shared.layout.levels import SMALL_LEVELS, SizeLevels
-from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, file_stats, stats_of_file, stats_of_files
+from shared.layout.partition_stats import (
+    IDLE_COMPACTED_TAG,
+    SORT_LEVEL_TAG,
+    PartitionStats,
+    file_stats,
+    sort_level,
+    stats_of_file,
+    stats_of_files,
+)
+from shared.layout.row_order import INPUT_ORDER, RowOrder
 from shared.policy import Policy
 from shared.table import DataFile, PartitionKey
+
+MAX_SORTED_OUTPUTS = 16
+"""Outputs of one sort by compaction: it is one Spark job with a shuffle, and what fails in it is written again."""
 
 
 class RewriteMode(StrEnum):
     """Mode of a file group as users see it: minor stays below the top level of small files, major does not.
 
-    `full`, `idle` and `purge` are rewrites that a timer or a person requests rather than the levels.
+    `full`, `idle` and `purge` are rewrites that a timer or a person requests rather than the levels. `sort` makes full
+    files of full files, with ranges that do not overlap.
     """
 
     MINOR = "minor"
@@ -47,16 +61,21 @@ class RewriteMode(StrEnum):
     FULL = "full"
     IDLE = "idle"
     PURGE = "purge"
+    SORT = "sort"
 
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Inputs of one partition that become one output file, which carries `tags` in the log."""
+    """Inputs of one partition that become one output file, or several if `order` says so; they carry `tags` in the log.
+
+    `order`: of the rows; None: any.
+    """
 
     partition: PartitionKey
     files: tuple[DataFile, ...]
     mode: RewriteMode
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    order: RowOrder | None = None
 
     @property
     def bytes(self) -> int:
@@ -108,7 +127,8 @@ def plan(
 
     Without time windows the plan is empty exactly when `evaluate_layout` finds the partition not eligible. With time
     windows the rolling state distinguishes only the newest ones, for which the same holds; here all are known. A caller
-    that knows the state passes it as `before`, and may then omit from `files` the full ones without deleted rows.
+    that knows the state passes it as `before`, and may then omit from `files` the full ones without deleted rows,
+    unless the table keeps the order of time.
     """
     size_levels = policy.size_levels
     windows = group_by_window(small_files(files, size_levels), policy)
@@ -116,14 +136,81 @@ def plan(
     before = stats_of_files(files, size_levels) if before is None else before
     purgeable = [file for file in files if is_purgeable(file, policy)]
     worth = evaluate_layout(replace(before, windows=by_window), policy, len(purgeable))
-    merged = [
-        tuple(inputs) for small in windows if worth.through_level is not None for inputs in select_groups(small, policy)
-    ]
+    merged = _promoted(files, windows, policy) if worth.through_level is not None else []
     taken = {file.key for inputs in merged for file in inputs}
-    chosen = [(_mode(inputs, size_levels), inputs) for inputs in merged]
-    chosen += [(RewriteMode.PURGE, (file,)) for file in purgeable if worth.purges and file.key not in taken]
-    groups = [FileGroup(partition, inputs, mode, output_tags(inputs, policy)) for mode, inputs in chosen]
+    groups = [_group(partition, inputs, _mode(inputs, size_levels), policy) for inputs in merged]
+    groups = _full_ones_sorted(groups, policy)
+    groups += [
+        _group(partition, (file,), RewriteMode.PURGE, policy)
+        for file in purgeable
+        if worth.purges and file.key not in taken
+    ]
+    if worth.needs_rewrite and not groups:
+        worth = Evaluation(Reason.NO_NEIGHBORS, None)
     return _truncate(partition, worth, groups, before, policy)
+
+
+def _promoted(files: Sequence[DataFile], windows: Iterable[list[DataFile]], policy: Policy) -> list[list[DataFile]]:
+    """Return the inputs of each merge that the promotion rule permits; `windows`: the small files by window."""
+    if is_ordered(policy):
+        return promoted_runs(files, policy)
+    return [inputs for small in windows for inputs in select_groups(small, policy)]
+
+
+def _packed(files: Sequence[DataFile], policy: Policy, may_merge: Callable[[DataFile], bool]) -> list[list[DataFile]]:
+    """Return the inputs of each merge of these files, whether or not they are promoted."""
+    if is_ordered(policy):
+        return runs_to_pack(files, policy, may_merge)
+    small = [file for file in small_files(files, policy.size_levels) if may_merge(file)]
+    return [inputs for window in group_by_window(small, policy) for inputs in pack_unconditionally(window, policy)]
+
+
+def _group(partition: PartitionKey, inputs: Sequence[DataFile], mode: RewriteMode, policy: Policy) -> FileGroup:
+    tags, order = output_tags(inputs, policy), None
+    if is_ordered(policy):
+        tags, order = tags | time_tags(inputs), INPUT_ORDER
+    elif policy.sort_order is not None:
+        level = max(sort_level(file.tags) for file in inputs)
+        tags = tags | {SORT_LEVEL_TAG: str(level)} if level else tags
+        order = INPUT_ORDER if len(inputs) == 1 else None
+    return FileGroup(partition, tuple(inputs), mode, tags, order)
+
+
+def in_sort_order(group: FileGroup, policy: Policy) -> FileGroup:
+    """Return a group with its rows in the table's sort order, split into as many files as reach the target.
+
+    They are never more than the inputs.
+    """
+    order = policy.sort_order
+    predicted = math.floor(group.bytes * policy.size_levels.shrink)
+    outputs = max(1, min(predicted // policy.target_bytes, len(group.files)))
+    return group if order is None else replace(group, order=replace(order, outputs=outputs))
+
+
+def _full_ones_sorted(groups: Sequence[FileGroup], policy: Policy) -> list[FileGroup]:
+    """Return the groups with the rows of full outputs in the table's sort order; that is no extra work.
+
+    Those of one plan become one group, as far as `MAX_SORTED_OUTPUTS` allows, because the ranges of the outputs of one
+    group are disjoint.
+    """
+    if policy.sort_order is None:
+        return list(groups)
+    full_bytes = policy.size_levels.full_bytes / policy.size_levels.shrink
+    kept = [group for group in groups if len(group.files) == 1 or group.bytes < full_bytes]
+    joined: list[FileGroup] = []
+    for group in groups:
+        if len(group.files) == 1 or group.bytes < full_bytes:
+            continue
+        last = joined[-1] if joined else None
+        if last is None or last.tags != group.tags or last.bytes + group.bytes > _most_sorted_bytes(policy):
+            joined.append(group)
+        else:
+            joined[-1] = replace(last, files=last.files + group.files)
+    return [in_sort_order(group, policy) for group in joined] + kept
+
+
+def _most_sorted_bytes(policy: Policy) -> int:
+    return min(policy.max_bytes_per_job, MAX_SORTED_OUTPUTS * policy.target_bytes)
 
 
 def plan_idle_compaction(
@@ -143,17 +230,18 @@ def plan_idle_compaction(
     size_levels = policy.size_levels
     before = stats_of_files(files, size_levels) if before is None else before
     worth = evaluate_idle(before, policy)
-    fresh = [
-        file
-        for file in (small_files(files, size_levels) if worth.needs_rewrite else ())
-        if IDLE_COMPACTED_TAG not in file.tags and size_levels.level(file.size_bytes) < policy.automatic_levels
-    ]
-    groups = [
-        FileGroup(partition, tuple(inputs), RewriteMode.IDLE, {**output_tags(inputs, policy), IDLE_COMPACTED_TAG: "1"})
-        for small in group_by_window(fresh, policy)
-        if ended_by_ms is None or has_window_ended(small[0], policy, ended_by_ms)
-        for inputs in pack_unconditionally(small, policy)
-    ]
+
+    def is_input(file: DataFile) -> bool:
+        is_fresh = IDLE_COMPACTED_TAG not in file.tags
+        is_permitted = size_levels.level(file.size_bytes) < policy.automatic_levels
+        return is_fresh and is_permitted and (ended_by_ms is None or has_window_ended(file, policy, ended_by_ms))
+
+    merged = _packed(files, policy, is_input) if worth.needs_rewrite else []
+    groups = [_group(partition, inputs, RewriteMode.IDLE, policy) for inputs in merged]
+    groups = [replace(group, tags={**group.tags, IDLE_COMPACTED_TAG: "1"}) for group in groups]
+    groups = _full_ones_sorted(groups, policy)
+    if worth.needs_rewrite and not groups and is_ordered(policy):
+        worth = Evaluation(Reason.NO_NEIGHBORS, None)
     return _truncate(partition, worth, groups, before, policy)
 
 
@@ -167,18 +255,12 @@ def plan_full(partition: PartitionKey, files: Sequence[DataFile], policy: Policy
     before = stats_of_files(files, size_levels)
     if before.cube_files:
         return _truncate(partition, evaluate_full(before), (), before, policy)
-    groups: list[FileGroup] = []
-    for small in group_by_window(small_files(files, size_levels), policy):
-        packed = pack_unconditionally(small, policy)
-        groups += [
-            FileGroup(partition, tuple(inputs), RewriteMode.FULL, output_tags(inputs, policy)) for inputs in packed
-        ]
-    taken = {file.key for group in groups for file in group.files}
-    groups += [
-        FileGroup(partition, (file,), RewriteMode.FULL, output_tags((file,), policy))
-        for file in files
-        if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
+    merged = _packed(files, policy, lambda file: size_levels.level(file.size_bytes) < SMALL_LEVELS)
+    taken = {file.key for inputs in merged for file in inputs}
+    merged += [
+        [file] for file in files if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
     ]
+    groups = _full_ones_sorted([_group(partition, inputs, RewriteMode.FULL, policy) for inputs in merged], policy)
     worth = Evaluation(Reason.REQUESTED, SMALL_LEVELS - 1) if groups else Evaluation(Reason.NO_SMALL_FILES, None)
     return _truncate(partition, worth, groups, before, policy)
 
@@ -213,7 +295,7 @@ def _truncate(
             break
         kept += 1
     chosen = tuple(groups[:kept])
-    predicted = _predict(before, chosen, policy.size_levels)
+    predicted = predict(before, chosen, policy.size_levels)
     return Plan(COMPACT, partition, evaluation, chosen, before, predicted, is_truncated=kept < len(groups))
 
 
@@ -222,12 +304,14 @@ def _mode(inputs: Sequence[DataFile], size_levels: SizeLevels) -> RewriteMode:
     return RewriteMode.MAJOR if top >= SMALL_LEVELS - 1 else RewriteMode.MINOR
 
 
-def _predict(before: PartitionStats, groups: Iterable[FileGroup], size_levels: SizeLevels) -> PartitionStats:
+def predict(before: PartitionStats, groups: Iterable[FileGroup], size_levels: SizeLevels) -> PartitionStats:
+    """Return the state after these groups; outputs of one group are equally large, and their key ranges unknown."""
     state = before
     for group in groups:
         for file in group.files:
             state -= stats_of_file(file, size_levels)
-        state += file_stats(
-            size_levels, math.ceil(group.bytes * size_levels.shrink), is_idle_compacted=IDLE_COMPACTED_TAG in group.tags
-        )
+        outputs = 1 if group.order is None else group.order.outputs
+        size_bytes = math.ceil(group.bytes * size_levels.shrink / outputs)
+        for _ in range(outputs):
+            state += file_stats(size_levels, size_bytes, is_idle_compacted=IDLE_COMPACTED_TAG in group.tags)
     return state

@@ -1,10 +1,12 @@
 """A sum of files that is built in place: what adding up their states would give, without a state for each file."""
 
 from bisect import bisect_right
+from dataclasses import replace
 
 from shared.layout.file_selection import window_start_ms
+from shared.layout.key_depth import KeyDepth, combined_levels
 from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
-from shared.layout.partition_stats import CUBE_TAG, IDLE_COMPACTED_TAG, PartitionStats
+from shared.layout.partition_stats import CUBE_TAG, IDLE_COMPACTED_TAG, PartitionStats, file_depths
 from shared.policy import Policy
 from shared.table import DataFile, DeleteFile, PartitionKey
 
@@ -14,7 +16,7 @@ class StatsSum:
 
     __slots__ = (
         *("_bytes", "_counts", "_cube_files", "_deleted_rows", "_dv_files", "_files", "_idle_compacted"),
-        *("_shortfall", "_size_levels", "_sizes", "_small_shortfall", "_windows"),
+        *("_shortfall", "_size_levels", "_sizes", "_small_shortfall", "_windows", "_depths"),
     )
 
     def __init__(self, size_levels: SizeLevels) -> None:
@@ -25,6 +27,7 @@ class StatsSum:
         self._sizes = [0] * SMALL_LEVELS
         self._idle_compacted = [0] * SMALL_LEVELS
         self._windows: dict[int, StatsSum] = {}
+        self._depths: tuple[tuple[int, KeyDepth], ...] = ()
 
     def add(self, file: DataFile, window_ms: int | None = None) -> None:
         """Add a file, which lies in the time window that starts at `window_ms` (None: in none)."""
@@ -38,7 +41,10 @@ class StatsSum:
         if file.tags:
             self.tag_group(level, int(IDLE_COMPACTED_TAG in file.tags), int(CUBE_TAG in file.tags))
         if window_ms is not None:
-            self.window(window_ms).add(file)
+            self.window(window_ms).add(file if file.key_range is None else replace(file, key_range=None))
+        if file.key_range is not None:
+            found = file_depths(levels, size, file.key_range, file.tags)
+            self._depths = combined_levels(self._depths, found, adds=True)
 
     def add_group(self, level: int, files: int, size_bytes: int, shortfall: int) -> None:
         """Add several files of one level without deletion vectors: number, total size, sum of squared shortfalls."""
@@ -76,6 +82,7 @@ class StatsSum:
             self._counts[level] -= stats.counts[level]
             self._sizes[level] -= stats.sizes[level]
             self._idle_compacted[level] -= stats.idle_compacted[level]
+        self._depths = combined_levels(self._depths, stats.depths, adds=False)
         for start_ms, inside in stats.windows:
             self.window(start_ms).subtract(inside)
 
@@ -98,6 +105,7 @@ class StatsSum:
             tuple(self._idle_compacted),
             tuple((start_ms, inside.stats()) for start_ms, inside in sorted(self._windows.items())),
             self._cube_files,
+            self._depths,
         )
 
 

@@ -13,6 +13,7 @@ from decider.decide import ledger
 from decider.decide.action import Action
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.calibration import UNCALIBRATED, Calibration
+from decider.decide.compaction import COMPACTION
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource, commit_trigger
 from decider.decide.evaluate import PIPELINE_REASONS, evaluate
 from decider.decide.funnel import funnel_counts
@@ -198,8 +199,10 @@ def test_a_timer_names_its_action_and_its_partition_and_is_set_for_nothing_that_
 
 def test_jobs_of_two_actions_for_one_partition_are_two_jobs() -> None:
     context, stats = context_of(POLICY), stats_of([100_000] * 10, POLICY)
-    jobs = [job_request(context, evaluate(context, PARTITION, stats, Trigger(1), action)) for action in WITH_TOY]
-    assert len({job_id(job.key) for job in jobs}) == len(WITH_TOY)
+    jobs = [
+        job_request(context, evaluate(context, PARTITION, stats, Trigger(1), action)) for action in (COMPACTION, TOY)
+    ]
+    assert len({job_id(job.key) for job in jobs}) == len(jobs)
 
 
 def test_a_registry_refuses_two_actions_of_one_kind_and_none_at_all() -> None:
@@ -218,7 +221,7 @@ def test_a_record_of_an_unknown_action_is_unreadable_and_keeps_what_it_says() ->
 
 
 def test_an_actor_runs_the_kinds_that_the_decider_queues_and_no_others() -> None:
-    assert ACTIONS.kinds == RUNNABLE_KINDS
+    assert ACTIONS.partition_kinds == RUNNABLE_KINDS
 
 
 def test_an_actor_measures_the_runs_of_the_actions_that_are_calibrated_and_no_others() -> None:

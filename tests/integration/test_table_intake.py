@@ -246,7 +246,7 @@ def test_a_table_is_renamed_with_its_history_and_its_policy_changes_with_the_reg
 
 @pytest.mark.parametrize(
     "stated",
-    [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "8"}, {"acid.data.retain.hours": "1"}],
+    [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "8"}, {"acid.data.retain.hours": "1h"}],
 )
 def test_properties_that_cannot_be_used_are_refused_at_registration(
     decider: LiveDecider, lake: Path, stated: dict[str, str]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from decider.decide.compaction import COMPACTION
 from decider.decide.context import DecisionContext
-from decider.decide.decision import DecisionKind, Trigger, TriggerSource
+from decider.decide.decision import DecisionKind, TableSignals, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from decider.decide.job_request import job_request
 from decider.optimize.plan_table import PlanSelection, plan_table
@@ -82,7 +82,7 @@ def test_a_commit_leads_to_the_jobs_that_a_rebuild_of_its_table_leads_to(
     commit = Commit(4, NOON, "WRITE", files)
     batch.add(commit, fold(commit, METADATA, policy))
     heat = contention(busy)
-    done = batch.decide(PartitionStates({}, calibration), heat, NOON)
+    done = batch.decide(PartitionStates({}, calibration), heat, TableSignals(0), NOON)
     context = DecisionContext.resolve(TABLE, METADATA, policy, calibration, contention=heat, at_ms=NOON)
     purgeable = Counter(file.partition for file in files if is_purgeable(file, policy))
     states = count_live_files(files, policy)

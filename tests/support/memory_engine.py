@@ -4,7 +4,18 @@ import threading
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
+from actor.ports import (
+    Control,
+    EngineDeath,
+    GroupOutcome,
+    GroupStatus,
+    LivePartition,
+    RewriteOutcome,
+    RewriteRequest,
+    TableJob,
+    TableJobControl,
+    TableJobOutcome,
+)
 from shared import commit_metadata
 from shared.errors import OtherTable, RetryableError, Unsupported
 from shared.formats.delta import FORMAT
@@ -19,6 +30,7 @@ class MemoryEngine:
     """
 
     format = FORMAT
+    table_kinds: tuple[str, ...] = ()
 
     def __init__(self, sizes: Iterable[int] = ()) -> None:
         self.version = 0
@@ -37,6 +49,7 @@ class MemoryEngine:
         self.death: EngineDeath | None = EngineDeath("killed by SIGKILL (9)")
         self.group_counts: list[int] = []
         self.reads = 0
+        self.table_jobs: list[TableJob] = []
         self.unreadable: set[str] = set()  # Groups with one of these files fail if others can be written.
         self._names = count()
         self._lock = threading.RLock()
@@ -112,6 +125,25 @@ class MemoryEngine:
             control.reached("committed")
             self.after_commit()
         return RewriteOutcome(version, tuple(outcomes), 1, 1, conflicts=len(started) - len(live) - len(failed))
+
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        """Run a job of the kinds that a test gave it: as many steps as its options name."""
+        if job.table_uuid not in ("", self.table_uuid):
+            raise OtherTable(f"{job.location} holds the table {self.table_uuid}", field="table_uuid")
+        self.table_jobs.append(job)
+        steps = int(job.options.get("steps", 1))
+        for done in range(steps):
+            control.reached("step", done, steps)
+            self.before_commit()
+            if control.should_stop():
+                return TableJobOutcome(self.version, self._metadata, figures={"steps": done}, is_complete=False)
+            control.may_change()
+            control.measured({"steps": done + 1})
+        return TableJobOutcome(self.version, self._metadata, figures={"steps": steps})
+
+    @property
+    def _metadata(self) -> TableMetadata:
+        return TableMetadata(self.table_uuid, (), self.configuration)
 
     def is_alive(self) -> bool:
         return self.alive

@@ -1,12 +1,13 @@
 """A table's log in memory behind the decider's `TableReader`, for histories that no library writes on demand."""
 
 import hashlib
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
 
-from decider.formats.table_format import HistoryEnd, RetainedHistory, TableTotals
+from decider.formats.table_format import Deletion, HistoryEnd, RetainedHistory, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from shared.formats import delta
+from shared.policy import Policy
 from shared.refusals import Refusal
 from shared.table import (
     Commit,
@@ -18,6 +19,7 @@ from shared.table import (
     TableMetadata,
     TableProtocol,
 )
+from shared.vacuum_options import VacuumOptions
 
 
 class MemoryLog:
@@ -30,6 +32,7 @@ class MemoryLog:
         self.commits = [Commit(0, 0, "CREATE TABLE", metadata=metadata, data_change=False)]
         self.oldest = 0
         self.has_checksums = False
+        self.checkpointed = -1
 
     def add(
         self,
@@ -92,6 +95,16 @@ class MemoryLog:
             return None
         files = (await self.snapshot()).files
         return TableTotals(len(files), sum(file.size_bytes for file in files))
+
+    async def checkpoint(self) -> int | None:
+        return self.checkpointed
+
+    async def removals(self) -> Sequence[tuple[int, int]]:
+        return [(one.timestamp_ms, gone.size_bytes or 0) for one in self.commits for gone in one.removed]
+
+    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+        gone = tuple(Deletion(one.path, one.size_bytes or 0) for commit in self.commits for one in commit.removed)
+        return VacuumPreview(len(self.commits) - 1, now_ms - policy.retention_s * 1000, gone)
 
     async def retained(self) -> RetainedHistory:
         positions = map(Position, range(self.oldest, len(self.commits)))

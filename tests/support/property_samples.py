@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from shared.policy import GIB, MIB, DmlPolicy, MaxMode, PortablePaths, Priority, RowGroupCopy
+from shared.policy import GIB, MIB, ClusteringOrder, DmlPolicy, MaxMode, PortablePaths, Priority, RowGroupCopy
 
 GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.enabled", "false", "enabled", False),
@@ -48,6 +48,19 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("self-optimizing.group", "default", "queue", "default"),
     ("lakewright.portable-paths", "always", "portable_paths", PortablePaths.ALWAYS),
     ("lakewright.row-group-copy", "never", "row_group_copy", RowGroupCopy.NEVER),
+    ("lakewright.clustering-order", "Time", "clustering_order", ClusteringOrder.TIME),
+    ("lakewright.sort-by", " a, `b c` desc", "sort_by", "a, `b c` desc"),
+    ("lakewright.zorder-by", "a, b", "zorder_by", "a, b"),
+    ("lakewright.max-depth", "8", "max_depth", 8),
     ("lakewright.dml-policy", "always", "dml_policy", DmlPolicy.ALWAYS),
     ("lakewright.max-write-contention", "0.5", "max_write_contention", Fraction(1, 2)),
+    ("lakewright.vacuum", "on", "vacuum", True),
+    ("lakewright.retain", "30 days", "retain_s", 30 * 86_400),
+    ("acid.data.retain.hours", "24", "retain_s", 86_400),
+    ("snapshot.base.keep.minutes", "720", "retain_s", 43_200),
+    ("lakewright.min-retain", "2 days", "min_retain_s", 2 * 86_400),
+    ("delta.deletedFileRetentionDuration", "interval 1 week 2 days", "min_retain_s", 9 * 86_400),
+    ("lakewright.vacuum-every", "6 h", "vacuum_every_s", 21_600),
+    ("lakewright.orphans-every", "off", "orphans_every_s", None),
+    ("lakewright.checkpoint-every", "100", "checkpoint_every", 100),
 ]

@@ -5,12 +5,15 @@ complete whenever it can be printed; a test compares it with the one in docs.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 from decider.api.sns_confirmation import ConfirmationResult
+from decider.decide.actions import ACTIONS
+from decider.decide.checkpoint import CheckpointReason
+from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
 from decider.formats.delta.metadata import REFUSED_FEATURES
 from decider.optimize.on_demand import RequestIgnored
@@ -20,7 +23,8 @@ from shared.formats.delta import _KNOWN_REASONS as KNOWN
 from shared.formats.delta import ALLOWED_VERSIONS, QBEAST, SAFE_FEATURES, refusal
 from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, MIXED_FORMAT
 from shared.formats.iceberg.refusal import refusal as iceberg_refusal
-from shared.layout.eligibility import Reason
+from shared.layout.eligibility import DecisionReason, Reason
+from shared.layout.sort_planner import SortReason
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableMetadata, TableProtocol
 
@@ -49,6 +53,10 @@ STARTS_WORK = frozenset(
         Reason.IDLE,
         Reason.SINGLE_FILE_REWRITE,
         Reason.FULL_REWRITE_DUE,
+        SortReason.TOO_DEEP,
+        VacuumReason.FILES_EXPIRED,
+        VacuumReason.ORPHANS_DUE,
+        CheckpointReason.MANY_COMMITS,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
@@ -126,8 +134,13 @@ READS: tuple[tuple[str, str, str, str], ...] = (
 )
 """Refusals of single reads: reason, code, where it is decided, and the remedy."""
 
-REASONS: Mapping[Reason, str] = {
+REASONS: Mapping[DecisionReason, str] = {
+    Reason.NO_NEIGHBORS: "Nothing; the files between them are full, or of another time window",
+    SortReason.WITHIN_DEPTH: "Nothing; lower `lakewright.max-depth` to sort earlier",
+    SortReason.NO_SORT_ORDER: "Set `lakewright.sort-by` or `lakewright.zorder-by` in the table's own properties",
+    SortReason.CURVE_OF_OTHERS: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
     Reason.DISABLED: "Set `lakewright.enabled=true`",
+    Reason.SWITCHED_OFF: "Set the action's own property, or request it with `--force`",
     Reason.OWN_COMMIT: "Nothing",
     Reason.NO_DATA_CHANGE: "Nothing",
     Reason.NO_SMALL_FILES: "Nothing",
@@ -138,9 +151,16 @@ REASONS: Mapping[Reason, str] = {
     Reason.DEFERRED_TO_WRITERS: "Set `lakewright.dml-policy` to `defer` or `always`",
     Reason.REFUSED: "See the table's refusal, under Tables",
     Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
+    VacuumReason.NOTHING_EXPIRED: "Nothing; lower `lakewright.retain` or `lakewright.min-retain` to delete earlier",
+    VacuumReason.VACUUMED_RECENTLY: "Nothing; lower `lakewright.vacuum-every` to delete more often",
+    CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
+    CheckpointReason.NOT_KNOWN: "Nothing; the next timer asks again",
 }
+"""What to do about each reason that leaves a partition, or a table as a whole, as it is."""
 
-"""What to do about each reason that leaves a partition as it is."""
+PARTITION_REASONS: tuple[type[DecisionReason], ...] = tuple(dict.fromkeys((Reason, *(one.reasons for one in ACTIONS))))
+TABLE_REASONS: tuple[type[DecisionReason], ...] = tuple(one.reasons for one in ACTIONS.table_actions)
+_REASON_TYPES = frozenset(kind.__name__ for kind in (*PARTITION_REASONS, *TABLE_REASONS))
 
 ON_DEMAND = "decider/optimize/on_demand.py"
 REQUESTS: Mapping[RequestIgnored, str] = {
@@ -197,7 +217,9 @@ def page() -> str:
             TABLES,
             _table("reason | code | decided in | what to do", _tables()),
             "## Partitions\n",
-            _table("reason | meaning | decided in | what to do", _partitions()),
+            _table("reason | meaning | decided in | what to do", _decisions(PARTITION_REASONS)),
+            "## Tables as a whole\n\n[Vacuum and checkpoints](storage.md).\n",
+            _table("reason | meaning | decided in | what to do", _decisions(TABLE_REASONS)),
             "## Requests\n\nOn-demand requests, and runs requested through `use.optimization.type`.\n",
             _table("reason | meaning | decided in | what to do", _requests()),
             "## Events\n",
@@ -240,13 +262,13 @@ def _tables() -> Iterator[tuple[str, ...]]:
         yield reason, code, f"`{where}`", remedy
 
 
-def _partitions() -> Iterator[tuple[str, ...]]:
-    for reason in Reason:
+def _decisions(kinds: Sequence[type[DecisionReason]]) -> Iterator[tuple[str, ...]]:
+    for reason in chain.from_iterable(kinds):
         if reason not in STARTS_WORK:
             yield f"`{reason}`", reason.message, ", ".join(f"`{path}`" for path in deciding(reason)), REASONS[reason]
 
 
-def deciding(reason: Reason) -> tuple[str, ...]:
+def deciding(reason: DecisionReason) -> tuple[str, ...]:
     """Return the modules with a function that gives this reason, and does not only compare with it."""
     return tuple(
         str(path.relative_to(ROOT))
@@ -268,7 +290,7 @@ def _given_reasons(path: Path) -> frozenset[str]:
     return frozenset(
         part.attr
         for part in parts
-        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "Reason"
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in _REASON_TYPES
     )
 
 

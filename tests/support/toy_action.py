@@ -80,6 +80,9 @@ class Census:
     is_calibrated: bool = False
     timers: ActionTimers | None = CensusTimers()
 
+    def is_on(self, policy: Policy) -> bool:
+        return True
+
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
         if stats.files < MANY_FILES:
             return Proposal(CensusReason.FEW_FILES)

@@ -15,13 +15,21 @@ from typing import Any
 
 from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage
-from decider.formats.table_format import MAX_SCANNED, HistoryEnd, RetainedHistory, StorageAccess, TableTotals
+from decider.formats.table_format import (
+    MAX_SCANNED,
+    HistoryEnd,
+    RetainedHistory,
+    StorageAccess,
+    TableTotals,
+    VacuumPreview,
+)
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared import commit_metadata
 from shared.errors import InvalidInput, NoTable, OtherTable, Unsupported
 from shared.locations import decoded_path
 from shared.partitions import WHOLE_TABLE
+from shared.policy import Policy
 from shared.refusals import Refusal, RefusalCode
 from shared.table import (
     BEFORE_FIRST,
@@ -35,6 +43,7 @@ from shared.table import (
     TableMetadata,
     TableProtocol,
 )
+from shared.vacuum_options import VacuumOptions
 
 FORMAT = "toy"
 LOG = "_toy"
@@ -194,6 +203,15 @@ class ToyReader:
     async def totals(self, at: Position) -> TableTotals | None:
         return None
 
+    async def checkpoint(self) -> int | None:
+        return None
+
+    async def removals(self) -> Sequence[tuple[int, int]]:
+        return ()
+
+    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+        raise Unsupported("this format keeps all its files", field="format")
+
     async def retained(self) -> RetainedHistory:
         kept: list[Position] = []
         previous = None
@@ -269,6 +287,7 @@ class ToyEngine:
     """`TableEngine` for the folder."""
 
     format = FORMAT
+    table_kinds: tuple[str, ...] = ()
 
     def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         table = _at(location)

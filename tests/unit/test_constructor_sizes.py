@@ -26,6 +26,7 @@ RECORDS = {
     "services/actor/settings.py": {"ActorSettings"},
     "services/cli/local/plan.py": {"LocalPlan"},
     "services/cli/local/run.py": {"LocalRun"},
+    "shared/commit_metadata.py": {"CommitMetadata"},
     "shared/job_payload.py": {"JobPayload"},
     "shared/layout/partition_stats.py": {"PartitionStats"},
     "shared/policy.py": {"Policy"},

@@ -12,7 +12,7 @@ from tests.support.source_nodes import Nodes, nodes_in, nodes_of
 
 ROOT = Path(__file__).parents[2]
 
-FOLDERS = ("decider/formats/delta/", "actor/formats/delta/", "shared/formats/delta.py")
+FOLDERS = ("decider/formats/delta/", "actor/formats/delta/", "shared/formats/delta")
 
 CONCEPTS = re.compile(
     r"_delta_log|_last_checkpoint|\.crc\b|\bdelta\.[a-zA-Z]|spark\.databricks|io\.delta"
@@ -27,7 +27,7 @@ EXCEPTIONS = {
     "services/cli/commands/doctor_table.py": "advice for a damaged Delta log, in Spark's SQL",
     "services/demo/": "the demo writes a Delta table of its own",
     "shared/boundary.py": "a log behind a link leads out of the table as data files do",
-    "shared/properties.py": "Delta's own table properties are understood as ours",
+    "shared/property_table.py": "Delta's own table properties are understood as ours",
 }
 
 

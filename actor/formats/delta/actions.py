@@ -6,13 +6,13 @@ never guessed.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shared import commit_metadata
 from shared.boundary import vector_leads_out
 from shared.errors import Corrupt, InvalidInput, Unsupported
-from shared.formats.delta import FORMAT
+from shared.formats.delta import FORMAT, sort_key, sort_range
 from shared.partitions import partition_key
 from shared.table import CommitOrigin, DataFile, FileKey, PartitionColumn, TableMetadata, TableProtocol
 
@@ -52,6 +52,14 @@ def decode_adds(text: str, columns: Sequence[PartitionColumn]) -> tuple[LoggedFi
     return tuple(LoggedFile(decode_add(add, columns), encode(add)) for add in json.loads(text))
 
 
+def with_range(logged: LoggedFile, key: PartitionColumn | None) -> DataFile:
+    """Return a file with its range of the sort key, where the table has one."""
+    if key is None:
+        return logged.file
+    statistics = json.loads(json.loads(logged.json).get("stats") or "{}")
+    return replace(logged.file, key_range=sort_range(key, statistics))
+
+
 def encode(action: Mapping[str, Any]) -> str:
     """Write an action's fields as compact JSON."""
     return json.dumps(action, separators=(",", ":"), ensure_ascii=False)
@@ -82,6 +90,7 @@ def decode_metadata(text: str) -> TableMetadata:
         ),
         configuration=configuration,
         format=FORMAT,
+        sort_key=sort_key(configuration, fields.values()),
     )
 
 

@@ -21,6 +21,7 @@ from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
 from actor.ports import Control
 from shared.errors import Conflict, RetryableError
+from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, FileKey
 
@@ -42,12 +43,16 @@ class CommitResult:
 class Committer:
     """Commits written groups to one table; `shape` is what their files were written under."""
 
+    max_output_age_s: float = MIN_ORPHAN_AGE_MS / 2_000
+    """Seconds after its beginning in which a rewrite may commit: half the age at which a vacuum deletes such files."""
+
     def __init__(self, scala: Scala, log: TableLog, shape: TableShape, origin: CommitOrigin, control: Control) -> None:
         self._scala = scala
         self._log = log
         self._shape = shape
         self._origin = origin
         self._control = control
+        self._begun_s = time.monotonic()
 
     def commit(self, written: Sequence[WrittenGroup], *, attempts: int) -> CommitResult:
         """Commit the groups that are still live, trying at most `attempts` times."""
@@ -106,11 +111,22 @@ class Committer:
     def _require_permission(self, offered: Sequence[WrittenGroup]) -> None:
         """Raise unless a commit is allowed; the lease comes last, so that it is fresh when the commit begins."""
         try:
+            self._require_young()
             self._require_outputs(offered)
             self._control.may_commit()
         except BaseException:
             self.discard(offered)  # No attempt is open: each earlier one was refused for certain.
             raise
+
+    def _require_young(self) -> None:
+        """Raise RetryableError for outputs that may be so old that a vacuum takes them for orphans."""
+        age_s = time.monotonic() - self._begun_s
+        if age_s > self.max_output_age_s:
+            raise RetryableError(
+                f"the rewrite of {self._log.location} began {age_s / 3600:.1f} h ago, and is not committed after "
+                f"{self.max_output_age_s / 3600:g} h, because a vacuum deletes files that no commit names after a day; "
+                "lower lakewright.max-bytes-per-job"
+            )
 
     def _require_outputs(self, offered: Sequence[WrittenGroup]) -> None:
         """Raise RetryableError unless every output is there with its size.

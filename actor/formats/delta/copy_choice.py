@@ -31,6 +31,7 @@ class EncodeReason(StrEnum):
     TYPE_WIDENING = "type_widening"  # Files of before a column was widened are brought to the table's type.
     ICEBERG_COMPATIBILITY = "iceberg_compatibility"  # Files have to be as Iceberg's readers want them.
     FOLDER = "folder"  # Some readers take partition values from the inputs' folders; the output's would name none.
+    ROW_ORDER = "row_order"  # Rows have to be sorted by columns, or split among outputs.
     DELETION_VECTOR = "deletion_vector"  # Deleted rows are left out.
     ENCRYPTION = "encryption"
     NO_FOOTER = "no_footer"  # Not a Parquet file, or not of the size that the log says.
@@ -90,6 +91,7 @@ class CopyCandidate:
 
     mode: of the group's rewrite. bytes: of the inputs. full_bytes: size from which a file counts as full; 0: each does.
     loses_folder: the output would lie outside the Hive-style folders that name the inputs' partition.
+    is_sorted: rows are to be sorted by columns, so their order is not that of the inputs.
     """
 
     shape: TableShape
@@ -97,6 +99,7 @@ class CopyCandidate:
     bytes: int
     full_bytes: int
     has_deletion_vectors: bool
+    is_sorted: bool = False
     is_allowed: bool = True
     is_available: bool = True
     loses_folder: bool = False
@@ -134,6 +137,7 @@ def _reason_in_log(candidate: CopyCandidate) -> EncodeReason | None:
         EncodeReason.SWITCHED_OFF: not candidate.is_allowed,
         EncodeReason.UNAVAILABLE: not candidate.is_available,
         EncodeReason.FOLDER: candidate.loses_folder,
+        EncodeReason.ROW_ORDER: candidate.is_sorted,
         EncodeReason.DELETION_VECTOR: candidate.has_deletion_vectors,
         EncodeReason.ROW_TRACKING: "rowTracking" in protocol.writer_features | protocol.reader_features,
         EncodeReason.ICEBERG_COMPATIBILITY: is_for_iceberg,

@@ -9,6 +9,7 @@ from typing import Protocol
 import structlog
 from pyspark.sql import SparkSession
 
+from actor.formats.delta.actions import with_range
 from actor.formats.delta.conditional_put import ConditionalPuts
 from actor.formats.delta.conflicts import translate
 from actor.formats.delta.log import TableLog
@@ -18,9 +19,19 @@ from actor.formats.delta.preflight import check_location
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.self_test import SelfTestResult, self_test
+from actor.formats.delta.table_jobs import TABLE_KINDS, TableJobs
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
+from actor.formats.delta.vacuum import VacuumLimits
 from actor.jvm.engine_life import JvmEngine
-from actor.ports import Control, LivePartition, RewriteOutcome, RewriteRequest
+from actor.ports import (
+    Control,
+    LivePartition,
+    RewriteOutcome,
+    RewriteRequest,
+    TableJob,
+    TableJobControl,
+    TableJobOutcome,
+)
 from shared.boundary import Boundary
 from shared.errors import LakewrightError
 from shared.formats.delta import FORMAT
@@ -44,6 +55,7 @@ class EngineSettings:
 
     allow_s3: bool = False  # Only with a log store with mutual exclusion on every writer (see `preflight`).
     transaction: TransactionSettings = field(default_factory=TransactionSettings)
+    vacuum: VacuumLimits = field(default_factory=VacuumLimits)
     secrets: tuple[str, ...] = field(default=(), repr=False)  # Secrets, removed from what the JVM printed.
     boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
 
@@ -55,12 +67,14 @@ class DeltaEngine(JvmEngine):
     """
 
     format = FORMAT
+    table_kinds: tuple[str, ...] = TABLE_KINDS
 
     def __init__(self, spark: SparkSession, settings: EngineSettings | None = None) -> None:
         self._settings = settings or EngineSettings()
         super().__init__(spark, secrets=self._settings.secrets)
         self._read_cache = ReadCache()
         self._puts = ConditionalPuts(self._scala, spark)
+        self._table_jobs = TableJobs(self._scala, self._sessions, self._settings.boundary, self._settings.vacuum)
         self.executor: RewriteExecutor = TransactionExecutor(
             self._scala, self._sessions, self._read_cache, self._settings.transaction
         )
@@ -84,9 +98,10 @@ class DeltaEngine(JvmEngine):
         """
         with self._log(location, "read") as log:
             seen = read_partition(log, partition, self._read_cache, table_uuid=table_uuid)
-        files = tuple(logged.file for logged in seen.files)
+        metadata = seen.shape.metadata
+        files = tuple(with_range(logged, metadata.sort_key) for logged in seen.files)
         self._settings.boundary.check_files(location, files)
-        return LivePartition(seen.version, seen.shape.metadata, seen.shape.protocol, files)
+        return LivePartition(seen.version, metadata, seen.shape.protocol, files)
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Replace the groups' files without changing data; see the executor for what it raises."""
@@ -97,6 +112,13 @@ class DeltaEngine(JvmEngine):
         with _translated(f"rewriting {request.location}"):
             self._puts.check(request.location)
             return self.executor.rewrite(request, control)
+
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        """Run a vacuum or write metadata; see `TableEngine.run_table_job`."""
+        self._check_place(job.location)
+        with _translated(f"{job.kind} of {job.location}"):
+            self._puts.check(job.location)
+            return self._table_jobs.run(job, control)
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

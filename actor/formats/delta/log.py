@@ -19,6 +19,7 @@ from actor.jvm.errors import jvm_class_names
 from actor.jvm.scala import Scala, jvm_context, jvm_session
 from shared.data_paths import file_name, is_absolute
 from shared.errors import InvalidInput, PermanentError
+from shared.formats.delta_vacuum import COMPLETED
 from shared.locations import hadoop_path
 from shared.table import CommitOrigin, FileKey, TableMetadata, TableProtocol
 
@@ -124,6 +125,15 @@ class TableLog:
         """Commit actions as an OPTIMIZE; returns the version. Raises whatever Delta raises."""
         none, scala = self._scala.none, self._scala
         operation = scala.optimize_operation(scala.seq(), scala.seq(), _NOT_AUTO, none, _NOT_FULL)
+        return self._commit(txn, actions, operation, metrics)
+
+    def commit_vacuum_end(self, metrics: Mapping[str, int]) -> int:
+        """Commit that a vacuum has deleted all that was due, as Delta's own does; returns the version."""
+        operation = self._scala.vacuum_end(COMPLETED)
+        return self._commit(self.transaction(), self._scala.seq(), operation, metrics)
+
+    def _commit(self, txn: Any, actions: Any, operation: Any, metrics: Mapping[str, int]) -> int:
+        scala = self._scala
         tags = scala.row_tracking.addPreservedRowTrackingTagIfNotSet(txn.snapshot(), scala.map())
         txn.registerSQLMetrics(jvm_session(self.session), scala.map(self._metrics(metrics)))
         with self._checksum_kept_up(txn.snapshot()):
@@ -230,7 +240,7 @@ class TableLog:
 
     def delete(self, keys: Iterable[FileKey]) -> int:
         """Delete data files of ours that no commit refers to; returns how many existed."""
-        store = self._store
+        store = self.store
         return sum(bool(store.delete(self.data_path(key), _NOT_RECURSIVE)) for key in keys)
 
     def data_path(self, key: FileKey) -> Any:
@@ -247,7 +257,7 @@ class TableLog:
 
     def sizes(self, keys: Iterable[FileKey]) -> dict[FileKey, int | None]:
         """Ask the store for the sizes of data files in bytes, None for one that is not there."""
-        store = self._store
+        store = self.store
         sizes: dict[FileKey, int | None] = {}
         for key in keys:
             try:
@@ -263,7 +273,7 @@ class TableLog:
 
         Hadoop's own `getStatus` counts what is reserved for the administrator, too.
         """
-        root, store = self._log.dataPath(), self._store
+        root, store = self._log.dataPath(), self.store
         return int(store.pathToFile(root).getUsableSpace()) if str(store.getScheme()) == "file" else None
 
     def list_names(self, folder: str, pattern: str) -> list[str]:
@@ -274,7 +284,7 @@ class TableLog:
         root = self._log.dataPath()
         place = self._scala.path(root, folder) if folder else root
         try:
-            found = self._store.listStatus(place, self._scala.glob_filter(pattern))
+            found = self.store.listStatus(place, self._scala.glob_filter(pattern))
         except Py4JError as error:
             if "FileNotFoundException" not in jvm_class_names(error):
                 raise
@@ -287,6 +297,17 @@ class TableLog:
         """Hadoop's configuration for the table's store; to make it takes a millisecond each time."""
         return self._log.newDeltaHadoopConf()
 
+    @property
+    def log_folder(self) -> Any:
+        """The folder of the log as Hadoop's `Path`."""
+        return self._log.logPath()
+
+    @property
+    def delta_log(self) -> Any:
+        """Delta's own object, for what Delta itself writes into the log."""
+        return self._log
+
     @cached_property
-    def _store(self) -> Any:
+    def store(self) -> Any:
+        """Hadoop's file system of the table."""
         return self._log.dataPath().getFileSystem(self.hadoop_conf)

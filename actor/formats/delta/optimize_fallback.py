@@ -52,8 +52,13 @@ class OptimizeExecutor:
             LeaseLost: the control forbade a statement; partitions before it are committed.
             Conflict: others took the files while the statement ran.
             Corrupt: the rows in and out of the commit differ; it is made, and the message names the version to restore.
-            RetryableError: Spark failed, or the outcome is unknown and the log does not show it.
+            RetryableError: a group has an order; Spark failed; or the outcome is unknown and the log does not show it.
         """
+        if any(group.order is not None for group in request.groups):
+            raise RetryableError(
+                f"this actor can rewrite {request.location} by OPTIMIZE alone, which keeps no order of rows: nothing "
+                "was done; its log says why it cannot rewrite exactly"
+            )
         started = time.monotonic()
         outcomes: dict[FileGroup, GroupOutcome] = {}
         version = None

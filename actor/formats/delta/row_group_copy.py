@@ -20,6 +20,7 @@ from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.jvm.scala import Scala, jvm_context
+from shared.layout.row_order import INPUT_ORDER
 
 _SUFFIXES = {"uncompressed": "", "gzip": ".gz", "lz4_raw": ".lz4raw"}  # As Spark names files; the others are `.name`.
 _GREW_FULL = "full"  # The task's word for an output that did not stay below the full size.
@@ -75,6 +76,7 @@ class GroupCopier:
             bytes=live.group.bytes,
             full_bytes=rule.full_bytes,
             has_deletion_vectors=any(logged.file.dv_id is not None for logged in live.inputs),
+            is_sorted=live.group.order not in (None, INPUT_ORDER),
             is_allowed=rule.is_allowed,
             loses_folder=self._paths.loses_folder(values, [logged.file.path for logged in live.inputs]),
         )

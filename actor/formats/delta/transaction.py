@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from actor.formats.delta.actions import require_origins
+from actor.formats.delta.actions import require_origins, with_range
 from actor.formats.delta.commit import CommitResult, Committer
 from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyLimits
 from actor.formats.delta.free_space import MIB, require_free_space
@@ -28,6 +28,7 @@ from actor.formats.delta.write_groups import WriteContext, WriteResult, write_gr
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
+from shared.table import PartitionColumn
 
 FILES_WRITTEN = "files_written"
 COMMITTED = "committed"
@@ -105,7 +106,7 @@ class TransactionExecutor:
             prepared = write_groups(workshop, live)
             written_at = time.monotonic()
             landing = self._commit(prepared, committer, control)
-            return _outcome(request, prepared, landing, started, written_at)
+            return _outcome(request, prepared, landing, (started, written_at), shape.metadata.sort_key)
 
     def _commit(self, writes: WriteResult, committer: Committer, control: Control) -> CommitResult:
         if not writes.written:
@@ -122,13 +123,19 @@ class TransactionExecutor:
 
 
 def _outcome(
-    request: RewriteRequest, writes: WriteResult, commit: CommitResult, started: float, written_at: float
+    request: RewriteRequest,
+    writes: WriteResult,
+    commit: CommitResult,
+    times: tuple[float, float],
+    sort_key: PartitionColumn | None,
 ) -> RewriteOutcome:
+    """`times`: when the rewrite began, and when its files were written."""
+    started, written_at = times
     landed = {
         group.live.group: GroupOutcome(
             group.live.group,
             GroupStatus.COMMITTED,
-            tuple(output.file for output in group.outputs),
+            tuple(with_range(output, sort_key) for output in group.outputs),
             group.rows,
             is_copied=group.encoded_because is None,
             encoded_because=group.encoded_because or "",

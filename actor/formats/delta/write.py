@@ -15,8 +15,10 @@ from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.copy_choice import EncodeReason
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
+from actor.formats.delta.order_check import require_disjoint
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
+from actor.formats.delta.row_order import RowSorter
 from actor.jvm.scala import Scala
 from shared.errors import Corrupt, Unsupported
 from shared.table import PartitionColumn
@@ -45,6 +47,7 @@ class GroupWriter:
         self._columns = self._shape.metadata.partition_columns
         self._paths = paths
         self._format = copier.format
+        self._sorter = RowSorter(scala, log, self._columns)
         self._copier = copier
         self._rule = rule
 
@@ -67,6 +70,8 @@ class GroupWriter:
             self._paths.check(live, [output.file.path for output in outputs])
             written = self._format.check(given, outputs)
             completed = self._format.complete(live.inputs, outputs, written)
+            doing = f"the sort of {len(live.inputs)} files in {live.group.partition} of {self._log.location}"
+            require_disjoint(completed, live.group.order, self._shape.metadata.sort_key, doing)
             rows = self._check_rows(live, completed)
         return WrittenGroup(live, completed, rows, reason)
 
@@ -84,9 +89,10 @@ class GroupWriter:
     def _write(
         self, live: LiveGroup, adds: Any, partition_values: dict[str, str | None], codec: str | None
     ) -> tuple[LoggedFile, ...]:
-        frame = self._scala.row_tracking.preserveRowTrackingColumns(
+        rows = self._scala.row_tracking.preserveRowTrackingColumns(
             self._log.frame(self._snapshot, adds), self._snapshot
-        ).coalesce(1)
+        )
+        frame = self._sorter.ordered(rows, live.inputs, live.group.order)
         tags = live.group.tags
         txn = self._paths.transaction_for(partition_values, [logged.file.path for logged in live.inputs])
         options = self._scala.none if codec is None else self._scala.some(self._log.write_options(compression=codec))

@@ -18,7 +18,17 @@ from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
 from actor.jvm.engine_life import JvmEngine
 from actor.jvm.errors import first_line
-from actor.ports import Control, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
+from actor.ports import (
+    Control,
+    GroupOutcome,
+    GroupStatus,
+    LivePartition,
+    RewriteOutcome,
+    RewriteRequest,
+    TableJob,
+    TableJobControl,
+    TableJobOutcome,
+)
 from shared import commit_metadata
 from shared.boundary import Boundary
 from shared.errors import InvalidInput, LakewrightError, OtherTable, Unsupported
@@ -50,6 +60,7 @@ class IcebergEngine(JvmEngine):
     """`actor.ports.TableEngine` for Iceberg, on one Spark application; safe to call from several threads."""
 
     format = FORMAT
+    table_kinds: tuple[str, ...] = ()
 
     def __init__(self, spark: SparkSession, settings: IcebergEngineSettings | None = None) -> None:
         self._settings = settings or IcebergEngineSettings()
@@ -89,6 +100,10 @@ class IcebergEngine(JvmEngine):
             started = time.monotonic()
             run = _Rewrite(self, table, session, request, control)
             return run.finish(started)
+
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        """Raise Unsupported: there are no jobs on whole tables of this format."""
+        raise Unsupported(f"no {job.kind} of Iceberg tables: {job.location}", field="kind")
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

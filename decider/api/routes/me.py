@@ -5,6 +5,7 @@ from fastapi import APIRouter, Request
 from decider.api.dependencies import Http
 from decider.api.openapi import failures
 from decider.api.schemas.me import CallerView
+from decider.gateway.authentication import CALLER_ROLE
 from decider.gateway.credentials import MAY_ACT_AS, Role
 
 router = APIRouter(prefix="/v1/me", tags=["status"])
@@ -14,7 +15,7 @@ router = APIRouter(prefix="/v1/me", tags=["status"])
 async def show_caller(request: Request, http: Http) -> CallerView:
     """Show the role of the token; without tokens, clients on the loopback address have the role admin."""
     required = http.settings.credentials.are_needed
-    role: Role = request.scope.get("lakewright.role", Role.VIEWER) if required else Role.ADMIN
+    role: Role = request.scope.get(CALLER_ROLE, Role.VIEWER) if required else Role.ADMIN
     return CallerView(
         role=role, may_act_as=tuple(sorted(MAY_ACT_AS[role])), token_required=required, release=http.settings.release
     )

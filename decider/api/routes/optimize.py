@@ -31,7 +31,7 @@ async def optimize_table(
     A request that changes nothing returns the reason in `ignored`. The promotion rule always applies, so repeated
     requests do not rewrite more; `force` ignores only the tolerance and `enabled=false`.
     """
-    request = OptimizeCommand(tuple(asked.partitions), Band[asked.priority.upper()], asked.force)
+    request = OptimizeCommand(tuple(asked.partitions), tuple(asked.actions), Band[asked.priority.upper()], asked.force)
     if asked.dry_run:
         plan = dry_run_view(await requests.on_demand.dry_run(table, request))
         return JSONResponse(plan.model_dump(mode="json"))

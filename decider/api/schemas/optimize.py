@@ -10,6 +10,9 @@ from decider.web.base_model import RequestModel, ResponseModel
 MAX_PARTITIONS = 1_000
 """Maximum number of partitions in one request."""
 
+MAX_ACTIONS = 20
+"""Maximum number of actions in one request; a release has fewer."""
+
 PriorityName = Literal["urgent", "high", "normal", "low"]
 
 
@@ -33,6 +36,9 @@ class OptimizeRequest(RequestModel):
         max_length=MAX_PARTITIONS,
         description="Partitions as `column=value` labels joined by `/`, or as objects; an omitted column matches all "
         "its values. Empty: the whole table.",
+    )
+    actions: tuple[str, ...] = Field(
+        (), max_length=MAX_ACTIONS, description="Kinds of jobs, such as `compact` or `sort`. Empty: all."
     )
     priority: PriorityName = Field("urgent", description="Priority of the jobs; `urgent` runs first.")
     dry_run: bool = Field(default=False, description="Plan on the live snapshot without changing anything.")
@@ -100,12 +106,12 @@ class OptimizeResponse(ResponseModel):
 
 
 class PlannedGroup(ResponseModel):
-    """Input files of one output file."""
+    """Input files that are rewritten together."""
 
     files: int = Field(description="Number of input files.")
     bytes: int = Field(description="Total input size in bytes.")
     largest_bytes: int = Field(description="Size of the largest input in bytes.")
-    mode: str = Field(description="`minor` stays below the top level, `major` does not.")
+    mode: str = Field(description="`minor` stays below the top level, `major` does not; `sort` sorts full files.")
 
 
 class PartitionPlan(ResponseModel):
@@ -114,7 +120,7 @@ class PartitionPlan(ResponseModel):
     action: str = Field(description="Kind of job that would run it.")
     partition_key: str = Field(description="Partition key: physical column names and values as in the table's log.")
     partition_label: str = Field(description="Partition label.")
-    groups: tuple[PlannedGroup, ...] = Field(description="File groups; each becomes one output file.")
+    groups: tuple[PlannedGroup, ...] = Field(description="File groups.")
     files_replaced: int = Field(description="Number of input files.")
     files_removed: int = Field(description="Predicted decrease of the file count.")
     bytes: int = Field(description="Bytes to rewrite.")

@@ -28,6 +28,9 @@ class LayoutView(ResponseModel):
     deleted_rows: int = Field(description="Rows hidden by deletion vectors.")
     mse_bytes2: float = Field(description="Entropy: mean squared shortfall against the target, in bytes squared.")
     rms_shortfall: float = Field(description="Root of the entropy as a share of the target: 0 is optimal, 1 is worst.")
+    depth: int = Field(
+        0, description="Most full files of one sort level that are known to overlap; 0 without a sort order."
+    )
     levels: tuple[SizeLevelView, ...] = Field(description="Files per level.")
 
 
@@ -63,6 +66,7 @@ PARTITION_EXAMPLE: dict[str, Any] = {
         "deleted_rows": 0,
         "mse_bytes2": 1.7732923532771328e16,
         "rms_shortfall": 0.9921875,
+        "depth": 0,
         "levels": [{"level": 3, "from_bytes": 262144, "below_bytes": 2097152, "files": 12, "bytes": 12582912}],
     },
     "decisions": [

@@ -102,6 +102,15 @@ class CostModelUsed(ResponseModel):
     tail_hours: float = Field(description="Hours of reads after the last commit.")
 
 
+class StorageHeld(ResponseModel):
+    """Bytes that the table would have held with a vacuum of this retention."""
+
+    retention_s: int = Field(description="Retention of removed files in seconds.")
+    mean_bytes: int = Field(description="Mean bytes held over the period.")
+    peak_bytes: int = Field(description="Most bytes held at any moment.")
+    end_bytes: int = Field(description="Bytes held at the last commit.")
+
+
 class RecommendationView(ResponseModel):
     """Policy with the lowest cost."""
 
@@ -127,6 +136,10 @@ _EXAMPLE: JsonDict = {
     "actual": {"rewrites": 2, "bytes_rewritten": 83886080, "files_now": 904},
     "cost_model": {"write_s_per_gib": 20.0, "open_s": 0.05, "queries_per_hour": 10.0, "tail_hours": 24.0},
     "policy": _POLICY,
+    "storage": [
+        {"retention_s": 0, "mean_bytes": 90000000, "peak_bytes": 184549376, "end_bytes": 167772160},
+        {"retention_s": 604800, "mean_bytes": 130000000, "peak_bytes": 251658240, "end_bytes": 251658240},
+    ],
     "rules": [
         {
             "name": "lakewright",
@@ -171,6 +184,9 @@ class WhatIfResponse(ResponseModel):
     actual: RewritesSoFar = Field(description="Actual rewrites of the period.")
     cost_model: CostModelUsed = Field(description="Cost assumptions.")
     policy: PolicyTried = Field(description="Policy in effect, used for the rules.")
+    storage: tuple[StorageHeld, ...] = Field(
+        description="Bytes held by retention, with the rewrites of the log as they were; orphans are not known."
+    )
     rules: tuple[RuleReplayed, ...] = Field(
         description="Results by rule: no compaction, Lakewright, other engines' rules, and the property overrides."
     )

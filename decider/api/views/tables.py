@@ -22,7 +22,7 @@ from decider.store.table_registry import StoredRefusal
 from shared.layout.levels import FULL, SizeLevels
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
-from shared.properties import PREFIX, PROPERTIES
+from shared.property_table import PREFIX, PROPERTIES
 from shared.table import PartitionColumn, PartitionKey, TableRef
 
 MAX_PLANS = 200
@@ -72,6 +72,7 @@ def layout_view(state: PartitionStats, size_levels: SizeLevels) -> LayoutView:
         deleted_rows=state.deleted_rows,
         mse_bytes2=float(mse),
         rms_shortfall=round(math.sqrt(mse) / size_levels.target_bytes, 6),
+        depth=max((depth.deepest[0] for _, depth in state.depths), default=0),
         levels=levels,
     )
 

@@ -7,13 +7,15 @@ A commit file is newline-delimited JSON in no promised order: `commitInfo` may b
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from decider.formats.delta.damage import LogFile
 from decider.formats.delta.files import FileDecoder
 from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.metadata import decode_metadata, decode_protocol
-from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, TableMetadata, TableProtocol
+from decider.formats.delta.vacuum_mark import decode_vacuum
+from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, RemovedFile, TableMetadata, TableProtocol
 
 _METADATA = b'"metaData"'
 
@@ -24,20 +26,27 @@ ORIGIN_KEY = "lakewright"
 """The field of userMetadata that holds job and token of a commit of ours."""
 
 
-def decode_commit(data: bytes, log: LogFile, metadata: TableMetadata | None) -> Commit:
+def decode_commit(
+    data: bytes, log: LogFile, metadata: TableMetadata | None, sort_key: PartitionColumn | None = None
+) -> Commit:
     """Decode a commit file; `metadata` is what was in force before it (None: nothing was, this is the first).
 
-    Files added are read with the metadata that the commit leaves in force, removed ones with what was before.
-    Whether the table may be read at all is `delta_metadata.check_readable`'s business. Raises Corrupt for damaged
-    lines and contradictions, Unsupported for what is well-formed and not known here.
+    Ranges of files are read of `sort_key` (None: of the metadata's). Files added are read with the metadata that the
+    commit leaves in force, removed ones with what was before. Whether the table may be read at all is
+    `delta_metadata.check_readable`'s business. Raises Corrupt for damaged lines and contradictions, Unsupported for
+    what is well-formed and not known here.
     """
     lines = _lines(data, log)
     changed = _changed_metadata(lines, log) if _METADATA in data else None
     after = changed or metadata
-    reading = _CommitReader(log, after, metadata or after)
+    reading = _CommitReader(log, _with_key(after, sort_key), _with_key(metadata or after, sort_key))
     for position, action in parsed_lines(lines, log):
         reading.take(action, position)
     return reading.commit(changed)
+
+
+def _with_key(metadata: TableMetadata | None, sort_key: PartitionColumn | None) -> TableMetadata | None:
+    return metadata if metadata is None or sort_key is None else replace(metadata, sort_key=sort_key)
 
 
 def commit_time_ms(data: bytes, log: LogFile) -> int:
@@ -72,8 +81,9 @@ class _CommitReader:
 
     def __init__(self, log: LogFile, after: TableMetadata | None, before: TableMetadata | None) -> None:
         self._log = log
-        self._adds = FileDecoder(after.partition_columns, log) if after else None
-        self._removes = FileDecoder(before.partition_columns, log) if before else None
+        self._after = after
+        self._adds = FileDecoder(after.partition_columns, log, after.sort_key) if after else None
+        self._removes = FileDecoder(before.partition_columns, log, before.sort_key) if before else None
         self._added: list[DataFile] = []
         self._removed: list[RemovedFile] = []
         self._protocol: TableProtocol | None = None
@@ -113,6 +123,7 @@ class _CommitReader:
             data_change=self._data_change,
             origin=_origin(self._info),
             execution_ms=_execution_ms(self._info),
+            vacuum=decode_vacuum(self._info, _time_ms(self._info), self._after),
         )
 
     def _decoder(self, decoder: FileDecoder | None, position: int) -> FileDecoder:

@@ -90,12 +90,14 @@ def read_head(parts: Sequence[CheckpointPart]) -> CheckpointHead:
     return CheckpointHead(metadata[0], protocol[0], tuple(sidecars))
 
 
-def read_files(part: CheckpointPart, columns: Sequence[PartitionColumn]) -> list[DataFile]:
-    """Read the live files of one part or sidecar."""
-    decoder = FileDecoder(columns, part.log)
+def read_files(
+    part: CheckpointPart, columns: Sequence[PartitionColumn], sort_key: PartitionColumn | None = None
+) -> list[DataFile]:
+    """Read the live files of one part or sidecar, with their ranges of the sort key if there is one."""
+    decoder = FileDecoder(columns, part.log, sort_key)
     if not part.is_json:
         try:
-            return list(_parquet_files(part, decoder))
+            return list(_parquet_files(part, decoder, with_bounds=sort_key is not None))
         except DAMAGE as problem:
             raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
     files: list[DataFile] = []
@@ -127,21 +129,24 @@ def _parquet(part: CheckpointPart) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(part.data))
 
 
-def _parquet_files(part: CheckpointPart, decoder: FileDecoder) -> Iterator[DataFile]:
+def _parquet_files(part: CheckpointPart, decoder: FileDecoder, *, with_bounds: bool) -> Iterator[DataFile]:
     """Yield the files of a Parquet part, a bounded number of rows at a time."""
     first = 1
-    for adds in add_batches(part, with_rows=True):
+    for adds in add_batches(part, with_rows=True, with_bounds=with_bounds):
         positions = [first + index for index, is_add in enumerate(adds.is_valid().to_pylist()) if is_add]
         first += len(adds)
         yield from decoded_adds(adds.filter(adds.is_valid()), positions, decoder)
 
 
-def add_batches(part: CheckpointPart, *, with_rows: bool) -> Iterator[pa.StructArray]:
-    """Yield the `add` column of a Parquet part, null where a row has another action; `with_rows`: and row counts."""
+def add_batches(part: CheckpointPart, *, with_rows: bool, with_bounds: bool = False) -> Iterator[pa.StructArray]:
+    """Yield the `add` column of a Parquet part, null where a row has another action.
+
+    `with_rows`: and row counts; `with_bounds`: and all statistics, as far as they are there as text.
+    """
     file = _parquet(part)
     if "add" not in file.schema_arrow.names:
         return
-    columns = [*_FILE, _rows_source(file)] if with_rows else _FILE
+    columns = [*_FILE, _STATS if with_bounds else _rows_source(file)] if with_rows else _FILE
     for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
         yield batch.column("add")
 

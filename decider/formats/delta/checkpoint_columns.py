@@ -46,9 +46,11 @@ class PartFiles:
     others: Sequence[DataFile] = ()
 
 
-def read_columns(part: CheckpointPart, columns: Sequence[PartitionColumn]) -> PartFiles:
-    """Read the live files of one part or sidecar; raises what `read_files` raises."""
-    if not part.is_json:
+def read_columns(
+    part: CheckpointPart, columns: Sequence[PartitionColumn], sort_key: PartitionColumn | None = None
+) -> PartFiles:
+    """Read the live files of one part or sidecar; raises what `read_files` raises. With a sort key, none in columns."""
+    if not part.is_json and sort_key is None:
         reading = _PartReader(columns, FileDecoder(columns, part.log))
         try:
             for adds in add_batches(part, with_rows=has_vectors(part)):
@@ -56,7 +58,7 @@ def read_columns(part: CheckpointPart, columns: Sequence[PartitionColumn]) -> Pa
             return reading.files()
         except (Corrupt, *DAMAGE):
             pass  # The code below reports damage with its position.
-    return PartFiles(others=read_files(part, columns))
+    return PartFiles(others=read_files(part, columns, sort_key))
 
 
 class _PartReader:

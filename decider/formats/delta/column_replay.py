@@ -30,9 +30,11 @@ class ColumnReplay(SnapshotReplay):
         self._parts: list[FileColumns] = []
         self._named: set[PathKey] = set()
 
-    def read(self, part: CheckpointPart, columns: Sequence[PartitionColumn]) -> PartFiles:
+    def read(
+        self, part: CheckpointPart, columns: Sequence[PartitionColumn], sort_key: PartitionColumn | None
+    ) -> PartFiles:
         """Read the live files of a part of a checkpoint."""
-        return read_columns(part, columns)
+        return read_columns(part, columns, sort_key)
 
     def take(self, files: PartFiles) -> None:
         """Take the files of a part of a checkpoint as live."""

@@ -4,6 +4,7 @@ Every field that is used is checked, in one condition for the usual case; what e
 where something is. The partition of a file is computed once for each spelling of its partition values.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from decider.formats.delta.damage import LogFile, shown
 from decider.formats.delta.row_counts import rows_in
 from shared.boundary import vector_leads_out
 from shared.errors import InvalidInput
+from shared.formats.delta import sort_range
+from shared.layout.key_depth import KeyRange
 from shared.partitions import WHOLE_TABLE, partition_key
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile
 
@@ -22,10 +25,16 @@ DV_STORAGE = frozenset({"u", "i", "p"})
 
 
 class FileDecoder:
-    """Decodes the file actions of one log file against one set of partition columns."""
+    """Decodes the file actions of one log file against one set of partition columns.
 
-    def __init__(self, columns: Sequence[PartitionColumn], log: LogFile) -> None:
+    `sort_key`: column of which the ranges of files are read.
+    """
+
+    def __init__(
+        self, columns: Sequence[PartitionColumn], log: LogFile, sort_key: PartitionColumn | None = None
+    ) -> None:
         self._columns = columns
+        self._sort_key = sort_key
         self._log = log
         self._partitions: dict[tuple[tuple[str, str | None], ...], PartitionKey] = {}
         self._no_tags: dict[str, str] = {}
@@ -52,6 +61,7 @@ class FileDecoder:
             deleted_rows=deleted,
             modified_ms=modified,
             tags=self._tags(tags, position) if tags else self._no_tags,
+            key_range=None if self._sort_key is None else _range(self._sort_key, stats),
         )
 
     def remove(self, action: Action, position: int) -> RemovedFile:
@@ -73,6 +83,9 @@ class FileDecoder:
             deleted_rows=deleted,
             # The only sign that a writer repeats the tags: without it their absence has no meaning.
             tags=self._tags(action.get("tags") or {}, position) if action.get("extendedFileMetadata") is True else None,
+            key_range=None if self._sort_key is None else _range(self._sort_key, action.get("stats")),
+            # Spark's OPTIMIZE repeats the number of rows alone.
+            has_bounds='"minValues"' in str(action.get("stats")),
         )
 
     def partition(self, values: object, position: int) -> PartitionKey:
@@ -155,3 +168,12 @@ class FileDecoder:
             if not is_good or (name == "size" and action["size"] < 0):
                 return self._log.wrong(position, f"add.{name}", value, expected)
         raise AssertionError(f"nothing is wrong with {shown(action)}")
+
+
+def _range(key: PartitionColumn, stats: object) -> KeyRange | None:
+    """Return the range of the sort key by a statistics text; None where it has none or cannot be read."""
+    try:
+        statistics = json.loads(stats) if isinstance(stats, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return sort_range(key, statistics) if isinstance(statistics, dict) else None

@@ -6,7 +6,7 @@ is missing above the checkpoint means that unknown files were added or removed, 
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from json import loads
@@ -39,7 +39,7 @@ from decider.storage.stores import ObjectStores
 from shared.boundary import Boundary
 from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.locations import canonical_location
-from shared.table import MAX_VERSION, Commit, Snapshot, TableMetadata
+from shared.table import MAX_VERSION, Commit, PartitionColumn, Snapshot, TableMetadata
 
 READ_AHEAD = 8
 """Objects requested at once: enough to hide the latency of a store, few enough to hold them all in memory."""
@@ -94,6 +94,10 @@ class DeltaLog:
         if self._boundary is not None:
             self._boundary.check_table(self.location)
 
+    def check_not_linked(self, names: Iterable[str]) -> None:
+        """Raise Unsupported if one of these files lies behind a link inside the table, as an actor does."""
+        (self._boundary or Boundary()).check_not_linked(self.location, names)
+
     async def digest(self, version: int) -> str | None:
         """Return the digest of one commit, None if it does not exist."""
         body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
@@ -118,7 +122,10 @@ class DeltaLog:
         holes, Unsupported for tables that we cannot read or whose files lie outside the boundary, RetryableError if
         files vanish while they are read.
         """
-        snapshot = await self._replayed(version, SnapshotReplay())
+        replay = SnapshotReplay()
+        snapshot = await self._replayed(version, replay)
+        if replay.has_moved_key:
+            snapshot = await self._replayed(snapshot.version, SnapshotReplay(snapshot.metadata.sort_key))
         if self._boundary is not None:
             self._boundary.check_files(self.location, snapshot.files)
         return snapshot
@@ -128,7 +135,7 @@ class DeltaLog:
         replay = ColumnReplay()
         found = await self._replayed(version, replay)
         columns = await asyncio.to_thread(replay.remaining)
-        if columns is None:
+        if columns is None or replay.has_moved_key:
             return LiveFiles.of(await self.snapshot(found.version))
         if self._boundary is not None:
             suspects = await asyncio.to_thread(suspicious_files, columns)
@@ -151,6 +158,24 @@ class DeltaLog:
         snapshot = replay.snapshot(self._file(target), timestamp_ms)
         check_readable(snapshot.protocol, self.location)
         return replace(snapshot, digest=digest)
+
+    async def checkpoint_parts(self, version: int | None = None) -> tuple[int, list[CheckpointPart]]:
+        """Return version and parts of the newest checkpoint up to a version, sidecars included; -1 and none without.
+
+        A checkpoint that is damaged is an error here, and not passed over.
+        """
+        for point in (await self._listing(None)).checkpoints:
+            if version is not None and point.version > version:
+                continue
+            parts = await self._parts(point, LOG_DIRECTORY, point.parts)
+            head = await asyncio.to_thread(checkpoint.read_head, parts)
+            sidecars = await self._parts(point, SIDECAR_DIRECTORY, head.sidecars)
+            return point.version, [*parts, *sidecars]
+        return -1, []
+
+    async def last_checkpoint(self) -> int | None:
+        """Return the version that `_last_checkpoint` names, None if it is missing or cannot be read."""
+        return await self._hinted(None)
 
     async def _hinted(self, version: int | None) -> int | None:
         """Return the version that `_last_checkpoint` names, None if that does not help with the wanted version."""
@@ -200,12 +225,12 @@ class DeltaLog:
         parts = await self._parts(point, LOG_DIRECTORY, point.parts)
         head = await asyncio.to_thread(checkpoint.read_head, parts)
         check_readable(head.protocol, self.location)
-        columns = head.metadata.partition_columns
-        files = [await asyncio.to_thread(replay.read, part, columns) for part in parts]
+        columns, sort_key = head.metadata.partition_columns, replay.sort_key or head.metadata.sort_key
+        files = [await asyncio.to_thread(replay.read, part, columns, sort_key) for part in parts]
         for start in range(0, len(head.sidecars), READ_AHEAD):
             names = head.sidecars[start : start + READ_AHEAD]
             sidecars = await self._parts(point, SIDECAR_DIRECTORY, names)
-            files += [await asyncio.to_thread(replay.read, part, columns) for part in sidecars]
+            files += [await asyncio.to_thread(replay.read, part, columns, sort_key) for part in sidecars]
         replay.start(head.metadata, head.protocol)
         for some in files:
             replay.take(some)
@@ -254,7 +279,7 @@ class DeltaLog:
             for version, body in zip(window, bodies, strict=True):
                 if body is None:
                     raise RetryableError(f"{self.location}: commit {version} vanished while the log was read")
-                commit = await self._decode(body, version, replay.metadata)
+                commit = await self._decode(body, version, replay.metadata, replay.sort_key)
                 replay.apply(commit)
                 timestamp_ms, digest = commit.timestamp_ms, commit.digest
         return timestamp_ms, digest
@@ -266,8 +291,10 @@ class DeltaLog:
             return 0, ""
         return await _off_loop(body, lambda: commit_time_ms(body, self._file(version))), _digest(body)
 
-    async def _decode(self, body: bytes, version: int, metadata: TableMetadata | None) -> Commit:
-        commit = await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata))
+    async def _decode(
+        self, body: bytes, version: int, metadata: TableMetadata | None, sort_key: PartitionColumn | None = None
+    ) -> Commit:
+        commit = await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata, sort_key))
         return replace(commit, digest=_digest(body))
 
     def _file(self, version: int) -> LogFile:

@@ -11,7 +11,8 @@ from typing import Any
 
 from decider.formats.delta.damage import LogFile, shown
 from shared.errors import Unsupported
-from shared.formats.delta import FORMAT
+from shared.formats.delta import FORMAT, PHYSICAL_NAME, sort_key
+from shared.properties import first_sort_column
 from shared.table import PartitionColumn, TableMetadata, TableProtocol
 
 MAX_READER_VERSION = 3
@@ -46,7 +47,6 @@ REFUSED_FEATURES: Mapping[str, str] = {
 }
 """Features, of readers or writers, under which the log alone does not define the table."""
 
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _MAPPING_MODE = "delta.columnMapping.mode"
 _TEXTS = "a list of texts"
 
@@ -109,7 +109,10 @@ def decode_metadata(action: object, log: LogFile, position: int) -> TableMetadat
             columns = tuple(
                 replace(column, physical=_physical(fields[column.name], log, position)) for column in columns
             )
-    return TableMetadata(table_uuid, columns, configuration, FORMAT)
+    key = None
+    if first_sort_column(configuration) is not None:
+        key = sort_key(configuration, _schema_fields(action.get("schemaString"), log, position).values())
+    return TableMetadata(table_uuid, columns, configuration, FORMAT, key)
 
 
 def _partition_column(name: str, field: Mapping[str, Any] | None, log: LogFile, position: int) -> PartitionColumn:
@@ -122,9 +125,9 @@ def _partition_column(name: str, field: Mapping[str, Any] | None, log: LogFile, 
 
 def _physical(field: Mapping[str, Any], log: LogFile, position: int) -> str:
     properties = field.get("metadata")
-    physical = properties.get(_PHYSICAL_NAME) if isinstance(properties, dict) else None
+    physical = properties.get(PHYSICAL_NAME) if isinstance(properties, dict) else None
     if type(physical) is not str or not physical:
-        raise log.wrong(position, f"{_PHYSICAL_NAME} of partition column {field['name']!r}", physical, "a text")
+        raise log.wrong(position, f"{PHYSICAL_NAME} of partition column {field['name']!r}", physical, "a text")
     return physical
 
 

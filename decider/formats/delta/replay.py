@@ -20,8 +20,11 @@ from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Snapsh
 class SnapshotReplay:
     """The state of a table while its log is read: oldest first, or from a checkpoint on."""
 
-    def __init__(self) -> None:
+    def __init__(self, sort_key: PartitionColumn | None = None) -> None:
+        """`sort_key`: column of which the ranges of all files are read; None: the one in force when each was added."""
         self._files: dict[PathKey, DataFile] = {}
+        self.sort_key = sort_key
+        self.has_moved_key = False
         self._protocol: TableProtocol | None = None
         self.metadata: TableMetadata | None = None
         self._columns: tuple[PartitionColumn, ...] | None = None
@@ -32,9 +35,9 @@ class SnapshotReplay:
         self._set_metadata(metadata)
         self._protocol = protocol
 
-    def read(self, part: CheckpointPart, columns: Sequence[PartitionColumn]) -> Any:
+    def read(self, part: CheckpointPart, columns: Sequence[PartitionColumn], sort_key: PartitionColumn | None) -> Any:
         """Read the live files of a part of a checkpoint in the form that `take` takes; changes nothing."""
-        return read_files(part, columns)
+        return read_files(part, columns, sort_key)
 
     def take(self, files: Any) -> None:
         """Take what `read` returned as live."""
@@ -67,6 +70,8 @@ class SnapshotReplay:
         columns = metadata.partition_columns
         self.has_moved_columns = self.has_moved_columns or self._columns not in (None, columns)
         self._columns = columns
+        if self.metadata is not None:
+            self.has_moved_key = self.has_moved_key or self.metadata.sort_key != metadata.sort_key
         self.metadata = metadata
 
     def _repartitioned(self, log: LogFile) -> tuple[DataFile, ...]:

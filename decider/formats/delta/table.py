@@ -1,23 +1,27 @@
 """Delta as a table format: a position is a commit's version and the digest of its file."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 from decider.formats.delta.listing import LOG_DIRECTORY, read_listing
 from decider.formats.delta.log import READ_AHEAD, DeltaLog
 from decider.formats.delta.rewrites import DeltaRewrites
-from decider.formats.table_format import HistoryEnd, RetainedHistory, StorageAccess, TableTotals
+from decider.formats.delta.storage import DeltaStorage
+from decider.formats.table_format import HistoryEnd, RetainedHistory, StorageAccess, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.formats import delta
+from shared.policy import Policy
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableMetadata, TableProtocol
+from shared.vacuum_options import VacuumOptions
 
 
 class DeltaTable:
     """`TableReader` on a Delta log."""
 
-    def __init__(self, log: DeltaLog) -> None:
+    def __init__(self, log: DeltaLog, reads: ObjectReader) -> None:
         self._log = log
+        self._storage = DeltaStorage(log, reads)
         self.location = log.location
 
     async def changes(
@@ -65,6 +69,20 @@ class DeltaTable:
         """Return the counts of the version's checksum file."""
         return await self._log.checksum(at.version)
 
+    async def checkpoint(self) -> int | None:
+        """Return the version that `_last_checkpoint` names."""
+        found = await self._log.last_checkpoint()
+        return -1 if found is None else found
+
+    async def removals(self) -> Sequence[tuple[int, int]]:
+        """Return what the newest checkpoint and later commits have removed."""
+        return await self._storage.removals()
+
+    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+        """Plan as an actor does, on the same log and store."""
+        self._log.check_place()
+        return await self._storage.plan_vacuum(policy, options, now_ms)
+
     async def retained(self) -> RetainedHistory:
         """Return the versions above the newest gap; commits below it do not lead to those above."""
         versions = await self._log.versions_after(BEFORE_FIRST.version)
@@ -99,7 +117,8 @@ class DeltaFormat:
 
     def open(self, location: str) -> DeltaTable:
         """Open a table's log."""
-        return DeltaTable(DeltaLog(self._access.reader(location), self._access.boundary))
+        reads = self._access.reader(location)
+        return DeltaTable(DeltaLog(reads, self._access.boundary), reads)
 
     def rewrites(self, location: str) -> DeltaRewrites:
         """Open the history that the log keeps."""

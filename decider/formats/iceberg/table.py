@@ -8,18 +8,27 @@ from decider.formats.iceberg.commits import FileHistory, delete_file, snapshot_c
 from decider.formats.iceberg.entries import EntryReader
 from decider.formats.iceberg.rewrites import IcebergRewrites
 from decider.formats.iceberg.source import CatalogSource, FolderSource, MetadataSource, is_table_folder
-from decider.formats.table_format import HistoryEnd, RetainedHistory, StorageAccess, TableCatalog, TableTotals
+from decider.formats.table_format import (
+    HistoryEnd,
+    RetainedHistory,
+    StorageAccess,
+    TableCatalog,
+    TableTotals,
+    VacuumPreview,
+)
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.boundary import Boundary
-from shared.errors import InvalidInput, NoTable
+from shared.errors import InvalidInput, NoTable, Unsupported
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
 from shared.formats.iceberg.refusal import refusal
 from shared.locations import catalog_name
+from shared.policy import Policy
 from shared.refusals import Refusal
 from shared.table import Commit, DataFile, Position, Snapshot, TableMetadata, TableProtocol
+from shared.vacuum_options import VacuumOptions
 
 
 class IcebergTable:
@@ -116,6 +125,18 @@ class IcebergTable:
         if not (files.isdigit() and size.isdigit() and deletes == "0"):
             return None
         return TableTotals(int(files), int(size))
+
+    async def checkpoint(self) -> int | None:
+        """Return None: metadata files are whole, so there are no checkpoints."""
+        return None
+
+    async def removals(self) -> Sequence[tuple[int, int]]:
+        """Return nothing: no vacuum of this format is decided."""
+        return ()
+
+    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+        """Raise Unsupported: a snapshot keeps its files until it expires."""
+        raise Unsupported("vacuum is for Delta tables; snapshots of Iceberg tables are not expired yet", field="format")
 
     async def retained(self) -> RetainedHistory:
         """Return the retained snapshots of main; older ones of it have expired."""

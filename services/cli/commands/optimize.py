@@ -58,7 +58,7 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
         if mode != MODE or overrides or yes:
             raise typer.BadParameter("--mode, --target-file-size, --set and --yes need a location, not a name")
         body = {"partitions": partition or [], "priority": priority, "dry_run": dry_run, "force": force}
-        return _by_name(setting, table, body)
+        return by_name(setting, table, body)
     if priority != PRIORITY:
         raise typer.BadParameter(
             "--priority needs the name of a registered table: a location is rewritten here and now"
@@ -78,7 +78,8 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     return None
 
 
-def _by_name(setting: CliContext, table: str, body: dict[str, Any]) -> None:
+def by_name(setting: CliContext, table: str, body: dict[str, Any]) -> None:
+    """Request a rewrite of a registered table, or its plan, and print the answer."""
     out = setting.output()
     with setting.api() as api:
         answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)

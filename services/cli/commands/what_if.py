@@ -171,6 +171,12 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
         f"{prices['tail_hours']:g} h after the last commit. "
         "These prices are assumptions: --write-s-per-gib, --queries-per-hour, --open-s, --tail-hours."
     )
+    held = "; ".join(
+        f"{time_span(one['retention_s']) if one['retention_s'] else 'none'}: {size(one['mean_bytes'])} "
+        f"(at the end {size(one['end_bytes'])})"
+        for one in answer["storage"]
+    )
+    out.line(f"Mean bytes in the store by retention of removed files, if a vacuum runs when it may: {held}.")
     for note in answer["notes"]:
         out.line(note)
     if answer["custom"] is not None:

@@ -155,12 +155,11 @@ def test_properties_of_other_systems_that_are_not_obeyed_are_shown_and_hold_noth
         f"{qbeast}revisionId",
         *(f"{qbeast}optimizeUnindexedFiles.{key}" for key in ("enabled", "prioritize", "batchBytes", "fromTimestamp")),
     ]
-    alter(table, {**dict.fromkeys(foreign, "1"), "lakewright.clustering-order": "time", "lakewright.fan-in": "4"})
+    alter(table, {**dict.fromkeys(foreign, "1"), "lakewright.fan-in": "4"})
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]
     assert {one["property"]: one["blocking"] for one in policy["issues"]} == {
         **dict.fromkeys(foreign, False),
-        "lakewright.clustering-order": False,
     }
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 4
 
@@ -196,12 +195,12 @@ def test_a_bad_value_and_an_unknown_property_keep_the_last_good_policy_and_are_s
     name = decider.register(table.path)
     alter(table, {"lakewright.fan-in": "4"})
     decider.sweep()
-    alter(table, {"lakewright.fan-in": "many", "lakewright.speed": "11", "acid.data.retain.hours": "3"})
+    alter(table, {"lakewright.fan-in": "many", "lakewright.speed": "11", "lakewright.retain-hours": "3"})
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 4
     shown = {one["property"]: one["blocking"] for one in policy["issues"]}
-    assert shown == {"lakewright.fan-in": True, "lakewright.speed": True, "acid.data.retain.hours": False}
+    assert shown == {"lakewright.fan-in": True, "lakewright.speed": True, "lakewright.retain-hours": False}
     alter(table, {"lakewright.fan-in": "3", "lakewright.speed": None})
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]

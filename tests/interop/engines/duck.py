@@ -21,7 +21,7 @@ from tests.interop.table_log import TableLog
 from tests.interop.values import Rows, rows_of
 
 
-def _connect(*, delta: bool) -> duckdb.DuckDBPyConnection:
+def connected(*, delta: bool) -> duckdb.DuckDBPyConnection:
     """Open an empty database; the extension is loaded from its package, nothing is fetched or installed."""
     connection = duckdb.connect(config={"autoinstall_known_extensions": False, "threads": 1})
     if delta:
@@ -36,7 +36,7 @@ class DuckDbReader:
     name = "DuckDB (delta extension)"
 
     def __init__(self) -> None:
-        self._connection = _connect(delta=True)
+        self._connection = connected(delta=True)
 
     def rows(self, location: Path, case: Case) -> Rows:
         return rows_of(self._query(f"SELECT * FROM {_scan(location)}"))
@@ -67,7 +67,7 @@ class DuckDbFiles:
     name = "DuckDB (live files)"
 
     def __init__(self) -> None:
-        self._connection = _connect(delta=False)
+        self._connection = connected(delta=False)
 
     def rows(self, location: Path, case: Case) -> Rows:
         return rows_of(self._connection.execute(self._union(location, case)).to_arrow_table())
@@ -125,7 +125,7 @@ class DuckDbWriter:
         raise NotOfferedError("it does not create tables")
 
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
-        connection = _connect(delta=True)
+        connection = connected(delta=True)
         connection.execute(f"ATTACH '{location}' AS lake (TYPE delta)")
         names = [DUCKDB.name(column["name"]) for column in TableLog.read(location).schema["fields"]]
         # It cannot write several partitions by one statement.

@@ -23,7 +23,7 @@ def test_engines_of_no_format_or_twice_of_one_are_refused(engines: list[MemoryEn
 def test_a_job_finds_the_engine_of_its_format_and_one_without_a_format_the_only_engine() -> None:
     delta, other = MemoryEngine(), OtherEngine()
     both = EngineSet([delta, other])
-    assert both.abilities == ("delta/compact", "other/compact")
+    assert both.abilities == ("delta/compact", "delta/sort", "other/compact", "other/sort")
     assert (both.of("delta"), both.of("other"), EngineSet([delta]).of("")) == (delta, other, delta)
     for unknown in ("iceberg", ""):
         with pytest.raises(RetryableError, match="here are: delta, other"):

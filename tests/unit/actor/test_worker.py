@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from shared.errors import LeaseLost, PermanentError
-from shared.job_payload import RewriteKind
+from shared.job_payload import SORT, RewriteKind
+from shared.layout.partition_stats import SORT_LEVEL_TAG
 from shared.policy import MIB
 from shared.queue.lua_library import ScriptName
 from tests.support.worker_world import EIGHT, PAYLOAD, World
@@ -195,3 +196,16 @@ def test_nothing_ready_is_nothing_run() -> None:
     world.claims = 0
     assert not world.run()
     assert world.heart.held == []
+
+
+def test_a_job_that_sorts_plans_by_the_depth_of_full_files_alone() -> None:
+    policy = replace(PAYLOAD.policy, sort_by="k", max_depth=2)
+    full = policy.size_levels.full_bytes
+    world = World(full, full, full, 1000, payload=replace(PAYLOAD, policy=policy))
+    world.kind = SORT
+    for name, file in list(world.engine.files.items()):
+        world.engine.files[name] = replace(file, key_range=(0, 100))
+    world.run()
+    assert world.end()["verdict"] == "done"
+    assert sorted(file.size_bytes for file in world.engine.files.values()) == [1000, 3 * full]
+    assert {file.tags.get(SORT_LEVEL_TAG) for file in world.engine.files.values()} == {None, "1"}

@@ -22,7 +22,7 @@ from decider.optimize.property_trigger import TriggerOutcome
 from decider.web.errors import _TYPES as PROBLEMS
 from services.cli.__main__ import app as command_line
 from shared.layout.eligibility import Reason
-from shared.properties import PROPERTIES, REFUSED
+from shared.property_table import PROPERTIES, REFUSED
 from shared.queue.settings import SETTINGS
 from tests.support.decider_app import openapi_document
 from tests.support.source_nodes import Nodes, nodes_in

@@ -7,7 +7,7 @@ import pytest
 
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
 from shared.policy import Policy
-from shared.properties import MANUAL, PREFIX, PROPERTIES, REFUSED, Property
+from shared.property_table import MANUAL, PREFIX, PROPERTIES, REFUSED, Property
 from shared.table import TableId, TableRef
 from tests.support.property_samples import GOOD
 

@@ -7,7 +7,16 @@ from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from shared.layout.eligibility import Reason
 from shared.refusals import RefusalCode
-from tests.support.refusals_page import PAGE, ROOT, STARTED, STARTS_WORK, deciding, page
+from tests.support.refusals_page import (
+    PAGE,
+    PARTITION_REASONS,
+    ROOT,
+    STARTED,
+    STARTS_WORK,
+    TABLE_REASONS,
+    deciding,
+    page,
+)
 
 
 def test_the_page_is_what_the_rules_say() -> None:
@@ -21,7 +30,7 @@ def test_the_page_has_every_reason_and_no_row_without_a_remedy() -> None:
     ]
     reasons = (
         *RefusalCode,
-        *(set(Reason) - STARTS_WORK),
+        *(reason for kind in (*PARTITION_REASONS, *TABLE_REASONS) for reason in kind if reason not in STARTS_WORK),
         *RequestIgnored,
         *(set(TriggerOutcome) - STARTED),
         *IgnoredReason,
@@ -41,7 +50,8 @@ def test_each_module_that_the_page_names_exists() -> None:
 
 
 def test_each_reason_of_a_partition_is_decided_somewhere() -> None:
-    assert [reason for reason in Reason if reason not in STARTS_WORK and not deciding(reason)] == []
+    reasons = (reason for kind in (*PARTITION_REASONS, *TABLE_REASONS) for reason in kind)
+    assert [reason for reason in reasons if reason not in STARTS_WORK and not deciding(reason)] == []
 
 
 def test_work_and_refusals_are_distinguished() -> None:

@@ -5,7 +5,7 @@ import pytest
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource, resolve_unregistered
 from shared.errors import InvalidInput
 from shared.policy import MIB, Policy
-from shared.properties import QBEAST_SWITCH
+from shared.property_table import QBEAST_SWITCH
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableId, TableRef
 
@@ -59,9 +59,9 @@ def test_a_bad_value_keeps_the_last_good_configuration_as_a_whole_and_shows_why(
 
 
 def test_a_refused_property_is_shown_and_the_others_are_taken() -> None:
-    found = resolve_unregistered(DEFAULT, {"acid.data.retain.hours": "24", "lakewright.fan-in": "4"}, {})
+    found = resolve_unregistered(DEFAULT, {"lakewright.retain-hours": "24", "lakewright.fan-in": "4"}, {})
     assert found.policy.fan_in == 4
-    assert [issue.property for issue in found.issues] == ["acid.data.retain.hours"]
+    assert [issue.property for issue in found.issues] == ["lakewright.retain-hours"]
 
 
 def test_without_a_last_good_configuration_the_default_is_in_force() -> None:

@@ -8,7 +8,7 @@ from decider.state.file_columns import LiveFiles, count_live
 from decider.state.fold import REPLACING_OPERATIONS, count_live_files, fold
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.levels import SMALL_LEVELS
-from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats
+from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, SORT_LEVEL_TAG, PartitionStats
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import (
@@ -142,3 +142,35 @@ def test_delete_files_count_for_their_partition_from_the_commit_that_adds_them_t
     assert {partition: count.state for partition, count in counted.items()} == made.changes
     gone = fold(commit(2, added=(), removed_deletes=(positions, values)), HERE, POLICY)
     assert {made.changes[one] + change for one, change in gone.changes.items()} == {EMPTY_STATS}
+
+
+KEYED = TableMetadata("t-1", sort_key=PartitionColumn("k", "k", "long"))
+SORTED = Policy(sort_by="k")
+
+
+def test_depths_by_folding_are_those_of_a_count_of_the_live_files() -> None:
+    full = [file(f"f{at}", 200 * MIB, key_range=(at, at + 5)) for at in range(6)]
+    again = file("s", 200 * MIB, key_range=(0, 9), tags={SORT_LEVEL_TAG: "1"})
+    state = count_live_files(full, SORTED)[WHOLE_TABLE]
+    gone = [removed(one, key_range=one.key_range, has_bounds=True) for one in full[:4]]
+    made = fold(commit(added=(again, file("small", key_range=(0, 99))), removed=tuple(gone)), KEYED, SORTED)
+    live = [*full[4:], again, file("small", key_range=(0, 99))]
+    assert (state + made.changes[WHOLE_TABLE]).clamped() == count_live_files(live, SORTED)[WHOLE_TABLE]
+
+
+def test_a_removal_of_a_full_file_without_bounds_rebuilds_a_sorted_table() -> None:
+    full, small = file("f", 200 * MIB, key_range=(0, 9)), file("s", key_range=(0, 9))
+    reason = fold(commit(removed=(removed(full),)), KEYED, SORTED).rebuild_reason
+    assert reason == "removal of f names no bounds, and the table is sorted"
+    assert fold(commit(removed=(removed(small),)), KEYED, SORTED).rebuild_reason is None
+    assert fold(commit(removed=(removed(full),)), HERE, POLICY).rebuild_reason is None
+    twin = file("f", 200 * MIB, key_range=(0, 9), dv_id="u1", deleted_rows=3)
+    made = fold(commit(added=(twin,), removed=(removed(full),)), KEYED, SORTED)
+    assert made.rebuild_reason is None
+    assert made.changes[WHOLE_TABLE].depths == ()
+
+
+def test_another_sort_key_rebuilds_the_table() -> None:
+    made = fold(commit(metadata=KEYED), HERE, SORTED)
+    assert made.rebuild_reason == "the sort key changed"
+    assert fold(commit(metadata=KEYED), KEYED, SORTED).rebuild_reason is None

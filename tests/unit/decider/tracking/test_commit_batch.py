@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from decider.decide.calibration import UNCALIBRATED
+from decider.decide.decision import TableSignals
 from decider.state.contention import NO_CONTENTION
 from decider.state.fold import fold
 from decider.store.table_state import PartitionStates
@@ -33,7 +34,7 @@ def jobs(*commits: tuple[list[DataFile], list[DataFile]]) -> list[JobRequest]:
         commit = Commit(version, version, "WRITE", tuple(added), tuple(map(removed, gone)))
         batch.add(commit, fold(commit, HERE, POLICY))
     known = PartitionStates({WHOLE_TABLE: stats_of_files(LIVE, POLICY.size_levels)}, UNCALIBRATED)
-    return batch.decide(known, NO_CONTENTION, 9).step.jobs
+    return batch.decide(known, NO_CONTENTION, TableSignals(0), 9).step.jobs
 
 
 def test_a_purge_is_asked_for_only_while_its_file_is_there() -> None:

@@ -29,6 +29,7 @@ from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, Snapshot, 
 
 if TYPE_CHECKING:
     from decider.formats.delta.log import DeltaLog
+    from decider.storage.object_reads import ObjectReader
 
 MINUTE_MS = 60_000
 
@@ -142,7 +143,7 @@ class Log:
 
 
 async def _read(log: Log, **more: Any) -> TableTrace:
-    return await read_history(DeltaTable(cast("DeltaLog", log)), **more)
+    return await read_history(DeltaTable(cast("DeltaLog", log), cast("ObjectReader", None)), **more)
 
 
 def file(name: str, size: int = 100 * KIB, **more) -> DataFile:
@@ -288,7 +289,7 @@ def test_settings_are_replayed_beside_the_tables_own_policy() -> None:
         ("banana", "4", "unknown property; docs/properties.md lists all"),
         ("delta.banana", "4", "delta.banana: unknown property; docs/properties.md lists all"),
         ("target-fil-size", "4mb", "unknown property; did you mean lakewright.target-file-size\\?"),
-        ("retain-hours", "4", "VACUUM"),
+        ("retain-hours", "4", "use lakewright.retain"),
         ("full-file-threshold", "0.25", "must exceed 1/fan-in"),
     ],
 )

@@ -9,8 +9,9 @@ import typer
 from services.cli.__main__ import app
 
 IMPERATIVES = {
-    "Cancel", "Check", "Change", "Dispatch", "Explain", "Keep", "Let", "List", "Make", "Move", "Optimize", "Post",
-    "Rebuild", "Register", "Rename", "Replay", "Run", "Set", "Show", "Simulate", "Stop", "Stream", "Unregister",
+    "Cancel", "Check", "Change", "Delete", "Dispatch", "Explain", "Keep", "Let", "List", "Make", "Move", "Optimize",
+    "Post", "Rebuild", "Register", "Rename", "Replay", "Run", "Set", "Show", "Simulate", "Sort", "Stop", "Stream",
+    "Unregister", "Write",
 }  # fmt: skip
 
 

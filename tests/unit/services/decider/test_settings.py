@@ -70,3 +70,12 @@ def test_a_bad_value_is_refused_by_the_name_of_its_variable(name: str, value: st
 
 def test_an_address_has_a_host_and_a_port() -> None:
     assert parse_address("localhost:0") == Address("localhost", 0)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"LAKEWRIGHT_POLICY": "vacuum=on"}, {"LAKEWRIGHT_TENANTS": '{"sales": {"lakewright.vacuum": "on"}}'}],
+)
+def test_no_default_of_the_service_or_a_tenant_switches_deletions_on(setting: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="no default does"):
+        decider_settings(setting)

@@ -15,6 +15,7 @@ from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
 from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
+from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from shared.table import CommitOrigin, FileKey
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, Failure, JavaError, add, remove, vector
@@ -333,3 +334,12 @@ def test_a_sweep_finds_the_files_in_folders_whose_names_are_escaped() -> None:
 def _named(group: WrittenGroup, path: str) -> LoggedFile:
     (output,) = group.outputs
     return replace(output, file=replace(output.file, path=path))
+
+
+def test_outputs_that_a_vacuum_could_take_for_nobodys_are_not_committed(world: World) -> None:
+    assert world.committer.max_output_age_s * 2_000 == MIN_ORPHAN_AGE_MS
+    world.committer.max_output_age_s = -1.0
+    with pytest.raises(RetryableError, match="a vacuum deletes files that no commit names"):
+        world.commit()
+    assert world.table.live() == {"a", "b", "c", "d"}
+    assert world.asked == 0

@@ -72,6 +72,7 @@ SAMPLES: list[tuple[EncodeReason, Callable[[CopyCandidate], CopyCandidate]]] = [
     (EncodeReason.SWITCHED_OFF, lambda given: replace(given, is_allowed=False)),
     (EncodeReason.UNAVAILABLE, lambda given: replace(given, is_available=False)),
     (EncodeReason.FOLDER, lambda given: replace(given, loses_folder=True)),
+    (EncodeReason.ROW_ORDER, lambda given: replace(given, is_sorted=True)),
     (EncodeReason.DELETION_VECTOR, lambda given: replace(given, has_deletion_vectors=True)),
     (EncodeReason.ROW_TRACKING, with_shape(shape(features=("rowTracking",)))),
     (EncodeReason.ICEBERG_COMPATIBILITY, with_shape(shape(delta_enableIcebergCompatV2="true"))),

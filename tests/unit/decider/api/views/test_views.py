@@ -10,7 +10,7 @@ from decider.decide.context import DecisionContext
 from decider.state.effective_policy import resolve_unregistered
 from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import MIB, Policy
-from shared.properties import PROPERTIES
+from shared.property_table import PROPERTIES
 from shared.queue.model import Band, JobId, JobKey, JobState, StopReason, Token
 from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionColumn, PartitionKey

@@ -1,0 +1,72 @@
+"""Writes a table's checkpoint where its writers do not, and cleans up its log; Delta's own code does both.
+
+Log cleanup is Delta's: it deletes commits older than `delta.logRetentionDuration` that a checkpoint covers, and none
+where `delta.enableExpiredLogCleanup` is false. Where the table's files are kept longer than that, no commit is deleted.
+"""
+
+from typing import Any
+
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.preflight import check_identity, check_table
+from actor.jvm.scala import Scala
+from actor.ports import TableJob, TableJobControl, TableJobOutcome
+from shared.properties import read_properties
+from shared.property_parsers import interval
+from shared.table import TableMetadata
+
+LOG_RETENTION = "delta.logRetentionDuration"
+"""Delta's property: how long commits are kept that a checkpoint covers."""
+
+DEFAULT_LOG_RETENTION_S = 30 * 86_400
+"""Delta's default of it."""
+
+
+class CheckpointJob:
+    """One run on one table."""
+
+    def __init__(self, scala: Scala, log: TableLog, job: TableJob, control: TableJobControl) -> None:
+        self._scala = scala
+        self._log = log
+        self._job = job
+        self._control = control
+
+    def run(self) -> TableJobOutcome:
+        """Write a checkpoint of the newest version unless it has one, then clean up the log."""
+        snapshot = self._log.snapshot()
+        shape, version = self._log.shape(snapshot), int(snapshot.version())
+        check_identity(self._job.location, shape.metadata, self._job.table_uuid)
+        check_table(self._job.location, shape.metadata, shape.protocol)
+        if (
+            not self._job.even_if_disabled
+            and read_properties(shape.metadata.configuration).values.get("enabled") is False
+        ):
+            return TableJobOutcome(version, shape.metadata, reason="the table's properties switch it off")
+        figures = {"written": 0, "log_files_deleted": 0}
+        if self._checkpoint_version(snapshot) < version:
+            self._control.reached("writing")
+            self._control.may_change()
+            self._log.delta_log.checkpoint(snapshot, self._scala.none)
+            figures["written"] = 1
+        if self._keeps_longer(shape.metadata):
+            return TableJobOutcome(version, shape.metadata, figures=figures, reason="the retention exceeds the log's")
+        self._control.reached("cleaning")
+        before = self._log_files()
+        self._control.may_change()
+        self._log.delta_log.doLogCleanup(self._log.snapshot(), self._scala.none)
+        figures["log_files_deleted"] = max(0, before - self._log_files())
+        return TableJobOutcome(version, shape.metadata, figures=figures)
+
+    def _keeps_longer(self, metadata: TableMetadata) -> bool:
+        """Return whether files are kept longer than Delta keeps commits: without its commit no version can be read."""
+        spelled = metadata.configuration.get(LOG_RETENTION)
+        try:
+            kept_s = DEFAULT_LOG_RETENTION_S if spelled is None else interval(spelled)
+        except ValueError:
+            return True
+        return self._job.policy.retention_s > kept_s
+
+    def _checkpoint_version(self, snapshot: Any) -> int:
+        return int(snapshot.checkpointProvider().version())
+
+    def _log_files(self) -> int:
+        return len(list(self._log.store.listStatus(self._log.log_folder)))

@@ -1,0 +1,77 @@
+"""Jobs on a Delta table as a whole, by kind: each runs in a session whose commits name the job."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from actor.formats.delta.actions import decode_metadata, decode_protocol
+from actor.formats.delta.checkpoint_job import CheckpointJob
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.preflight import check_identity, check_table
+from actor.formats.delta.table_files import DeltaTableFiles
+from actor.formats.delta.table_store import TableStore
+from actor.formats.delta.vacuum import Vacuum, VacuumLimits
+from actor.jvm.scala import Scala
+from actor.jvm.sessions import Sessions
+from actor.ports import TableJob, TableJobControl, TableJobOutcome
+from shared.boundary import Boundary
+from shared.commit_metadata import CommitMetadata
+from shared.errors import RetryableError
+from shared.job_payload import CHECKPOINT, VACUUM
+from shared.table import TableMetadata
+
+TABLE_KINDS = (VACUUM, CHECKPOINT)
+"""Kinds of jobs on whole tables that this engine runs."""
+
+
+class TableJobs:
+    """Runs jobs on whole tables; safe to call from several threads."""
+
+    def __init__(self, scala: Scala, sessions: Sessions, boundary: Boundary, limits: VacuumLimits) -> None:
+        self._scala = scala
+        self._sessions = sessions
+        self._boundary = boundary
+        self._limits = limits
+
+    def run(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        """Run a job; raises RetryableError for a kind that only another release knows."""
+        lease = self._sessions.lease(tag=job.origin.job)
+        with lease as owned, self._sessions.bound(owned) as session:
+            log = TableLog(self._scala, session, job.location)
+            if job.kind == VACUUM:
+                return self._vacuum(log, job, control)
+            if job.kind == CHECKPOINT:
+                return CheckpointJob(self._scala, log, job, control).run()
+        raise RetryableError(f"this release runs no jobs of the kind {job.kind!r}; upgrade the actors")
+
+    def _vacuum(self, log: TableLog, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        def end(mark: CommitMetadata, figures: Mapping[str, int]) -> int:
+            metrics = {"numDeletedFiles": figures["files_deleted"], "numVacuumedDirectories": 0}
+            lease = self._sessions.lease(tag=job.origin.job, user_metadata=mark.encode())
+            with lease as owned, self._sessions.bound(owned) as session:
+                return TableLog(self._scala, session, job.location).commit_vacuum_end(metrics)
+
+        store = CheckedStore(self._scala, log, self._boundary)
+        table = DeltaTableFiles(log, store, lambda snapshot: checked_metadata(job, snapshot), end=end)
+        return Vacuum(table, job, control, self._limits).run()
+
+
+class CheckedStore(TableStore):
+    """A store that deletes nothing behind a link, wherever that leads: what may be read there is not the table's."""
+
+    def __init__(self, scala: Scala, log: TableLog, boundary: Boundary) -> None:
+        super().__init__(scala, log)
+        self._boundary = boundary
+        self._location = log.location
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete files; raises Unsupported, and deletes none, if one lies behind a link."""
+        self._boundary.check_not_linked(self._location, names)
+        super().delete(names)
+
+
+def checked_metadata(job: TableJob, snapshot: Any) -> TableMetadata:
+    """Return the metadata of a snapshot; raises OtherTable or Unsupported for a table that must not be touched."""
+    metadata, protocol = decode_metadata(snapshot.metadata().json()), decode_protocol(snapshot.protocol().json())
+    check_identity(job.location, metadata, job.table_uuid)
+    check_table(job.location, metadata, protocol)
+    return metadata

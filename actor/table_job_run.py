@@ -1,0 +1,130 @@
+"""One claimed job on a table as a whole, such as vacuum: the engine runs it in one call, under the job's lease.
+
+It excludes no other job of its table: rewrites go on beside it, in other slots.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from actor.engines import EngineSet
+from actor.leased_run import LeasedRun, Report, stopped_result
+from actor.ports import TableJob, TableJobOutcome
+from actor.slot_queue import HeldJob
+from shared.job_payload import JobPayload
+from shared.properties import policy_digest
+from shared.queue.model import RunResult
+from shared.table import CommitOrigin
+
+
+@dataclass(slots=True)
+class TableJobReport:
+    """What a table job did; its figures are also counters of the table, as `KIND_FIGURE`.
+
+    so_far: figures of a job that has not ended, or failed.
+    """
+
+    kind: str
+    payload: JobPayload
+    outcome: TableJobOutcome | None = None
+    so_far: Mapping[str, int] = field(default_factory=dict)
+    cost_bytes: int = field(default=0, init=False)
+
+    @property
+    def satisfied_version(self) -> int:
+        """The version that it read, unless it stopped before its end or the table's properties have changed."""
+        done = self.outcome
+        if done is None or not done.is_complete:
+            return -1
+        is_same = policy_digest(done.metadata.configuration) == self.payload.policy_digest
+        return done.version if is_same else -1
+
+    def counters(self) -> dict[str, int]:
+        """Counters that this run adds to the funnel."""
+        figures = {f"{self.kind}_{name}": count for name, count in self._figures.items() if count}
+        return {"jobs_run": 1, f"{self.kind}_runs": 1, **figures}
+
+    def measures(self) -> dict[str, int]:
+        """Measures for the decider: none, because its predictions are not calibrated."""
+        return {}
+
+    def encode(self) -> str:
+        """Write the report as JSON text."""
+        done = self.outcome
+        report = {
+            "table": self.payload.name,
+            "reason": self.payload.reason,
+            "versions": list(done.commits) if done else [],
+            "seen_version": done.version if done else -1,
+            "measured": dict(self._figures),
+            "is_complete": done.is_complete if done else False,
+            "left_out": done.reason if done else "",
+        }
+        return json.dumps(report, separators=(",", ":"))
+
+    @property
+    def _figures(self) -> Mapping[str, int]:
+        return self.outcome.figures if self.outcome else self.so_far
+
+
+@dataclass(frozen=True, slots=True)
+class TableJobProgress:
+    """The worker's implementation of `actor.ports.TableJobControl`."""
+
+    revalidate: Callable[[], None]
+    must_stop: Callable[[], bool]
+    set_progress: Callable[[str], None]
+    hook: Callable[[str], None]
+    figures: dict[str, int] = field(default_factory=dict)
+
+    def may_change(self) -> None:
+        """Raise LeaseLost unless the job may still change the table."""
+        self.revalidate()
+
+    def should_stop(self) -> bool:
+        """Return whether the job ends after the current step."""
+        return self.must_stop()
+
+    def reached(self, point: str, done: int = 0, total: int = 0) -> None:
+        """Report progress with the next heartbeat."""
+        share = round(done / total, 3) if total else 0.0
+        self.set_progress(json.dumps({"point": point, "done": done, "total": total, "share": share}))
+        self.hook(point)
+
+    def measured(self, figures: Mapping[str, int]) -> None:
+        """Keep the figures so far."""
+        self.figures.update(figures)
+
+
+class TableJobRun(LeasedRun):
+    """One run of a table job."""
+
+    def __init__(self, held: HeldJob, engines: EngineSet) -> None:
+        super().__init__(held)
+        self._engines = engines
+        self._report: TableJobReport | None = None
+
+    @property
+    def result(self) -> Report | None:
+        """The report as far as it goes."""
+        return self._report
+
+    def work(self, control: TableJobProgress) -> None:
+        """Run the job to its end."""
+        claim = self.claim
+        payload = JobPayload.decode(claim.payload)
+        self._report = TableJobReport(claim.key.kind, payload, so_far=control.figures)
+        engine = self._engines.of(payload.format)
+        job = TableJob(
+            kind=claim.key.kind,
+            location=payload.location,
+            policy=payload.policy,
+            origin=CommitOrigin(claim.id, claim.token),
+            table_uuid=payload.table_uuid,
+            even_if_disabled=payload.even_if_disabled,
+            policy_digest=payload.policy_digest,
+            options=payload.options,
+        )
+        done = self._report.outcome = engine.run_table_job(job, control)
+        self.is_over = True
+        self.verdict = RunResult.DONE if done.is_complete else stopped_result(self.lease.stop_reason)

@@ -1,0 +1,105 @@
+"""Jobs on whole tables on demand: vacuum, checkpoint and reclaim."""
+
+# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from decider.api.dependencies import KnownTable, Requests
+from decider.api.openapi import failures
+from decider.api.schemas.table_jobs import (
+    LISTED_FILES,
+    DeletionView,
+    ReclaimRequest,
+    TableJobResponse,
+    TableJobView,
+    VacuumDryRun,
+    VacuumRequest,
+)
+from decider.formats.table_format import VacuumPreview
+from decider.gateway.authentication import CALLER_ROLE
+from decider.gateway.credentials import Role
+from decider.optimize.table_requests import TableRequestResult
+from decider.web.errors import ApiError
+from shared.vacuum_options import VacuumOptions
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+_FAILURES = failures(400, 404, 409, 413, 422, 502)
+
+
+@router.post(
+    "/{name}/vacuum",
+    status_code=202,
+    response_model=TableJobResponse,
+    summary="Vacuum a table",
+    responses=_FAILURES | {200: {"model": VacuumDryRun, "description": "Files of a dry run; nothing was changed."}},
+)
+async def vacuum_table(
+    table: KnownTable, asked: VacuumRequest, requests: Requests, request: Request
+) -> TableJobResponse | JSONResponse:
+    """Queue a job that deletes files that no version inside the retention needs, or list them with `dry_run`.
+
+    `force` needs the role admin, as purging history does.
+    """
+    role = request.scope.get(CALLER_ROLE, Role.ADMIN)
+    if asked.force and not asked.dry_run and role is not Role.ADMIN:
+        raise ApiError(
+            403, f"force requires the role {Role.ADMIN}; the token has the role {role}", field="force", allowed="false"
+        )
+    retain_s = None if asked.retain_hours is None else asked.retain_hours * 3_600
+    options = VacuumOptions(asked.orphans, asked.force, retain_s)
+    if asked.dry_run:
+        plan = _plan_view(await requests.table_requests.preview_vacuum(table, options))
+        return JSONResponse(plan.model_dump(mode="json"))
+    return _jobs_view(await requests.table_requests.vacuum(table, options))
+
+
+@router.post(
+    "/{name}/checkpoint",
+    status_code=202,
+    summary="Write a checkpoint of a table",
+    responses=_FAILURES,
+)
+async def checkpoint_table(table: KnownTable, requests: Requests) -> TableJobResponse:
+    """Queue a job that writes a checkpoint of the newest version and cleans up the log by the format's own rules."""
+    return _jobs_view(await requests.table_requests.checkpoint(table))
+
+
+@router.post(
+    "/{name}/reclaim",
+    status_code=202,
+    summary="Purge the history of a table",
+    responses=_FAILURES,
+)
+async def reclaim_table(table: KnownTable, asked: ReclaimRequest, requests: Requests) -> TableJobResponse:
+    """Queue jobs that delete all files and commits outside the retention, for good; `confirm` is the table's name."""
+    retain_s = None if asked.retain_hours is None else asked.retain_hours * 3_600
+    return _jobs_view(await requests.table_requests.reclaim(table, confirm=asked.confirm, retain_s=retain_s))
+
+
+def _jobs_view(result: TableRequestResult) -> TableJobResponse:
+    jobs = tuple(TableJobView(id=job.id, action=job.action, outcome=job.outcome) for job in result.jobs)
+    refused = "" if result.refusal is None else result.refusal.message
+    message = refused or f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}."
+    return TableJobResponse(version=result.version, jobs=jobs, message=message)
+
+
+def _plan_view(preview: VacuumPreview) -> VacuumDryRun:
+    orphans = [one for one in preview.deletions if one.is_orphan]
+    total = sum(one.size_bytes for one in preview.deletions)
+    files = len(preview.deletions)
+    message = f"{files} file{'' if files == 1 else 's'} with {total} bytes would be deleted."
+    return VacuumDryRun(
+        version=preview.version,
+        message=message if preview.refusal is None else preview.refusal.message,
+        removed_before_ms=preview.cutoff_ms,
+        files=files,
+        bytes=total,
+        orphan_files=len(orphans),
+        orphan_bytes=sum(one.size_bytes for one in orphans),
+        deletions=tuple(
+            DeletionView(name=one.name, bytes=one.size_bytes, orphan=one.is_orphan)
+            for one in preview.deletions[:LISTED_FILES]
+        ),
+    )

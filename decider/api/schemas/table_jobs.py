@@ -1,0 +1,127 @@
+"""Schemas of requests about whole tables: vacuum, checkpoint and reclaim."""
+
+from pydantic import ConfigDict, Field
+
+from decider.web.base_model import RequestModel, ResponseModel
+
+MAX_HOURS = 24 * 3_660
+"""Maximum retention of one request: ten years."""
+
+LISTED_FILES = 100_000
+"""Files that the response of a dry run lists; the totals count all."""
+
+
+class VacuumRequest(RequestModel):
+    """Request to delete files that no version inside the retention needs."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"dry_run": True, "orphans": True}, {"retain_hours": 24, "force": True}]},
+    )
+
+    dry_run: bool = Field(default=False, description="List what would be deleted without changing anything.")
+    orphans: bool = Field(default=False, description="Also list the store for files that no commit names.")
+    retain_hours: int | None = Field(
+        default=None, ge=0, le=MAX_HOURS, description="Retention of this run in hours; null: that of the table."
+    )
+    force: bool = Field(default=False, description="Allow a retention below the table's least one.")
+
+
+class ReclaimRequest(RequestModel):
+    """Request to delete all history outside the retention, at once and for good."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"confirm": "sales.orders", "retain_hours": 24}]},
+    )
+
+    confirm: str = Field(max_length=500, description="The table's name, as a confirmation.")
+    retain_hours: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_HOURS,
+        description="Hours of history that stay; null: `lakewright.retain` if set, else the table's least retention.",
+    )
+
+
+class TableJobView(ResponseModel):
+    """A job created by the request."""
+
+    id: str = Field(description="Job id.")
+    action: str = Field(description="Kind of job.")
+    outcome: str = Field(
+        description="`queued`: new job. `merged`: merged into the waiting job. `rerun`: follows the running job."
+    )
+
+
+class TableJobResponse(ResponseModel):
+    """Jobs created by a request, or the reason for none."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "version": 41,
+                    "jobs": [
+                        {
+                            "id": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.vacuum",
+                            "action": "vacuum",
+                            "outcome": "queued",
+                        }
+                    ],
+                    "message": "1 job.",
+                }
+            ]
+        },
+    )
+
+    version: int = Field(description="Table version that the decision is based on.")
+    jobs: tuple[TableJobView, ...] = Field(description="Jobs.")
+    message: str = Field(description="Human-readable outcome.")
+
+
+class DeletionView(ResponseModel):
+    """A file that would be deleted."""
+
+    name: str = Field(description="Name below the table's folder.")
+    bytes: int = Field(description="Size in bytes.")
+    orphan: bool = Field(description="Whether no commit names it.")
+
+
+class VacuumDryRun(ResponseModel):
+    """Dry run of a vacuum; nothing is changed."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "version": 41,
+                    "message": "2 files with 5210 bytes would be deleted.",
+                    "removed_before_ms": 1_767_225_600_000,
+                    "files": 2,
+                    "bytes": 5_210,
+                    "orphan_files": 1,
+                    "orphan_bytes": 1_210,
+                    "deletions": [
+                        {"name": "day=1/part-00000-6d1e.snappy.parquet", "bytes": 4_000, "orphan": False},
+                        {"name": "day=2/part-00001-90af.snappy.parquet", "bytes": 1_210, "orphan": True},
+                    ],
+                }
+            ]
+        },
+    )
+
+    version: int = Field(description="Table version that the plan is based on.")
+    message: str = Field(description="Human-readable plan.")
+    removed_before_ms: int = Field(description="Files removed before this moment go, in milliseconds since 1970.")
+    files: int = Field(description="Number of files that would be deleted.")
+    bytes: int = Field(description="Their size in bytes.")
+    orphan_files: int = Field(description="Number of them that no commit names.")
+    orphan_bytes: int = Field(description="Their size in bytes.")
+    deletions: tuple[DeletionView, ...] = Field(description="The files; at most 100,000 are listed.")

@@ -1,0 +1,71 @@
+"""Checkpoints as an action: written where a table's writers do not, so that it opens as fast after many commits.
+
+No commit says that a checkpoint was written. So a table is evaluated at each multiple of `checkpoint-every` commits,
+and the newest checkpoint is asked for then: one small request.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from decider.decide.decision import Prediction, TableSignals
+from decider.decide.table_action import TableProposal
+from shared.job_payload import CHECKPOINT
+from shared.layout.eligibility import DecisionReason
+from shared.policy import Policy
+from shared.queue.model import TimerChange
+
+
+class CheckpointReason(DecisionReason):
+    """Why a checkpoint is, or is not, written."""
+
+    MANY_COMMITS = "many_commits"
+    FEW_COMMITS = "few_commits"
+    NOT_KNOWN = "checkpoint_not_known"
+
+    @property
+    def message(self) -> str:
+        """Reason as one sentence for users."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    CheckpointReason.MANY_COMMITS: "The newest checkpoint is `checkpoint-every` commits old, or there is none.",
+    CheckpointReason.FEW_COMMITS: "Fewer commits than `checkpoint-every` follow the newest checkpoint.",
+    CheckpointReason.NOT_KNOWN: "The table's format has no checkpoints, or they were not asked for.",
+}
+
+_STAGES: Mapping[DecisionReason, str] = {
+    CheckpointReason.FEW_COMMITS: "pruned_by_checkpoint",
+    CheckpointReason.NOT_KNOWN: "pruned_by_checkpoint",
+}
+
+
+class CheckpointAction:
+    """When a checkpoint is written."""
+
+    kind: str = CHECKPOINT
+    reasons: type[DecisionReason] = CheckpointReason
+    stages: Mapping[DecisionReason, str] = _STAGES
+
+    def is_on(self, policy: Policy) -> bool:
+        """Return whether the owner switched it on."""
+        return policy.checkpoint_every is not None
+
+    def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:  # noqa: ARG002 - the protocol's
+        """Propose a checkpoint where enough commits follow the newest one."""
+        if signals.checkpoint is None:
+            return TableProposal(CheckpointReason.NOT_KNOWN)
+        behind = signals.version - signals.checkpoint
+        if policy.checkpoint_every is None or behind < policy.checkpoint_every:
+            return TableProposal(CheckpointReason.FEW_COMMITS)
+        return TableProposal(CheckpointReason.MANY_COMMITS, Prediction(0, 0, 0, Fraction(behind), 0, 0))
+
+    def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:
+        """Evaluate now if the new commits lead past a multiple of `checkpoint-every`; else leave the timer alone."""
+        every = policy.checkpoint_every
+        if every is None or (signals.version + 1) // every == (signals.version + 1 - signals.new_commits) // every:
+            return None
+        return at_ms, TimerChange.EARLIER
+
+
+CHECKPOINT_ACTION = CheckpointAction()

@@ -1,0 +1,175 @@
+"""Jobs on whole tables on demand: a person requests a vacuum, a checkpoint, or that history is purged, or a dry run.
+
+A request runs although the table's properties do not switch the action on, and never although the table is refused. A
+retention below the table's least one has to be forced, and a purge to be confirmed with the table's name.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import structlog
+
+from decider.decide import ledger
+from decider.decide.context import DecisionContext
+from decider.decide.decision import Trigger, TriggerSource
+from decider.decide.job_request import job_request
+from decider.decide.table_action import evaluate_table
+from decider.formats.table_format import TableReader, VacuumPreview
+from decider.state.effective_policy import LogStatus
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.table_state import TableState, TableStateStore
+from decider.tracking.shared_defaults import DefaultsProvider
+from decider.tracking.tracker import TableTracker
+from shared.errors import InvalidInput, RetryableError
+from shared.job_payload import CHECKPOINT, VACUUM
+from shared.policy import Policy
+from shared.queue import commands
+from shared.queue.model import Band, EnqueueOutcome, JobId
+from shared.refusals import Refusal
+from shared.table import TableRef
+from shared.vacuum_options import VacuumOptions
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedTableJob:
+    """A job that a request led to; `outcome`: it is new, merged into a waiting one, or follows a running one."""
+
+    id: JobId
+    action: str
+    outcome: EnqueueOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class TableRequestResult:
+    """Result of a request: its jobs; none where the table is refused."""
+
+    version: int
+    jobs: tuple[RequestedTableJob, ...] = ()
+    refusal: Refusal | None = None
+
+
+class TableRequests:
+    """Turns requests about whole tables into jobs, or into the preview of a vacuum."""
+
+    def __init__(
+        self,
+        queue: AsyncQueueExecutor,
+        tracker: TableTracker,
+        open_table: Callable[[str], TableReader],
+        now_ms: Callable[[], int],
+        *,
+        defaults: DefaultsProvider,
+    ) -> None:
+        self._queue = queue
+        self._states = TableStateStore(queue)
+        self._tracker = tracker
+        self._open_table = open_table
+        self._now_ms = now_ms
+        self._defaults = defaults
+
+    async def vacuum(self, table: TableRef, options: VacuumOptions) -> TableRequestResult:
+        """Queue a vacuum. Raises InvalidInput for a retention below the table's own that is not forced."""
+        cursor = await self._followed(table)
+        policy = self._tracker.effective(table, cursor).policy
+        _check_retention(policy, options)
+        return await self._request(table, cursor, policy, [(VACUUM, replace(options, requested_ms=self._now_ms()))])
+
+    async def checkpoint(self, table: TableRef) -> TableRequestResult:
+        """Queue a checkpoint of the newest version and the cleanup of the log."""
+        cursor = await self._followed(table)
+        return await self._request(table, cursor, self._tracker.effective(table, cursor).policy, [(CHECKPOINT, None)])
+
+    async def reclaim(self, table: TableRef, *, confirm: str, retain_s: int | None) -> TableRequestResult:
+        """Queue a vacuum with orphans, forced to the retention, and a log cleanup.
+
+        retain_s: how much history stays; None: as much as the policy retains, even below the table's least retention.
+        Raises InvalidInput unless `confirm` is the table's name.
+        """
+        if confirm != table.name:
+            raise InvalidInput(
+                f"history of the table {table.name} is deleted for good: confirm with its name", field="confirm"
+            )
+        cursor = await self._followed(table)
+        policy = self._tracker.effective(table, cursor).policy
+        kept_s = policy.retain_s if policy.retain_s is not None else policy.min_retain_s
+        options = VacuumOptions(
+            with_orphans=True,
+            force=True,
+            retain_s=kept_s if retain_s is None else retain_s,
+            requested_ms=self._now_ms(),
+        )
+        return await self._request(table, cursor, policy, [(VACUUM, options), (CHECKPOINT, None)])
+
+    async def preview_vacuum(self, table: TableRef, options: VacuumOptions) -> VacuumPreview:
+        """Return what a vacuum would delete now, and change nothing; raises what `vacuum` raises."""
+        reader = self._open_table(table.location)
+        snapshot = await reader.snapshot()
+        cursor = await self._states.state(table.id)
+        status = LogStatus(snapshot.refusal, cursor is not None and cursor.is_stopped_by_qbeast)
+        last_good = cursor.last_good if cursor else {}
+        policy = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, status).policy
+        _check_retention(policy, options)
+        if snapshot.refusal is not None:
+            return VacuumPreview(snapshot.version, 0, (), snapshot.refusal)
+        return await reader.plan_vacuum(policy, options, self._now_ms())
+
+    async def _followed(self, table: TableRef) -> TableState:
+        await self._tracker.follow(table)
+        cursor = await self._states.state(table.id)
+        if cursor is None:
+            raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
+        return cursor
+
+    async def _request(
+        self,
+        table: TableRef,
+        cursor: TableState,
+        policy: Policy,
+        wanted: list[tuple[str, VacuumOptions | None]],
+    ) -> TableRequestResult:
+        """Decide about each kind as requested, and queue its job with the record of the decision."""
+        calibration = await self._states.calibration(table.id)
+        context = DecisionContext.resolve(
+            table, cursor.metadata, policy, calibration, contention=cursor.contention, at_ms=self._now_ms()
+        )
+        signals = await self._tracker.signals(table, cursor)
+        jobs: list[RequestedTableJob] = []
+        for kind, options in wanted:
+            action = self._tracker.actions.table_action(kind)
+            if action is None:
+                raise InvalidInput(f"this decider has no action of the kind {kind!r}", field="action")
+            trigger = Trigger(cursor.version, TriggerSource.REQUEST, band=Band.NORMAL, is_forced=True)
+            made = evaluate_table(context, signals, trigger, action)
+            if made.prediction is None:
+                return TableRequestResult(cursor.version, refusal=cursor.refusal)
+            made = replace(made, options=made.options if options is None else options.encode())
+            job = job_request(context, made)
+            done = await self._queue.run(
+                commands.decide(
+                    self._queue.name,
+                    nonce=secrets.token_hex(16),
+                    table=table.id,
+                    job=job,
+                    record=ledger.encode(made, context),
+                    ledger_kept=self._tracker.ledger_kept,
+                )
+            )
+            jobs.append(RequestedTableJob(job.id, kind, EnqueueOutcome(done.value)))
+        log.info("table_job_requested", table=table.name, jobs=[job.id for job in jobs])
+        return TableRequestResult(cursor.version, tuple(jobs))
+
+
+def _check_retention(policy: Policy, options: VacuumOptions) -> None:
+    """Raise InvalidInput for a retention below that of the table, unless it is forced."""
+    least_s = policy.retention_s
+    if options.retain_s is not None and options.retain_s < least_s and not options.force:
+        raise InvalidInput(
+            f"a retention of {options.retain_s / 3600:g} hours is below the table's retention of "
+            f"{least_s / 3600:g} hours: readers and writers that still use older files would fail; repeat "
+            "with force to delete them all the same",
+            field="retain_hours",
+            allowed=f"{least_s / 3600:g} hours or more",
+        )

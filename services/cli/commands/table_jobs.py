@@ -1,0 +1,73 @@
+"""`lakewright vacuum`, `checkpoint` and `reclaim`: jobs on whole tables, through the decider."""
+
+from typing import Annotated, Any
+
+import typer
+
+from services.cli.cli_context import CliContext, setting_of
+from services.cli.client import segment
+from services.cli.commands.optimize import OUTCOMES
+from services.cli.render import counted, size
+
+SHOWN_FILES = 50
+"""Files that a dry run prints; --json has all."""
+
+Table = Annotated[str, typer.Argument(help="Name of a registered table.")]
+RetainHours = Annotated[int | None, typer.Option(help="Hours of history to keep; default: the table's retention.")]
+
+
+def vacuum(
+    context: typer.Context,
+    table: Table,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the files and change nothing.")] = False,  # noqa: FBT002
+    orphans: Annotated[bool, typer.Option("--orphans", help="Also search for files that no commit names.")] = False,  # noqa: FBT002
+    retain_hours: RetainHours = None,
+    force: Annotated[bool, typer.Option("--force", help="Allow less than the table's least retention.")] = False,  # noqa: FBT002
+) -> None:
+    """Delete files that no version inside the retention needs."""
+    setting = setting_of(context)
+    body = {"dry_run": dry_run, "orphans": orphans, "retain_hours": retain_hours, "force": force}
+    answer = _call(setting, table, "vacuum", body)
+    if setting.as_json or not dry_run:
+        return _show_jobs(setting, answer)
+    out = setting.output()
+    files = counted(answer["files"], "file")
+    out.line(f"{files} ({size(answer['bytes'])}) would be deleted; {answer['orphan_files']} of them in no commit.")
+    rows = [(one["name"], size(one["bytes"]), "orphan" if one["orphan"] else "removed") for one in answer["deletions"]]
+    if rows:
+        out.rows("Files", ("name", "size", "why"), rows[:SHOWN_FILES])
+    if len(rows) > SHOWN_FILES:
+        out.line(f"{len(rows) - SHOWN_FILES:,} more; --json lists them.")
+    return None
+
+
+def checkpoint(context: typer.Context, table: Table) -> None:
+    """Write a checkpoint of a table, and clean up its log by the format's own rules."""
+    setting = setting_of(context)
+    _show_jobs(setting, _call(setting, table, "checkpoint", {}))
+
+
+def reclaim(
+    context: typer.Context,
+    table: Table,
+    confirm: Annotated[str, typer.Option(help="The table's name again: what is deleted cannot be restored.")] = "",
+    retain_hours: RetainHours = None,
+) -> None:
+    """Delete all history of a table outside the retention, at once and for good."""
+    setting = setting_of(context)
+    _show_jobs(setting, _call(setting, table, "reclaim", {"confirm": confirm, "retain_hours": retain_hours}))
+
+
+def _call(setting: CliContext, table: str, what: str, body: dict[str, Any]) -> dict[str, Any]:
+    with setting.api() as api:
+        answer: dict[str, Any] = api.post(f"/v1/tables/{segment(table)}/{what}", body)
+    return answer
+
+
+def _show_jobs(setting: CliContext, answer: dict[str, Any]) -> None:
+    out = setting.output()
+    if out.as_json:
+        return out.raw(answer)
+    out.line(answer["message"])
+    rows = [(job["id"], job["action"], OUTCOMES.get(job["outcome"], job["outcome"])) for job in answer["jobs"]]
+    return out.rows("Jobs", ("job", "action", "outcome"), rows) if rows else None

@@ -1,0 +1,106 @@
+"""Which files of a listing a vacuum of a Delta table deletes as orphans, because no commit names them.
+
+A file is an orphan only if all of these hold; whatever is not known to be the table's own is left alone:
+
+1. Its base name is that of no needed file, however a store or an engine may spell it.
+2. It is older than the retention, and than `MIN_ORPHAN_AGE_MS`.
+3. It is named like a data file or a deletion vector.
+4. It lies in a folder of the table: its root, one of all partition columns, one in which the log names a file, or that
+   of change files; and in no table inside of the table.
+5. The log has every commit of the retention. Of a file that a commit removed which was cleaned up, no trace is left.
+"""
+
+import re
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.formats.delta_vacuum import NeededFiles
+
+MIN_ORPHAN_AGE_MS = 24 * 3_600_000
+"""Least age of an orphan that is deleted, whatever the retention: a writer may still commit younger files.
+Lakewright's own rewrites commit no output that is older than half of it."""
+
+CHANGE_DATA = "_change_data"
+"""The folder of change files, the one below a table with an underscore whose files a vacuum may delete."""
+
+_ORPHAN_NAME = re.compile(r".+\.parquet|deletion_vector_[0-9a-f-]{36}\.bin", re.DOTALL)
+
+_NESTED_LOG = "/_delta_log/"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in the store: its name below the table's folder, size in bytes, and time of its last change."""
+
+    name: str
+    size_bytes: int
+    modified_ms: int
+
+
+class Kept(StrEnum):
+    """Why a listed file is not deleted as an orphan."""
+
+    NEEDED = "needed"
+    REMOVED = "removed"
+    YOUNG = "young"
+    FOREIGN = "foreign"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFolders:
+    """Folders in which a vacuum searches for orphans.
+
+    nested: names of folders, with a final slash, that are tables of their own. columns: physical names of the partition
+    columns, in their order. known: folders in which the log names a file, without a final slash.
+    """
+
+    nested: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    known: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(listed: Iterable[str], columns: Sequence[str], named: Iterable[str] = ()) -> "OwnFolders":
+        """Find the tables inside of the table, from the names of all its files, and its folders, from its log."""
+        nested = {name[: name.index(_NESTED_LOG) + 1] for name in listed if _NESTED_LOG in name}
+        known = frozenset(name.rpartition("/")[0] for name in named)
+        return OwnFolders(tuple(sorted(nested)), tuple(columns), known)
+
+    def may_hold(self, name: str) -> bool:
+        """Return whether a file of this name may be an orphan of the table: a data file in a folder of its own."""
+        folder, _, base = name.rpartition("/")
+        return (
+            _ORPHAN_NAME.fullmatch(base) is not None
+            and not base.startswith((".", "_"))
+            and not name.startswith(self.nested)
+            and self._is_own(folder)
+        )
+
+    def _is_own(self, folder: str) -> bool:
+        if folder in self.known or not folder:
+            return True
+        folders = folder.split("/")
+        folders = folders[1:] if folders[0] == CHANGE_DATA else folders
+        return not folders or (
+            len(folders) == len(self.columns)
+            and all(one.startswith(f"{column}=") for one, column in zip(folders, self.columns, strict=True))
+        )
+
+
+def orphan_verdict(
+    file: StoredFile, needed: NeededFiles, removed: Container[str], folders: OwnFolders, cutoff_ms: int
+) -> Kept | None:
+    """Return why a listed file is not deleted as an orphan, None if it is one; `removed` are deleted by name."""
+    if needed.may_be(file.name):
+        return Kept.NEEDED
+    if file.name in removed:
+        return Kept.REMOVED
+    if not folders.may_hold(file.name):
+        return Kept.FOREIGN
+    return Kept.YOUNG if file.modified_ms >= cutoff_ms else None
+
+
+def orphan_cutoff_ms(cutoff_ms: int, now_ms: int) -> int:
+    """Return the moment before which an orphan must have been written last."""
+    return min(cutoff_ms, now_ms - MIN_ORPHAN_AGE_MS)

@@ -1,0 +1,131 @@
+"""The plan of one vacuum of a Delta table: what decider (dry run) and actor (run) read becomes what is deleted, alike.
+
+Both read in one order, so that listing and log are of the same moment: the store is listed first, if at all, and then
+the log. A file that was committed before the listing is in the log that is read.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from shared.errors import InvalidInput
+from shared.formats.delta_orphans import Kept, OwnFolders, StoredFile, orphan_cutoff_ms, orphan_verdict
+from shared.formats.delta_references import FileReference
+from shared.formats.delta_vacuum import (
+    LoggedCommit,
+    NeededFiles,
+    Tombstone,
+    knows_removals_since,
+    needed_files,
+    removed_files,
+)
+from shared.policy import Policy
+from shared.properties import names_of, read_properties
+from shared.property_parsers import interval
+from shared.table import TableMetadata
+from shared.vacuum_options import VacuumOptions
+
+RETENTION = "delta.deletedFileRetentionDuration"
+"""Delta's property: how long a removed file is kept at least."""
+
+DEFAULT_RETENTION_S = 7 * 86_400
+"""Delta's default of it."""
+
+_RETENTIONS = names_of("retain_s", "min_retain_s")
+"""Every property that sets a retention."""
+
+
+def retention_ms(policy: Policy, metadata: TableMetadata, options: VacuumOptions) -> int:
+    """Return the retention of a vacuum in milliseconds.
+
+    It is the longest of those requested, set in the policy, and set on the table now, whose properties may be newer;
+    only a forced vacuum may go below it. Raises InvalidInput for a retention of the table that cannot be read: nothing
+    is deleted then.
+    """
+    if options.force and options.retain_s is not None:
+        return options.retain_s * 1000
+    own = read_properties(metadata.configuration)
+    for issue in own.issues:
+        name = issue.property
+        if name in _RETENTIONS:
+            raise InvalidInput(f"{name} = {issue.value!r} cannot be read: {issue.reason}", field=name)
+    set_on_table = (own.values.get(name) or 0 for name in ("retain_s", "min_retain_s"))
+    return max(options.retain_s or 0, policy.retention_s, *set_on_table, tombstone_retention_s(metadata)) * 1000
+
+
+def tombstone_retention_s(metadata: TableMetadata) -> int:
+    """Return how long Delta keeps removed files of a table; raises InvalidInput where that cannot be read."""
+    spelled = metadata.configuration.get(RETENTION)
+    try:
+        return DEFAULT_RETENTION_S if spelled is None else interval(spelled)
+    except ValueError as problem:
+        raise InvalidInput(f"{RETENTION} = {spelled!r} cannot be read: {problem}", field=RETENTION) from problem
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumInputs:
+    """What was read of a table: at which version, and the listing of its store, None if it was not listed."""
+
+    version: int
+    columns: tuple[str, ...]
+    live: Sequence[FileReference]
+    tombstones: Sequence[Tombstone]
+    commits: Sequence[LoggedCommit]
+    listing: Sequence[StoredFile] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumPlan:
+    """Files to delete: those removed by name with their size in bytes (0: unknown), and orphans; and why others stay.
+
+    covers_version: the version up to which no removed file is left after this vacuum; covered_before: up to which none
+    was left before it. needed: names that must stay.
+    """
+
+    version: int
+    cutoff_ms: int
+    removed: Mapping[str, int]
+    orphans: tuple[StoredFile, ...]
+    covered_before: int
+    covers_version: int
+    needed: NeededFiles
+    kept: Mapping[Kept, int] = field(default_factory=dict)
+
+    @property
+    def files(self) -> int:
+        """Number of files to delete at most."""
+        return len(self.removed) + len(self.orphans)
+
+
+def plan_vacuum(inputs: VacuumInputs, retain_ms: int, now_ms: int) -> VacuumPlan:
+    """Plan a vacuum that keeps all that was removed in the last `retain_ms` before `now_ms`."""
+    cutoff_ms = now_ms - retain_ms
+    needed = needed_files(inputs.live, inputs.tombstones, inputs.commits, cutoff_ms)
+    removed = removed_files(inputs.commits, inputs.tombstones, needed, cutoff_ms)
+    kept: Counter[Kept] = Counter()
+    orphans: list[StoredFile] = []
+    if inputs.listing is not None:
+        knows_all = knows_removals_since(inputs.commits, cutoff_ms)
+        folders = OwnFolders.of((file.name for file in inputs.listing), inputs.columns, _named(inputs))
+        young_ms = orphan_cutoff_ms(cutoff_ms, now_ms)
+        for file in inputs.listing:
+            verdict = orphan_verdict(file, needed, removed, folders, young_ms)
+            if verdict is None and knows_all:
+                orphans.append(file)
+            else:
+                kept[verdict or Kept.UNKNOWN] += 1
+    covered = [one.version for one in inputs.commits if one.time_ms < cutoff_ms]
+    before = max((one.covers_version for one in inputs.commits), default=-1)
+    covers_version = max(before, *covered[-1:], -1)
+    return VacuumPlan(inputs.version, cutoff_ms, removed, tuple(orphans), before, covers_version, needed, kept)
+
+
+def _named(inputs: VacuumInputs) -> Iterator[str]:
+    """Yield the names of all files that the log knows, by relative paths."""
+    references = chain(
+        inputs.live,
+        (one.reference for one in inputs.tombstones),
+        (one for commit in inputs.commits for one in (*commit.added, *commit.removed, *commit.changes)),
+    )
+    return (name for one in references for name, _ in one.own)

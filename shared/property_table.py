@@ -1,0 +1,350 @@
+"""The literal table of all table properties: name, aliases, default, unit and meaning of each.
+
+The documentation and the status page are made from it; `shared.properties` reads a table's configuration by it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shared import property_parsers as spelled
+from shared.policy import ClusteringOrder, DmlPolicy, MaxMode, PortablePaths, Priority, RowGroupCopy
+from shared.property_parsers import Parser
+
+PREFIX = "lakewright."
+QBEAST = "use.optimization."
+AMORO = "self-optimizing."
+FOREIGN = (QBEAST, AMORO)
+"""What the properties of other systems begin with that are about optimization: none of them is dropped silently."""
+
+QBEAST_SWITCH = QBEAST + "autoOptimize.enabled"
+"""The switch whose removal switches a table off that it had switched on, as in Qbeast."""
+
+MANUAL = QBEAST + "type"
+"""The property whose change starts one run of a table that is not optimized automatically."""
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One policy field as a table property: its name behind `lakewright.`, default as people write it, and meaning.
+
+    `aliases` are names of other systems that mean the same, each with the parser of that system's spelling; `unit` is
+    that of the field.
+    """
+
+    name: str
+    policy_field: str
+    parse: Parser
+    default: str
+    description: str
+    unit: str = ""
+    aliases: Mapping[str, Parser] = field(default_factory=dict)
+
+
+PROPERTIES: tuple[Property, ...] = (
+    Property(
+        "enabled",
+        "enabled",
+        spelled.boolean,
+        "true",
+        "optimize this table automatically",
+        aliases={
+            "use.optimization.autoOptimize.enabled": spelled.boolean,
+            "self-optimizing.enabled": spelled.boolean,
+        },
+    ),
+    Property(
+        "target-file-size",
+        "target_bytes",
+        spelled.size,
+        "128 MiB",
+        "target size of data files",
+        "bytes",
+        {
+            "delta.targetFileSize": spelled.size,
+            "self-optimizing.target-size": spelled.size,
+            "write.target-file-size-bytes": spelled.size,
+        },
+    ),
+    # A fan-in of 1 would be no size levels; above 64 six levels span more than any file.
+    Property(
+        "fan-in",
+        "fan_in",
+        spelled.integer(2, 64),
+        "8",
+        "ratio between neighboring levels",
+        "ratio",
+        {"self-optimizing.fragment-ratio": spelled.integer(2, 64)},
+    ),
+    Property(
+        "full-file-threshold",
+        "full_file_threshold",
+        spelled.share("0.25", "1"),
+        "0.75",
+        "share of the target at which a file counts as full and is no longer merged",
+        "ratio",
+        {"self-optimizing.min-target-size-ratio": spelled.share("0.25", "1")},
+    ),
+    Property(
+        "tolerance",
+        "tolerance",
+        spelled.share("0", "1"),
+        "0.15",
+        "tolerated shortfall as a share of the target",
+        "ratio",
+    ),
+    Property(
+        "min-input-files",
+        "min_input_files",
+        spelled.integer(2, 10_000),
+        "8",
+        "minimum number of input files of a merge whose output stays below the target",
+        "files",
+        {"self-optimizing.minor.trigger.file-count": spelled.integer(2, 10_000)},
+    ),
+    Property(
+        "max-small-files",
+        "max_small_files",
+        spelled.integer(2, 1_000_000),
+        "1000",
+        "maximum number of small files per partition; beyond it the tolerance is ignored",
+        "files",
+    ),
+    Property(
+        "idle-compaction-after",
+        "idle_compaction_after_s",
+        spelled.parse_duration,
+        "6 h",
+        "idle time before idle compaction, or off",
+        "seconds",
+    ),
+    Property(
+        "full-rewrite-interval",
+        "full_rewrite_interval_s",
+        spelled.parse_duration,
+        "off",
+        "interval between full rewrites, or off",
+        "seconds",
+        {"self-optimizing.full.trigger.interval": spelled.milliseconds},
+    ),
+    Property(
+        "delete-ratio-threshold",
+        "delete_ratio_threshold",
+        spelled.share_or_off("0.001", "1"),
+        "0.1",
+        "share of deleted rows at which a file is rewritten even alone, or off",
+        "share",
+        {"self-optimizing.major.trigger.duplicate-ratio": spelled.share("0.001", "1")},
+    ),
+    Property(
+        "time-window",
+        "time_window_s",
+        spelled.parse_duration,
+        "off",
+        "length of the time windows within which files are merged, or off",
+        "seconds",
+    ),
+    Property(
+        "filter",
+        "filter",
+        spelled.partition_filter,
+        "all",
+        "partitions to optimize, such as dt >= '2026-01-01', or all",
+        aliases={"self-optimizing.filter": spelled.partition_filter},
+    ),
+    Property(
+        "max-mode",
+        "max_mode",
+        spelled.choice(MaxMode),
+        "major",
+        "small files that automatic rewrites merge: minor (not those of the top level) or major (all)",
+    ),
+    Property(
+        "max-bytes-per-job",
+        "max_bytes_per_job",
+        spelled.job_size,
+        "16 GiB",
+        "bytes that one job rewrites before it returns to the queue",
+        "bytes",
+        {
+            "use.optimization.bytes-per-iter": spelled.job_size,
+            "self-optimizing.max-task-size-bytes": spelled.job_size,
+        },
+    ),
+    Property(
+        "priority",
+        "priority",
+        spelled.choice(Priority),
+        "normal",
+        "priority band of automatic jobs: high, normal or low",
+    ),
+    # The bounds of a weight are the queue's own.
+    Property(
+        "weight",
+        "weight",
+        spelled.share("0.01", "100"),
+        "1",
+        "weight among the tables of a tenant",
+        "ratio",
+    ),
+    Property(
+        "max-concurrent-jobs",
+        "max_concurrent_jobs",
+        spelled.slots_or_off,
+        "off",
+        "maximum number of concurrent jobs, or off; jobs of different partitions do not conflict",
+        "jobs",
+    ),
+    Property(
+        "quota",
+        "quota",
+        spelled.quota,
+        "none",
+        "maximum number of slots, as a share of all (0.1) or a number (2), or none; cannot be combined with "
+        "max-concurrent-jobs",
+        "slots",
+        {"self-optimizing.quota": spelled.quota},
+    ),
+    Property(
+        "queue",
+        "queue",
+        spelled.group,
+        "any",
+        "queue whose deciders and actors optimize the table; those of other queues ignore it",
+        aliases={"self-optimizing.group": spelled.group},
+    ),
+    Property(
+        "dml-policy",
+        "dml_policy",
+        spelled.choice(DmlPolicy),
+        "defer",
+        "when to rewrite partitions with MERGE, UPDATE or DELETE, which a rewrite could abort: never, defer or always",
+    ),
+    Property(
+        "max-write-contention",
+        "max_write_contention",
+        spelled.share("0", "1"),
+        "0.3",
+        "share of the last hour with DML in a partition, above which jobs are deferred",
+        "share",
+    ),
+    Property(
+        "portable-paths",
+        "portable_paths",
+        spelled.choice(PortablePaths),
+        "auto",
+        "when to rewrite files with paths that engines spell differently: auto (on request), always or never",
+    ),
+    Property(
+        "row-group-copy",
+        "row_group_copy",
+        spelled.choice(RowGroupCopy),
+        "auto",
+        "whether rewrites may copy row groups instead of decoding rows: auto (if no value changes) or never",
+    ),
+    Property(
+        "clustering-order",
+        "clustering_order",
+        spelled.choice(ClusteringOrder),
+        "none",
+        "order of files and rows that rewrites keep: none (files are packed by size) or time (only neighbors merge)",
+    ),
+    Property(
+        "sort-by",
+        "sort_by",
+        spelled.sort_columns,
+        "none",
+        "columns by which full files are sorted, such as a, b desc, or none",
+    ),
+    Property(
+        "zorder-by",
+        "zorder_by",
+        spelled.curve_columns,
+        "none",
+        "columns by which full files are Z-ordered, such as a, b, or none",
+    ),
+    # Below 2 two files that touch would be sorted again and again; beyond 64 no reader gains.
+    Property(
+        "max-depth",
+        "max_depth",
+        spelled.integer(2, 64),
+        "4",
+        "files of one sort level that may overlap at a point of the key before they are sorted again",
+        "files",
+    ),
+    Property(
+        "vacuum",
+        "vacuum",
+        spelled.switch,
+        "off",
+        "delete files that no version inside the retention needs: on or off; only in a table's own properties",
+    ),
+    Property(
+        "retain",
+        "retain_s",
+        spelled.parse_duration,
+        "off",
+        "how long removed files are kept, if that is longer than min-retain, or off",
+        "seconds",
+        {"acid.data.retain.hours": spelled.hours, "snapshot.base.keep.minutes": spelled.minutes},
+    ),
+    Property(
+        "min-retain",
+        "min_retain_s",
+        spelled.interval,
+        "7 days",
+        "least time for which removed files are kept; a run below it has to be forced",
+        "seconds",
+        {"delta.deletedFileRetentionDuration": spelled.interval},
+    ),
+    Property(
+        "vacuum-every",
+        "vacuum_every_s",
+        spelled.duration,
+        "1 day",
+        "least time between two automatic vacuums",
+        "seconds",
+    ),
+    Property(
+        "orphans-every",
+        "orphans_every_s",
+        spelled.parse_duration,
+        "7 days",
+        "time between vacuums that also list the store, for files that no commit names, or off",
+        "seconds",
+    ),
+    Property(
+        "checkpoint-every",
+        "checkpoint_every",
+        spelled.commits_or_off,
+        "off",
+        "commits without a checkpoint after which Lakewright writes one, or off",
+        "commits",
+    ),
+)
+
+NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.name, *prop.aliases)}))
+"""Every property name that can be set, aliases included."""
+
+_NO_INDEX = "is ignored: it names a revision of a Qbeast index, and tables with such an index are refused"
+_NO_UNINDEXED = "is ignored: files inside and outside of a Qbeast index are treated alike"
+
+REFUSED: Mapping[str, str] = {
+    "self-optimizing.minor.trigger.interval": (
+        "sets the time between minor runs, and minor runs do not wait for an interval here; use "
+        "lakewright.idle-compaction-after for the idle time before idle compaction"
+    ),
+    "table-expire.enabled": "is ignored, because Amoro sets it for itself; use lakewright.vacuum=on",
+    PREFIX + "retain-hours": "is ignored; use lakewright.retain, such as 48 hours, or acid.data.retain.hours",
+    QBEAST + "autoOptimize.revisionId": _NO_INDEX,
+    QBEAST + "revision-id": _NO_INDEX,
+    QBEAST + "revision-rewrite": _NO_INDEX,
+    QBEAST + "autoOptimize.optimizeUnindexedFiles.enabled": _NO_UNINDEXED,
+    QBEAST + "autoOptimize.optimizeUnindexedFiles.prioritize": _NO_UNINDEXED,
+    QBEAST + "autoOptimize.optimizeUnindexedFiles.batchBytes": (
+        f"{_NO_UNINDEXED}; use lakewright.max-bytes-per-job for the bytes of one job"
+    ),
+    QBEAST + "autoOptimize.optimizeUnindexedFiles.fromTimestamp": (
+        f"{_NO_UNINDEXED}; use lakewright.filter for the partitions to optimize"
+    ),
+}
+"""Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""

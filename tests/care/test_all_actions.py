@@ -1,0 +1,163 @@
+"""All actions on one table at random, with two writers: rows equal the replay, the state a count, history can be read.
+
+The retention is seconds long, so that a vacuum deletes while everything else runs; a service under real load has the
+same races, only rarer.
+"""
+
+import asyncio
+import os
+import random
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from decider.formats.delta.log import open_log
+from decider.state.fold import count_live_files
+from decider.storage.object_reads import ReadMeter
+from shared.layout.partition_stats import PartitionStats
+from shared.policy import KIB, Policy
+from tests.support import writers
+from tests.support.aged_table import commit_file, versions
+from tests.support.outside import is_at_rest
+from tests.support.redis_server import RedisServer
+from tests.support.stack import Stack
+from tests.support.time_limits import scaled
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis]
+
+NAME = "db.all"
+SECONDS = float(os.environ.get("LAKEWRIGHT_CARE_SECONDS", "120"))
+RETAIN_S = 30
+"""Long enough for a reader that takes a version to read it, and short against the test."""
+
+PROPERTIES = {
+    "lakewright.target-file-size": "64kb",
+    "lakewright.min-input-files": "2",
+    "lakewright.sort-by": "id",
+    "lakewright.max-depth": "2",
+    "lakewright.vacuum": "on",
+    "lakewright.vacuum-every": "5s",
+    "lakewright.min-retain": f"{RETAIN_S} seconds",
+    "lakewright.checkpoint-every": "20",
+    "delta.deletedFileRetentionDuration": f"interval {RETAIN_S} seconds",
+}
+POLICY = Policy(target_bytes=64 * KIB, min_input_files=2, sort_by="id")
+
+
+@pytest.fixture
+def stack(tmp_path: Path, own_redis_server: RedisServer) -> Iterator[Stack]:
+    made = Stack(tmp_path, own_redis_server)
+    made.tables.mkdir()
+    try:
+        yield made
+    finally:
+        made.close()
+        for process in made.processes:
+            # Shown by pytest only if the test failed.
+            print(f"--- {process.log.name}\n{process.log.read_text()[-6000:]}")
+
+
+def requests(stack: Stack) -> list[Callable[[], int]]:
+    """What a person may request, each as a call that returns the status of its answer."""
+    url = f"/v1/tables/{NAME}"
+    bodies: list[tuple[str, dict[str, Any]]] = [
+        ("optimize", {"force": True}),
+        ("optimize", {"actions": ["sort"], "force": True}),
+        ("vacuum", {}),
+        ("vacuum", {"orphans": True}),
+        ("vacuum", {"dry_run": True, "orphans": True}),
+        ("checkpoint", {}),
+        ("reclaim", {"confirm": NAME, "retain_hours": None}),
+    ]
+    return [lambda what=what, body=body: stack.post(f"{url}/{what}", body).status_code for what, body in bodies]
+
+
+def read_a_version_inside_the_retention(table: Path, dice: random.Random) -> None:
+    """Read a version that was replaced a moment ago; the whole of it must be there."""
+    newest = versions(table)[-1]
+    chosen = max(0, newest - dice.randrange(10))
+    replaced = commit_file(table, chosen + 1)
+    if chosen < newest and time.time() - replaced.stat().st_mtime > RETAIN_S / 2:
+        chosen = newest
+    rows = DeltaTable(table, version=chosen).to_pyarrow_table()
+    ids = rows["id"].to_pylist()
+    assert len(ids) == len(set(ids)), f"version {chosen} has a row twice"
+
+
+def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: Stack) -> None:
+    seed = int(os.environ.get("LAKEWRIGHT_CARE_SEED", secrets.randbelow(10**6)))
+    print(f"\nseed {seed}, {SECONDS:g} s")
+    dice = random.Random(seed)
+    table = stack.tables / "all"
+    writers.create(table, **PROPERTIES)
+    stack.decider(LAKEWRIGHT_SWEEP_S="1")
+    stack.post("/v1/tables", {"location": table.as_uri(), "name": NAME}).raise_for_status()
+    stack.actor()
+    stop = stack.folder / "stop"
+    until("the actor is there", lambda: stack.get("/v1/actors")["actors"], seconds=120)
+    notes = {kind: stack.folder / f"{kind}.notes" for kind in ("append", "change")}
+    writing = [
+        stack.start(
+            kind,
+            [
+                *("-m", "tests.support.writers", kind, "--location", str(table), "--notes", str(notes[kind])),
+                *("--stop", str(stop), "--events-url", f"{stack.url}/v1/events", "--seed", str(seed)),
+                *(("--appended", str(notes["append"])) if kind == "change" else ()),
+            ],
+        )
+        for kind in notes
+    ]
+    calls, answers, reads = requests(stack), Counter[int](), 0
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        answers[dice.choice(calls)()] += 1
+        read_a_version_inside_the_retention(table, dice)
+        reads += 1
+        threading.Event().wait(dice.uniform(0.1, 1.0))
+    stop.touch()
+    for process in writing:
+        assert process.popen.wait(scaled(60)) == 0
+    until("all work is done", lambda: is_at_rest(stack, NAME, table), seconds=240)
+    number, rows = writers.found(table)
+    assert (number, rows) == (len(rows), writers.replay([notes["append"]], notes["change"]))
+    assert set(answers) <= {200, 202, 409}, answers
+    funnel = stack.get("/v1/status")["funnel"]
+    assert not funnel.get("jobs_failed"), funnel
+    operations = Counter(one["operation"] for one in DeltaTable(table).history())
+    jobs = Counter(job["kind"] for job in stack.get("/v1/jobs", state="finished", limit=1000)["jobs"])
+    print(
+        f"rows {number}; commits {dict(operations)}; jobs {dict(jobs)}; requests {sum(answers.values())}; reads {reads}"
+    )
+    print({name: count for name, count in sorted(funnel.items()) if name.startswith(("vacuum", "checkpoint", "jobs"))})
+    assert {"compact", "vacuum", "checkpoint"} <= jobs.keys()
+    assert funnel["vacuum_files_deleted"] > 0
+    _assert_state_is_a_count_of_live_files(stack, table)
+
+
+def _assert_state_is_a_count_of_live_files(stack: Stack, table: Path) -> None:
+    """Compare each stored partition with a count of the live files of the newest version, integer for integer."""
+    identifier = stack.get(f"/v1/tables/{NAME}")["id"]
+    raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{identifier}")
+    stored = {partition.decode(): PartitionStats.decode(text.decode()) for partition, text in raw.items()}
+    snapshot = asyncio.run(open_log(table.as_uri(), meter=ReadMeter()).snapshot())
+    counted = count_live_files(snapshot.files, POLICY)
+    assert {partition: plain(state) for partition, state in stored.items()} == {
+        partition: plain(state) for partition, state in counted.items()
+    }
+    for partition, state in counted.items():
+        for (_, known), (_, live) in zip(stored[partition].depths, state.depths, strict=True):
+            assert known.at_shift(live.shift) == live.at_shift(known.shift)
+
+
+def plain(state: PartitionStats) -> tuple[PartitionStats, list[int]]:
+    """A state without the resolution of its depths, which only ever becomes coarser."""
+    return replace(state, depths=()), [level for level, _ in state.depths]

@@ -1,0 +1,187 @@
+"""Vacuum, checkpoint and reclaim through the API and the command line: previews, jobs, records, refusals."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+from decider.gateway.credentials import Credentials, parse_tokens
+from services.cli.__main__ import app
+from shared.job_payload import JobPayload
+from shared.locations import table_id
+from shared.queue import queries
+from shared.vacuum_options import VacuumOptions
+from tests.support.aged_table import DAY_MS, data_files, now_ms, set_time
+from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.local_vacuum import LocalTable, run_locally
+from tests.support.long_history import contents, files_needed, history
+
+pytestmark = pytest.mark.redis
+
+NAME = "sales.orders"
+URL = f"/v1/tables/{NAME}"
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve days of history, and an old orphan; written once, because it takes longer than most tests."""
+    path = tmp_path_factory.mktemp("written") / "orders"
+    history(path, days=12)
+    (path / "orphan.parquet").write_bytes(b"x")
+    set_time(path / "orphan.parquet", now_ms() - 8 * DAY_MS)
+    return path
+
+
+@pytest.fixture
+def table(decider: LiveDecider, written: Path, tmp_path: Path) -> Path:
+    """A registered copy of it, with its times."""
+    path = Path(shutil.copytree(written, tmp_path / "orders"))
+    decider.register(path, NAME)
+    return path
+
+
+def call(decider: LiveDecider, *arguments: str) -> Any:
+    return CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
+
+
+def jobs(decider: LiveDecider, kind: str) -> list[dict[str, Any]]:
+    return [job for job in decider.get("/v1/jobs", limit=100)["jobs"] if job["kind"] == kind]
+
+
+def options_of(decider: LiveDecider, job: str) -> VacuumOptions:
+    view = decider.run(decider.services.queue.executor.run(queries.job("default", job)))
+    found = VacuumOptions.decode(JobPayload.decode(view.payload).options)
+    assert found.requested_ms is not None
+    assert found.requested_ms <= now_ms()
+    return replace(found, requested_ms=None)
+
+
+@pytest.mark.parametrize("with_checkpoint", [False, True])
+def test_a_dry_run_lists_exactly_what_a_run_deletes(
+    decider: LiveDecider, table: Path, *, with_checkpoint: bool
+) -> None:
+    if with_checkpoint:
+        DeltaTable(table).create_checkpoint()
+    needed = files_needed(table, contents(table, 7))
+    answer = decider.post(f"{URL}/vacuum", {"dry_run": True, "orphans": True})
+    assert answer.status_code == 200
+    listed = {one["name"]: one["bytes"] for one in answer.json()["deletions"]}
+    assert listed.keys() == data_files(table) - needed
+    assert all(size == (table / name).stat().st_size for name, size in listed.items())
+    assert answer.json()["orphan_files"] == 1
+    assert jobs(decider, "vacuum") == []
+    local = LocalTable(table)
+    run_locally(local)
+    assert set(local.deleted) == listed.keys()
+    assert decider.post(f"{URL}/vacuum", {"dry_run": True, "orphans": True}).json()["files"] == 0
+
+
+def test_a_retention_below_the_tables_least_one_is_refused_without_force(decider: LiveDecider, table: Path) -> None:
+    for dry_run in (True, False):
+        refused = decider.post(f"{URL}/vacuum", {"retain_hours": 24, "dry_run": dry_run})
+        assert (refused.status_code, refused.json()["field"]) == (422, "retain_hours")
+    assert jobs(decider, "vacuum") == []
+    few = decider.post(f"{URL}/vacuum", {"dry_run": True}).json()["files"]
+    more = decider.post(f"{URL}/vacuum", {"retain_hours": 24, "force": True, "dry_run": True}).json()["files"]
+    assert more > few > 0
+    assert len(data_files(table)) > more
+
+
+def test_a_vacuum_and_a_checkpoint_are_queued_recorded_and_shown(decider: LiveDecider, table: Path) -> None:
+    assert table.exists()
+    assert "1 job." in call(decider, "vacuum", NAME, "--orphans").stdout
+    assert "already queued" in call(decider, "vacuum", NAME, "--retain-hours", "1000").stdout
+    assert "1 job." in call(decider, "checkpoint", NAME).stdout
+    (vacuum,), (checkpoint,) = jobs(decider, "vacuum"), jobs(decider, "checkpoint")
+    assert (vacuum["partition_key"], checkpoint["partition_key"]) == ("{}", "{}")
+    # Two requests at one version are one job, with the options of either.
+    assert options_of(decider, vacuum["id"]) in (VacuumOptions(with_orphans=True), VacuumOptions(retain_s=3_600_000))
+    decisions = decider.get(f"{URL}/decisions", limit=50)["decisions"]
+    asked = [one for one in decisions if one["action"] in ("vacuum", "checkpoint")]
+    assert {one["reason"] for one in asked} == {"requested"}
+    assert decider.client.delete(URL).is_success
+    assert decider.get("/v1/jobs")["jobs"] == []
+
+
+def test_reclaim_asks_for_the_tables_name_and_is_forced_to_what_the_owner_retains(
+    decider: LiveDecider, table: Path
+) -> None:
+    refused = call(decider, "reclaim", NAME)
+    assert refused.exit_code == 1
+    assert jobs(decider, "vacuum") == []
+    DeltaTable(table).alter.set_table_properties({"acid.data.retain.hours": "24"}, raise_if_not_exists=False)
+    assert "2 jobs." in call(decider, "reclaim", NAME, "--confirm", NAME).stdout
+    (job,) = jobs(decider, "vacuum")
+    assert options_of(decider, job["id"]) == VacuumOptions(with_orphans=True, force=True, retain_s=86_400)
+    newest = DeltaTable(table).version()
+    kept = contents(table, 1)
+    run_locally(LocalTable(table), options_of(decider, job["id"]))
+    assert contents(table, 1, after=newest) == kept
+    assert data_files(table) == files_needed(table, kept)
+
+
+def test_a_dry_run_is_shown_by_the_command_line(decider: LiveDecider, table: Path) -> None:
+    shown = call(decider, "vacuum", NAME, "--dry-run", "--orphans").stdout
+    assert "would be deleted; 1 of them in no commit." in shown
+    assert "orphan.parquet" in shown
+    as_json = json.loads(call(decider, "--json", "vacuum", NAME, "--dry-run").stdout)
+    assert (as_json["orphan_files"], "orphan.parquet" in str(as_json)) == (0, False)
+    assert (table / "orphan.parquet").exists()
+
+
+def test_the_signal_is_folded_from_commits_restored_by_a_rebuild_and_ended_by_a_vacuum(
+    decider: LiveDecider, table: Path
+) -> None:
+    on = {"lakewright.vacuum": "on", "lakewright.orphans-every": "off"}
+    assert decider.client.patch(URL, json={"properties": on}).is_success
+    decider.sweep()
+
+    def removals() -> Any:
+        state = decider.run(decider.services.tables.states.state(table_id(table.as_uri())))
+        assert state is not None
+        return state.removals
+
+    rebuilt = removals()
+    assert rebuilt.files == len(data_files(table)) - len(DeltaTable(table).file_uris()) - 1
+    DeltaTable(table).delete("id < 50")
+    decider.sweep()
+    assert removals().files > rebuilt.files
+    run_locally(LocalTable(table))
+    decider.sweep()
+    ended = removals()
+    assert ended.vacuumed_ms > 0
+    assert ended.files < rebuilt.files
+    assert ended.expired(now_ms() - 7 * DAY_MS) == (0, 0)
+
+
+@pytest.mark.parametrize("hours", [0, 1])
+def test_less_than_the_retention_is_forced_by_an_admin_alone(redis_url: str, written: Path, hours: int) -> None:
+    """As a purge of history is: an operator may vacuum, and see what a forced vacuum would delete."""
+    tokens = {role: f"{role}-t0ken-for-tests-only" for role in ("operator", "admin")}
+    known = Credentials(tokens=parse_tokens(",".join(f"{role}:{token}" for role, token in tokens.items())))
+    live = LiveDecider(decider_settings(redis_url, known=known)).start()
+    try:
+
+        def post(role: str, url: str, body: dict[str, Any]) -> int:
+            headers = {"authorization": f"Bearer {tokens[role]}"}
+            return live.client.post(url, json=body, headers=headers).status_code
+
+        assert post("admin", "/v1/tables", {"location": written.as_uri(), "name": NAME}) == 201
+        forced = {"force": True, "retain_hours": hours, "orphans": True}
+        assert post("operator", f"{URL}/vacuum", {**forced, "dry_run": True}) == 200
+        assert [post(role, f"{URL}/vacuum", forced) for role in tokens] == [403, 202]
+    finally:
+        live.close()

@@ -1,0 +1,54 @@
+"""A toy action on tables as a whole: an inventory of what was removed, an hour after the oldest removal.
+
+It has all that such an action can have, and nothing outside of this file knows it.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from decider.decide.actions import ACTIONS, ActionRegistry
+from decider.decide.decision import Prediction, TableSignals
+from decider.decide.table_action import TableProposal
+from shared.layout.eligibility import DecisionReason
+from shared.policy import Policy, Priority
+from shared.queue.model import TimerChange
+
+INVENTORY = "inventory"
+AFTER_MS = 3_600_000
+
+
+class InventoryReason(DecisionReason):
+    """Why a table is, or is not, counted."""
+
+    NOTHING_REMOVED = "nothing_removed"
+    REMOVED = "removed"
+
+    @property
+    def message(self) -> str:
+        return {"nothing_removed": "Nothing was removed.", "removed": "Files were removed."}[self]
+
+
+class Inventory:
+    """Counts removed files, on tables of low priority."""
+
+    kind: str = INVENTORY
+    reasons: type[DecisionReason] = InventoryReason
+    stages: Mapping[DecisionReason, str] = {InventoryReason.NOTHING_REMOVED: "pruned_by_entropy"}
+
+    def is_on(self, policy: Policy) -> bool:
+        return policy.priority is Priority.LOW
+
+    def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:
+        files, _ = signals.removals.expired(at_ms)
+        if not files:
+            return TableProposal(InventoryReason.NOTHING_REMOVED)
+        predicted = Prediction(0, files, 0, Fraction(files), files, 0)
+        return TableProposal(InventoryReason.REMOVED, predicted, {"until_ms": at_ms})
+
+    def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:
+        first_end_ms = signals.removals.first_end_ms
+        return (0, TimerChange.STOP) if first_end_ms is None else (first_end_ms + AFTER_MS, TimerChange.SET)
+
+
+TOY = Inventory()
+WITH_TOY_TABLE = ActionRegistry(ACTIONS.actions, (*ACTIONS.table_actions, TOY))

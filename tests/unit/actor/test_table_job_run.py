@@ -1,0 +1,113 @@
+"""A job on a table as a whole runs under its lease, beside the rewrites of the table, and reports what it did."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actor.table_job_run import TableJobReport
+from shared.errors import LeaseLost
+from shared.job_payload import JobPayload
+from shared.queue.model import StopReason
+from tests.support.worker_world import PAYLOAD, World
+
+KIND = "census"
+
+
+def world_of(steps: int = 2, **changes: Any) -> World:
+    world = World(payload=replace(PAYLOAD, options={"steps": steps}, **changes))
+    world.kind, world.engine.table_kinds = KIND, (KIND,)
+    return world
+
+
+def test_a_table_job_runs_once_with_its_options_and_reports_its_figures() -> None:
+    world = world_of(steps=3, even_if_disabled=True)
+    assert world.run()
+    (job,) = world.engine.table_jobs
+    assert (job.kind, job.origin.job, job.origin.token, job.even_if_disabled) == (KIND, "j-1", 7, True)
+    end = world.end()
+    assert (end["verdict"], end["seen"]) == ("done", 1)
+    result = json.loads(end["result"])
+    assert (result["measured"], result["is_complete"]) == ({"steps": 3}, True)
+    assert world.engine.origins == {}
+
+
+def test_a_table_job_renews_its_lease_before_every_change_and_shows_its_progress() -> None:
+    world = world_of(steps=3)
+    seen: list[str] = []
+    world.engine.before_commit = lambda: seen.append(world.lease.progress)
+    assert world.run()
+    assert len(world.heart.asked) == 3
+    assert [json.loads(one)["done"] for one in seen] == [0, 1, 2]
+    assert json.loads(seen[-1])["share"] == pytest.approx(0.667)
+
+
+def test_a_table_job_that_is_stopped_comes_back_and_one_that_is_cancelled_does_not() -> None:
+    for reason, verdict in ((StopReason.PREEMPT, "yield"), (StopReason.CANCEL, "cancelled")):
+        world = world_of()
+        world.engine.before_commit = lambda world=world, reason=reason: world.lease.request_stop(reason)
+        assert world.run()
+        end = world.end()
+        assert (end["verdict"], end["seen"], json.loads(end["result"])["measured"]) == (verdict, -1, {"steps": 0})
+
+
+def test_a_table_job_without_its_lease_changes_nothing_and_reports_nothing() -> None:
+    world = world_of()
+
+    def refuse() -> None:
+        raise LeaseLost("another actor has it")
+
+    world.heart.may = refuse
+    assert world.run()
+    assert world.ends() == []
+
+
+def test_a_table_job_for_another_table_at_its_place_is_cancelled() -> None:
+    world = world_of(table_uuid="another")
+    assert world.run()
+    end = world.end()
+    assert (end["verdict"], json.loads(end["result"])["versions"]) == ("cancelled", [])
+
+
+def test_a_table_job_under_properties_that_changed_satisfies_no_request() -> None:
+    world = world_of()
+    world.engine.configuration = {"lakewright.fan-in": "4"}
+    assert world.run()
+    assert (world.end()["verdict"], world.end()["seen"]) == ("done", -1)
+
+
+def test_an_engine_that_does_not_run_a_kind_never_gets_it() -> None:
+    world = World()
+    world.kind = KIND
+    assert world.run()
+    assert world.engine.table_jobs == []
+    assert "this release runs only 'compact/sort'" in world.end()["error"]
+
+
+def test_options_of_a_job_survive_its_payload_and_are_left_out_where_there_are_none() -> None:
+    assert JobPayload.decode(replace(PAYLOAD, options={"steps": 2}).encode()).options == {"steps": 2}
+    assert "options" not in json.loads(PAYLOAD.encode())
+
+
+def test_a_report_of_a_job_that_did_not_begin_says_so() -> None:
+    report = TableJobReport(KIND, PAYLOAD)
+    assert (report.satisfied_version, report.measures()) == (-1, {})
+    assert report.counters() == {"jobs_run": 1, "census_runs": 1}
+    assert json.loads(report.encode())["seen_version"] == -1
+
+
+def test_what_a_vacuum_deleted_before_it_failed_is_reported() -> None:
+    """Thousands of files may be gone when a batch fails."""
+    world = world_of(steps=3)
+    changes = iter(range(3))
+
+    def fail_in_the_third() -> None:
+        if next(changes) == 2:
+            raise RuntimeError("the store does not answer")
+
+    world.engine.before_commit = fail_in_the_third
+    world.run()
+    end = world.end()
+    assert end["verdict"] == "fail"
+    assert json.loads(end["result"])["measured"] == {"steps": 2}

@@ -1,0 +1,55 @@
+"""Sorting as an action: only tables with an order are evaluated, on the depths that folding keeps."""
+
+from fractions import Fraction
+
+from decider.decide import ledger
+from decider.decide.actions import ACTIONS
+from decider.decide.decision import DecisionKind, Trigger
+from decider.decide.evaluate import evaluate, evaluate_each
+from decider.decide.job_request import job_request
+from decider.decide.sorting import SORTING, predict
+from shared.job_payload import SORT, JobPayload, RewriteKind
+from shared.layout.partition_stats import PartitionStats, stats_of_files
+from shared.layout.sort_planner import SortReason
+from shared.policy import Policy
+from shared.table import DataFile, PartitionKey
+from tests.support.decisions import context_of
+
+PARTITION = PartitionKey("{}")
+SORTED = Policy(target_bytes=100, sort_by="k", max_depth=2)
+
+
+def files(count: int) -> list[DataFile]:
+    return [DataFile(f"f{at}", 100 + at, PARTITION, key_range=(0, 10 + at)) for at in range(count)]
+
+
+def state(count: int) -> PartitionStats:
+    return stats_of_files([*files(count), DataFile("small", 10, PARTITION)], SORTED.size_levels)
+
+
+def test_a_table_without_an_order_is_not_evaluated_at_all() -> None:
+    context = context_of(Policy(target_bytes=100))
+    assert [made.action for made in evaluate_each(context, PARTITION, state(9), Trigger(1), ACTIONS)] == ["compact"]
+    assert [action.kind for action in ACTIONS if action.is_on(SORTED)] == ["compact", "sort"]
+
+
+def test_too_many_files_at_a_point_lead_to_a_job_that_says_what_it_will_sort() -> None:
+    context = context_of(SORTED)
+    made = evaluate(context, PARTITION, state(4), Trigger(7), SORTING)
+    assert (made.verdict, made.reason) == (DecisionKind.ENQUEUE, SortReason.TOO_DEEP)
+    assert made.prediction is not None
+    assert (made.prediction.files_replaced, made.prediction.bytes) == (4, 406)
+    assert (made.prediction.files_removed, made.prediction.benefit) == (0, Fraction(3))
+    job = job_request(context, made)
+    assert (job.key.kind, JobPayload.decode(job.payload).policy) == (SORT, SORTED)
+    record = ledger.decode(ledger.encode(made, context))
+    assert (record.action, record.reason, record.state) == (SORT, SortReason.TOO_DEEP, made.state)
+    assert ledger.recompute(record) is made.verdict
+    assert ledger.contradictions(record) == ()
+    assert evaluate(context, PARTITION, state(2), Trigger(7), SORTING).reason is SortReason.WITHIN_DEPTH
+    assert predict(state(2), SORTED) is None
+
+
+def test_the_plan_of_a_dry_run_is_that_of_the_actor() -> None:
+    made = SORTING.plan(PARTITION, files(4), SORTED, RewriteKind.LEVELS)
+    assert [len(group.files) for group in made.groups] == [4]
