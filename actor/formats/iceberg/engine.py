@@ -101,7 +101,7 @@ class IcebergEngine(JvmEngine):
             run = _Rewrite(self, table, session, request, control)
             return run.finish(started)
 
-    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:  # noqa: ARG002 - the port's
         """Raise Unsupported: there are no jobs on whole tables of this format."""
         raise Unsupported(f"no {job.kind} of Iceberg tables: {job.location}", field="kind")
 

@@ -134,7 +134,12 @@ class IcebergTable:
         """Return nothing: no vacuum of this format is decided."""
         return ()
 
-    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+    async def plan_vacuum(
+        self,
+        policy: Policy,
+        options: VacuumOptions,
+        now_ms: int,  # noqa: ARG002 - the protocol's
+    ) -> VacuumPreview:
         """Raise Unsupported: a snapshot keeps its files until it expires."""
         raise Unsupported("vacuum is for Delta tables; snapshots of Iceberg tables are not expired yet", field="format")
 
