@@ -277,4 +277,7 @@ def test_a_reader_of_tables_gets_those_whose_state_moved_and_what_moved_while_it
     decider.sweep()
     heard = reader.next("tables")
     assert (heard.data["table_ids"], heard.data["more"], heard.id) == ([identity], False, None)
+    reader._leaving.set()  # It ends at the next event it hears.
+    table.append()
+    decider.sweep()
     reader.leave()
