@@ -136,8 +136,8 @@ class IcebergTable:
 
     async def plan_vacuum(
         self,
-        policy: Policy,
-        options: VacuumOptions,
+        policy: Policy,  # noqa: ARG002 - the protocol's
+        options: VacuumOptions,  # noqa: ARG002 - the protocol's
         now_ms: int,  # noqa: ARG002 - the protocol's
     ) -> VacuumPreview:
         """Raise Unsupported: a snapshot keeps its files until it expires."""
