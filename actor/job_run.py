@@ -182,7 +182,7 @@ class JobRun(LeasedRun):
                 payload.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
             )
         except PermanentError as too_far_back:
-            self._log.info("previous_commit_lookup_skipped", reason=str(too_far_back))
+            self.log.info("previous_commit_lookup_skipped", reason=str(too_far_back))
             return None
 
 

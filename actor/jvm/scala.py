@@ -84,17 +84,17 @@ class Scala:
         """Case class `DeltaOperations.Optimize`."""
         return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
 
-    @cached_property
+    @property
     def vacuum_end(self) -> Any:
         """Case class `DeltaOperations.VacuumEnd`."""
         return self.resolve(f"{_DELTA}.DeltaOperations$VacuumEnd")
 
-    @cached_property
+    @property
     def java_string(self) -> Any:
         """Class `java.lang.String`."""
         return self.resolve("java.lang.String")
 
-    @cached_property
+    @property
     def delta_options(self) -> Any:
         """Class `DeltaOptions`, made of a Scala map and a session's configuration."""
         return self.resolve(f"{_DELTA}.DeltaOptions")

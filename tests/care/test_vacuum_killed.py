@@ -1,15 +1,13 @@
 """A vacuum whose actor is killed twice, with kill -9, is finished by the third, and nothing that is needed is gone."""
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from tests.support.aged_table import commit_file, data_files, versions
-from tests.support.long_history import contents, files_needed, history
+from tests.support.aged_table import data_files, versions
+from tests.support.long_history import contents, files_needed, history, remove_long_ago
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
 from tests.support.waiting import until
@@ -34,20 +32,6 @@ def stack(tmp_path: Path, own_redis_server: RedisServer) -> Any:
             print(f"--- {process.log.name}\n{process.log.read_text()[-4000:]}")
 
 
-def removed_long_ago(table: Path) -> None:
-    """Add many files to the history that the oldest commit inside of it removed."""
-    place = commit_file(table, 3)
-    names = [f"gone-{number:05d}.parquet" for number in range(FILES)]
-    removes = [{"remove": {"path": name, "size": 4, "deletionTimestamp": 1, "dataChange": True}} for name in names]
-    stamp = place.stat().st_mtime
-    with place.open("a") as log:
-        log.writelines(json.dumps(action) + "\n" for action in removes)
-    for name in names:
-        (table / name).write_bytes(b"gone")
-    for path in (place, *(table / name for name in names)):
-        os.utime(path, (stamp, stamp))
-
-
 def results(stack: Stack) -> list[str]:
     finished = stack.get("/v1/jobs", state="finished")["jobs"]
     return [job["result"] for job in finished if job["kind"] == "vacuum"]
@@ -56,7 +40,7 @@ def results(stack: Stack) -> list[str]:
 def test_a_vacuum_killed_twice_is_finished_and_every_version_inside_the_retention_works(stack: Stack) -> None:
     table = stack.tables / "killed"
     history(table)
-    removed_long_ago(table)
+    remove_long_ago(table, FILES)
     newest = versions(table)[-1]
     before = contents(table, 7)
     needed = files_needed(table, before)

@@ -1,11 +1,12 @@
 """A table with thirty days of history by deltalake: a commit a day, appended, deleted from, compacted."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from tests.support.aged_table import DAY_MS, age, commit_file, now_ms, versions
+from tests.support.aged_table import DAY_MS, age, commit_file, now_ms, set_time, versions
 
 
 def history(table: Path, days: int = 30) -> None:
@@ -41,3 +42,17 @@ def files_needed(table: Path, wanted: dict[int, list[int]]) -> set[str]:
         for version in wanted
         for uri in DeltaTable(table, version=version).file_uris()
     }
+
+
+def remove_long_ago(table: Path, files: int) -> None:
+    """Add so many files to the store that a commit outside the retention removed."""
+    place = commit_file(table, 3)
+    names = [f"gone-{number:05d}.parquet" for number in range(files)]
+    removes = [{"remove": {"path": name, "size": 4, "deletionTimestamp": 1, "dataChange": True}} for name in names]
+    time_ms = int(place.stat().st_mtime * 1000)
+    with place.open("a") as log:
+        log.writelines(json.dumps(action) + "\n" for action in removes)
+    for name in names:
+        (table / name).write_bytes(b"gone")
+    for path in (place, *(table / name for name in names)):
+        set_time(path, time_ms)
