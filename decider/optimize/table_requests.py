@@ -83,10 +83,10 @@ class TableRequests:
         return await self._request(table, cursor, self._tracker.effective(table, cursor).policy, [(CHECKPOINT, None)])
 
     async def reclaim(self, table: TableRef, *, confirm: str, retain_s: int | None) -> TableRequestResult:
-        """Queue a vacuum with orphans, forced to the retention, and a log cleanup.
+        """Queue a vacuum with orphans, and a log cleanup.
 
-        retain_s: how much history stays; None: as much as the policy retains, even below the table's least retention.
-        Raises InvalidInput unless `confirm` is the table's name.
+        retain_s: how much history stays, even below the table's retention; None: the retention that the actor computes
+        by the newest properties. Raises InvalidInput unless `confirm` is the table's name.
         """
         if confirm != table.name:
             raise InvalidInput(
@@ -94,11 +94,10 @@ class TableRequests:
             )
         cursor = await self._followed(table)
         policy = self._tracker.effective(table, cursor).policy
-        kept_s = policy.retain_s if policy.retain_s is not None else policy.min_retain_s
         options = VacuumOptions(
             with_orphans=True,
-            force=True,
-            retain_s=kept_s if retain_s is None else retain_s,
+            force=retain_s is not None,
+            retain_s=retain_s,
             requested_ms=self._now_ms(),
         )
         return await self._request(table, cursor, policy, [(VACUUM, options), (CHECKPOINT, None)])

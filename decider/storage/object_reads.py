@@ -151,8 +151,10 @@ class ObjectReader:
                     (entry["path"].removeprefix(start), entry["size"], int(entry["last_modified"].timestamp() * 1000))
                     for entry in page
                 )
-        except FileNotFoundError:
-            found.clear()
+        except FileNotFoundError as problem:
+            # What went away midway is no empty folder: commits would be missing from what is known.
+            if pages:
+                raise self._failed("list", prefix or "/", problem) from problem
         except (BaseError, OSError) as problem:
             raise self._failed("list", prefix or "/", problem) from problem
         finally:

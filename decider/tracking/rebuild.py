@@ -30,6 +30,7 @@ from decider.store.table_state import TableState, TableStateStore
 from decider.store.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.errors import Corrupt
+from shared.job_payload import JobPayload
 from shared.layout.eligibility import Reason
 from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
@@ -37,7 +38,7 @@ from shared.layout.removals import NO_REMOVALS, Removals
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.properties import is_stopped_by_qbeast
-from shared.queue import commands
+from shared.queue import commands, queries
 from shared.queue.commands import LEDGER_KEPT
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.table import PartitionKey, Snapshot, TableRef
@@ -105,6 +106,9 @@ class StateRebuilder:
             # Before the cursor moves, for the same reason; and after it, as a timer may have fired in between. Jobs of
             # a dropped table would outrank those of its successor, whose versions start over.
             await self._withdraw(table, idle, newest)
+        is_new_policy = old is not None and old.policy != new.policy
+        if is_new_policy:
+            await self._withdraw_switched_off(table, policy, newest)
         if not await ingest(self._queue, table.id, old=old, new=new, update=update):
             winner = await self._restore_winners_limits(table)
             if is_recreated and winner is not None:
@@ -113,6 +117,8 @@ class StateRebuilder:
             return None
         if not policy.enabled:
             await self._withdraw(table, idle, newest)
+        if is_new_policy:
+            await self._withdraw_switched_off(table, policy, newest)
         log.info(
             "state_rebuilt",
             table=table.name,
@@ -222,6 +228,14 @@ class StateRebuilder:
         for partition in {WHOLE_TABLE, *partitions}:
             for kind in self._actions.kinds:
                 job = job_id(JobKey(table.id, partition, kind))
+                await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
+
+    async def _withdraw_switched_off(self, table: TableRef, policy: Policy, version: int) -> None:
+        """Cancel the jobs on the whole table whose action is off under the policy, unless a person requested them."""
+        for action in self._actions.table_actions:
+            job = job_id(JobKey(table.id, WHOLE_TABLE, action.kind))
+            found = None if action.is_on(policy) else await self._queue.run(queries.job(self._queue.name, job))
+            if found is not None and JobPayload.decode(found.payload).reason != Reason.REQUESTED:
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
 
 

@@ -6,7 +6,7 @@ A file is an orphan only if all of these hold; whatever is not known to be the t
 2. It is older than the retention, and than `MIN_ORPHAN_AGE_MS`.
 3. It is named like a data file or a deletion vector.
 4. It lies in a folder of the table: its root, one of all partition columns, one in which the log names a file, or that
-   of change files; and in no table inside of the table.
+   of change files; and in no other table, of whatever format: where one has its metadata, all below is left alone.
 5. The log has every commit of the retention. Of a file that a commit removed which was cleaned up, no trace is left.
 """
 
@@ -26,7 +26,8 @@ CHANGE_DATA = "_change_data"
 
 _ORPHAN_NAME = re.compile(r".+\.parquet|deletion_vector_[0-9a-f-]{36}\.bin", re.DOTALL)
 
-_NESTED_LOG = "/_delta_log/"
+_OTHER_TABLE = re.compile(r"(.+?/)_delta_log/|(|.*?/)(?:\.hoodie/|metadata/[^/]+\.metadata\.json)", re.DOTALL)
+"""By what another table is known: a Delta log below the folder, or metadata of Hudi or Iceberg in it or below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,9 @@ class Kept(StrEnum):
 class OwnFolders:
     """Folders in which a vacuum searches for orphans.
 
-    nested: names of folders, with a final slash, that are tables of their own. columns: physical names of the partition
-    columns, in their order. known: folders in which the log names a file, without a final slash.
+    nested: names of folders, with a final slash, that are tables of their own; empty for the table's folder itself, in
+    which another format has files that the log may not know yet. columns: physical names of the partition columns, in
+    their order. known: folders in which the log names a file, without a final slash.
     """
 
     nested: tuple[str, ...] = ()
@@ -63,7 +65,8 @@ class OwnFolders:
     @staticmethod
     def of(listed: Iterable[str], columns: Sequence[str], named: Iterable[str] = ()) -> "OwnFolders":
         """Find the tables inside of the table, from the names of all its files, and its folders, from its log."""
-        nested = {name[: name.index(_NESTED_LOG) + 1] for name in listed if _NESTED_LOG in name}
+        found = (_OTHER_TABLE.match(name) for name in listed)
+        nested = {one[1] or one[2] or "" for one in found if one is not None}
         known = frozenset(name.rpartition("/")[0] for name in named)
         return OwnFolders(tuple(sorted(nested)), tuple(columns), known)
 

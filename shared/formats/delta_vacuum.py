@@ -16,8 +16,10 @@ of a listing are deleted as orphans says `shared.formats.delta_orphans`.
 Commits must be read without a gap, newest last; their time is the latest of all times known of them.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from posixpath import normpath
 from typing import Any
 from unicodedata import normalize
 from urllib.parse import unquote
@@ -35,7 +37,8 @@ class LoggedCommit:
     """One commit: its version, the latest time known of it, and the files it names.
 
     covers_version: of a commit that ended a vacuum, the version up to which all removed files are gone; -1 for others.
-    covers_until_ms: the moment before which they were removed. changes_table: it has metadata or a protocol.
+    covers_until_ms: the moment before which they were removed. settings: those of its metadata, see `settings_text`;
+    `NEW_PROTOCOL` if it has a protocol, empty if it has neither.
     """
 
     version: int
@@ -45,7 +48,7 @@ class LoggedCommit:
     changes: tuple[FileReference, ...] = ()
     covers_version: int = -1
     covers_until_ms: int = 0
-    changes_table: bool = False
+    settings: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +92,9 @@ def decode_commit(actions: Iterable[Mapping[str, Any]], version: int, time_ms: i
     """
     found: dict[str, list[FileReference]] = {"add": [], "remove": [], "cdc": []}
     covers, until_ms = -1, 0
-    changes_table = False
+    settings = ""
     for action in actions:
-        changes_table = changes_table or "metaData" in action or "protocol" in action
+        settings = _settings(action, settings)
         for kind, references in found.items():
             if action.get(kind) is not None:
                 references.append(reference(action[kind], location))
@@ -103,7 +106,26 @@ def decode_commit(actions: Iterable[Mapping[str, Any]], version: int, time_ms: i
             covers = mark.vacuumed_version
             until_ms = mark.vacuumed_until_ms or 0 if covers >= 0 else 0
     added, removed, changes = (tuple(references) for references in found.values())
-    return LoggedCommit(version, time_ms, added, removed, changes, covers, until_ms, changes_table)
+    return LoggedCommit(version, time_ms, added, removed, changes, covers, until_ms, settings)
+
+
+NEW_PROTOCOL = "protocol"
+"""Settings of a commit with a protocol, which are those of no metadata."""
+
+
+def settings_text(table_uuid: str, configuration: Mapping[str, str]) -> str:
+    """Return what of a table's metadata decides whether a vacuum goes on: which table it is, and its properties.
+
+    The schema is left out: with identity columns each insert changes it.
+    """
+    return json.dumps([table_uuid, sorted(configuration.items())])
+
+
+def _settings(action: Mapping[str, Any], before: str) -> str:
+    if before == NEW_PROTOCOL or "protocol" in action:
+        return NEW_PROTOCOL
+    metadata = action.get("metaData")
+    return before if metadata is None else settings_text(str(metadata.get("id")), metadata.get("configuration") or {})
 
 
 def in_order(commits: Iterable[LoggedCommit]) -> tuple[LoggedCommit, ...]:
@@ -205,6 +227,9 @@ def folded_name(name: str) -> str:
 
 
 def _is_deletable_by_name(name: str) -> bool:
-    """Return whether a name from the log can be a data file: never one of a log, and never outside of the table."""
+    """Return whether a name from the log can be a data file: never one of a log, and never outside of the table.
+
+    Names that a store reads as another one, such as `a.parquet/` as `a.parquet`, are compared with no needed file.
+    """
     folders = name.split("/")
-    return bool(name) and folders[0] not in ("", ".", "..") and _LOG_FOLDER not in folders
+    return normpath(name) == name and folders[0] not in ("", ".", "..") and _LOG_FOLDER not in folders

@@ -117,8 +117,8 @@ def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: St
         for kind in notes
     ]
     calls, answers, reads = requests(stack), Counter[int](), 0
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
+    begun_s = time.monotonic()
+    while time.monotonic() - begun_s < SECONDS:
         answers[dice.choice(calls)()] += 1
         read_a_version_inside_the_retention(table, dice)
         reads += 1
@@ -133,7 +133,7 @@ def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: St
     funnel = stack.get("/v1/status")["funnel"]
     assert not funnel.get("jobs_failed"), funnel
     operations = Counter(one["operation"] for one in DeltaTable(table).history())
-    jobs = Counter(job["kind"] for job in stack.get("/v1/jobs", state="finished", limit=1000)["jobs"])
+    jobs = Counter(job["kind"] for job in stack.get("/v1/jobs", state="finished", limit=100)["jobs"])
     print(
         f"rows {number}; commits {dict(operations)}; jobs {dict(jobs)}; requests {sum(answers.values())}; reads {reads}"
     )

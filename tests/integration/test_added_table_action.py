@@ -1,5 +1,6 @@
 """An action on tables as a whole is added by one module and one entry in the registry, and is timed by commits."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from decider.archive.ledger_reader import LedgerReader
 from decider.decide import ledger
 from decider.store.cleanup import delete_table
+from shared.layout.eligibility import Reason
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB
-from shared.queue.model import Band
+from shared.queue import commands
+from shared.queue.model import Band, JobRequest
 from shared.table import RemovedFile, TableMetadata, VacuumMark
 from tests.support.timed_world import DT, HOUR_MS, TABLE, World, in_world, partition
 from tests.support.toy_table_action import INVENTORY, WITH_TOY_TABLE, InventoryReason
@@ -68,6 +71,26 @@ def test_a_table_without_the_property_has_no_timer_and_one_switched_off_loses_ti
         assert TIMER not in await world.timers.all(TABLE.id)
 
     in_world(redis_url, story, actions=WITH_TOY_TABLE)
+
+
+def test_a_table_whose_action_is_switched_off_loses_a_waiting_job_unless_a_person_requested_it(redis_url: str) -> None:
+    """The owner takes the property away: what is queued would still be done, hours later."""
+
+    async def story(world: World) -> None:
+        for reason, left in ((InventoryReason.REMOVED, []), (Reason.REQUESTED, [INVENTORY])):
+            world.log.add(metadata=TableMetadata("u-1", DT, ON), data_change=False)
+            await _remove(world)
+            world.now_ms += 2 * HOUR_MS
+            await world.decider.tick()
+            (job,) = await world.jobs()
+            payload = json.dumps({**json.loads(job.payload), "reason": reason})
+            same = JobRequest(job.key, job.tenant, job.band, job.priority, job.cost_bytes, job.version, payload)
+            await world.queue.run(commands.enqueue(world.queue.name, replace(same, precedence=1)))
+            world.log.add(metadata=TableMetadata("u-1", DT, {}), data_change=False)
+            await world.decider.follow()
+            assert [job.key.kind for job in await world.jobs()] == left
+
+    in_world(redis_url, story, ON, actions=WITH_TOY_TABLE)
 
 
 def test_the_job_on_a_table_leaves_with_it(redis_url: str) -> None:

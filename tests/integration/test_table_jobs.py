@@ -116,14 +116,13 @@ def test_a_vacuum_and_a_checkpoint_are_queued_recorded_and_shown(decider: LiveDe
     assert decider.get("/v1/jobs")["jobs"] == []
 
 
-def test_reclaim_asks_for_the_tables_name_and_is_forced_to_what_the_owner_retains(
+def test_reclaim_asks_for_the_tables_name_and_is_forced_to_the_hours_that_are_given(
     decider: LiveDecider, table: Path
 ) -> None:
     refused = call(decider, "reclaim", NAME)
     assert refused.exit_code == 1
     assert jobs(decider, "vacuum") == []
-    DeltaTable(table).alter.set_table_properties({"acid.data.retain.hours": "24"}, raise_if_not_exists=False)
-    assert "2 jobs." in call(decider, "reclaim", NAME, "--confirm", NAME).stdout
+    assert "2 jobs." in call(decider, "reclaim", NAME, "--confirm", NAME, "--retain-hours", "24").stdout
     (job,) = jobs(decider, "vacuum")
     assert options_of(decider, job["id"]) == VacuumOptions(with_orphans=True, force=True, retain_s=86_400)
     newest = DeltaTable(table).version()
@@ -131,6 +130,14 @@ def test_reclaim_asks_for_the_tables_name_and_is_forced_to_what_the_owner_retain
     run_locally(LocalTable(table), options_of(decider, job["id"]))
     assert contents(table, 1, after=newest) == kept
     assert data_files(table) == files_needed(table, kept)
+
+
+def test_reclaim_without_hours_keeps_the_whole_retention(decider: LiveDecider, table: Path) -> None:
+    """A property that is shorter than the least retention counts where a person writes the hours, not by itself."""
+    DeltaTable(table).alter.set_table_properties({"acid.data.retain.hours": "0"}, raise_if_not_exists=False)
+    assert decider.post(f"{URL}/reclaim", {"confirm": NAME}).status_code == 202
+    (job,) = jobs(decider, "vacuum")
+    assert options_of(decider, job["id"]) == VacuumOptions(with_orphans=True)
 
 
 def test_a_dry_run_is_shown_by_the_command_line(decider: LiveDecider, table: Path) -> None:
@@ -170,7 +177,7 @@ def test_the_signal_is_folded_from_commits_restored_by_a_rebuild_and_ended_by_a_
 @pytest.mark.parametrize("hours", [0, 1])
 def test_less_than_the_retention_is_forced_by_an_admin_alone(redis_url: str, written: Path, hours: int) -> None:
     """As a purge of history is: an operator may vacuum, and see what a forced vacuum would delete."""
-    tokens = {role: f"{role}-t0ken-for-tests-only" for role in ("operator", "admin")}
+    tokens = {role: f"{role}-t0ken-for-tests-only" for role in ("viewer", "operator", "admin")}
     known = Credentials(tokens=parse_tokens(",".join(f"{role}:{token}" for role, token in tokens.items())))
     live = LiveDecider(decider_settings(redis_url, known=known)).start()
     try:
@@ -180,8 +187,16 @@ def test_less_than_the_retention_is_forced_by_an_admin_alone(redis_url: str, wri
             return live.client.post(url, json=body, headers=headers).status_code
 
         assert post("admin", "/v1/tables", {"location": written.as_uri(), "name": NAME}) == 201
+        for command, allowed in (
+            ("vacuum", {"operator", "admin"}),
+            ("checkpoint", {"operator", "admin"}),
+            ("reclaim", {"admin"}),
+        ):
+            body = {"confirm": "unknown"} if command == "reclaim" else {}
+            passed = {role for role in tokens if post(role, f"/v1/tables/unknown/{command}", body) == 404}
+            assert passed == allowed, command
         forced = {"force": True, "retain_hours": hours, "orphans": True}
         assert post("operator", f"{URL}/vacuum", {**forced, "dry_run": True}) == 200
-        assert [post(role, f"{URL}/vacuum", forced) for role in tokens] == [403, 202]
+        assert [post(role, f"{URL}/vacuum", forced) for role in tokens] == [403, 403, 202]
     finally:
         live.close()

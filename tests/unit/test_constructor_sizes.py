@@ -23,6 +23,7 @@ RECORDS = {
     "decider/store/discovery_lease.py": {"DiscoveryProgress"},
     "decider/store/table_state.py": {"TableState"},
     "decider/whatif/simulator.py": {"SimulationResult", "_RunningSums"},
+    "decider/whatif/trace_reader.py": {"TableTrace"},
     "services/actor/settings.py": {"ActorSettings"},
     "services/cli/local/plan.py": {"LocalPlan"},
     "services/cli/local/run.py": {"LocalRun"},

@@ -10,9 +10,12 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.jvm.scala import Scala
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
+from shared.errors import InvalidInput
+from shared.formats.delta_vacuum_plan import retention_ms
 from shared.properties import read_properties
 from shared.property_parsers import interval
 from shared.table import TableMetadata
+from shared.vacuum_options import VacuumOptions
 
 LOG_RETENTION = "delta.logRetentionDuration"
 """Delta's property: how long commits are kept that a checkpoint covers."""
@@ -61,9 +64,10 @@ class CheckpointJob:
         spelled = metadata.configuration.get(LOG_RETENTION)
         try:
             kept_s = DEFAULT_LOG_RETENTION_S if spelled is None else interval(spelled)
-        except ValueError:
+            # By the newest properties, as a vacuum computes it.
+            return retention_ms(self._job.policy, metadata, VacuumOptions()) > kept_s * 1000
+        except (ValueError, InvalidInput):
             return True
-        return self._job.policy.retention_s > kept_s
 
     def _checkpoint_version(self, snapshot: Any) -> int:
         return int(snapshot.checkpointProvider().version())

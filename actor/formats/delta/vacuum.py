@@ -2,8 +2,8 @@
 
 Order makes it safe beside writers. The store is listed before the log is read, so every file that was committed before
 the listing is known as such. Each file is asked for before it is deleted: one that was written again inside the
-retention stays. Then the commits since the plan are read, and what they name stays; a commit that changes metadata or
-protocol, or one that was replaced, ends the run before anything else is deleted.
+retention stays. Then the commits since the plan are read, and what they name stays; a commit that changes properties or
+protocol, or one that was replaced, ends the run before anything else is deleted or committed.
 
 Nothing has to be remembered between runs: deleted files are not found again, so a run after a crash does the rest. Only
 a run that did all of it commits the end of the vacuum, from which later runs and the decider know what is gone.
@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt, RetryableError
 from shared.formats.delta_orphans import StoredFile, orphan_cutoff_ms
 from shared.formats.delta_references import FileReference
-from shared.formats.delta_vacuum import LoggedCommit, Tombstone, added_since, in_order
+from shared.formats.delta_vacuum import LoggedCommit, Tombstone, added_since, in_order, settings_text
 from shared.formats.delta_vacuum_plan import VacuumInputs, VacuumPlan, plan_vacuum, retention_ms
 from shared.properties import policy_digest, read_properties
 from shared.table import TableMetadata
@@ -148,7 +148,8 @@ class Vacuum:
             return TableJobOutcome(version, metadata, reason=reason)
         retain_ms = retention_ms(self.job.policy, metadata, options)
         as_of_ms = self._as_of_ms(started_ms, options)
-        seen = _Seen(version, self.table.digest(version))
+        settings = settings_text(metadata.table_uuid, metadata.configuration)
+        seen = _Seen(version, self.table.digest(version), settings)
         commits = self._commits(version, as_of_ms - retain_ms)
         if commits is None:
             return TableJobOutcome(version, metadata, is_complete=False)
@@ -233,7 +234,7 @@ class Vacuum:
             )
 
     def _delete_all(self, plan: VacuumPlan, done: _Progress, seen: "_Seen", young_ms: int) -> bool:
-        """Delete in batches; False if the job was asked to stop before the end."""
+        """Delete in batches; False if the job was asked to stop before the end, or the table's properties changed."""
         orphans = {file.name for file in plan.orphans}
         names = iter((*plan.removed, *(file.name for file in plan.orphans)))
         begun_s, count = time.monotonic(), 0
@@ -260,23 +261,24 @@ class Vacuum:
             self.control.measured(done.figures(plan))
             count += len(batch)
             self._pace(count, begun_s)
-        return True
+        # The end is committed into the history that was planned for, or into none.
+        return self._need_newer(plan, seen) is not None
 
     def _need_newer(self, plan: VacuumPlan, seen: "_Seen") -> "_Seen | None":
         """Need what commits after `seen` name, and return the newest of them: a restored file is live again.
 
-        None where one of them has metadata or a protocol: the next run decides by these. Raises RetryableError where
-        the log was undone.
+        None where one of them has other properties or a protocol: the next run decides by these. Raises RetryableError
+        where the log was undone.
         """
         if seen.digest is None or self.table.digest(seen.version) != seen.digest:
             raise RetryableError(f"{self.job.location}: commit {seen.version} was undone; nothing more was deleted")
         version = seen.version
         while (commit := self.table.commit(version + 1)) is not None:
-            if commit.changes_table:
+            if commit.settings not in ("", seen.settings):
                 return None
             plan.needed.add(*added_since([commit]))
             version = commit.version
-        return seen if version == seen.version else _Seen(version, self.table.digest(version))
+        return seen if version == seen.version else replace(seen, version=version, digest=self.table.digest(version))
 
     def _pace(self, count: int, begun_s: float) -> None:
         early_s = count / self.limits.files_per_s - (time.monotonic() - begun_s)
@@ -286,10 +288,11 @@ class Vacuum:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The newest commit that a run has read, with the digest of its file."""
+    """The newest commit that a run has read, with the digest of its file, and the settings that it was planned by."""
 
     version: int
     digest: str | None
+    settings: str
 
 
 def _is_needed(plan: VacuumPlan, name: str, *, is_orphan: bool) -> bool:

@@ -44,7 +44,7 @@ class ReclaimRequest(RequestModel):
         default=None,
         ge=0,
         le=MAX_HOURS,
-        description="Hours of history that stay; null: `lakewright.retain` if set, else the table's least retention.",
+        description="Hours of history that stay; null: the table's retention.",
     )
 
 

@@ -55,6 +55,8 @@ class DeltaStorage:
         stored = {name: StoredFile(name, size, at_ms) for name, size, at_ms in await self._reads.entries()}
         snapshot = await self._log.snapshot()
         times = await self._commit_times()
+        if snapshot.version not in times:
+            raise RetryableError(f"{self._log.location}: the newest commit {snapshot.version} is gone")
         commits = await self._commits({one: times[one] for one in times if one <= snapshot.version}, after=-1)
         _, parts = await self._log.checkpoint_parts(snapshot.version)
         found = await asyncio.to_thread(_tombstones, parts, self._log.location)

@@ -110,3 +110,22 @@ def test_an_option_that_cannot_be_meant_is_refused(location: str, options: dict[
     ) as refusal:
         ObjectStores(StoreOptions({"": options})).open(location)
     assert refusal.value.field == "options"
+
+
+class Vanishing:
+    """A store whose folder goes away while it is listed, after some pages."""
+
+    def __init__(self, pages: int) -> None:
+        self.pages = pages
+
+    async def list(self, *_: object, **__: object) -> Any:
+        """Yield pages, then fail."""
+        for _page in range(self.pages):
+            yield []
+        raise FileNotFoundError("gone")
+
+
+def test_a_folder_that_goes_away_while_it_is_listed_is_no_empty_folder() -> None:
+    assert asyncio.run(reader(Vanishing(0)).entries("p")) == []
+    with pytest.raises(RetryableError, match="cannot list p: gone"):
+        asyncio.run(reader(Vanishing(1)).entries("p"))

@@ -7,7 +7,7 @@ import pytest
 from shared.formats.delta_orphans import Kept, OwnFolders, StoredFile, orphan_verdict
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone
-from shared.formats.delta_vacuum_plan import VacuumInputs, VacuumPlan, plan_vacuum, retention_ms
+from shared.formats.delta_vacuum_plan import DEFAULT_RETENTION_S, VacuumInputs, VacuumPlan, plan_vacuum, retention_ms
 from shared.policy import Policy
 from shared.table import TableMetadata
 from shared.vacuum_options import VacuumOptions
@@ -91,6 +91,20 @@ def test_no_file_of_an_iceberg_or_hudi_table_inside_the_table_is_an_orphan(marke
 
 
 @pytest.mark.parametrize(
+    "marker", ["p=1/metadata/v1.metadata.json", "p=1/ice/.hoodie/hoodie.properties", "metadata/v1.gz.metadata.json"]
+)
+def test_no_file_beside_the_metadata_of_another_format_is_an_orphan(marker: str) -> None:
+    """Even in a folder of the table: a table that two formats share has files that its Delta log does not know yet."""
+    found = plan(live=("p=1/live.parquet", "p=1/ice/live.parquet"), listing={marker: 30, "p=1/ice/a.parquet": 30})
+    assert deleted(found) == set()
+
+
+def test_the_tables_own_metadata_folders_are_those_of_no_other_format() -> None:
+    names = {"_delta_log/00000000000000000001.json": 30, "p=1/a.parquet": 30, "metadata/x.json": 30}
+    assert deleted(plan(listing=names, columns=("p",))) == {"p=1/a.parquet"}
+
+
+@pytest.mark.parametrize(
     "name", ["exports/2024.parquet", "exports.parquet/part-0.parquet", "p=1/backup/a.parquet", "q=1/a.parquet"]
 )
 def test_no_file_in_a_folder_that_is_none_of_the_tables_is_an_orphan(name: str) -> None:
@@ -110,6 +124,13 @@ def test_a_file_by_absolute_path_in_a_table_inside_is_not_deleted_by_name() -> N
 def test_no_file_of_any_log_is_deleted_by_name(name: str) -> None:
     commit = LoggedCommit(1, NOW_MS - 30 * DAY_MS, removed=(of(name),))
     assert deleted(plan(commits=(commit,))) == set()
+
+
+@pytest.mark.parametrize("name", ["live.parquet/", "live.parquet/.", "p=1/..", "p=1/live.parquet/"])
+def test_no_name_that_a_store_reads_as_another_is_deleted(name: str) -> None:
+    """Hadoop's paths end in no slash and in no dot: `live.parquet/` is the live file."""
+    commit = LoggedCommit(1, NOW_MS - 30 * DAY_MS, removed=(of(name),))
+    assert deleted(plan(live=("live.parquet", "p=1/live.parquet"), commits=(commit,))) == set()
 
 
 def test_an_orphan_in_an_unknown_kind_of_hidden_folder_is_left_alone() -> None:
@@ -158,3 +179,7 @@ def test_a_retention_that_cannot_be_read_deletes_nothing_whichever_property_it_i
     for name in ("lakewright.retain", "lakewright.min-retain", "acid.data.retain.hours", "snapshot.base.keep.minutes"):
         with pytest.raises(Exception, match=name):
             retention_ms(Policy(), TableMetadata("id", (), {name: "sixty days"}), VacuumOptions())
+
+
+def test_force_without_a_retention_forces_nothing() -> None:
+    assert retention_ms(Policy(), metadata(), VacuumOptions(force=True)) == DEFAULT_RETENTION_S * 1000

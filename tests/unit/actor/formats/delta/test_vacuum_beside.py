@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +221,81 @@ def test_a_lease_that_is_lost_leaves_the_end_uncommitted(table: LocalTable) -> N
     with pytest.raises(LeaseLost):
         run_locally(table, control=control, limits=VacuumLimits(batch=100, files_per_s=10**6))
     assert versions(table.path)[-1] == 12
+
+
+def test_a_new_schema_alone_does_not_end_a_running_vacuum(table: LocalTable) -> None:
+    """With identity columns each insert changes it: a vacuum of such a table would never come to its end."""
+    done = run_with(table, lambda: append(table, metadata_of(table, description="another", schemaString="{}")))
+    assert done is not None
+    assert done.is_complete
+    assert len(table.deleted) > 2
+
+
+def test_a_run_whose_log_was_undone_after_its_last_batch_commits_no_end(table: LocalTable) -> None:
+    """The mark would say of another history what is gone."""
+    delete = table.delete
+
+    def undoing(names: Any) -> None:
+        delete(names)
+        for version in range(10, versions(table.path)[-1] + 1):
+            commit_file(table.path, version).unlink()
+
+    table.delete = undoing  # type: ignore[method-assign]
+    with pytest.raises(RetryableError, match="was undone"):
+        run_locally(table)
+    assert versions(table.path)[-1] == 9
+
+
+FORCED = VacuumOptions(with_orphans=True, force=True, retain_s=0)
+
+
+def removed_yesterday(table: LocalTable) -> Path:
+    """Return the file that the newest commit of the fixture removed."""
+    commit = table.commit(12)
+    assert commit is not None
+    (name,) = {name for one in commit.removed for name in one.kept}
+    return table.path / name
+
+
+def test_an_orphan_that_was_written_again_since_the_listing_stays_whatever_is_forced(table: LocalTable) -> None:
+    """A writer that tries again under the same name is about to commit it."""
+    orphan = table.path / "again.parquet"
+    orphan.write_bytes(b"x")
+    set_time(orphan, now_ms() - 30 * DAY_MS)
+    stored = table.stored
+
+    def written_again(names: Any) -> Any:
+        found = dict(stored(names))
+        if orphan.name in found:
+            found[orphan.name] = replace(found[orphan.name], modified_ms=now_ms() - 3_600_000)
+        return found
+
+    table.stored = written_again  # type: ignore[method-assign]
+    run_locally(table, FORCED)
+    assert len(table.deleted) > 10
+    assert orphan.exists()
+
+
+def test_a_file_inside_the_retention_that_a_backup_put_back_after_a_forced_vacuum_stays(table: LocalTable) -> None:
+    """The forced vacuum's mark covers its removal; its commit is inside the retention and is read all the same."""
+    gone = removed_yesterday(table)
+    body = gone.read_bytes()
+    write_deltalake(table.path, pa.table({"id": [11]}), mode="append")
+    run_locally(table, FORCED)
+    assert not gone.exists()
+    gone.write_bytes(body)
+    set_time(gone, now_ms() - 30 * DAY_MS)
+    table.tombstones = list  # type: ignore[method-assign, assignment]
+    run_locally(table)
+    assert DeltaTable(table.path, version=11).to_pyarrow_table().num_rows == 11
+
+
+def test_a_removal_inside_the_retention_is_not_covered_and_is_deleted_by_name_later(table: LocalTable) -> None:
+    gone = removed_yesterday(table)
+    run_locally(table, VacuumOptions())
+    assert gone.exists()
+    table.tombstones = list  # type: ignore[method-assign, assignment]
+    table.clock_ms = lambda: now_ms() + 8 * DAY_MS  # type: ignore[method-assign]
+    job = TableJob(VACUUM, table.path.as_uri(), ON, CommitOrigin("job", 8), options=VacuumOptions().encode())
+    Vacuum(table, job, Control(), now_ms=table.clock_ms).run()
+    assert not gone.exists()
