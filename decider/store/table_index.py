@@ -15,7 +15,7 @@ from typing import Any
 from decider.state.table_summary import TableSummary
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
-from decider.store.table_query import NO_JOBS, TableJobs, TableQuery, TableRow, TableSelection, select
+from decider.store.table_query import NO_JOBS, JobsByState, TableQuery, TableRow, TableSelection, select
 from decider.store.table_registry import TableRegistry
 from shared.queue import keys
 from shared.queue.decode import text
@@ -64,7 +64,7 @@ class TableListing:
     """A part of a selection; `is_complete`: the figures of all tables have been read."""
 
     selection: TableSelection
-    rows: tuple[tuple[TableRow, TableJobs], ...]
+    rows: tuple[tuple[TableRow, JobsByState], ...]
     matching: int
     total: int
     is_complete: bool
@@ -79,7 +79,7 @@ class TableIndex:
         self._registry = registry
         self._clock_s = clock_s
         self._rows: dict[TableId, TableRow] = {}
-        self._jobs: dict[str, TableJobs] = {}
+        self._jobs: dict[str, JobsByState] = {}
         self._selections: dict[TableQuery, _KeptSelection] = {}
         self._pending: list[TableId] = []
         self._moved_ms = self._revision = 0
@@ -102,7 +102,7 @@ class TableIndex:
     def _is_loaded(self) -> bool:
         return self._reloaded_s > float("-inf")
 
-    def _rows_of(self, ids: Sequence[TableId]) -> tuple[tuple[TableRow, TableJobs], ...]:
+    def _rows_of(self, ids: Sequence[TableId]) -> tuple[tuple[TableRow, JobsByState], ...]:
         return tuple((self._rows[one], self._jobs.get(one, NO_JOBS)) for one in ids if one in self._rows)
 
     async def _first_rows(self, offset: int, limit: int) -> TableListing:
@@ -232,7 +232,7 @@ class TableIndex:
             states = [Counter(text(job).rsplit(".", 2)[0] for job in found) for found in await pipe.execute()]
         queued, running, delayed, quarantined = states
         jobs = {
-            table: TableJobs(queued[table], running[table], delayed[table], quarantined[table])
+            table: JobsByState(queued[table], running[table], delayed[table], quarantined[table])
             for table in queued.keys() | running.keys() | delayed.keys() | quarantined.keys()
         }
         if jobs != self._jobs:

@@ -42,7 +42,7 @@ class TableSort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TableJobs:
+class JobsByState:
     """Jobs of one table by state."""
 
     queued: int = 0
@@ -56,7 +56,7 @@ class TableJobs:
         return self.queued + self.delayed + self.quarantined
 
 
-NO_JOBS = TableJobs()
+NO_JOBS = JobsByState()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class TableRow:
     summary: TableSummary | None = None
     refusal: StoredRefusal | None = None
 
-    def condition(self, jobs: TableJobs) -> TableCondition:
+    def condition(self, jobs: JobsByState) -> TableCondition:
         """Return what the table does, given its jobs."""
         if self.refusal is not None:
             return TableCondition.REFUSED
@@ -108,7 +108,7 @@ class TableSelection:
     tenants: Mapping[str, int] = field(default_factory=dict)
 
 
-def select(rows: Iterable[TableRow], jobs: Mapping[str, TableJobs], query: TableQuery) -> TableSelection:
+def select(rows: Iterable[TableRow], jobs: Mapping[str, JobsByState], query: TableQuery) -> TableSelection:
     """Select rows; a filter does not change the counts of its own field, so that a client can offer the others."""
     needle = query.search.casefold()
     conditions: Counter[TableCondition] = Counter()

@@ -105,7 +105,7 @@ def test_each_actor_takes_the_jobs_of_its_format_and_the_others_wait_in_sight(
         pass
     assert len(toys.live()) < 12
     answer = decider.get("/v1/actors")
-    assert answer["actors"][0]["abilities"] == ["toy/compact"]
+    assert answer["actors"][0]["abilities"] == ["toy/compact", "toy/sort"]
     (unserved,) = answer["unserved"]
     assert unserved["ability"] == "delta/compact"
     assert unserved["jobs"] >= 1

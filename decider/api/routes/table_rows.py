@@ -9,7 +9,7 @@ from decider.api.openapi import failures
 from decider.api.schemas.table_rows import TableRows, TableRowView
 from decider.api.views.tables import refusal_view
 from decider.store.table_index import counts
-from decider.store.table_query import TableCondition, TableJobs, TableQuery, TableRow, TableSort
+from decider.store.table_query import JobsByState, TableCondition, TableQuery, TableRow, TableSort
 from decider.web.base_model import MAX_PAGE, moment
 
 router = APIRouter(prefix="/v1/table-rows", tags=["tables"])
@@ -58,7 +58,7 @@ async def list_table_rows(
     )
 
 
-def _row_view(row: TableRow, jobs: TableJobs) -> TableRowView:
+def _row_view(row: TableRow, jobs: JobsByState) -> TableRowView:
     summary = row.summary
     return TableRowView(
         id=row.id,

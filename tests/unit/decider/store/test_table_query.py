@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from decider.state.table_summary import TableSummary
-from decider.store.table_query import TableCondition, TableJobs, TableQuery, TableRow, TableSort, select
+from decider.store.table_query import JobsByState, TableCondition, TableQuery, TableRow, TableSort, select
 from decider.store.table_registry import StoredRefusal
 from shared.table import TableId
 
@@ -19,7 +19,7 @@ ROWS = [row("b", 5, commit_ms=3), row("a", 5, tenant="web", commit_ms=9), row("c
 DISABLED = replace(row("d"), summary=TableSummary(0, 0, 0, 0, 10, is_enabled=False))
 
 
-def names(query: TableQuery, jobs: dict[str, TableJobs] | None = None) -> str:
+def names(query: TableQuery, jobs: dict[str, JobsByState] | None = None) -> str:
     return "".join(select(ROWS, jobs or {}, query).ids)
 
 
@@ -39,7 +39,7 @@ def names(query: TableQuery, jobs: dict[str, TableJobs] | None = None) -> str:
     ],
 )
 def test_rows_are_sorted_by_any_column(sort: TableSort, ascending: str, descending: str) -> None:
-    jobs = {"b": TableJobs(queued=2, delayed=1), "c": TableJobs(running=1)}
+    jobs = {"b": JobsByState(queued=2, delayed=1), "c": JobsByState(running=1)}
     assert names(TableQuery(sort=sort), jobs) == ascending
     assert names(TableQuery(sort=sort, descending=True), jobs) == descending
 
@@ -56,7 +56,7 @@ def test_the_search_is_part_of_a_name_or_a_tenant_in_any_case() -> None:
 
 
 def test_a_filter_does_not_change_the_counts_of_its_own_field() -> None:
-    found = select(ROWS, {"b": TableJobs(running=1)}, TableQuery(tenant="sales", condition=TableCondition.RUNNING))
+    found = select(ROWS, {"b": JobsByState(running=1)}, TableQuery(tenant="sales", condition=TableCondition.RUNNING))
     assert found.ids == ("b",)
     assert found.conditions == {TableCondition.RUNNING: 1, TableCondition.IDLE: 1}
     assert found.tenants == {"sales": 1}
@@ -65,15 +65,15 @@ def test_a_filter_does_not_change_the_counts_of_its_own_field() -> None:
 @pytest.mark.parametrize(
     ("table", "jobs", "condition"),
     [
-        (replace(ROWS[0], refusal=StoredRefusal(1, "no")), TableJobs(running=1), TableCondition.REFUSED),
-        (replace(ROWS[0], version=None), TableJobs(), TableCondition.UNREAD),
-        (DISABLED, TableJobs(queued=1), TableCondition.DISABLED),
-        (ROWS[0], TableJobs(running=1, quarantined=1), TableCondition.FAILING),
-        (ROWS[0], TableJobs(running=1, queued=1), TableCondition.RUNNING),
-        (ROWS[0], TableJobs(queued=1, delayed=1), TableCondition.WAITING),
-        (ROWS[0], TableJobs(delayed=1), TableCondition.BACKING_OFF),
-        (replace(ROWS[0], summary=None), TableJobs(), TableCondition.IDLE),
+        (replace(ROWS[0], refusal=StoredRefusal(1, "no")), JobsByState(running=1), TableCondition.REFUSED),
+        (replace(ROWS[0], version=None), JobsByState(), TableCondition.UNREAD),
+        (DISABLED, JobsByState(queued=1), TableCondition.DISABLED),
+        (ROWS[0], JobsByState(running=1, quarantined=1), TableCondition.FAILING),
+        (ROWS[0], JobsByState(running=1, queued=1), TableCondition.RUNNING),
+        (ROWS[0], JobsByState(queued=1, delayed=1), TableCondition.WAITING),
+        (ROWS[0], JobsByState(delayed=1), TableCondition.BACKING_OFF),
+        (replace(ROWS[0], summary=None), JobsByState(), TableCondition.IDLE),
     ],
 )
-def test_the_condition_is_the_first_that_applies(table: TableRow, jobs: TableJobs, condition: TableCondition) -> None:
+def test_the_condition_is_the_first_that_applies(table: TableRow, jobs: JobsByState, condition: TableCondition) -> None:
     assert table.condition(jobs) is condition

@@ -62,7 +62,7 @@ def test_a_partition_with_delete_files_and_no_data_files_is_kept_until_these_are
     change = Commit(1, 1, "DELETE", removed=tuple(map(removed, LIVE)), added_deletes=(delete,))
     batch.add(change, fold(change, HERE, POLICY))
     known = PartitionStates({WHOLE_TABLE: stats_of_files(LIVE, POLICY.size_levels)}, UNCALIBRATED)
-    (kept,) = batch.decide(known, NO_CONTENTION, 9).step.partitions.values()
+    (kept,) = batch.decide(known, NO_CONTENTION, TableSignals(0), 9).step.partitions.values()
     assert kept is not None
     left = PartitionStats.decode(kept)
     assert (left.files, left.dv_files, left.deleted_rows) == (0, 1, 3)
