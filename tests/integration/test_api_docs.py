@@ -4,7 +4,6 @@ tests/page/test_views.py draws it in a browser.
 """
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,13 +12,6 @@ from tests.support.live_decider import LiveDecider, decider_settings
 pytestmark = pytest.mark.redis
 
 TOKEN = "viewer-t0ken-for-tests"  # noqa: S105
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 def policy(header: str) -> dict[str, set[str]]:

@@ -10,7 +10,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import Visit, long, visit
 from tests.support.live_decider import WrittenTable
-from tests.support.outside import own_commits
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Process, Stack, commits_of
 from tests.support.waiting import until
@@ -48,13 +47,23 @@ class Scene:
 
     @property
     def rewrites(self) -> int:
-        """Rewrites in the table's log."""
-        return len(own_commits(self.orders.path))
+        """Rewritten partitions in the table's log, each as often as it was; one commit may have two of them."""
+        found = 0
+        for commit in commits_of(self.orders.path):
+            if any("lakewright" in str(one.get("commitInfo", {}).get("userMetadata", "")) for one in commit):
+                files = [one[kind] for one in commit for kind in ("add", "remove") if kind in one]
+                assert {file["dataChange"] for file in files} == {False}
+                found += len({file["partitionValues"]["dt"] for file in files})
+        return found
 
     @property
     def queued(self) -> list[str]:
         """Partitions with a queued job, by the API."""
         return sorted(job["partition_label"] for job in self.stack.get("/v1/jobs", state="queued")["jobs"])
+
+    @property
+    def actor_state(self) -> str:
+        return str(self.stack.get("/v1/actors")["actors"][0]["state"])
 
     def table(self) -> Any:
         return self.stack.get(f"/v1/tables/{NAME}")
@@ -68,9 +77,9 @@ class Scene:
             expect(self.tab.get_by_role("button", name=then, exact=True).first).to_be_visible()
 
     def press_of_job(self, partition: str, name: str) -> None:
-        self.tab.locator("tr").filter(has_text=partition).get_by_role("button", name=name).click()
+        self.tab.locator(".job").filter(has_text=partition).get_by_role("button", name=name).click()
 
-    def wait_for(self, what: str, rewrites: int) -> None:
+    def expect_rewrites(self, what: str, rewrites: int) -> None:
         until(what, lambda: self.rewrites >= rewrites, seconds=REWRITE_S)
         assert self.rewrites == rewrites
 
@@ -90,7 +99,7 @@ def scene(browser: Browser, stack: Stack) -> Iterator[Scene]:
     orders = WrittenTable(stack.tables / "orders", days=("2026-01-01", "2026-01-02"))
     for partition in (FIRST, SECOND):
         orders.append(7, days=(partition.removeprefix("dt="),))
-    stack.decider()
+    stack.decider(LAKEWRIGHT_DISCOVERY_S="0")
     with visit(browser, stack.url) as opened:
         yield Scene(stack, orders, opened)
 
@@ -111,6 +120,7 @@ def register(scene: Scene) -> None:
 def cancel_expedite_and_resume(scene: Scene) -> None:
     """Only the partition whose job was not cancelled is rewritten."""
     scene.visit.open("queue")
+    scene.press("Show them")
     scene.press_of_job(SECOND, "Cancel")
     until("one job is left", lambda: scene.queued == [FIRST])
     scene.press_of_job(FIRST, "Expedite")
@@ -118,7 +128,7 @@ def cancel_expedite_and_resume(scene: Scene) -> None:
     assert scene.rewrites == 0, "a paused table is not rewritten"
     scene.visit.open(f"tables/{NAME}")
     scene.press("Resume", then="Pause")
-    scene.wait_for("the first partition is rewritten", 1)
+    scene.expect_rewrites("the first partition is rewritten", 1)
     assert {one["partitionValues"]["dt"] for one in scene.newest_removals()} == {"2026-01-01"}
 
 
@@ -130,7 +140,7 @@ def optimize(scene: Scene) -> None:
     assert [one["partition_label"] for one in plan["plans"]] == [SECOND]
     assert scene.rewrites == 1, "a dry run changes nothing"
     scene.press("Rewrite 1 partition")
-    scene.wait_for("the second partition is rewritten", 2)
+    scene.expect_rewrites("the second partition is rewritten", 2)
     assert len(scene.newest_removals()) == plan["plans"][0]["files_replaced"]
 
 
@@ -146,7 +156,7 @@ def pause_and_disable(scene: Scene) -> None:
     assert scene.queued == [], "a disabled table has no jobs"
     assert scene.rewrites == 2
     scene.press("Enable", confirm=True, then="Disable")
-    scene.wait_for("both partitions are rewritten", 4)
+    scene.expect_rewrites("both partitions are rewritten", 4)
 
 
 def apply_a_property(scene: Scene) -> None:
@@ -161,20 +171,22 @@ def apply_a_property(scene: Scene) -> None:
     assert scene.rewrites == 4
     text.fill("lakewright.min-input-files = 4")
     scene.press("Apply")
-    scene.wait_for("the files are rewritten", 5)
+    scene.expect_rewrites("the files are rewritten", 5)
 
 
 def pause_the_queue_and_drain(scene: Scene, actor: Process) -> None:
-    """The actor ends, and what is queued stays queued."""
+    """The drained actor takes no job, and what is queued stays queued."""
     scene.visit.open("queue")
     scene.press("Pause the queue", confirm=True, then="Resume the queue")
     scene.add_files(SECOND)
     until("its job waits", lambda: scene.queued == [SECOND])
     scene.visit.open("actors")
     scene.press("Drain", confirm=True)
-    until("the actor ends", lambda: not actor.alive, seconds=REWRITE_S)
+    until("the actor is drained", lambda: scene.actor_state == "drained", seconds=REWRITE_S)
+    expect(scene.tab.locator(".card .badge")).to_have_text("drained")
     scene.visit.open("queue")
     scene.press("Resume the queue", then="Pause the queue")
+    assert actor.terminate() == 0
     assert (scene.queued, scene.rewrites) == ([SECOND], 5)
 
 
