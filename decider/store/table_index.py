@@ -91,8 +91,13 @@ class TableIndex:
 
     async def page(self, query: TableQuery, *, offset: int, limit: int, wait_s: float = 1.0) -> TableListing:
         """Return `limit` rows of a query from `offset` on; figures that take longer than `wait_s` come later."""
+        is_first = query == TableQuery() and offset + limit <= FIRST_ROWS
+        if not self._is_loaded and is_first and not self._has_ended and await self._registry.count() > FIRST_ROWS:
+            first = await self._first_rows(offset, limit)
+            self._start_reload()  # only now, so that these rows do not wait for a hundred thousand others
+            return first
         await self._refresh(self._clock_s() + wait_s)
-        if not self._is_loaded and query == TableQuery() and offset + limit <= FIRST_ROWS:
+        if not self._is_loaded and is_first:
             return await self._first_rows(offset, limit)
         selection = await self._select(query)
         rows = self._rows_of(selection.ids[offset : offset + limit])
@@ -102,11 +107,18 @@ class TableIndex:
     def _is_loaded(self) -> bool:
         return self._reloaded_s > float("-inf")
 
+    @property
+    def _has_ended(self) -> bool:
+        """Whether a reading of registrations has ended, maybe by a failure, and no client has seen it yet."""
+        return self._reload is not None and self._reload.done()
+
     def _rows_of(self, ids: Sequence[TableId]) -> tuple[tuple[TableRow, JobsByState], ...]:
         return tuple((self._rows[one], self._jobs.get(one, NO_JOBS)) for one in ids if one in self._rows)
 
     async def _first_rows(self, offset: int, limit: int) -> TableListing:
         """Return the first rows by name from the registry's own order, while all registrations are being read."""
+        async with self._reading:
+            await self._count_jobs()
         page = await self._registry.page(prefix="", after="", limit=offset + limit)
         for table in page.tables:
             self._rows.setdefault(table.id, TableRow(table.id, table.name, table.tenant))
@@ -143,9 +155,7 @@ class TableIndex:
                 reload.result()
         async with self._reading:
             await self._read_moved()
-            if self._clock_s() - self._counted_s >= READ_EVERY_S:
-                await self._read_jobs()
-                self._counted_s = self._clock_s()
+            await self._count_jobs()
             while self._pending and self._clock_s() < until_s:
                 some, self._pending = self._pending[:PAGE], self._pending[PAGE:]
                 try:
@@ -221,6 +231,12 @@ class TableIndex:
             if read != row:
                 self._rows[table] = read
                 self._revision += 1
+
+    async def _count_jobs(self) -> None:
+        """Count the jobs of each table, unless that was done just now."""
+        if self._clock_s() - self._counted_s >= READ_EVERY_S:
+            await self._read_jobs()
+            self._counted_s = self._clock_s()
 
     @translate_redis_errors
     async def _read_jobs(self) -> None:

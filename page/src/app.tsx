@@ -6,6 +6,7 @@ import { formatRoute, route } from './navigation/route';
 import { Notices } from './parts/action';
 import { TokenDialog } from './parts/token-dialog';
 import { ActorsView } from './views/actors/actors-view';
+import { AdviceView } from './views/advice/advice-view';
 import { OverviewView } from './views/overview/overview-view';
 import { QueueView } from './views/queue/queue-view';
 import { TableView } from './views/table/table-view';
@@ -16,6 +17,7 @@ const VIEWS = [
   { path: 'tables', title: 'Tables' },
   { path: 'queue', title: 'Queue' },
   { path: 'actors', title: 'Actors' },
+  { path: 'advice', title: 'Advice' },
 ] as const;
 
 export function App() {
@@ -73,6 +75,7 @@ function viewOf(view: string, name: string | undefined): ComponentChildren {
   if (view === 'tables') return name === undefined ? <TablesView /> : <TableView key={name} name={name} />;
   if (view === 'queue') return <QueueView />;
   if (view === 'actors') return <ActorsView />;
+  if (view === 'advice') return <AdviceView />;
   return <p class="empty">There is no view at this address.</p>;
 }
 

@@ -7,9 +7,9 @@ import './style/parts.css';
 import './style/lists.css';
 import './style/table.css';
 import './style/views.css';
-import { api, read } from './api/client';
+import { api, read, sentence } from './api/client';
 import { startLive } from './api/live';
-import { caller } from './api/session';
+import { caller, token } from './api/session';
 import { App } from './app';
 import { followAddress } from './navigation/route';
 import { notify } from './parts/action';
@@ -18,10 +18,13 @@ import { startClock } from './parts/values';
 followAddress();
 startClock();
 startLive();
-read(api.GET('/v1/me')).then(
-  found => (caller.value = found),
-  (failure: unknown) => notify(failure instanceof Error ? failure.message : String(failure), true),
-);
+// Another token may have another role.
+token.subscribe(() => {
+  read(api.GET('/v1/me')).then(
+    found => (caller.value = found),
+    (failure: unknown) => notify(sentence(failure), true),
+  );
+});
 
 const target = document.getElementById('page');
 if (target !== null) render(<App />, target);

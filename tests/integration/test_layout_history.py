@@ -1,22 +1,14 @@
 """The layout over time follows from the table's own log, whoever wrote it, and ends where the log was cleaned up."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 def files_at(path: Path, version: int) -> int:

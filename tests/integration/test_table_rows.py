@@ -1,27 +1,21 @@
 """The list of all tables equals what each table shows by itself, and follows commits, jobs and registrations."""
 
 import asyncio
-from collections.abc import Iterator
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from decider.store import table_index
 from decider.store.table_index import OVERLAP_MS, TableIndex, TableListing
 from decider.store.table_query import TableQuery, TableSort
 from shared.errors import RetryableError
 from shared.queue import keys
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 def rows(decider: LiveDecider, **query: Any) -> list[Any]:
@@ -143,3 +137,29 @@ def test_a_move_whose_read_failed_is_read_by_the_next_client(
         decider.run(ask())
     index._moved_ms += 10 * OVERLAP_MS  # no overlap reads it again
     assert row(decider, "a.t")["version"] == table.version
+
+
+def test_the_first_rows_of_a_long_list_do_not_wait_for_the_others(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come in the order of names, with their figures, before the registrations have been read."""
+    monkeypatch.setattr(table_index, "FIRST_ROWS", 2)
+    for name in ("c", "b", "a"):
+        decider.register(WrittenTable(tmp_path / name).path, f"x.{name}")
+    services = decider.services
+    index = TableIndex(services.queue.executor, services.tables.registry, time.monotonic)
+
+    async def ask() -> tuple[TableListing, bool]:
+        found = await index.page(TableQuery(), offset=0, limit=2)
+        return found, index._is_loaded
+
+    found, is_loaded = decider.run(ask())
+    assert ([row.name for row, _ in found.rows], found.total, found.is_complete) == (["x.a", "x.b"], 3, False)
+    assert all(row.version == 0 for row, _ in found.rows)
+    assert not is_loaded
+
+    async def whole() -> TableListing:
+        return await index.page(TableQuery(), offset=0, limit=2)
+
+    until("all tables are read", lambda: decider.run(whole()).is_complete)
+    assert decider.run(whole()).selection.conditions != {}

@@ -1,6 +1,7 @@
 """Each button has its effect in the API; what changes a table asks first, and a dry run comes before a rewrite."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
 from shared.queue.model import RunResult
 from tests.support.browser import Visit, long
-from tests.support.live_decider import LiveDecider
+from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser, pytest.mark.usefixtures("orders")]
@@ -133,7 +134,7 @@ def test_an_actor_is_drained(decider: LiveDecider, redis_url: str, person: Calla
     queue = SyncQueueExecutor(connect(redis_url), "default")
     about = ActorInfo(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0"})
     presence = Presence(queue, "worker-7-1", about, ttl_ms=600_000)
-    presence.announce([])
+    presence.announce([], busy_slots=0)
     tab = person(decider).open("actors")
     press(tab, "Drain", confirm=True)
     expect(tab.locator(".card .badge")).to_have_text("draining")
@@ -172,3 +173,36 @@ def test_a_quarantined_job_shows_its_error_as_text_and_is_retried(
     assert visit.findings() == []
     press(tab, "Retry now")
     until("the job is ready", lambda: decider.get("/v1/queue")["depth"]["quarantined"] == 0)
+
+
+@long
+def test_a_running_job_is_asked_to_stop(decider: LiveDecider, redis_url: str, person: Callable[..., Visit]) -> None:
+    queue = SyncQueueExecutor(connect(redis_url), "default")
+    (held,) = queue.run(commands.claim("default", worker="w-1", nonce="c-1", slots=1, lease_ms=600_000))
+    tab = person(decider).open("queue")
+    press(tab, "Stop", confirm=True)
+    expect(tab.locator(".job").first).to_contain_text("stopping: ")
+    (shown,) = decider.get("/v1/jobs", state="leased")["jobs"]
+    assert shown["id"] == held.id
+    assert shown["stop_reason"] != ""
+
+
+@long
+def test_a_table_is_registered_and_a_mistake_loses_nothing_typed(
+    decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]
+) -> None:
+    table = WrittenTable(tmp_path / "clicks")
+    tab = person(decider).open("tables")
+    press(tab, "Register a table")
+    dialog = tab.get_by_role("dialog")
+    dialog.get_by_label("Name (optional)").fill("web.clicks")
+    dialog.get_by_label("Tenant (optional)").fill("web")
+    dialog.get_by_label("Location").fill("no-scheme://nowhere")
+    dialog.get_by_role("button", name="Register", exact=True).click()
+    expect(tab.locator(".notice.bad")).to_contain_text("no-scheme")
+    expect(dialog.get_by_label("Name (optional)")).to_have_value("web.clicks")
+    dialog.get_by_label("Location").fill(str(table.path))
+    dialog.get_by_role("button", name="Register", exact=True).click()
+    expect(tab.get_by_role("heading", name="web.clicks", level=1)).to_be_visible()
+    found = decider.get("/v1/tables/web.clicks")
+    assert (found["tenant"], found["paused"]) == ("web", True)

@@ -79,7 +79,7 @@ class Scene:
     def press_of_job(self, partition: str, name: str) -> None:
         self.tab.locator(".job").filter(has_text=partition).get_by_role("button", name=name).click()
 
-    def wait_for_rewrites(self, what: str, rewrites: int) -> None:
+    def expect_rewrites(self, what: str, rewrites: int) -> None:
         until(what, lambda: self.rewrites >= rewrites, seconds=REWRITE_S)
         assert self.rewrites == rewrites
 
@@ -128,7 +128,7 @@ def cancel_expedite_and_resume(scene: Scene) -> None:
     assert scene.rewrites == 0, "a paused table is not rewritten"
     scene.visit.open(f"tables/{NAME}")
     scene.press("Resume", then="Pause")
-    scene.wait_for_rewrites("the first partition is rewritten", 1)
+    scene.expect_rewrites("the first partition is rewritten", 1)
     assert {one["partitionValues"]["dt"] for one in scene.newest_removals()} == {"2026-01-01"}
 
 
@@ -140,7 +140,7 @@ def optimize(scene: Scene) -> None:
     assert [one["partition_label"] for one in plan["plans"]] == [SECOND]
     assert scene.rewrites == 1, "a dry run changes nothing"
     scene.press("Rewrite 1 partition")
-    scene.wait_for_rewrites("the second partition is rewritten", 2)
+    scene.expect_rewrites("the second partition is rewritten", 2)
     assert len(scene.newest_removals()) == plan["plans"][0]["files_replaced"]
 
 
@@ -156,7 +156,7 @@ def pause_and_disable(scene: Scene) -> None:
     assert scene.queued == [], "a disabled table has no jobs"
     assert scene.rewrites == 2
     scene.press("Enable", confirm=True, then="Disable")
-    scene.wait_for_rewrites("both partitions are rewritten", 4)
+    scene.expect_rewrites("both partitions are rewritten", 4)
 
 
 def apply_a_property(scene: Scene) -> None:
@@ -171,7 +171,7 @@ def apply_a_property(scene: Scene) -> None:
     assert scene.rewrites == 4
     text.fill("lakewright.min-input-files = 4")
     scene.press("Apply")
-    scene.wait_for_rewrites("the files are rewritten", 5)
+    scene.expect_rewrites("the files are rewritten", 5)
 
 
 def pause_the_queue_and_drain(scene: Scene, actor: Process) -> None:

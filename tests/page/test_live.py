@@ -12,10 +12,12 @@ from tests.support.live_decider import LiveDecider, WrittenTable, decider_settin
 from tests.support.stack import free_port
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.time_limits import scaled
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser]
 
 SEEN_S = 2.0
+NOTICED_S = 30.0
 
 
 def commit(decider: LiveDecider, table: WrittenTable) -> int:
@@ -73,21 +75,30 @@ def proxied(decider: LiveDecider) -> Iterator[TcpProxy]:
 
 
 @long
-def test_a_connection_that_a_proxy_cuts_is_shown_as_lost_and_then_caught_up(
-    decider: LiveDecider, orders: WrittenTable, proxied: TcpProxy, person: Callable[..., Visit]
+@pytest.mark.parametrize("fail", [TcpProxy.cut, TcpProxy.stall], ids=["cut", "stalled"])
+def test_a_connection_that_fails_for_ten_seconds_is_shown_as_lost_and_then_caught_up(
+    decider: LiveDecider,
+    orders: WrittenTable,
+    proxied: TcpProxy,
+    person: Callable[..., Visit],
+    fail: Callable[[TcpProxy], None],
 ) -> None:
+    """A stalled connection is noticed by its silence: the decider sends a comment every 15 seconds."""
     visit = person(decider)
     visit.url = proxied.url
     tab = visit.open("tables/sales.orders")
     live(tab)
     expect(tab.locator(".figure").first).to_be_visible()
     tab.evaluate("window.stillTheSame = true")
-    proxied.cut()
-    expect(tab.locator(".lost-notice")).to_contain_text("The connection to the decider is lost")
+    failed_s = time.monotonic()
+    fail(proxied)
+    notice = expect(tab.locator(".lost-notice"))
+    notice.to_contain_text("The connection to the decider is lost", timeout=1000 * scaled(NOTICED_S))
     expect(tab.locator(".connection")).to_have_text("Connection lost")
     newest = commit(decider, orders)
     decider.drain()
     assert version(tab) != str(newest), "nothing can have arrived"
+    until("ten seconds have passed", lambda: time.monotonic() - failed_s > 10)
     proxied.restore()
     live(tab)
     expect(tab.locator(".figure").filter(has_text="Version").locator(".figure-value")).to_have_text(str(newest))

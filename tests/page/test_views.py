@@ -23,6 +23,7 @@ VIEWS = {
     "tables/sales.orders?tab=what-if": "Cost of each rule",
     "queue": "fair share",
     "actors": "No actor is registered",
+    "advice": "Nothing is changed.",
 }
 """Each view with a text that it shows when it has its data."""
 
@@ -94,7 +95,7 @@ def test_the_list_is_filtered_sorted_and_linked_by_its_address(
 def test_every_view_is_reached_by_the_keyboard_alone(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open()
     expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
-    for name in ("Tables", "Queue", "Actors"):
+    for name in ("Tables", "Queue", "Actors", "Advice"):
         tab.get_by_role("link", name=name, exact=True).focus()
         tab.keyboard.press("Enter")
         expect(tab.get_by_role("heading", name=name, level=1)).to_be_visible()

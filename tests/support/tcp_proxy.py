@@ -1,4 +1,7 @@
-"""A TCP proxy before one port that can be cut: connections end, and new ones end at once, until it is restored."""
+"""A TCP proxy before one port that can be cut, or stalled, until it is restored.
+
+Cut: connections end, and new ones end at once. Stalled: connections stay open, and nothing passes.
+"""
 
 import contextlib
 import socket
@@ -14,7 +17,7 @@ class TcpProxy:
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
-        self._is_cut = False
+        self._is_cut = self._is_stalled = False
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -29,9 +32,15 @@ class TcpProxy:
         self._is_cut = True
         self._end_connections()
 
+    def stall(self) -> None:
+        """Keep every connection open, and pass nothing."""
+        self._is_stalled = True
+
     def restore(self) -> None:
-        """Pass connections again."""
-        self._is_cut = False
+        """Pass connections again; stalled ones, which have lost data, end."""
+        if self._is_stalled:
+            self._end_connections()
+        self._is_cut = self._is_stalled = False
 
     def close(self) -> None:
         """Listen no more, and wait until the last connection has ended."""
@@ -66,7 +75,8 @@ class TcpProxy:
     def _copy(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(CHUNK):
-                target.sendall(data)
+                if not self._is_stalled:
+                    target.sendall(data)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)
 

@@ -7,7 +7,7 @@ import { otherToken, token } from './session';
 export const BASE = new URL('.', location.href.replace(/#.*/, '')).href.replace(/\/$/, '');
 
 /** A request that failed, with the sentence that the API gives for it. */
-class ApiProblem extends Error {
+export class ApiProblem extends Error {
   constructor(
     message: string,
     readonly status: number,

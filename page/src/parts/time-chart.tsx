@@ -28,7 +28,7 @@ export function TimeChart(props: ChartProps) {
   const element = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const names = props.series.map(one => one.label).join('|');
-  const data = [props.times, ...props.series.map(one => one.values)] as unknown as uPlot.AlignedData;
+  const data = drawnData(props);
   const newest = useRef(data);
   newest.current = data;
 
@@ -67,6 +67,26 @@ export function TimeChart(props: ChartProps) {
   return <div class="chart" ref={element} role="img" aria-label={props.label} />;
 }
 
+/** Seconds that a chart shows before its only point; uPlot itself would show years after it. */
+const ONE_POINT_S = 60;
+
+function drawnData({ times, series }: ChartProps): uPlot.AlignedData {
+  const only = times.length === 1 ? times[0] : undefined;
+  const drawn =
+    only === undefined
+      ? [times, ...series.map(one => one.values)]
+      : [[only - ONE_POINT_S, only], ...series.map(one => [null, ...one.values])];
+  return drawn as unknown as uPlot.AlignedData;
+}
+
+/** Steps between ticks of times, in seconds: ticks are written in whole seconds, so no step is shorter. */
+const TIMES = [
+  ...[1, 2, 5, 10, 15, 30],
+  ...[1, 2, 5, 10, 15, 30].map(minutes => 60 * minutes),
+  ...[1, 2, 3, 6, 12].map(hours => 3_600 * hours),
+  ...[1, 2, 7, 14, 30, 90, 365].map(days => 86_400 * days),
+];
+
 /** Steps between ticks of counts, which have no fractions. */
 const WHOLE = [1, 2, 5]
   .flatMap(one => Array.from({ length: 10 }, (_, power) => one * 10 ** power))
@@ -89,9 +109,17 @@ function options(props: ChartProps, width: number): uPlot.Options {
     cursor: { points: { size: 6 }, drag: { x: false, y: false } },
     legend: { live: true },
     hooks: { ready: [showNewest] },
-    scales: { y: { range: (_chart, _low, high) => [0, props.max ?? Math.max(1, high * 1.08)] } },
+    scales: {
+      y: { range: (_chart, _low, high) => [0, props.max ?? Math.max(1, high * 1.08)] },
+    },
     axes: [
-      { ...axis, size: 28, space: 80, values: (_chart, ticks, _axis, _space, step) => ticks.map(at => tick(at, step)) },
+      {
+        ...axis,
+        size: 28,
+        space: 80,
+        incrs: TIMES,
+        values: (_chart, ticks, _axis, _space, step) => ticks.map(at => tick(at, step)),
+      },
       {
         ...axis,
         size: 52,

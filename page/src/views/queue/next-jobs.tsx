@@ -18,10 +18,14 @@ export function NextJobs({ queue, reload }: { queue: QueueView; reload: () => vo
               #
             </th>
             <th scope="col">Table</th>
-            <th scope="col">Tenant</th>
+            <th scope="col" class="wide-only">
+              Tenant
+            </th>
             <th scope="col">Band</th>
             <th scope="col">Why here</th>
-            <th scope="col">Enqueued</th>
+            <th scope="col" class="wide-only">
+              Enqueued
+            </th>
             {mayOperate.value && (
               <th scope="col">
                 <span class="hidden">Actions</span>
@@ -38,12 +42,12 @@ export function NextJobs({ queue, reload }: { queue: QueueView; reload: () => vo
                 <td>
                   <a href={formatRoute(['tables', name])}>{name}</a>
                 </td>
-                <td class="text">{job.tenant}</td>
+                <td class="text wide-only">{job.tenant}</td>
                 <td>
                   <Badge state={job.band} />
                 </td>
                 <td title={job.message}>{job.reason.replaceAll('_', ' ')}</td>
-                <td>
+                <td class="wide-only">
                   <Ago at={job.enqueued_at} />
                 </td>
                 {mayOperate.value && (

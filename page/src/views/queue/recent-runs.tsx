@@ -17,13 +17,13 @@ export function RecentRuns({ runs }: { runs: readonly JobSummary[] }) {
             <th scope="col">Table</th>
             <th scope="col">Partition</th>
             <th scope="col">Result</th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Files replaced
             </th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Bytes
             </th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Time
             </th>
           </tr>
@@ -41,13 +41,13 @@ export function RecentRuns({ runs }: { runs: readonly JobSummary[] }) {
               <td>
                 <Badge state={run.result} title={run.error} />
               </td>
-              <td class="right">
+              <td class="right wide-only">
                 <Count value={run.measured['files_replaced']} />
               </td>
-              <td class="right">
+              <td class="right wide-only">
                 <Bytes value={run.measured['bytes']} />
               </td>
-              <td class="right number">{taken(run)}</td>
+              <td class="right number wide-only">{taken(run)}</td>
             </tr>
           ))}
         </tbody>

@@ -47,7 +47,7 @@ export function PolicyTab({ table, reload }: { table: TableStatus; reload: () =>
               <tbody>
                 {values.map(one => (
                   <tr key={one.property} class={one.source === LOCAL ? 'faint' : ''}>
-                    <td title={one.description}>
+                    <td class="property" title={one.description}>
                       <code>{one.property}</code>
                       <span class="note block">{one.description}</span>
                     </td>

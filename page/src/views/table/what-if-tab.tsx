@@ -10,12 +10,11 @@ import { Card } from '../../parts/frame';
 import { formatProperties, parseProperties } from './properties-text';
 import { RuleChart } from './rule-chart';
 import { RuleList } from './rule-list';
-
-const COMMITS = 1_000;
+import { COMMITS, COST_MODEL, QUERIES_PER_HOUR } from './what-if-model';
 
 export function WhatIfTab({ table, reload }: { table: TableStatus; reload: () => void }) {
   const [text, setText] = useState('');
-  const [queries, setQueries] = useState(10);
+  const [queries, setQueries] = useState<number>(QUERIES_PER_HOUR);
   const [answer, setAnswer] = useState<WhatIfResponse | null>(null);
   const [problem, setProblem] = useState('');
   const [isRunning, setRunning] = useState(false);
@@ -29,7 +28,7 @@ export function WhatIfTab({ table, reload }: { table: TableStatus; reload: () =>
         read(
           api.POST('/v1/tables/{name}/what-if', {
             params: { path: { name: table.name } },
-            body: { ...DEFAULTS, ...body },
+            body: { ...COST_MODEL, ...body },
           }),
         ),
       )
@@ -83,9 +82,6 @@ export function WhatIfTab({ table, reload }: { table: TableStatus; reload: () =>
     </>
   );
 }
-
-/** The defaults of the API, which its types require to be named. */
-const DEFAULTS = { open_s: 0.05, write_s_per_gib: 20, tail_hours: 24 } as const;
 
 function Answer({ answer, table, reload }: { answer: WhatIfResponse; table: TableStatus; reload: () => void }) {
   const { recommendation, custom } = answer;

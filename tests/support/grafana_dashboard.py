@@ -1,0 +1,203 @@
+"""helm/monitoring/dashboard.json is written from this list, so that each panel says what it shows in two lines.
+
+`python -m tests.support.grafana_dashboard` writes it; a test compares it, and another runs each query in Prometheus.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).resolve().parents[2] / "helm" / "monitoring" / "dashboard.json"
+WIDTH, PANEL_WIDTH, PANEL_HEIGHT = 24, 8, 8
+FUNNEL = 'max by (stage) (rate(lakewright_funnel_total{stage=~"%s"}[$__rate_interval]))'
+SOURCE = {"type": "prometheus", "uid": "${source}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One chart: `queries` by legend; `unit` is one of Grafana's."""
+
+    title: str
+    text: str
+    unit: str
+    queries: tuple[tuple[str, str], ...]
+
+
+PANELS = (
+    Panel(
+        "Commits and rewrites",
+        "Commits of writers that were followed, and commits of Lakewright.",
+        "cps",
+        (("{{stage}}", FUNNEL % "commits|rewrites"),),
+    ),
+    Panel(
+        "Files removed",
+        "Files that rewrites replaced less those that they wrote, per second.",
+        "cps",
+        (
+            (
+                "files",
+                (
+                    'max(rate(lakewright_funnel_total{stage="files_replaced"}[$__rate_interval]))'
+                    ' - max(rate(lakewright_funnel_total{stage="files_written"}[$__rate_interval]))'
+                ),
+            ),
+        ),
+    ),
+    Panel(
+        "Bytes rewritten per byte ingested",
+        "Over the last day, or since the series begins.",
+        "none",
+        (
+            (
+                "write amplification",
+                (
+                    'max(increase(lakewright_funnel_total{stage="bytes_written"}[1d]))'
+                    ' / max(increase(lakewright_funnel_total{stage="bytes_added"}[1d]))'
+                ),
+            ),
+        ),
+    ),
+    Panel(
+        "Decisions",
+        "Evaluated partitions per second, by result.",
+        "cps",
+        (("{{stage}}", FUNNEL % "partitions_touched|pruned_by_entropy|pruned_by_levels|enqueued|disabled|refused"),),
+    ),
+    Panel("Jobs", "Jobs by state.", "short", (("{{state}}", "max by (state) (lakewright_jobs)"),)),
+    Panel(
+        "Oldest wait",
+        "Wait of the oldest queued job, and of the oldest table whose log is to be read.",
+        "s",
+        (
+            ("job", "max(lakewright_queue_oldest_wait_seconds)"),
+            ("table", "max(lakewright_refresh_queue_oldest_seconds)"),
+        ),
+    ),
+    Panel("Actors", "Actors by state.", "short", (("{{state}}", "max by (state) (lakewright_actors)"),)),
+    Panel(
+        "Runs of jobs",
+        "Runs per second, those that failed, and groups of files whose commit met a conflict.",
+        "cps",
+        (("{{stage}}", FUNNEL % "jobs_run|jobs_failed|groups_conflicted"),),
+    ),
+    Panel(
+        "Jobs without an actor",
+        "Jobs that no actor can run, by what they need.",
+        "short",
+        (("{{ability}}", "max by (ability) (lakewright_jobs_without_actor) or vector(0)"),),
+    ),
+    Panel(
+        "Tables",
+        "Registered tables, and those that are refused, unreadable or missing.",
+        "short",
+        (("registered", "max(lakewright_tables)"), ("refused", "max(lakewright_tables_refused)")),
+    ),
+    Panel(
+        "Refreshes of tables",
+        "Reads of tables' logs per second, by result.",
+        "cps",
+        (("{{result}}", "sum by (result) (rate(lakewright_table_refreshes_total[$__rate_interval]))"),),
+    ),
+    Panel(
+        "Duration of a refresh",
+        "From the start of a read to the decisions.",
+        "s",
+        tuple(
+            (
+                f"{quantile}%",
+                (
+                    f"histogram_quantile(0.{quantile}, "
+                    "sum by (le) (rate(lakewright_table_refresh_seconds_bucket[$__rate_interval])))"
+                ),
+            )
+            for quantile in (50, 95)
+        ),
+    ),
+    Panel(
+        "Events",
+        "Events per second, by result.",
+        "cps",
+        (("{{result}}", "sum by (result) (rate(lakewright_events_total[$__rate_interval]))"),),
+    ),
+    Panel(
+        "HTTP requests",
+        "Requests per second, by status.",
+        "reqps",
+        (("{{status}}", "sum by (status) (rate(lakewright_http_requests_total[$__rate_interval]))"),),
+    ),
+    Panel(
+        "Duration of HTTP requests",
+        "95% of the requests are faster; the event stream, which never ends, aside.",
+        "s",
+        (
+            (
+                "{{route}}",
+                (
+                    "histogram_quantile(0.95, sum by (le, route) "
+                    '(rate(lakewright_http_request_seconds_bucket{route!="/v1/stream"}[$__rate_interval])))'
+                ),
+            ),
+        ),
+    ),
+    Panel(
+        "Object store requests",
+        "Requests per second, by kind.",
+        "reqps",
+        (("{{kind}}", "sum by (kind) (rate(lakewright_object_store_requests_total[$__rate_interval]))"),),
+    ),
+    Panel(
+        "Readers of the event stream",
+        "Open pages and `lakewright watch`, per decider.",
+        "short",
+        (("{{instance}}", "lakewright_stream_readers"),),
+    ),
+    Panel(
+        "Redis",
+        "1: Redis responds, and is configured for durability.",
+        "short",
+        (("responds", "max(lakewright_redis_up)"), ("durable", "max(lakewright_redis_durable)")),
+    ),
+)
+
+
+def dashboard() -> str:
+    """Return the file's text."""
+    whole = {
+        "uid": "lakewright",
+        "title": "Lakewright",
+        "description": "What deciders and actors do; docs/monitoring.md explains the metrics.",
+        "tags": ["lakewright"],
+        "schemaVersion": 39,
+        "editable": True,
+        "refresh": "30s",
+        "time": {"from": "now-6h", "to": "now"},
+        "templating": {
+            "list": [{"name": "source", "label": "Data source", "type": "datasource", "query": "prometheus"}]
+        },
+        "panels": [_panel(number, panel) for number, panel in enumerate(PANELS)],
+    }
+    return json.dumps(whole, indent=2) + "\n"
+
+
+def _panel(number: int, panel: Panel) -> dict[str, Any]:
+    row, column = divmod(number * PANEL_WIDTH, WIDTH)
+    return {
+        "id": number + 1,
+        "type": "timeseries",
+        "title": panel.title,
+        "description": panel.text,
+        "datasource": SOURCE,
+        "gridPos": {"x": column, "y": row * PANEL_HEIGHT, "w": PANEL_WIDTH, "h": PANEL_HEIGHT},
+        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
+        "targets": [
+            {"refId": chr(ord("A") + place), "expr": query, "legendFormat": legend, "datasource": SOURCE}
+            for place, (legend, query) in enumerate(panel.queries)
+        ],
+    }
+
+
+if __name__ == "__main__":
+    FILE.write_text(dashboard(), encoding="utf-8")
+    print(f"{FILE}: {len(PANELS)} panels")
