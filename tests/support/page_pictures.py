@@ -21,7 +21,7 @@ from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-DEMO_S, REWRITES, START_S = 240, 8, 600.0
+DEMO_S, REWRITES, START_S = 900, 8, 600.0
 TABS = ("layout", "partitions", "decisions", "rewrites", "policy", "what-if")
 ADDRESS = re.compile(r"(http://[\d.:]+)/#/tables/(\S+)")
 
