@@ -50,7 +50,7 @@ class Heartbeat:
         times: LeaseTimes,
         clock: Callable[[], float] = time.monotonic,
         cancel: Callable[[JobId], None] | None = None,
-        announce: Callable[[Sequence[JobId]], None] | None = None,
+        announce: Callable[[Sequence[JobId], int], None] | None = None,
     ) -> None:
         self._queue = queue
         self._worker = worker
@@ -130,11 +130,11 @@ class Heartbeat:
             self._cancel_overdue(leases)
 
     def _announce_presence(self, leases: Sequence[Lease]) -> None:
-        """Report that the actor is alive; nothing depends on it, so a failure is only logged."""
+        """Report that the actor is alive and what it runs; nothing depends on it, so a failure is only logged."""
         if self._announce is None:
             return
         try:
-            self._announce([lease.job for lease in leases])
+            self._announce([lease.job for lease in leases], len({lease.slot for lease in leases}))
         except LakewrightError as problem:
             log.warning("presence_update_failed", worker=self._worker, error=str(problem))
 

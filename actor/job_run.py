@@ -37,8 +37,9 @@ class _JobEnd(StrEnum):
 class JobRun:
     """One run; not safe to share between threads.
 
-    max_rounds: plans before the job goes back to the queue. max_conflicts: rounds lost to others in a row before it
-    backs off. `runs_alone`: shares no commit with other jobs. `commits_single_groups`: one group per commit.
+    max_rounds: rewrites before the job goes back to the queue. max_conflicts: rewrites in a row that others made futile
+    before it backs off. `commits_alone`: it shares no commit with other jobs. `commits_single_groups`: each commit has
+    one group.
     """
 
     def __init__(self, held: HeldJob, engines: EngineSet, *, max_rounds: int, max_conflicts: int) -> None:
@@ -49,7 +50,7 @@ class JobRun:
         self.error = ""
         self.is_over = False
         self.is_lost = False
-        self.commits_single_groups = self.runs_alone = held.claim.runs_exclusively
+        self.commits_single_groups = self.commits_alone = held.claim.runs_exclusively
         self._engines = engines
         self._max_rounds = max_rounds
         self._max_conflicts = max_conflicts
@@ -82,7 +83,7 @@ class JobRun:
         is_predicted = payload.rewrite_kind is newest.rewrite_kind
         self.report = RunReport(payload, kind=self.claim.key.kind, is_predicted=is_predicted)
         if payload.is_contended:
-            self.commits_single_groups = self.runs_alone = True
+            self.commits_single_groups = self.commits_alone = True
         self._live = self._read()
         self.report.recovered_version = self._previous_commit()
 
@@ -136,9 +137,9 @@ class JobRun:
             )
         self._live = None if self._live is None else live_after(self._live, outcome)
 
-    def isolate(self) -> None:
-        """Go on alone and on a new snapshot: a rewrite that several jobs shared failed."""
-        self.runs_alone, self._live = True, None
+    def commit_alone(self) -> None:
+        """Share no more commits, and plan on a new snapshot: a rewrite that several jobs shared failed."""
+        self.commits_alone, self._live = True, None
 
     def stop(self) -> None:
         """End the job where it is, as it was asked to."""
@@ -170,7 +171,7 @@ class JobRun:
         self._log.info("job_finished", run_result=self.verdict, outcome=outcome, versions=versions)
 
     def set_progress(self, point: str, planned: int) -> None:
-        """Report how far the run is; `planned`: groups that this round still has to do.
+        """Report how far the run is; `planned`: groups of its newest plan, of which none is recorded yet.
 
         The share done determines what a preemption of the run costs.
         """
@@ -200,7 +201,7 @@ class JobRun:
                 payload.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
             )
         except PermanentError as too_far_back:
-            log.info("previous_commit_lookup_skipped", job=claim.id, reason=str(too_far_back))
+            self._log.info("previous_commit_lookup_skipped", reason=str(too_far_back))
             return None
 
 

@@ -30,6 +30,11 @@ class Lease:
         """Name the leases of all jobs that hold one slot, this one among them: when the slot is wanted, all stop."""
         self._slot = tuple(leases)
 
+    @property
+    def slot(self) -> Token:
+        """What identifies the slot among those held: the token of the first job that was claimed for it."""
+        return self._slot[0].token
+
     def extend(self, valid_until_s: float) -> None:
         """Extend the lease after a successful heartbeat; a lost lease stays lost."""
         with self._lock:

@@ -21,7 +21,7 @@ class LivePartition:
 
 @dataclass(frozen=True, slots=True)
 class RewriteRequest:
-    """Replace exactly the files of these groups; `user_metadata` goes into the commit and names job and token.
+    """Replace exactly the files of these groups; `user_metadata` goes into the commit and names each job and token.
 
     `table_uuid` is the `metaData.id` that the table must have; empty: any. `may_copy`: row groups may be copied as
     bytes where that is exact. `full_bytes`: size from which an output is never merged again; 0: each may be the last.
@@ -129,7 +129,10 @@ class TableEngine(Protocol):
         """
 
     def cancel(self, job: str) -> None:
-        """End the rewrite of this job, from any thread; it then fails, unless its commit was made already."""
+        """End the rewrite of this job and of those that share it, from any thread.
+
+        It then fails, unless its commit was made already.
+        """
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

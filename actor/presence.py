@@ -56,14 +56,18 @@ class Presence:
         self._is_new = True
         self._is_drained = False
 
-    def announce(self, jobs: Sequence[JobId]) -> bool:
-        """Report which jobs run; returns whether the actor is to take no more. Raises RetryableError without Redis."""
+    def announce(self, jobs: Sequence[JobId], busy_slots: int) -> bool:
+        """Report which jobs run, and in how many slots; returns whether the actor is to take no more.
+
+        Raises RetryableError without Redis.
+        """
         try:
             forgets = self._is_new and not self._was_announced()
             with self._redis.pipeline(transaction=True) as pipe:
                 if forgets:
                     pipe.delete(self._key, self._drain)
-                pipe.hset(self._key, mapping={**self._fixed, "jobs": json.dumps(list(jobs))})
+                work: dict[EncodableT, EncodableT] = {"jobs": json.dumps(list(jobs)), "busy_slots": busy_slots}
+                pipe.hset(self._key, mapping={**self._fixed, **work})
                 pipe.hset(self._key, "drain", str(int(self._is_drained)))
                 pipe.pexpire(self._key, self._ttl_ms)
                 pipe.sadd(self._names, self._name)
@@ -85,7 +89,7 @@ class Presence:
         """Report why this actor ended, for people. Raises RetryableError without Redis."""
         try:
             with self._redis.pipeline(transaction=True) as pipe:
-                fields = {**self._fixed, "jobs": "[]", "drain": "0", "died": cause[:MAX_ERROR_CHARS]}
+                fields = {**self._fixed, "jobs": "[]", "busy_slots": 0, "drain": "0", "died": cause[:MAX_ERROR_CHARS]}
                 pipe.hset(self._key, mapping={**fields, "kept_ms": DEATH_TTL_MS})
                 pipe.pexpire(self._key, DEATH_TTL_MS)
                 pipe.delete(self._drain)

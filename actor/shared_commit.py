@@ -33,12 +33,12 @@ def choose_portions(planned: Sequence[tuple[JobRun, Plan]], groups_per_commit: i
     first, plan = planned[0]
     groups = plan.groups[: 1 if first.commits_single_groups else groups_per_commit]
     chosen = [Portion(first, plan, groups)]
-    free = 0 if first.runs_alone else groups_per_commit - len(groups)
+    free = 0 if first.commits_alone else groups_per_commit - len(groups)
     replaced = _inputs(groups)
     for run, its_plan in planned[1:]:
         inputs = _inputs(its_plan.groups)
         fits = len(its_plan.groups) <= free and replaced.isdisjoint(inputs)
-        if fits and not run.runs_alone and _is_alike(first, run):
+        if fits and not run.commits_alone and _is_alike(first, run):
             chosen.append(Portion(run, its_plan, its_plan.groups))
             free -= len(its_plan.groups)
             replaced |= inputs

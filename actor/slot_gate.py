@@ -1,7 +1,7 @@
 """Jobs run side by side in an actor's slots, but one that is suspected of crashing the engine runs alone.
 
 A job beside it would be blamed for the same crash, and an engine that crashes while one job runs alone was crashed by
-that job. A slot enters before it claims and leaves when its job has ended; while one waits to be alone, no other
+that job. A slot enters before it claims and leaves when its jobs have ended; while one waits to be alone, no other
 enters.
 """
 
@@ -38,7 +38,7 @@ class SlotGate:
 
     @property
     def is_exclusive_awaited(self) -> bool:
-        """Whether another slot is alone or waits to be, so that a slot must leave when its job has ended."""
+        """Whether another slot is alone or waits to be, so that a slot must leave when its jobs have ended."""
         with self._changed:
             return self._waiting_for_exclusive > 0
 

@@ -1,4 +1,4 @@
-"""One slot of an actor: claim, plan on the live snapshot, rewrite, commit, finish. Control flow only.
+"""One slot of an actor: claim jobs, plan each on the live snapshot, rewrite, commit, finish. Control flow only.
 
 A job names a partition; its files are chosen here, on the newest snapshot, again and again until the plan is empty. So
 a plan is never stale, a job that ran twice finds nothing the second time, and a request that arrived while it ran is
@@ -41,9 +41,9 @@ ProgressHook = Callable[[Claim, str], None]
 class WorkerSettings:
     """Limits of one slot.
 
-    groups_per_commit: groups that share a transaction; more save commits, fewer lose less to a conflict.
-    max_rounds: plans of one job before it goes back to the queue, so that a busy partition does not hold a slot for
-    ever. max_conflicts: rounds lost to others in a row before the job backs off.
+    groups_per_commit: groups that share a commit; more save commits, fewer lose less to a conflict.
+    max_rounds: rewrites of one job before it goes back to the queue, so that a busy partition does not hold a slot for
+    ever. max_conflicts: rewrites of one job in a row that others made futile, before it backs off.
     idle_s: pause between claims when nothing is ready; the latency that an idle queue adds.
     share: jobs of one table that are claimed together, to commit what they have to do at once.
     """
@@ -116,11 +116,11 @@ class Worker:
                 self._stopping.wait(self._settings.idle_s)
 
     def run_next(self) -> bool:
-        """Claim one job and run it; False if nothing is ready, or another slot's job runs alone. Raises EngineDied."""
+        """Claim once and run the jobs; False if none is ready, or another slot's job runs alone. Raises EngineDied."""
         return self._run_jobs(_never)
 
     def _run_jobs(self, wants_more: Callable[[], bool]) -> bool:
-        """Claim a job and run it, and then the next one as long as `wants_more`; False if nothing is ready now."""
+        """Claim and run jobs, and then the next ones as long as `wants_more`; False if nothing is ready now."""
         if not self._gate.enter():
             return False
         try:
@@ -139,7 +139,7 @@ class Worker:
         return held is None
 
     def _wants_more(self) -> bool:
-        """Whether this slot would claim again at once, so that it may do so in the call that ends its job."""
+        """Whether this slot would claim again at once, so that it may do so in the call that ends its last job."""
         is_free = not self._stopping.is_set() and not self._draining.is_set() and not self._gate.is_exclusive_awaited
         return is_free and self._engines.is_alive()
 
@@ -271,7 +271,7 @@ class Worker:
                 raise
             log.warning("shared_rewrite_failed", jobs=[run.claim.id for run in runs], error=str(failure))
             for run in runs:
-                run.isolate()
+                run.commit_alone()
             return None
 
     def _report_progress(self, portions: Sequence[Portion], point: str) -> None:

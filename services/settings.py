@@ -73,7 +73,8 @@ WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 
 ROOTS = "LAKEWRIGHT_ROOTS"
 """Allowed roots: locations, comma-separated, below which tables are discovered and registered from events. With roots,
-tables outside of them cannot be registered. Default: none; tables are registered explicitly, at any location."""
+tables outside of them cannot be registered. Set them for actors, too: links and files outside of a table are checked
+against them. Default: none; tables are registered explicitly, at any location."""
 
 ALLOW_EXTERNAL_FILES = "LAKEWRIGHT_ALLOW_EXTERNAL_FILES"
 """`true` to rewrite tables whose log names files outside of the table, as shallow clones do, if these files are below
@@ -129,7 +130,8 @@ TENANTS = "LAKEWRIGHT_TENANTS"
 {"sales": {"target-file-size": "256mb"}}. Default: none."""
 
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
-"""Largest request body in bytes. Default 1 MiB: ten thousand events fit, and a thousand such requests fit in memory."""
+"""Largest request body in bytes. Default 1 MiB: ten thousand events fit, and the memory suffices
+for the 512 requests that may be in progress."""
 
 ARCHIVE = "LAKEWRIGHT_ARCHIVE"
 """Location of the Delta table that archives every decision; Lakewright creates, registers and compacts it.

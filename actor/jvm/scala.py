@@ -69,7 +69,7 @@ class Scala:
             copy.put(key, value)
         return self._python_utils.toScalaMap(copy)
 
-    @cached_property
+    @property
     def delta_log(self) -> Any:
         """Class `DeltaLog`."""
         return self.resolve(f"{_DELTA}.DeltaLog")
@@ -79,42 +79,42 @@ class Scala:
         """Object `RowTracking`."""
         return self.module(f"{_DELTA}.RowTracking")
 
-    @cached_property
+    @property
     def optimize_operation(self) -> Any:
         """Case class `DeltaOperations.Optimize`."""
         return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
 
-    @cached_property
+    @property
     def delta_options(self) -> Any:
         """Class `DeltaOptions`, made of a Scala map and a session's configuration."""
         return self.resolve(f"{_DELTA}.DeltaOptions")
 
-    @cached_property
+    @property
     def sql_metrics(self) -> Any:
         """Object `SQLMetrics`, which takes a commit's operation metrics."""
         return self.resolve("org.apache.spark.sql.execution.metric.SQLMetrics")
 
-    @cached_property
+    @property
     def path(self) -> Any:
         """Class `org.apache.hadoop.fs.Path`."""
         return self.resolve("org.apache.hadoop.fs.Path")
 
-    @cached_property
+    @property
     def glob_filter(self) -> Any:
         """Class `GlobFilter`, a filter of names in a listing."""
         return self.resolve("org.apache.hadoop.fs.GlobFilter")
 
-    @cached_property
+    @property
     def digests(self) -> Any:
         """Class `DigestUtils` of Apache Commons Codec, which Spark brings."""
         return self.resolve("org.apache.commons.codec.digest.DigestUtils")
 
-    @cached_property
+    @property
     def uri(self) -> Any:
         """Class `java.net.URI`."""
         return self.resolve("java.net.URI")
 
-    @cached_property
+    @property
     def spark_session(self) -> Any:
         """Class `SparkSession` with its thread-local active session."""
         return self.resolve("org.apache.spark.sql.classic.SparkSession")

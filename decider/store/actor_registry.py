@@ -28,6 +28,7 @@ class ActorRecord:
 
     name: str
     slots: int
+    busy_slots: int
     jobs: tuple[JobId, ...]
     drain_requested: bool
     drain_acknowledged: bool
@@ -116,6 +117,7 @@ def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | 
     return ActorRecord(
         name=name,
         slots=int(fields["slots"]),
+        busy_slots=int(fields["busy_slots"]),
         jobs=tuple(JobId(job) for job in json.loads(fields["jobs"])),
         drain_requested=drain is not None,
         drain_acknowledged=fields["drain"] == "1",

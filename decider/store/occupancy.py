@@ -4,7 +4,7 @@ Nothing is counted while jobs run, because finishing a job must stay cheap.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ MAX_RUN_PAGES = 10
 """Pages of the history that one call reads: a thousand runs. If they cover less than an hour, the time is shorter."""
 
 MAX_RUNNING_PAGES = 4
-"""Pages of running jobs that one call reads: two hundred slots."""
+"""Pages of running jobs that one call reads: two hundred jobs."""
 
 MAX_WAITING_READ = 2_000
 """Queued jobs, oldest first, among which one call finds the oldest of each band, tenant and table."""
@@ -60,11 +60,10 @@ async def occupancy(queue: AsyncQueueExecutor) -> SlotOccupancy:
         return SlotOccupancy(0, window_ms, {}, {})
     tenants: Counter[str] = Counter()
     tables: Counter[str] = Counter()
-    for run in runs:
-        for tenant, table, started_ms, ended_ms in _spans(run, now_ms):
-            took_ms = max(0, ended_ms - max(started_ms, since_ms))
-            tenants[tenant] += took_ms
-            tables[table] += took_ms
+    for (_, started_ms, tenant, table), ended_ms in _slot_ends(runs, now_ms).items():
+        took_ms = max(0, ended_ms - max(started_ms, since_ms))
+        tenants[tenant] += took_ms
+        tables[table] += took_ms
     all_ms = slots * window_ms
     return SlotOccupancy(slots, window_ms, _shares(tenants, all_ms), _shares(tables, all_ms))
 
@@ -112,11 +111,18 @@ async def _runs(queue: AsyncQueueExecutor, since_ms: int) -> tuple[list[JobView 
     return found, page.runs[-1].finished_ms
 
 
-def _spans(run: JobView | RunRecord, now_ms: int) -> Iterator[tuple[str, str, int, int]]:
-    if isinstance(run, RunRecord):
-        yield run.tenant, run.key.table, run.started_ms, run.finished_ms
-    elif run.started_ms is not None:
-        yield run.tenant, run.key.table, run.started_ms, now_ms
+def _slot_ends(runs: Iterable[JobView | RunRecord], now_ms: int) -> dict[tuple[str | None, int, str, str], int]:
+    """Return until when each slot was held, by worker, start, tenant and table.
+
+    Jobs that were claimed together hold one slot until the last of them ends; they have these four in common.
+    """
+    ends: dict[tuple[str | None, int, str, str], int] = {}
+    for run in runs:
+        if run.started_ms is not None:
+            slot = (run.worker, run.started_ms, run.tenant, run.key.table)
+            ended_ms = run.finished_ms if isinstance(run, RunRecord) else now_ms
+            ends[slot] = max(ended_ms, ends.get(slot, 0))
+    return ends
 
 
 def _shares(took_ms: Mapping[str, int], all_ms: int) -> dict[str, float]:

@@ -23,7 +23,7 @@ from shared.queue.model import JobId
 from shared.retry import RetryPolicy
 
 BEATS_KEPT = 6
-"""Words that may be missed before an actor is no longer listed: half of its lease."""
+"""Heartbeats that may be missed before an actor is no longer listed: half of its lease."""
 
 NO_REDIS = RetryPolicy(max_attempts=None, first_s=1.0, longest_s=30.0)
 """Retries of a Redis that does not answer at the start: soon where it starts beside the actor, rarely in an outage."""
@@ -43,9 +43,9 @@ def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached
     times, draining, outage = _times(settings.lease_s), threading.Event(), OutageLog()
     presence = Presence(_queue(settings), settings.name, about, ttl_ms=round(times.interval_s * BEATS_KEPT * 1000))
 
-    def announce(jobs: Sequence[JobId]) -> None:
+    def announce(jobs: Sequence[JobId], busy_slots: int) -> None:
         try:
-            is_drained = presence.announce(jobs)
+            is_drained = presence.announce(jobs, busy_slots)
         except RetryableError as problem:
             outage.failed(worker=settings.name, error=str(problem))
             return

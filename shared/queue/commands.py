@@ -64,7 +64,7 @@ def claim(  # noqa: PLR0913 - who, for how long, and what it can and wants to ru
     abilities: Sequence[str] = (),
     share: Share = ALONE,
 ) -> Command[tuple[Claim, ...]]:
-    """Lease up to `slots` jobs for `lease_ms`; the same worker and nonce get the same jobs again.
+    """Lease jobs for up to `slots` slots and `lease_ms`; the same worker and nonce get the same jobs again.
 
     abilities: what the worker can do, each as `format/kind`; jobs that need another one are set aside for those that
     have it. None: every job.

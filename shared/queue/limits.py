@@ -30,7 +30,7 @@ MAX_SLOTS = 32
 """Jobs per claim; more would let one script hold the server for milliseconds."""
 
 MAX_SHARED_JOBS = MAX_SLOTS
-"""Jobs of one shared transaction, which one claim leases as it would lease as many single ones."""
+"""Jobs that share a commit, which one claim leases as it would lease as many single ones."""
 
 MAX_BEATS = 100
 """Jobs per heartbeat, the bound of every loop in a script."""

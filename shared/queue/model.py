@@ -191,7 +191,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many jobs of one table a worker takes at once, to write them in one transaction.
+    """How many jobs of one table a worker takes at once, to write them in one commit.
 
     `bytes` bounds the sum of their estimated costs, unless there is one alone.
     """

@@ -20,7 +20,7 @@ from shared.policy import MIB, Policy
 from shared.properties import policy_digest
 from shared.queue import commands
 from shared.queue.model import Band, JobKey, JobRequest
-from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.live_decider import LiveDecider
 from tests.support.memory_engine import MemoryEngine
 from tests.support.redis_server import RedisServer
 from tests.support.time_limits import scaled
@@ -32,13 +32,6 @@ ABOUT = ActorInfo(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0", "jav
 KEPT_MS = 3_000
 """Thirty beats: a machine that is busy must not make a living actor look gone."""
 TIMES = LeaseTimes(lease_s=scaled(2.0), interval_s=0.1, margin_s=scaled(0.5))
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 def queue(url: str) -> SyncQueueExecutor:
@@ -67,8 +60,8 @@ class LiveActor:
         self.actor.heartbeat.start()
         self.slot.start()
 
-    def _announce(self, jobs: Any) -> None:
-        if self.presence.announce(jobs):
+    def _announce(self, jobs: Any, busy_slots: int) -> None:
+        if self.presence.announce(jobs, busy_slots):
             self.actor.draining.set()
 
     def fall_silent(self) -> None:
@@ -123,7 +116,7 @@ def test_a_drained_actor_finishes_its_job_takes_no_more_and_another_one_takes_ov
     jobs.run(commands.enqueue("default", request(1)))
     until("it works", lambda: listed(decider)["a-1"]["state"] == "working")
     assert listed(decider)["a-1"]["jobs"] == [request(1).id]
-    assert decider.get("/v1/actors")["busy_slots"] == 1
+    assert decider.get("/v1/actors")["busy_slots"] == listed(decider)["a-1"]["busy_slots"] == 1
 
     answer = decider.post("/v1/actors/a-1/drain", {})
     assert answer.status_code == 200, answer.text
@@ -178,10 +171,11 @@ def test_a_request_heard_after_a_first_word_whose_answer_was_lost_is_kept(
     with monkeypatch.context() as patch:
         patch.setattr(Pipeline, "execute", _lost_answer(Pipeline.execute))
         with pytest.raises(RetryableError, match="a-1"):
-            presence.announce(())
+            presence.announce((), busy_slots=0)
     assert decider.post("/v1/actors/a-1/drain", {}).status_code == 200
-    assert presence.announce(())
-    assert not Presence(jobs, "a-1", replace(ABOUT, started_ms=ABOUT.started_ms + 1), ttl_ms=KEPT_MS).announce(())
+    assert presence.announce((), busy_slots=0)
+    another = Presence(jobs, "a-1", replace(ABOUT, started_ms=ABOUT.started_ms + 1), ttl_ms=KEPT_MS)
+    assert not another.announce((), busy_slots=0)
 
 
 def test_draining_no_one_is_an_error_that_names_it(decider: LiveDecider) -> None:
@@ -191,10 +185,10 @@ def test_draining_no_one_is_an_error_that_names_it(decider: LiveDecider) -> None
 
 def test_an_actor_that_cannot_say_that_it_is_there_says_why(own_redis_server: RedisServer) -> None:
     presence = Presence(queue(own_redis_server.url), "a-1", ABOUT, ttl_ms=KEPT_MS)
-    presence.announce(())
+    presence.announce((), busy_slots=0)
     own_redis_server.kill()
     with pytest.raises(RetryableError, match="a-1"):
-        presence.announce(())
+        presence.announce((), busy_slots=0)
     with pytest.raises(RetryableError, match="a-1"):
         presence.deregister()
 

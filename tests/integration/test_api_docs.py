@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,6 @@ pytestmark = pytest.mark.redis
 
 TOKEN = "viewer-t0ken-for-tests"  # noqa: S105
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 def policy(header: str) -> dict[str, set[str]]:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,13 +16,6 @@ from tests.support.stack import ROOT, free_port
 from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 @pytest.fixture

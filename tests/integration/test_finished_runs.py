@@ -1,7 +1,6 @@
 """A finished job refreshes its table at once: no one waits for the sweep to see what a rewrite did."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,17 +8,10 @@ import pytest
 from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
 from shared.queue.model import RunResult
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()  # It sweeps once a day.
-    yield live
-    live.close()
 
 
 def run_one_job(queue: SyncQueueExecutor, table: WrittenTable, *, commits: int) -> None:

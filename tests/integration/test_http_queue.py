@@ -11,7 +11,7 @@ from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
 from services.cli.__main__ import app
 from shared.queue import commands, keys
-from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult
+from shared.queue.model import ALONE, Band, Claim, JobKey, JobRequest, RunResult, Share
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.waiting import until
 
@@ -25,21 +25,14 @@ def spec(partition: str, band: Band = Band.NORMAL) -> JobRequest:
 
 
 @pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
-
-
-@pytest.fixture
 def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
     client = connect(redis_url)
     yield SyncQueueExecutor(client, QUEUE)
     client.close()
 
 
-def claimed(queue: SyncQueueExecutor, nonce: str) -> tuple[Claim, ...]:
-    return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=60_000))
+def claimed(queue: SyncQueueExecutor, nonce: str, share: Share = ALONE) -> tuple[Claim, ...]:
+    return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=60_000, share=share))
 
 
 def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(
@@ -69,23 +62,30 @@ def test_the_oldest_wait_is_reported_by_band_tenant_and_table(decider: LiveDecid
     assert 5 <= oldest["bands"]["urgent"] < 30
 
 
-def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue: SyncQueueExecutor) -> None:
-    """A run of half an hour on one of four slots is an eighth of the last hour; a quota is a share of the same."""
+@pytest.mark.parametrize("partitions", ["a", "abc"])
+def test_occupancy_is_the_share_of_all_slots_that_runs_had(
+    redis_url: str, queue: SyncQueueExecutor, partitions: str
+) -> None:
+    """Half an hour on one of four slots is an eighth of the last hour, whether one job holds the slot or several."""
     about = ActorInfo(slots=4, started_ms=1, host="h", versions={})
-    Presence(queue, "a-1", about, ttl_ms=60_000).announce([])
+    Presence(queue, "a-1", about, ttl_ms=60_000).announce([], busy_slots=0)
     live = LiveDecider(decider_settings(redis_url)).start()
     try:
         until("the slots are known", lambda: live.get("/v1/queue")["slots"] == 4)
-        queue.run(commands.enqueue(QUEUE, spec("a")))
-        (claim,) = claimed(queue, "n1")
+        for partition in partitions:
+            queue.run(commands.enqueue(QUEUE, spec(partition)))
+        claims = claimed(queue, "n1", Share(len(partitions), 1 << 30))
+        assert len(claims) == len(partitions)
         now_s, _ = queue.redis.time()
-        queue.redis.hset(keys.job(QUEUE, claim.id), "started", (now_s - 1_800) * 1_000)
-        while_running = live.get("/v1/queue")["occupancy"]["tenants"]["sales"]
-        how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1}
-        queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=RunResult.DONE, **how))
+        for claim in claims:
+            queue.redis.hset(keys.job(QUEUE, claim.id), "started", (now_s - 1_800) * 1_000)
         shown = live.get("/v1/queue")
-        assert while_running == pytest.approx(0.125, abs=0.01)
-        assert shown["occupancy"]["tables"] == {"orders-1": pytest.approx(0.125, abs=0.01)}
+        assert shown["occupancy"]["tenants"] == {"sales": pytest.approx(0.125, abs=0.01)}
+        for claim in claims:
+            how: Any = {"worker": "w", "nonce": f"f{claim.token}", "cost_bytes": 1, "seen_version": 1}
+            queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=RunResult.DONE, **how))
+            shown = live.get("/v1/queue")
+            assert shown["occupancy"]["tables"] == {"orders-1": pytest.approx(0.125, abs=0.01)}
         assert shown["occupancy_window_s"] == 3_600
     finally:
         live.close()

@@ -1,7 +1,6 @@
 """The calls about tables: registering, listing, status, partitions, decisions, optimizing."""
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +14,6 @@ from shared.table import TableId, TableRef
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 def test_registering_twice_finds_the_same_table_and_another_name_is_a_conflict(

@@ -42,7 +42,7 @@ def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDec
 
 def announce(queue: SyncQueueExecutor, slots: int) -> None:
     about = ActorInfo(slots=slots, started_ms=1, host="h", versions={})
-    Presence(queue, "a-1", about, ttl_ms=60_000).announce([])
+    Presence(queue, "a-1", about, ttl_ms=60_000).announce([], busy_slots=0)
 
 
 def request(number: int) -> JobRequest:

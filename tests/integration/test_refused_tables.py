@@ -1,7 +1,6 @@
 """A table that a rewrite could damage gets no job from anyone, says why everywhere, and is decided again on change."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from services.cli.__main__ import app
 from shared.errors import Unsupported
 from shared.formats import delta
 from tests.support.delta_tables import HandTable, added
-from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.live_decider import LiveDecider
 
 pytestmark = pytest.mark.redis
 
@@ -40,13 +39,6 @@ REFUSED = [
     pytest.param({"protocol": {"minReaderVersion": 1, "minWriterVersion": 8}}, "unknown_protocol", "writer 8", id="8"),
     pytest.param({"configuration": QBEAST}, "qbeast", "Qbeast", id="Qbeast"),
 ]
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 def written(path: Path, **changes: Any) -> HandTable:

@@ -1,6 +1,5 @@
 """Scheduled tables are those that are optimized without being asked, each with what it waits for."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,9 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
 from shared.queue.model import JobId, RunResult, Token
 from tests.support.delta_tables import HandTable
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 @pytest.fixture

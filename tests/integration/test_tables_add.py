@@ -1,6 +1,5 @@
 """`tables add` says what it found and what happens next; `tables list` shows the state of each table."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,13 +14,6 @@ from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 def call(decider: LiveDecider, *arguments: str) -> Result:

@@ -50,7 +50,7 @@ class ToyActor:
             engines, self.queue, ActorContext("toy-actor", self._heartbeat, threading.Event()), WorkerSettings()
         )
         about = ActorInfo(1, 1, "here", {}, engines.abilities)
-        Presence(self.queue, "toy-actor", about, ttl_ms=60_000).announce(())
+        Presence(self.queue, "toy-actor", about, ttl_ms=60_000).announce((), busy_slots=0)
 
     def close(self) -> None:
         self._heartbeat.close()

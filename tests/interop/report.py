@@ -22,7 +22,7 @@ _SIGNS = {
 }
 _MEANS = {
     Verdict.AGREES: "the engine reads what the model predicts",
-    Verdict.CANNOT: "the engine fails, also on the table that was never rewritten",
+    Verdict.CANNOT: "the engine fails, also on the table that was never rewritten, or cannot create the table",
     Verdict.THEIRS: "the engine differs from the model, also on the table that was never rewritten",
     Verdict.REFUSED: "Lakewright does not rewrite this table and says why",
     Verdict.KNOWN: "a difference that the rewrite causes, explained below",
@@ -41,6 +41,19 @@ If what an engine reads differs from the model, the same steps are repeated on a
 rewritten. The difference counts as the engine's own only if the copy shows it, too. That is the case if the engine
 fails there as well, or reads at least the same wrong rows, or reads each row exactly once, with at least the same
 columns wrong. `make test` runs the cases that have failed before.
+
+Terms of the tables below:
+
+- A *round* is one table, created by one engine, with all checks of it.
+- *deltalake, newest safe* is the newest release of deltalake without a known defect, in an environment of its own:
+  later ones double rows when two compactions run at the same time. *chdb* is ClickHouse as a Python package.
+- *DuckDB (live files)* reads the files that a plain replay of the log finds live, without DuckDB's Delta extension.
+- *A place with blanks* and *a place with an escape in its name* are tables in the folders `a b ü` and `a%20b`. *Few
+  alphabets* are partition values such as `Zürich`, `x/y` and `100%`.
+- *Rewritten by a whole actor*: a job from the queue to the commit. All other tables are rewritten by the engine alone.
+- *Nothing else changed* is the comparison of metadata, protocol, partition values, statistics, types and codec.
+- A *chain* is several operations and further rewrites, one after another. *Read before our rewrite*: the writer reads
+  the table, Lakewright rewrites it, and then the writer commits.
 """
 _WORST = (Verdict.OURS, Verdict.KNOWN, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
 _MOST_EXAMPLES = 3
@@ -94,6 +107,7 @@ def _readers(results: list[Result]) -> Iterator[str]:
     yield "## Tables and readers"
     yield ""
     yield "The worst result of all checks of a reader: after the rewrite, with predicates, and after each operation."
+    yield "One result in a row: the engine cannot create the table (`cannot`), or Lakewright refuses it (`refused`)."
     yield ""
     yield f"| table | made by | nothing else changed | {' | '.join(readers)} |"
     yield f"|---|---|---|{'---|' * len(readers)}"
@@ -153,7 +167,11 @@ def _differences(results: list[Result]) -> Iterator[str]:
 
 
 def _engine(result: Result) -> str:
-    return f"{result.place.writer} ({result.place.operation})" if result.reader == "-" else result.reader
+    if result.reader != "-":
+        return result.reader
+    if result.check == "create":
+        return f"{result.place.creator} (creating the table)"
+    return "Lakewright" if result.check == "rewrite" else f"{result.place.writer} ({result.place.operation})"
 
 
 def _gist(detail: str) -> str:

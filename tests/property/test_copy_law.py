@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import count
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
@@ -24,8 +24,9 @@ from actor.formats.delta.log import TableShape
 from shared.job_payload import RewriteKind
 from shared.layout.levels import SMALL_LEVELS
 from shared.layout.planner import FileGroup, RewriteMode, plan_rewrite
-from shared.policy import KIB, Policy
+from shared.policy import Policy
 from shared.table import DataFile, PartitionKey
+from tests.support.policies import policies
 
 PARTITION = PartitionKey("{}")
 COLUMNS = 7
@@ -93,20 +94,6 @@ class Table:
         decoded = {name: old + times for one in inputs for name, old in one.decoded.items()}
         file = DataFile(f"r{next(self.names)}", size, PARTITION, tags=group.tags)
         self.stored[file.path] = Stored(file, row_groups, decoded, group.mode, was_copied=reason is None)
-
-
-@st.composite
-def policies(draw: st.DrawFn) -> Policy:
-    fan_in = draw(st.integers(2, 16))
-    ratio = Fraction(draw(st.integers(51, 100)), 100)
-    assume(ratio * fan_in > 1)
-    return Policy(
-        target_bytes=draw(st.sampled_from([64 * KIB, 100_003, 1 << 20])),
-        fan_in=fan_in,
-        full_file_threshold=ratio,
-        tolerance=Fraction(draw(st.integers(0, 50)), 100),
-        min_input_files=draw(st.integers(2, 12)),
-    )
 
 
 sizes = st.one_of(st.integers(100, 2_000_000), st.integers(100, 3_000), st.integers(30_000, 66_000))

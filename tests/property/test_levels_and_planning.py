@@ -5,7 +5,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import count
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.layout.eligibility import evaluate_layout
@@ -15,26 +15,12 @@ from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stat
 from shared.layout.planner import Plan, plan
 from shared.policy import KIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
+from tests.support.policies import policies
 
 PARTITION = PartitionKey("{}")
 
 
-@st.composite
-def policies(draw: st.DrawFn) -> Policy:
-    fan_in = draw(st.integers(2, 16))
-    ratio = Fraction(draw(st.integers(51, 100)), 100)
-    assume(ratio * fan_in > 1)
-    return Policy(
-        target_bytes=draw(st.sampled_from([64 * KIB, 100_003, 1 << 20])),
-        fan_in=fan_in,
-        full_file_threshold=ratio,
-        tolerance=Fraction(draw(st.integers(0, 50)), 100),
-        min_input_files=draw(st.integers(2, 12)),
-        max_small_files=draw(st.integers(2, 40)),
-        max_mode=draw(st.sampled_from(MaxMode)),
-    )
-
-
+POLICIES = policies(max_small_files=st.integers(2, 40), max_mode=st.sampled_from(MaxMode))
 sizes = st.one_of(st.integers(1, 2_000_000), st.integers(1, 300), st.integers(49_000, 66_000))
 
 
@@ -48,14 +34,14 @@ def rewritten(files: list[DataFile], made: Plan, names: count) -> list[DataFile]
     return [file for file in files if file.path not in gone] + new
 
 
-@given(policies(), st.lists(sizes, max_size=60))
+@given(POLICIES, st.lists(sizes, max_size=60))
 def test_verdict_from_state_alone_equals_the_plan(policy: Policy, sizes_bytes: list[int]) -> None:
     files = files_of(sizes_bytes)
     verdict = evaluate_layout(stats_of_files(files, policy.size_levels), policy)
     assert verdict.needs_rewrite == bool(plan(PARTITION, files, policy).groups)
 
 
-@given(policies(), st.lists(sizes, max_size=60))
+@given(POLICIES, st.lists(sizes, max_size=60))
 def test_every_group_obeys_the_promotion_rule_and_holds_small_files_once(
     policy: Policy, sizes_bytes: list[int]
 ) -> None:
@@ -76,7 +62,7 @@ def test_every_group_obeys_the_promotion_rule_and_holds_small_files_once(
         assert group.bytes < 2 * policy.target_bytes
 
 
-@given(policies(), st.lists(sizes, max_size=60))
+@given(POLICIES, st.lists(sizes, max_size=60))
 def test_planning_is_a_fixed_point(policy: Policy, sizes_bytes: list[int]) -> None:
     files = files_of(sizes_bytes)
     made = plan(PARTITION, files, policy)
@@ -87,9 +73,7 @@ def test_no_byte_is_rewritten_more_than_once_per_level() -> None:
     """The theorem: follow the number of rewrites of every ingested file through any stream of commits."""
     seen: Counter[int] = Counter()
 
-    @given(
-        policies(), st.lists(st.lists(sizes, min_size=1, max_size=5), max_size=30), st.randoms(use_true_random=False)
-    )
+    @given(POLICIES, st.lists(st.lists(sizes, min_size=1, max_size=5), max_size=30), st.randoms(use_true_random=False))
     def law(policy: Policy, commits: list[list[int]], dice: random.Random) -> None:
         size_levels, names = policy.size_levels, count()
         files: list[DataFile] = []
@@ -131,7 +115,7 @@ def test_the_bound_is_reached_by_whoever_adds_just_enough_for_the_next_level() -
     assert next(names) == SMALL_LEVELS
 
 
-@given(policies(), st.lists(sizes, min_size=1, max_size=40), st.randoms(use_true_random=False))
+@given(POLICIES, st.lists(sizes, min_size=1, max_size=40), st.randoms(use_true_random=False))
 def test_state_is_a_count_of_all_files_in_any_order_of_adds_and_removes(
     policy: Policy, sizes_bytes: list[int], rng
 ) -> None:

@@ -50,6 +50,7 @@ class Race:
     share: Share = ALONE
     arrived: list[int] = field(default_factory=list)
     served: list[float] = field(default_factory=list)
+    marks: list[list[float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.arrived, self.served = [0] * len(self.flows), [0.0] * len(self.flows)
@@ -57,6 +58,7 @@ class Race:
             self.queue.run(admin_commands.set_weight(QUEUE, self.level, self.name(number), flow.weight))
             for _ in range(8):
                 self.arrive(number)
+        self.marks.append(list(self.served))
 
     def name(self, number: int) -> str:
         return str(number + 1) if self.level is Scope.BAND else f"{self.level}-{number}"
@@ -96,9 +98,23 @@ class Race:
         job = max(flow.sizes)
         return max(job, min(self.share.jobs * job, self.share.bytes / MIB)) if self.share.jobs > 1 else job
 
-    def check(self, since: list[float]) -> None:
-        """Compare each pair's service since a moment with the bound."""
-        got = [now - then for now, then in zip(self.served, since, strict=True)]
+    def end_step(self, step: int) -> None:
+        """Check every interval that ends with this step and starts at a mark."""
+        self.mark(step)
+        self.check()
+
+    def mark(self, step: int) -> None:
+        """Set a mark at each fifth of the race; the first was set before it."""
+        if step % (CLAIMS // 5) == 0:
+            self.marks.append(list(self.served))
+
+    def check(self) -> None:
+        """Compare each pair's service since each mark with the bound."""
+        for mark in self.marks:
+            self._check_since(mark)
+
+    def _check_since(self, mark: list[float]) -> None:
+        got = [now - then for now, then in zip(self.served, mark, strict=True)]
         for i, one in enumerate(self.flows):
             for j, other in enumerate(self.flows[:i]):
                 apart = abs(got[i] / one.weight - got[j] / other.weight)
@@ -129,7 +145,6 @@ def test_two_flows_never_drift_further_apart_than_the_bound(
     flows = data.draw(st.lists(st.builds(Flow, weights, costs), min_size=2, max_size=3))
     race = Race(queue, level, flows)
     running: list[Claim] = []
-    marks = [list(race.served)]
     for step in range(CLAIMS):
         workers = data.draw(st.integers(1, 6)) if step % 10 == 0 else len(running) + 1
         for claim in running[: max(0, len(running) + 1 - workers)]:
@@ -138,10 +153,7 @@ def test_two_flows_never_drift_further_apart_than_the_bound(
         (claim,) = claimed(queue, f"{step}")
         running.append(claim)
         race.note(claim)
-        if step % 12 == 0:
-            marks.append(list(race.served))
-        for mark in marks:
-            race.check(mark)
+        race.end_step(step)
     assert min(race.served) > 0
 
 
@@ -157,7 +169,6 @@ def test_a_limit_that_all_share_leaves_the_bound_as_it_is(
     race = Race(queue, level, flows, shared_table=True)
     limit = data.draw(st.integers(1, 3))
     queue.run(admin_commands.set_limit(QUEUE, Scope.TABLE, SHARED, SlotLimit(limit)))
-    marks = [list(race.served)]
     running: list[Claim] = []
     for step in range(CLAIMS):
         new = claimed(queue, f"{step}", data.draw(st.integers(1, 4)))
@@ -169,10 +180,7 @@ def test_a_limit_that_all_share_leaves_the_bound_as_it_is(
         for claim in running[:done]:
             finish(queue, claim)
         running = running[done:]
-        if step % 12 == 0:
-            marks.append(list(race.served))
-        for mark in marks:
-            race.check(mark)
+        race.end_step(step)
     assert sum(race.arrived) > CLAIMS
     assert min(race.served) > 0
 
@@ -189,7 +197,7 @@ def test_jobs_that_are_claimed_together_are_one_service_in_the_bound(
     share = Share(data.draw(st.integers(2, 8)), data.draw(st.integers(1, 128)) * MIB)
     race = Race(queue, level, flows, share=share)
     running: list[tuple[Claim, ...]] = []
-    marks, together = [list(race.served)], 0
+    together = 0
     for step in range(CLAIMS):
         new = claimed(queue, f"{step}", share=share if data.draw(st.booleans()) else ALONE)
         assert len({race.number_of(claim) for claim in new}) == 1
@@ -201,10 +209,7 @@ def test_jobs_that_are_claimed_together_are_one_service_in_the_bound(
             for claim in done:
                 finish(queue, claim)
             running.remove(done)
-        if step % 12 == 0:
-            marks.append(list(race.served))
-        for mark in marks:
-            race.check(mark)
+        race.end_step(step)
     event("jobs were claimed together" if together else "each job was claimed by itself")
 
 
@@ -222,18 +227,15 @@ def test_the_bound_holds_for_what_jobs_cost_in_the_end(
     guess = data.draw(st.lists(st.integers(1, 64), min_size=1, max_size=5))
     for number, flow in enumerate(flows):
         race.flows[number] = Flow(flow.weight, guess)
-    marks = [list(race.served)]
     for step in range(CLAIMS):
         (claim,) = claimed(queue, f"{step}")
         number = race.number_of(claim)
         cost = actual[number][step % len(actual[number])] * MIB
         race.note(claim, cost)
         finish(queue, claim, cost)
-        if step % 12 == 0:
-            marks.append(list(race.served))
+        race.mark(step)
     race.flows = [Flow(flow.weight, sizes) for flow, sizes in zip(flows, actual, strict=True)]
-    for mark in marks:
-        race.check(mark)
+    race.check()
 
 
 def claimed(queue: SyncQueueExecutor, nonce: str, slots: int = 1, share: Share = ALONE) -> tuple[Claim, ...]:

@@ -5,46 +5,17 @@ twice; partition values that are null, empty, or spelled in two ways; tags; dele
 and add again.
 """
 
-import io
 import json
 import random
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from obstore.store import MemoryStore
 
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.partition_stats import CUBE_TAG, IDLE_COMPACTED_TAG
+from tests.support.checkpoints import checkpoint
 
 PLACE = "memory:///t"
-TEXTS = pa.map_(pa.string(), pa.string())
-VECTOR = pa.struct(
-    {"storageType": pa.string(), "pathOrInlineDv": pa.string(), "offset": pa.int32(), "cardinality": pa.int64()}
-)
-ADD = {
-    "path": pa.string(),
-    "partitionValues": TEXTS,
-    "size": pa.int64(),
-    "modificationTime": pa.int64(),
-    "dataChange": pa.bool_(),
-    "tags": TEXTS,
-    "deletionVector": VECTOR,
-    "stats": pa.string(),
-}
-HEAD = {
-    "protocol": pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()}),
-    "metaData": pa.struct(
-        {
-            "id": pa.string(),
-            "schemaString": pa.string(),
-            "partitionColumns": pa.list_(pa.string()),
-            "configuration": TEXTS,
-        }
-    ),
-    "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64()}),
-    "checkpointMetadata": pa.struct({"version": pa.int64()}),
-}
 SPELLINGS = ("{}", "{}", "{}", "./{}", "x/../{}", "a//{}", "{}%2f", "{}%2F", "/data/{}", "file:/data/{}", "{} b", "ä{}")
 TYPES = {"region": "string", "at": "timestamp", "n": "integer"}
 VALUES = {
@@ -163,11 +134,7 @@ class RandomLog:
         self._put(f"{name}.{UUID}.{'json' if kind == 'json' else 'parquet'}", body)
 
     def _parquet(self, rows: list[dict[str, Any]], *, with_head: bool = True) -> bytes:
-        schema = pa.schema({"add": pa.struct(ADD), **(HEAD if with_head else {})})
-        buffer = io.BytesIO()
-        table = pa.Table.from_pylist([{"add": None, **row} for row in rows], schema=schema)
-        pq.write_table(table, buffer, row_group_size=self.dice.choice((3, 1000)))
-        return buffer.getvalue()
+        return checkpoint(rows, with_head=with_head, row_group_size=self.dice.choice((3, 1000)))
 
     def _lines(self, actions: list[dict[str, Any]]) -> bytes:
         return "\n".join(map(json.dumps, [{"commitInfo": {"timestamp": 1}}, *actions])).encode()

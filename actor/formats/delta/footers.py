@@ -74,18 +74,18 @@ class Footers:
     def _columns(self, text: str, footer: Any) -> tuple[Column, ...]:
         known = self._schemas.get(text)
         if known is None:
-            bare = self._metadata_class(footer.getFileMetaData(), self._scala.java_list(()))
-            known = leaves(json.loads(self._metadata_class.toJSON(bare))["fileMetaData"]["schema"], text)
+            metadata = self._scala.resolve("org.apache.parquet.hadoop.metadata.ParquetMetadata")
+            bare = metadata(footer.getFileMetaData(), self._scala.java_list(()))
+            known = leaves(json.loads(metadata.toJSON(bare))["fileMetaData"]["schema"], text)
             self._schemas[text] = known
         return known
 
     def _read(self, files: Sequence[LoggedFile]) -> Iterator[Any]:
         """Yield the footers in the order of the files."""
-        conf = self._log.hadoop_conf
-        conf.set(_AT_ONCE, _THREADS)
+        reader = self._scala.resolve("org.apache.parquet.hadoop.ParquetFileReader")
         for some in _batches(files):
             statuses = self._scala.java_list(self._status(logged) for logged in some)
-            for footer in self._reader.readAllFootersInParallel(conf, statuses, _WITH_ROW_GROUPS).toArray():
+            for footer in reader.readAllFootersInParallel(self._conf, statuses, _WITH_ROW_GROUPS).toArray():
                 yield footer.getParquetMetadata()
 
     def _status(self, logged: LoggedFile) -> Any:
@@ -93,19 +93,15 @@ class Footers:
         size, modified = logged.file.size_bytes, logged.file.modified_ms
         is_directory, replication, block_size = False, 1, 1 << 27
         path = self._log.data_path(logged.key)
-        return self._file_status(size, is_directory, replication, block_size, modified, path)
+        file_status = self._scala.resolve("org.apache.hadoop.fs.FileStatus")
+        return file_status(size, is_directory, replication, block_size, modified, path)
 
     @cached_property
-    def _file_status(self) -> Any:
-        return self._scala.resolve("org.apache.hadoop.fs.FileStatus")
-
-    @cached_property
-    def _reader(self) -> Any:
-        return self._scala.resolve("org.apache.parquet.hadoop.ParquetFileReader")
-
-    @cached_property
-    def _metadata_class(self) -> Any:
-        return self._scala.resolve("org.apache.parquet.hadoop.metadata.ParquetMetadata")
+    def _conf(self) -> Any:
+        """A configuration of its own: the table's is shared by all that read its log."""
+        conf = self._scala.resolve("org.apache.hadoop.conf.Configuration")(self._log.hadoop_conf)
+        conf.set(_AT_ONCE, _THREADS)
+        return conf
 
 
 def _batches(files: Sequence[LoggedFile]) -> Iterator[Sequence[LoggedFile]]:

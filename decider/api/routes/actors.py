@@ -33,7 +33,7 @@ async def list_actors(queue: Queue) -> ActorList:
     unserved = await queue.actors.unserved(seen)
     return ActorList(
         slots=sum(one.slots for one in seen if one.takes_jobs),
-        busy_slots=sum(len(one.jobs) for one in seen),
+        busy_slots=sum(one.busy_slots for one in seen),
         actors=tuple(map(_actor_view, seen)),
         unserved=tuple(UnservedJobs(ability=name, jobs=count) for name, count in unserved.items()),
     )
@@ -55,6 +55,7 @@ def _actor_view(one: ActorRecord) -> ActorView:
         id=one.name,
         state=one.state,
         slots=one.slots,
+        busy_slots=one.busy_slots,
         jobs=one.jobs,
         host=one.host,
         abilities=one.abilities,

@@ -15,7 +15,8 @@ class ActorView(ResponseModel):
     state: str = Field(
         description="`working`, `idle`, `draining` (finishes its jobs and claims no more), `drained`, or `died`."
     )
-    slots: int = Field(description="Maximum number of concurrent jobs.")
+    slots: int = Field(description="Number of slots; each runs one job at a time, or several that share a commit.")
+    busy_slots: int = Field(description="Slots that run jobs.")
     jobs: tuple[str, ...] = Field(description="Ids of the running jobs.")
     host: str = Field(description="Host name.")
     abilities: tuple[str, ...] = Field(
@@ -32,6 +33,7 @@ ACTOR_EXAMPLE: dict[str, Any] = {
     "id": "worker-7-4711",
     "state": "working",
     "slots": 2,
+    "busy_slots": 1,
     "jobs": ["sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact"],
     "host": "worker-7",
     "abilities": ["delta/compact"],
@@ -59,7 +61,7 @@ class ActorList(ResponseModel):
     )
 
     slots: int = Field(description="Slots of all actors that claim jobs.")
-    busy_slots: int = Field(description="Jobs running on any actor.")
+    busy_slots: int = Field(description="Slots of any actor that run jobs.")
     actors: tuple[ActorView, ...] = Field(description="Actors by name.")
     unserved: tuple[UnservedJobs, ...] = Field(
         description="Jobs that none of these actors can run, by the ability that they need."

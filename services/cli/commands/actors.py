@@ -28,7 +28,7 @@ def _show_actors(out: Output, answer: Any) -> None:
         (
             one["id"],
             one["state"],
-            f"{len(one['jobs'])} of {one['slots']}",
+            f"{one['busy_slots']} of {one['slots']}",
             ", ".join(one["jobs"]) or "-",
             f"{duration(one['heartbeat_age_s'])} ago",
             at(one["started_at"]),

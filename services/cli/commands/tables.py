@@ -54,7 +54,7 @@ def list_tables(
 def add_table(
     context: typer.Context,
     location: Annotated[str, typer.Argument(help="Absolute path or URI of the table.")],
-    name: Annotated[str | None, typer.Option(help="Display name.")] = None,
+    name: Annotated[str | None, typer.Option(help="Display name. Default: the id.")] = None,
     tenant: Annotated[str | None, typer.Option(help="Tenant that owns the table.")] = None,
     set_: Properties = None,
     paused: Annotated[  # noqa: FBT002 - a flag

@@ -56,7 +56,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         ),
     ] = 24.0,
     max_commits: Annotated[
-        int, typer.Option(min=1, max=20_000, help="Replay at most this many of the newest commits.")
+        int,
+        typer.Option(min=1, max=20_000, help="Replay at most this many of the newest commits; by name 2,000 at most."),
     ] = 20_000,
     set_: Annotated[
         list[str] | None,

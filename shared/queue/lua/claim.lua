@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
-  claim: up to `slots` jobs are leased to a worker, each under a token of its own; transitions by time are made first. With
-  each job, further ready ones of its table may be leased, to share a transaction with it.
+  claim: jobs for up to `slots` slots are leased to a worker, each under a token of its own; transitions by time are made
+  first. A slot gets one job, or several of one table that may share a commit.
   Runs also when memory is short: only claiming and finishing free memory.
 
   KEYS[1]  prefix of the queue
@@ -9,7 +9,7 @@
   ARGV[2]  nonce
   ARGV[3]  slots
   ARGV[4]  lease ms
-  ARGV[5]  jobs of one shared transaction at most
+  ARGV[5]  jobs that share a slot at most
   ARGV[6]  their estimated bytes at most, if there are several
   ARGV[7..]  each ability that the worker has (`format/kind`); none: all
 

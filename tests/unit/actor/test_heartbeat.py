@@ -1,6 +1,7 @@
 """The fence before a commit: asked of the queue each time, and never later than a deadline of the actor's own."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from actor.heartbeat import Heartbeat, LeaseTimes
 from shared.errors import LeaseLost, PermanentError, RetryableError
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
+from shared.queue.model import JobId, Token
 from tests.support.fake_queue import FakeClock, FakeQueue
 from tests.support.waiting import until
 from tests.unit.actor.test_lease import CLAIM
@@ -191,8 +193,8 @@ def test_an_actor_without_jobs_announces_itself_and_beats_for_nothing() -> None:
     """A failure to announce is logged; nothing depends on it."""
     world, announced = World(), list[Any]()
 
-    def announce(jobs: Any) -> None:
-        announced.append(jobs)
+    def announce(jobs: Any, busy_slots: int) -> None:
+        announced.append((*jobs, busy_slots))
         if len(announced) == 1:
             raise RetryableError("no answer")
 
@@ -202,8 +204,26 @@ def test_an_actor_without_jobs_announces_itself_and_beats_for_nothing() -> None:
         until("the announcements to go on after a failure", lambda: len(announced) > 3)
     finally:
         heart.close()
-    assert set(map(tuple, announced)) == {()}
+    assert set(announced) == {(0,)}
     assert world.queue.sent == []
+
+
+def test_jobs_that_share_a_slot_are_announced_as_one_busy_slot() -> None:
+    world, announced = World(), list[Any]()
+    heart = beating(world.queue, world.clock, announce=lambda jobs, busy_slots: announced.append((*jobs, busy_slots)))
+    claims = [replace(CLAIM, id=JobId(f"j-{number}"), token=Token(number)) for number in range(3)]
+    leases = [heart.track(claim, sent_at_s=0.0) for claim in claims]
+    for lease in leases[:2]:
+        lease.share_slot(leases[:2])
+    heart.start()
+    try:
+        until("the jobs are announced", lambda: announced and announced[-1] == ("j-0", "j-1", "j-2", 2))
+        heart.release(leases[0])
+        until("one of them has ended", lambda: announced[-1] == ("j-1", "j-2", 2))
+        heart.release(leases[1])
+        until("its slot is free", lambda: announced[-1] == ("j-2", 1))
+    finally:
+        heart.close()
 
 
 def test_leases_are_claimed_for_the_length_that_is_kept() -> None:

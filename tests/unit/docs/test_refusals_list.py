@@ -34,7 +34,9 @@ def test_the_page_has_every_reason_and_no_row_without_a_remedy() -> None:
 
 
 def test_each_module_that_the_page_names_exists() -> None:
-    for place in set(re.findall(r"`((?:shared|decider|actor)/[^`]+)`", page())):
+    places = set(re.findall(r"`((?:shared|decider|actor)/[^`]+)`", page()))
+    assert places
+    for place in places:
         assert (ROOT / place).exists(), place
 
 

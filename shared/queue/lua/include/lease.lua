@@ -23,7 +23,7 @@ local function lease(job, worker, deadline, slot)
     job.revision, job.version, job.extent, job.cost, job.payload, job.first_ms, deadline, crashes_of(id, job)}
 end
 
--- args[first .. last]: worker, nonce, slots, lease ms, jobs of a shared transaction at most, their bytes at most, abilities
+-- args[first .. last]: worker, nonce, slots, lease ms, jobs that share a slot at most, their bytes at most, abilities
 -- (none: all). Returns the claims as a JSON list.
 local function lease_jobs(args, first, last)
   local worker, slots, deadline = args[first], tonumber(args[first + 2]), int(now_ms + tonumber(args[first + 3]))

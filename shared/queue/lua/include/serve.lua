@@ -1,4 +1,4 @@
--- One claim: three heads, one pop, three tag updates. A worker that shares a transaction among jobs also gets further ready
+-- One claim: three heads, one pop, three tag updates. A worker that lets jobs share a commit also gets further ready
 -- jobs of the same flow, which are charged with the first one, as one service.
 -- include: index
 -- include: abilities
@@ -74,7 +74,7 @@ end
 -- A job that failed, or whose engine or actor died, runs by itself from then on: it must not take others with it again.
 local function is_shareable(job) return job.attempts == '0' end
 
--- The flow's next jobs that share the transaction of the first one: of its kind, in their order, until one does not fit.
+-- The flow's next jobs that share the slot of the first one: of its kind, in their order, until one does not fit.
 -- They are taken out of the flow and appended to `taken`.
 local function take_along(flow, taken, share, most)
   local bytes, ids = tonumber(taken[1].cost), {}
@@ -100,7 +100,7 @@ local function sum_of_units(jobs, weight)
   return sum
 end
 
--- Takes the next job out of the queued index, and those that share its transaction, charged by their estimated costs.
+-- Takes the next job out of the queued index, and those that share its slot, charged by their estimated costs.
 -- Returns whether there was an entry, and the jobs with their ids. An entry without a queued job, a tenant or table at its
 -- limit, and a job that needs another ability are skipped and leave the tree.
 local function take_next(abilities, share)

@@ -87,8 +87,9 @@ def test_the_inputs_are_removed_now_so_that_vacuum_leaves_them_to_readers_for_th
     before_ms = time.time_ns() // 1_000_000
     world.commit()
     after_ms = time.time_ns() // 1_000_000
-    for body in world.table.bodies("remove", after=0):
-        assert before_ms <= body["deletionTimestamp"] <= after_ms
+    removals = world.table.bodies("remove", after=0)
+    assert [body["path"] for body in removals] == ["a", "b", "c"]
+    assert all(before_ms <= body["deletionTimestamp"] <= after_ms for body in removals)
 
 
 def test_delta_gets_the_files_that_the_outputs_were_made_from(world: World) -> None:

@@ -16,6 +16,7 @@ from decider.storage.object_reads import ObjectReader, ReadKind, ReadMeter
 from decider.storage.stores import RootedStore
 from shared.errors import Corrupt, InvalidInput, RetryableError, Unsupported
 from shared.table import Commit, Snapshot, TableMetadata
+from tests.support.checkpoints import checkpoint
 
 PLACE = "memory:///t"
 META = {"id": "id", "schemaString": '{"fields":[]}', "partitionColumns": [], "configuration": {"a": "b"}}
@@ -60,7 +61,7 @@ class Lake:
     def checkpoint(self, version: int, name: str = "checkpoint.parquet", rows: Sequence[Any] | None = None) -> None:
         """Write a checkpoint, by default of what `fill` commits."""
         made = [*FIRST, *(add(str(number)) for number in range(version + 1))] if rows is None else rows
-        self.put(f"{version:020d}.{name}", parquet(made))
+        self.put(f"{version:020d}.{name}", checkpoint(made))
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """Read a snapshot."""
@@ -69,51 +70,6 @@ class Lake:
     def read(self, version: int) -> Commit | None:
         """Read one commit."""
         return asyncio.run(self.log.commit(version, TableMetadata("id")))
-
-
-TEXTS = pa.map_(pa.string(), pa.string())
-VECTOR = pa.struct(
-    {"storageType": pa.string(), "pathOrInlineDv": pa.string(), "offset": pa.int32(), "cardinality": pa.int64()}
-)
-ADD = {
-    "path": pa.string(),
-    "partitionValues": TEXTS,
-    "size": pa.int64(),
-    "modificationTime": pa.int64(),
-    "dataChange": pa.bool_(),
-    "tags": TEXTS,
-    "deletionVector": VECTOR,
-}
-CHECKPOINT = {
-    "protocol": pa.struct(
-        {
-            "minReaderVersion": pa.int32(),
-            "minWriterVersion": pa.int32(),
-            "readerFeatures": pa.list_(pa.string()),
-            "writerFeatures": pa.list_(pa.string()),
-        }
-    ),
-    "metaData": pa.struct(
-        {
-            "id": pa.string(),
-            "schemaString": pa.string(),
-            "partitionColumns": pa.list_(pa.string()),
-            "configuration": TEXTS,
-        }
-    ),
-    "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64()}),
-    "checkpointMetadata": pa.struct({"version": pa.int64()}),
-}
-
-
-def parquet(rows: Sequence[Any], stats: dict[str, pa.DataType] | None = None) -> bytes:
-    fields = {"add": pa.struct({**ADD, **(stats or {"stats": pa.string()})}), **CHECKPOINT}
-    schema = pa.schema(list(fields.items()))
-    buffer = io.BytesIO()
-    pq.write_table(
-        pa.Table.from_pylist([{"add": None, **row} for row in rows], schema=schema), buffer, row_group_size=3
-    )
-    return buffer.getvalue()
 
 
 @pytest.fixture
@@ -240,10 +196,10 @@ def test_a_checkpoint_with_sidecars_takes_files_from_both(lake: Lake, kind: str)
     head = [{"checkpointMetadata": {"version": 3}}, *FIRST, add("inline")]
     references = [{"sidecar": {"path": f"_delta_log/_sidecars/{name}", "sizeInBytes": 1}} for name in sidecars]
     rows = [*head, *references]
-    body = "\n".join(map(json.dumps, rows)).encode() if kind == "json" else parquet(rows)
+    body = "\n".join(map(json.dumps, rows)).encode() if kind == "json" else checkpoint(rows)
     lake.put(f"{3:020d}.checkpoint.{UUID}.{kind}", body)
     for number, name in enumerate(sidecars):
-        lake.put(f"_sidecars/{name}", parquet([add(f"s{number}")]))
+        lake.put(f"_sidecars/{name}", checkpoint([add(f"s{number}")]))
     lake.commit(4, {"remove": {"path": "s7", "dataChange": True}})
     assert sorted(paths(lake.snapshot())) == sorted(["inline", *(f"s{number}" for number in range(20) if number != 7)])
     lake.store.delete(f"_delta_log/_sidecars/{sidecars[3]}")
@@ -283,7 +239,7 @@ def test_rows_come_from_structured_statistics_unless_some_file_lacks_them(
     stats = {"stats": pa.string(), "stats_parsed": PARSED}
     if not any("stats" in item for item in fields):
         del stats["stats"]
-    body = parquet([*FIRST, *(add(str(number), **item) for number, item in enumerate(fields))], stats)
+    body = checkpoint([*FIRST, *(add(str(number), **item) for number, item in enumerate(fields))], stats=stats)
     lake.put(f"{0:020d}.checkpoint.parquet", body)
     assert [file.rows for file in lake.snapshot().files] == rows
 
@@ -308,7 +264,7 @@ def test_a_checkpoint_that_contradicts_itself_is_not_used(lake: Lake, rows: list
 
 @pytest.mark.parametrize("column", [pa.array([1, 2]), pa.array([{"path": 1}, {"path": 2}])])
 def test_parquet_of_another_shape_is_no_checkpoint(lake: Lake, column: pa.Array) -> None:
-    table = pq.read_table(io.BytesIO(parquet(FIRST)))
+    table = pq.read_table(io.BytesIO(checkpoint(FIRST)))
     buffer = io.BytesIO()
     pq.write_table(table.set_column(0, "add", column), buffer)
     lake.put(f"{5:020d}.checkpoint.parquet", buffer.getvalue())

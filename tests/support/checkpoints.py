@@ -1,0 +1,58 @@
+"""Checkpoints of Delta logs as Parquet, with the columns that the protocol names and that tests give values."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+TEXTS = pa.map_(pa.string(), pa.string())
+VECTOR = pa.struct(
+    {"storageType": pa.string(), "pathOrInlineDv": pa.string(), "offset": pa.int32(), "cardinality": pa.int64()}
+)
+ADD = {
+    "path": pa.string(),
+    "partitionValues": TEXTS,
+    "size": pa.int64(),
+    "modificationTime": pa.int64(),
+    "dataChange": pa.bool_(),
+    "tags": TEXTS,
+    "deletionVector": VECTOR,
+}
+STATS = {"stats": pa.string()}
+HEAD = {
+    "protocol": pa.struct(
+        {
+            "minReaderVersion": pa.int32(),
+            "minWriterVersion": pa.int32(),
+            "readerFeatures": pa.list_(pa.string()),
+            "writerFeatures": pa.list_(pa.string()),
+        }
+    ),
+    "metaData": pa.struct(
+        {
+            "id": pa.string(),
+            "schemaString": pa.string(),
+            "partitionColumns": pa.list_(pa.string()),
+            "configuration": TEXTS,
+        }
+    ),
+    "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64()}),
+    "checkpointMetadata": pa.struct({"version": pa.int64()}),
+}
+
+
+def checkpoint(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    stats: Mapping[str, pa.DataType] = STATS,
+    with_head: bool = True,
+    row_group_size: int = 3,
+) -> bytes:
+    """Return the file of these actions; without its head it has files alone, as a sidecar has."""
+    schema = pa.schema({"add": pa.struct({**ADD, **stats}), **(HEAD if with_head else {})})
+    buffer = io.BytesIO()
+    table = pa.Table.from_pylist([{"add": None, **row} for row in rows], schema=schema)
+    pq.write_table(table, buffer, row_group_size=row_group_size)
+    return buffer.getvalue()

@@ -1,0 +1,74 @@
+"""Footers are read with a configuration of their own: the table's is shared by all that read its log."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.footers import Footers, Storage
+from actor.formats.delta.parquet_classes import ParquetClasses
+
+PARALLELISM = "parquet.metadata.read.parallelism"
+
+
+class _Configuration(dict[str, str]):
+    """Hadoop's configuration, which its constructor copies."""
+
+    def set(self, name: str, value: str) -> None:
+        self[name] = value
+
+
+class _MetadataClass:
+    """Class `ParquetMetadata`: a footer without columns, whatever it is made of."""
+
+    def __call__(self, *_given: Any) -> Any:
+        return self
+
+    def toJSON(self, _footer: Any) -> str:  # noqa: N802 - Java's name
+        return json.dumps({"fileMetaData": {"schema": {"fields": []}}})
+
+
+class _Footers:
+    """Stands for parquet-java: footers without columns or rows, and the configurations that they were read with."""
+
+    def __init__(self) -> None:
+        self.read_with: list[_Configuration] = []
+        self.configurations_made = 0
+
+    def resolve(self, name: str) -> Any:
+        return {
+            "org.apache.hadoop.conf.Configuration": self._configuration,
+            "org.apache.hadoop.fs.FileStatus": lambda *given: given,
+            "org.apache.parquet.hadoop.metadata.ParquetMetadata": _MetadataClass(),
+            "org.apache.parquet.hadoop.ParquetFileReader": SimpleNamespace(readAllFootersInParallel=self._read),
+        }[name]
+
+    def java_list(self, items: Any) -> list[Any]:
+        return list(items)
+
+    def _configuration(self, other: _Configuration) -> _Configuration:
+        self.configurations_made += 1
+        return _Configuration(other)
+
+    def _read(self, conf: _Configuration, statuses: list[Any], _skips_row_groups: bool) -> Any:
+        self.read_with.append(conf)
+        schema = SimpleNamespace(toString=lambda: "message m {}")
+        metadata = SimpleNamespace(
+            getFileMetaData=lambda: SimpleNamespace(getSchema=lambda: schema),
+            getBlocks=lambda: SimpleNamespace(size=lambda: 0),
+        )
+        footer = SimpleNamespace(getParquetMetadata=lambda: metadata)
+        return SimpleNamespace(toArray=lambda: [footer] * len(statuses))
+
+
+def test_reading_footers_leaves_the_tables_shared_configuration_as_it_is() -> None:
+    shared, scala = _Configuration({"fs.s3a.endpoint": "there"}), _Footers()
+    log = SimpleNamespace(hadoop_conf=shared, data_path=lambda key: key.path)
+    footers = Footers(scala, log, ParquetClasses())  # type: ignore[arg-type]
+    add = {"path": "f", "size": 1, "partitionValues": {}, "modificationTime": 5}
+    file = LoggedFile(decode_add(add, ()), json.dumps(add))
+    footers.storage([file] * 65)  # One more than one call reads.
+    assert footers.storage([file]) == Storage(((),), {})
+    assert shared == {"fs.s3a.endpoint": "there"}
+    assert scala.read_with == [{"fs.s3a.endpoint": "there", PARALLELISM: "8"}] * 3
+    assert scala.configurations_made == 1
