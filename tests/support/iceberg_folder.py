@@ -124,13 +124,14 @@ class IcebergFolder:
         self.spec = spec
         self._write()
 
-    def file(self, size: int, values: tuple[Any, ...] | None = None, **more: Any) -> Written:
-        """Return a new file in the next partition of the newest spec, or in this one."""
+    def file(self, size: int, values: tuple[Any, ...] | None = None, *, of: int | None = None, **more: Any) -> Written:
+        """Return a new file in the next partition of the newest spec, or in this one of the spec `of`."""
         state = self._state
         state.files += 1
         choices = VALUES[self.spec]
         where = choices[state.files % len(choices)] if values is None else values
-        return Written(f"{self.location}/data/f-{state.files}.parquet", size, len(self.specs) - 1, where, **more)
+        spec = len(self.specs) - 1 if of is None else of
+        return Written(f"{self.location}/data/f-{state.files}.parquet", size, spec, where, **more)
 
     def commit(
         self,
@@ -174,6 +175,12 @@ class IcebergFolder:
         self._state.current = snapshot
         self._tick()
         self._write()
+
+    def expirable(self, most: int) -> int:
+        """Return how many of the oldest snapshots can expire, at most `most`: those before the current one."""
+        return min(
+            most, next(n for n, one in enumerate(self._state.snapshots) if one["snapshot-id"] == self._state.current)
+        )
 
     def expire(self, oldest: int) -> None:
         del self._state.snapshots[:oldest]

@@ -21,7 +21,7 @@ from decider.optimize.property_trigger import TriggerOutcome
 from decider.tracking.refresh import UNREADABLE
 from shared.formats.delta import _KNOWN_REASONS as KNOWN
 from shared.formats.delta import ALLOWED_VERSIONS, QBEAST, SAFE_FEATURES, refusal
-from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, MIXED_FORMAT
+from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, GENERATED_BY, MIXED_FORMAT
 from shared.formats.iceberg.refusal import refusal as iceberg_refusal
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.sort_planner import SortReason
@@ -250,6 +250,10 @@ def _tables() -> Iterator[tuple[str, ...]]:
             2,
             {f"{MIXED_FORMAT}table-store": "base"},
             f"Iceberg table in Amoro's mixed format (`{MIXED_FORMAT}*` is set)",
+        ),
+        *(
+            (2, {name: "1"}, f"Iceberg metadata generated from another format by {generator} (`{name}` is set)")
+            for name, generator in GENERATED_BY.items()
         ),
     ):
         iceberg = iceberg_refusal(_metadata(properties), TableProtocol(version, version))

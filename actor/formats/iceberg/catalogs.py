@@ -22,6 +22,13 @@ _KINDS: Mapping[str, str] = {
 }
 
 
+def java_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options for Java's catalog; one with the prefix replaces the one without, wherever it stands."""
+    shared = {name: value for name, value in options.items() if name != "type" and not name.startswith(JVM_PREFIX)}
+    own = {name.removeprefix(JVM_PREFIX): value for name, value in options.items() if name.startswith(JVM_PREFIX)}
+    return shared | own
+
+
 class TableLoader:
     """Opens each catalog once, when its first table is loaded."""
 
@@ -70,11 +77,10 @@ class TableLoader:
             raise InvalidInput(
                 f"there is no catalog {name!r}; add it to LAKEWRIGHT_CATALOGS", field="location", allowed=known
             )
-        options = dict(self._options[name])
-        kind = options.pop("type", "rest")
+        kind = self._options[name].get("type", "rest")
         if kind not in _KINDS:
             raise InvalidInput(f"catalog {name}: type {kind!r} is unknown", field="type", allowed=", ".join(_KINDS))
-        own = {option.removeprefix(JVM_PREFIX): value for option, value in options.items()}
+        own = java_options(self._options[name])
         properties = self._scala.resolve("java.util.HashMap")()
         for option, value in own.items():
             properties.put(option, value)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import structlog
 
 from actor.formats.iceberg.conflicts import IcebergFailure, classify
-from actor.formats.iceberg.inputs import InputGroup, LiveInput, still_live
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, left_without_data, still_live
 from actor.jvm.errors import first_line
 from actor.ports import Control
 from shared.errors import Conflict, RetryableError
@@ -48,6 +48,14 @@ class IcebergCommit:
     conflicts: int
 
 
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What one snapshot does: groups whose inputs it replaces, and delete files that hide nothing after it."""
+
+    groups: tuple[StagedGroup, ...]
+    deletes: tuple[AppliedDelete, ...] = ()
+
+
 class CommitTarget(Protocol):
     """The table that is committed to; every method raises what Iceberg raises."""
 
@@ -59,8 +67,8 @@ class CommitTarget(Protocol):
     def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
         """Return which files of these groups are live in a snapshot, with their deletes."""
 
-    def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
-        """Replace the groups' inputs in one snapshot, validated against all that were made since `since`."""
+    def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
+        """Make a change in one snapshot, validated against all that were made since `since`."""
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files that no snapshot refers to; what cannot be deleted is logged."""
@@ -85,10 +93,22 @@ class Signature:
 
 
 class IcebergCommitter:
-    """Commits written groups to one table; `since` is the snapshot that their inputs were read at."""
+    """Commits written groups to one table; `since` is the snapshot that their inputs were read at.
 
-    def __init__(self, target: CommitTarget, signature: Signature, control: Control, *, since: int) -> None:
+    `at_read`: all files of their partitions in it, empty where no input has deletes.
+    """
+
+    def __init__(
+        self,
+        target: CommitTarget,
+        signature: Signature,
+        control: Control,
+        *,
+        since: int,
+        at_read: Mapping[str, LiveInput] | None = None,
+    ) -> None:
         self._target = target
+        self._at_read = at_read or {}
         self._signature = signature
         self._control = control
         self._since = since
@@ -104,14 +124,15 @@ class IcebergCommitter:
         offered, conflicts = tuple(written), 0
         reason = ""
         for _ in range(attempts):
-            offered, taken = self._split(offered)
+            change, taken = self._split(offered)
+            offered = change.groups
             conflicts += bool(taken) and not reason  # After a refusal it is the conflict already counted.
             self.discard(taken)
             if not offered:
                 return _result(None, (), written, conflicts)
             self._require_permission(offered)
             try:
-                self._target.commit(offered, since=self._since, summary=self._signature.summary(offered))
+                self._target.commit(change, since=self._since, summary=self._signature.summary(offered))
             except Exception as error:  # noqa: BLE001 - judged, and raised again unless the table shows the commit
                 version = self._resolve_failure(error)
                 if version is None:
@@ -126,21 +147,26 @@ class IcebergCommitter:
             kind=IcebergFailure.BUSY,
         )
 
-    def _split(self, offered: tuple[StagedGroup, ...]) -> tuple[tuple[StagedGroup, ...], tuple[StagedGroup, ...]]:
+    def _split(self, offered: tuple[StagedGroup, ...]) -> tuple[Replacement, tuple[StagedGroup, ...]]:
         """Split groups into those that are live in the newest snapshot, and those that others changed."""
         try:
             head = self._target.refresh()
             self._target.check(head)
             if head.current == self._since:
-                return offered, ()
+                return self._replacement(offered), ()
             if head.current is None or self._since not in {one.id for one in head.chain()}:
-                return (), offered  # Rolled back, replaced or expired: Iceberg could not validate against it.
+                return Replacement(()), offered  # Rolled back, replaced or expired: nothing can be validated.
             live = self._target.live(head.current, [group.live.group for group in offered])
         except BaseException:
             self.discard(offered)  # As in `_require_permission`: no attempt is open.
             raise
         kept = tuple(group for group in offered if still_live(group.live, live))
-        return kept, tuple(group for group in offered if group not in kept)
+        return self._replacement(kept, live), tuple(group for group in offered if group not in kept)
+
+    def _replacement(
+        self, groups: tuple[StagedGroup, ...], newest: Mapping[str, LiveInput] | None = None
+    ) -> Replacement:
+        return Replacement(groups, left_without_data([one.live for one in groups], self._at_read, newest))
 
     def _require_permission(self, offered: Sequence[StagedGroup]) -> None:
         """Raise unless a commit is allowed, asked last so that the lease is fresh when the commit begins."""
@@ -188,9 +214,11 @@ class IcebergCommitter:
         return version
 
     def _find_this_commit(self) -> int | None:
-        """Return the version of this very write; another one of the same job and token does not count.
+        """Return the version of this very write, None if it was not made; others of the same job do not count.
 
-        Raises RetryableError where it was made and rolled back since: its snapshot still refers to the files.
+        Raises RetryableError where it was made and rolled back since: its snapshot still refers to the files. So it
+        does where main no longer leads back to the read: the snapshot of this write may have expired, and its files be
+        live.
         """
         head = self._target.refresh()
         for snapshot in head.snapshots.values():
@@ -201,6 +229,11 @@ class IcebergCommitter:
                     f"the commit to {self._target.location} was made, and the table was rolled back since; its files "
                     "stay, because its snapshot does"
                 )
+        if self._since not in {one.id for one in head.chain()}:
+            raise RetryableError(
+                f"it is unknown whether the commit to {self._target.location} was made: the snapshots since the read "
+                "have expired or were rolled back; its files are left as orphans"
+            )
         return None
 
     def discard(self, groups: Sequence[StagedGroup]) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from actor.formats.iceberg.catalogs import TableLoader
 from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
 from actor.formats.iceberg.conflicts import translate
-from actor.formats.iceberg.inputs import InputGroup, resolve, still_live
+from actor.formats.iceberg.inputs import InputGroup, LiveInput, partitions_to_read, resolve, still_live
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
 from actor.jvm.engine_life import JvmEngine
@@ -31,7 +31,7 @@ from actor.ports import (
 )
 from shared import commit_metadata
 from shared.boundary import Boundary
-from shared.errors import InvalidInput, LakewrightError, OtherTable, Unsupported
+from shared.errors import Conflict, InvalidInput, LakewrightError, OtherTable, Unsupported
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import newest_position, positions
@@ -167,7 +167,9 @@ class _Rewrite:
         boundary.check_files(head.location, inputs)
         boundary.check_links(head.location, (file.path for file in inputs))
         signature = Signature(self._request.user_metadata, str(uuid.uuid4()))
-        committer = IcebergCommitter(self._table, signature, self._control, since=head.current)
+        committer = IcebergCommitter(
+            self._table, signature, self._control, since=head.current, at_read=self._with_deletes(head, live)
+        )
         written, skipped = self._write_all(live, committer)
         written_at = time.monotonic()
         try:
@@ -183,6 +185,12 @@ class _Rewrite:
             if result.version is not None:
                 self._control.reached(COMMITTED)
         return self._outcome(skipped, result, started, written_at)
+
+    def _with_deletes(self, head: TableHead, live: Sequence[InputGroup]) -> Mapping[str, LiveInput]:
+        """Return all files that the deletes of the inputs may apply to at the read, nothing if there are no deletes."""
+        if head.current is None or not any(one.deletes for group in live for one in group.inputs):
+            return {}
+        return self._java.inputs(head, head.current, partitions=partitions_to_read(live))
 
     def _write_all(
         self, live: tuple[InputGroup, ...], committer: IcebergCommitter
@@ -241,6 +249,7 @@ class _CheckedTable:
     def __init__(self, table: JavaTable, engine: IcebergEngine, request: RewriteRequest) -> None:
         self._engine = engine
         self._request = request
+        self._format_version: int | None = None
         self.location = table.location
         self.refresh = table.refresh
         self.live = table.live
@@ -248,8 +257,19 @@ class _CheckedTable:
         self.delete = table.delete
 
     def check(self, head: TableHead) -> None:
-        """Raise Unsupported or OtherTable."""
+        """Raise Unsupported or OtherTable, and Conflict if the format version is not that of the first check.
+
+        Outputs that were written under version 2 hold no ids of rows; inputs have got theirs with the first commit
+        under version 3, and would lose them.
+        """
         self._engine._check(head, self.location, self._request.table_uuid)  # noqa: SLF001 - of the same module
+        found, read = head.protocol.min_writer, self._format_version
+        if read is not None and found != read:
+            raise Conflict(
+                f"{self.location} had format version {read} when it was read, and has {found} now; plan it again",
+                kind="FormatVersion",
+            )
+        self._format_version = found
 
 
 @contextmanager

@@ -1,22 +1,28 @@
 """The inputs of a rewrite: live files with the delete files that apply to them, and the rows that readers see."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from shared.formats.iceberg.partitions import is_unpartitioned
 from shared.layout.planner import FileGroup
-from shared.table import DataFile, DeleteKind
+from shared.table import DataFile, DeleteKind, PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedDelete:
-    """A delete file that applies to a data file; `is_exact`: its rows are rows of that file alone, each once."""
+    """A delete file that applies to a data file; `is_exact`: its rows are rows of that file alone, each once.
+
+    `partition` is its own, None where it is not known; `raw` is Iceberg's object.
+    """
 
     path: str
     kind: DeleteKind
     rows: int
     is_exact: bool
+    partition: PartitionKey | None = None
+    raw: Any = field(default=None, compare=False)
 
     @property
     def is_positional(self) -> bool:
@@ -70,11 +76,11 @@ def known_rows(inputs: Sequence[LiveInput]) -> int | None:
 
 
 def resolve(groups: Iterable[FileGroup], live: Mapping[str, LiveInput]) -> tuple[InputGroup, ...]:
-    """Return the groups all of whose files are live as they were planned, deletes included."""
+    """Return the groups of one spec all of whose files are live as they were planned."""
     found: list[InputGroup] = []
     for group in groups:
         inputs = tuple(live[file.path] for file in group.files if _is_same(file, live.get(file.path)))
-        if len(inputs) == len(group.files):
+        if len(inputs) == len(group.files) and len({one.spec for one in inputs}) == 1:
             found.append(InputGroup(group, inputs))
     return tuple(found)
 
@@ -88,5 +94,43 @@ def still_live(group: InputGroup, live: Mapping[str, LiveInput]) -> bool:
     return all(found.get(one.path) == one.positional for one in group.inputs)
 
 
+def partitions_to_read(groups: Sequence[InputGroup]) -> frozenset[PartitionKey] | None:
+    """Return the partitions whose files the deletes on these groups may apply to: all of the table (None), or theirs.
+
+    Deletes by value in a spec without fields apply to the files of every spec.
+    """
+    partitions = frozenset(group.group.partition for group in groups)
+    return None if any(map(is_unpartitioned, partitions)) else partitions
+
+
+def left_without_data(
+    groups: Sequence[InputGroup], at_read: Mapping[str, LiveInput], newest: Mapping[str, LiveInput] | None = None
+) -> tuple[AppliedDelete, ...]:
+    """Return the delete files that hide nothing once these groups are rewritten, in the order of their paths.
+
+    `at_read`: all files of `partitions_to_read` in the snapshot of the read. Later data files do not count: they have
+    other paths, and deletes by value of that snapshot do not apply to them. Delete files of other partitions may apply
+    to files that were not read, and are kept. Those that others have removed are not removed again: `newest` are the
+    inputs in the newest snapshot, None if that is the snapshot of the read.
+    """
+    inputs = [one for group in groups for one in group.inputs]
+    paths, partitions = {one.path for one in inputs}, {group.group.partition for group in groups}
+    needed = {delete.path for path, one in at_read.items() if path not in paths for delete in one.deletes}
+    if newest is not None:
+        present = {delete.path for one in inputs if one.path in newest for delete in newest[one.path].deletes}
+        needed |= {delete.path for one in inputs for delete in one.deletes} - present
+    found = {
+        delete.path: delete
+        for one in inputs
+        if one.path in at_read
+        for delete in one.deletes
+        if delete.partition in partitions and delete.path not in needed
+    }
+    return tuple(found[path] for path in sorted(found))
+
+
 def _is_same(planned: DataFile, found: LiveInput | None) -> bool:
-    return found is not None and found.file.key == planned.key and found.file.partition == planned.partition
+    """Return whether a live file is the planned one, with its deletes; a plan that knew of none takes those it has."""
+    if found is None or (found.path, found.file.partition) != (planned.path, planned.partition):
+        return False
+    return planned.dv_id in (None, found.file.dv_id)

@@ -4,13 +4,13 @@ Every private or awkward name of Iceberg's Java classes is here, so that no othe
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import structlog
 from py4j.java_gateway import JavaMember
 
-from actor.formats.iceberg.commit import StagedGroup
+from actor.formats.iceberg.commit import Replacement
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, delete_digest, exact_deleted_rows
 from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
@@ -60,15 +60,17 @@ class JavaTable:
         head: TableHead,
         snapshot: int,
         *,
-        partitions: Collection[PartitionKey],
+        partitions: Collection[PartitionKey] | None,
         paths: Collection[str] | None = None,
     ) -> dict[str, LiveInput]:
-        """Return the live files of some partitions in a snapshot by path: all (None), or those with these paths.
+        """Return the live files of partitions (None: all) in a snapshot by path: all (None), or those with these paths.
 
         Raises Corrupt for a path that is live twice, for a rewrite would remove both and write the rows of one.
         """
         scan = self._table.newScan().useSnapshot(snapshot).ignoreResiduals()
-        if (expression := self._any_of(head, partitions)) is not None:
+        # A scan reads names in the schema of its snapshot: today's may mean another column there, or none.
+        has_todays_names = scan.schema().sameSchema(self._table.schema())
+        if has_todays_names and (expression := self._any_of(head, partitions)) is not None:
             scan = scan.filter(expression)
         tags = _TagLookup(head)
         found: dict[str, LiveInput] = {}
@@ -85,10 +87,11 @@ class JavaTable:
                 continue
             spec = head.specs[file.specId()]
             key = self._key(spec, file)
-            if key in partitions:
+            if partitions is None or key in partitions:
                 if path in found:
                     raise Corrupt(f"{self.location}: {path} is live twice, and its rows would be written once")
-                found[path] = _live_input(task, file, path, key, tags)
+                deletes = tuple(self._applied(one, path, head) for one in task.deletes())
+                found[path] = _live_input(task, deletes, key, tags)
         return found
 
     def _key(self, spec: Spec, file: Any) -> PartitionKey:
@@ -96,9 +99,26 @@ class JavaTable:
         any_class = self._scala.resolve("java.lang.Class").forName("java.lang.Object")
         return spec.key([_value(values.get(index, any_class)) for index in range(len(spec.fields))])
 
-    def _any_of(self, head: TableHead, partitions: Collection[PartitionKey]) -> Any:
+    def _applied(self, delete: Any, path: str, head: TableHead) -> AppliedDelete:
+        kind = DeleteKind.POSITION
+        if str(delete.content()) == "EQUALITY_DELETES":
+            kind = DeleteKind.EQUALITY
+        elif str(delete.format()) == "PUFFIN":
+            kind = DeleteKind.VECTOR
+        is_vector = kind is DeleteKind.VECTOR
+        return AppliedDelete(
+            f"{delete.location()}#{delete.contentOffset()}" if is_vector else str(delete.location()),
+            kind,
+            int(delete.recordCount()),
+            # A file of positions may name a row twice.
+            is_exact=is_vector and str(delete.referencedDataFile()) == path,
+            partition=self._key(head.specs[delete.specId()], delete),
+            raw=delete,
+        )
+
+    def _any_of(self, head: TableHead, partitions: Collection[PartitionKey] | None) -> Any:
         """Return a filter that all files of the partitions pass, None where nothing can be pruned."""
-        if len(partitions) > _MAX_FILTERED:
+        if partitions is None or len(partitions) > _MAX_FILTERED:
             return None
         expressions = self._scala.resolve(f"{_ICEBERG}.expressions.Expressions")
         found = None
@@ -138,38 +158,37 @@ class JavaTable:
         """Return the files that were written under a name, as Iceberg's objects."""
         return list(self._coordinator().fetchNewFiles(self._table, name))
 
+    def has_partition_of(self, output: Any, read: LiveInput) -> bool:
+        """Return whether an output, as Iceberg's object, has the spec and the partition of an input."""
+        spec = read.task.spec()
+        order = self._scala.resolve(f"{_ICEBERG}.types.Comparators").forType(spec.partitionType())
+        is_same = order.compare(output.partition(), read.task.file().partition()) == 0
+        return bool(output.specId() == spec.specId() and is_same)
+
     def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
         """Return which files of these groups are live in a snapshot."""
         found = tuple(groups)
         paths = {file.path for group in found for file in group.files}
         return self.inputs(self.head(), snapshot, partitions={group.partition for group in found}, paths=paths)
 
-    def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
-        """Replace the groups' inputs in one snapshot, which keeps the sequence number of the snapshot `since`."""
-        rewritten = self._scala.resolve("java.util.HashSet")()
-        info_class = getattr(self._scala.resolve(f"{_ICEBERG}.actions"), "ImmutableRewriteDataFiles$FileGroupInfo")
-        for index, one in enumerate(groups):
-            first = one.live.inputs[0]
-            info = info_class.builder().globalIndex(index).partitionIndex(index)
-            info = info.partition(first.task.file().partition()).build()
-            bytes_in = sum(file.size_bytes for file in one.live.inputs)
-            tasks = self._scala.java_list(file.task for file in one.live.inputs)
-            group = self._scala.resolve(f"{_ICEBERG}.actions.RewriteFileGroup")(
-                info, tasks, first.spec, _beyond(bytes_in), _beyond(bytes_in), 1
-            )
-            new = self._scala.resolve("java.util.HashSet")()
-            for file in one.raw:
-                new.add(file)
-            group.setOutputFiles(new)
-            rewritten.add(group)
-        properties = self._scala.resolve("java.util.HashMap")()
+    def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
+        """Make a change in one snapshot, whose outputs get the sequence number of the snapshot `since`.
+
+        So later deletes by value apply to them, too; Iceberg refuses the commit if rows of an input were deleted
+        by their place, or an input was removed.
+        """
+        rewrite = self._table.newRewrite().validateFromSnapshot(since)
+        rewrite.dataSequenceNumber(self._table.snapshot(since).sequenceNumber())
+        for group in change.groups:
+            for file in group.live.inputs:
+                rewrite.deleteFile(file.task.file())
+            for output in group.raw:
+                rewrite.addFile(output)
+        for delete in change.deletes:
+            rewrite.deleteFile(delete.raw)
         for name, value in summary.items():
-            properties.put(name, value)
-        keeps_sequence_number = True
-        manager = self._scala.resolve(f"{_ICEBERG}.actions.RewriteDataFilesCommitManager")(
-            self._table, since, keeps_sequence_number, properties
-        )
-        manager.commitFileGroups(rewritten)
+            rewrite.set(name, value)
+        rewrite.commit()
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files that no snapshot refers to; what cannot be deleted is logged, and is an orphan."""
@@ -209,8 +228,9 @@ class _TagLookup:
         return file_tags(self._decoded[by.id], path), by.timestamp_ms
 
 
-def _live_input(task: Any, file: Any, path: str, key: PartitionKey, tags: _TagLookup) -> LiveInput:
-    deletes = tuple(_applied(one, path) for one in task.deletes())
+def _live_input(task: Any, deletes: tuple[AppliedDelete, ...], key: PartitionKey, tags: _TagLookup) -> LiveInput:
+    file = task.file()
+    path = str(file.location())
     size, rows = int(file.fileSizeInBytes()), int(file.recordCount())
     of_file, added_ms = tags.of(file.fileSequenceNumber(), path)
     known = DataFile(
@@ -226,26 +246,8 @@ def _live_input(task: Any, file: Any, path: str, key: PartitionKey, tags: _TagLo
     return LiveInput(path, size, rows, int(file.specId()), deletes, known, task)
 
 
-def _applied(delete: Any, path: str) -> AppliedDelete:
-    if str(delete.content()) == "EQUALITY_DELETES":
-        return AppliedDelete(str(delete.location()), DeleteKind.EQUALITY, int(delete.recordCount()), is_exact=False)
-    is_vector = str(delete.format()) == "PUFFIN"
-    return AppliedDelete(
-        f"{delete.location()}#{delete.contentOffset()}" if is_vector else str(delete.location()),
-        DeleteKind.VECTOR if is_vector else DeleteKind.POSITION,
-        int(delete.recordCount()),
-        # A file of positions may name a row twice.
-        is_exact=is_vector and str(delete.referencedDataFile()) == path,
-    )
-
-
 def _value(value: Any) -> Any:
     """Return a partition value as Python's; of Java's objects only byte buffers and UUIDs arrive as such."""
     if hasattr(value, "array"):
         return bytes(value.array())
     return str(value.toString()) if hasattr(value, "toString") else value
-
-
-def _beyond(bytes_in: int) -> int:
-    """Return a size that no output of so many bytes reaches, so that it is never split."""
-    return bytes_in * 4 + 1

@@ -14,8 +14,15 @@ from shared.table import DataFile
 SESSION_CONF = {
     "spark.sql.adaptive.enabled": "false",  # One group is one task and one file.
     "spark.sql.iceberg.executor-cache.delete-files.enabled": "false",  # Tasks of several groups would share it.
+    "spark.sql.caseSensitive": "true",  # Iceberg's columns are: `v` and `V` are two.
 }
 """Settings of a session that writes groups."""
+
+WHOLE_BYTES = 2**50
+"""A size that neither a split nor an output reaches, so that a group becomes one file.
+
+No multiple of its inputs would do: Iceberg measures a growing file by its rows before compression.
+"""
 
 
 class StagedWriter:
@@ -32,32 +39,30 @@ class StagedWriter:
             self._table.stage(name, live)
             expected = known_rows(live.inputs)
             if expected is None:
-                expected = self._read(name, live).count()
+                expected = self._read(name).count()
             self._write(name, live)
             raw = self._table.outputs(name)
-            outputs = tuple(_output(file, live) for file in raw)
-            self._check_rows(live, outputs, expected)
-            return StagedGroup(live, outputs, expected, tuple(raw))
+            self._check(live, raw, expected)
+            return StagedGroup(live, tuple(_output(file, live) for file in raw), expected, tuple(raw))
         finally:
             self._table.unstage(name)
 
-    def _read(self, name: str, live: InputGroup) -> Any:
-        whole = str(_beyond(live))
+    def _read(self, name: str) -> Any:
         return (
             self._session.read.format("iceberg")
             .option("scan-task-set-id", name)
-            .option("split-size", whole)
+            .option("split-size", str(WHOLE_BYTES))
             .option("file-open-cost", "0")
             .load(name)
         )
 
     def _write(self, name: str, live: InputGroup) -> None:
         (
-            self._read(name, live)
+            self._read(name)
             .coalesce(1)
             .write.format("iceberg")
             .option("rewritten-file-scan-task-set-id", name)
-            .option("target-file-size-bytes", str(_beyond(live)))
+            .option("target-file-size-bytes", str(WHOLE_BYTES))
             .option("distribution-mode", "none")
             .option("use-table-distribution-and-ordering", "false")
             .option("output-spec-id", str(live.inputs[0].spec))
@@ -65,18 +70,26 @@ class StagedWriter:
             .save(name)
         )
 
-    def _check_rows(self, live: InputGroup, outputs: tuple[DataFile, ...], expected: int) -> None:
-        written = sum(file.rows or 0 for file in outputs)
-        if written == expected and (len(outputs) == 1 or not written):
+    def _check(self, live: InputGroup, raw: list[Any], expected: int) -> None:
+        """Raise unless the outputs have the rows and the partition of the inputs, having deleted them."""
+        written = sum(int(file.recordCount()) for file in raw)
+        strays = [file for file in raw if not self._table.has_partition_of(file, live.inputs[0])]
+        if written == expected and (len(raw) == 1 or not written) and not strays:
             return
-        self._table.delete(file.path for file in outputs)
+        self._table.delete(str(file.location()) for file in raw)
         where = f"the rewrite of {len(live.inputs)} files in {live.group.partition} of {self._table.location}"
+        if strays:
+            # Later deletes by value that apply to the inputs would not apply to such an output.
+            raise Corrupt(
+                f"{where} was stopped before its commit: the rows belong to another partition by their values. First "
+                f"input: {live.inputs[0].path}. The table is unchanged"
+            )
         if written != expected:
             raise Corrupt(
                 f"{where} was stopped before its commit: {expected} rows in, {written} rows out. First input: "
                 f"{live.inputs[0].path}. The table is unchanged"
             )
-        raise RetryableError(f"{where} wrote {len(outputs)} files and not one; the table is unchanged")
+        raise RetryableError(f"{where} wrote {len(raw)} files and not one; the table is unchanged")
 
 
 def _output(file: Any, live: InputGroup) -> DataFile:
@@ -87,8 +100,3 @@ def _output(file: Any, live: InputGroup) -> DataFile:
         rows=int(file.recordCount()),
         tags=live.group.tags,
     )
-
-
-def _beyond(live: InputGroup) -> int:
-    """Return a size that neither a split nor an output of this group reaches."""
-    return live.group.bytes * 4 + 1

@@ -24,5 +24,8 @@ ENCRYPTION_KEY = "encryption.key-id"
 MIXED_FORMAT = "mixed-format."
 """What the properties of Amoro's mixed format begin with."""
 
+GENERATED_BY = {"delta-version": "Delta's UniForm", "XTABLE_METADATA": "Apache XTable"}
+"""Properties of tables whose metadata are generated from those of another format, and what generates them."""
+
 WRITE_KEY = "lakewright.write"
 """Entry of a snapshot's summary that names one attempt to write it: no other snapshot has the same."""

@@ -1,6 +1,6 @@
 """Iceberg tables that no rewrite may touch: one rule for decider, actor and command line, by metadata alone."""
 
-from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, MIXED_FORMAT
+from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, GENERATED_BY, MIXED_FORMAT
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableMetadata, TableProtocol
 
@@ -29,4 +29,13 @@ def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
             f"this is a store of a table in Amoro's mixed format ({mixed} is set), whose files depend on each other",
             "Optimize it with Amoro",
         )
+    for name, generator in GENERATED_BY.items():
+        if name in metadata.configuration:
+            return Refusal(
+                RefusalCode.FEATURE,
+                "generated-metadata",
+                f"the metadata are generated from those of another format by {generator} ({name} is set), which would "
+                "bring replaced files back and remove ours",
+                "Optimize the table in the format that it is written in",
+            )
     return None

@@ -1,19 +1,19 @@
 """A commit takes the groups that are live, is made once, and deletes only what no snapshot can refer to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
 
-from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
-from actor.formats.iceberg.inputs import InputGroup, LiveInput
+from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Replacement, Signature, StagedGroup
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LeaseLost, OtherTable, RetryableError
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY, WRITE_KEY
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.table import CommitOrigin, DataFile, TableMetadata, TableProtocol
+from shared.table import CommitOrigin, DataFile, DeleteKind, TableMetadata, TableProtocol
 from tests.unit.actor.formats.iceberg.test_iceberg_conflicts import java
 
 MARK = CommitMetadata(CommitOrigin("j", 1)).encode()
@@ -32,6 +32,7 @@ class FakeTable:
         self.removed: set[str] = set()
         self.deleted: list[str] = []
         self.commits: list[tuple[str, ...]] = []
+        self.removed_deletes: list[str] = []
         self.chain = [SnapshotRecord(1, None, 1, 100, "m", "append")]
         self.rolled_back_to: int | None = None
         self.unreadable: Exception | None = None
@@ -68,9 +69,10 @@ class FakeTable:
         paths = [file.path for group in groups for file in group.files]
         return {path: live_input(path) for path in paths if path not in self.removed}
 
-    def commit(self, groups: Sequence[StagedGroup], *, since: int, summary: Mapping[str, str]) -> None:
+    def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
         assert since == 1
-        self.commits.append(tuple(one.path for group in groups for one in group.live.inputs))
+        self.commits.append(tuple(one.path for group in change.groups for one in group.live.inputs))
+        self.removed_deletes = [one.path for one in change.deletes]
         error = self.plan.pop(0) if self.plan else None
         if error is None or self.made:
             self._add(summary)
@@ -143,10 +145,10 @@ def test_a_refused_commit_is_tried_again_with_the_groups_that_are_left() -> None
     table = FakeTable(java("ValidationException"), made=False)
     real = table.commit
 
-    def refuse_once(groups: Sequence[StagedGroup], **more: object) -> None:
+    def refuse_once(change: Replacement, **more: object) -> None:
         if not table.commits:
             table.others_commit("b1")
-        real(groups, **more)  # type: ignore[arg-type]
+        real(change, **more)  # type: ignore[arg-type]
 
     table.commit = refuse_once  # type: ignore[method-assign]
     result = commit(table)
@@ -200,9 +202,9 @@ def test_an_unknown_outcome_of_a_table_that_cannot_be_read_deletes_nothing() -> 
     table = FakeTable(java("CommitFailedException"), made=False)
     real = table.commit
 
-    def then_down(groups: Sequence[StagedGroup], **more: object) -> None:
+    def then_down(change: Replacement, **more: object) -> None:
         table.unreadable = ConnectionError("down")
-        real(groups, **more)  # type: ignore[arg-type]
+        real(change, **more)  # type: ignore[arg-type]
 
     table.commit = then_down  # type: ignore[method-assign]
     with pytest.raises(RetryableError, match="cannot be read"):
@@ -229,12 +231,32 @@ def test_a_commit_that_was_rolled_back_at_once_keeps_its_files_whatever_its_answ
     table = FakeTable(error)
     real = table.commit
 
-    def then_rolled_back(groups: Sequence[StagedGroup], **more: object) -> None:
+    def then_rolled_back(change: Replacement, **more: object) -> None:
         table.rolled_back_to = 1
-        real(groups, **more)  # type: ignore[arg-type]
+        real(change, **more)  # type: ignore[arg-type]
 
     table.commit = then_rolled_back  # type: ignore[method-assign]
     with pytest.raises(RetryableError, match="rolled back since"):
+        commit(table)
+    assert len(table.commits) == 1
+    assert table.deleted == []
+
+
+@pytest.mark.parametrize("name", ["CommitFailedException", "ValidationException", "CommitStateUnknownException"])
+def test_a_commit_whose_snapshot_may_have_expired_since_keeps_its_files(name: str) -> None:
+    """Its answer was lost, others appended, and all snapshots but the newest expired: the outputs are live."""
+    table = FakeTable(java(name))
+    real = table.commit
+
+    def then_expired(change: object, **more: object) -> None:
+        try:
+            real(change, **more)  # type: ignore[arg-type]
+        finally:
+            table.others_commit()
+            table.chain = table.chain[-1:]
+
+    table.commit = then_expired  # type: ignore[method-assign,assignment]
+    with pytest.raises(RetryableError, match="as orphans"):
         commit(table)
     assert len(table.commits) == 1
     assert table.deleted == []
@@ -270,3 +292,13 @@ def test_files_that_cannot_be_deleted_do_not_hide_why_they_should_be() -> None:
     table.others_commit("a1", "b1")
     table.undeletable = OSError("read-only")
     assert commit(table).version is None
+
+
+def test_delete_files_that_hide_nothing_afterwards_are_removed_in_the_same_commit() -> None:
+    table = FakeTable()
+    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, partition=WHOLE_TABLE)
+    inputs = tuple(replace(live_input(path), deletes=(delete,)) for path in ("a1", "a2"))
+    group = replace(A, live=InputGroup(A.live.group, inputs))
+    committer = IcebergCommitter(table, SIGNATURE, Allows(), since=1, at_read={one.path: one for one in inputs})
+    assert committer.commit([group], attempts=1).committed == (group,)
+    assert table.removed_deletes == ["d"]

@@ -1,11 +1,15 @@
 """Which groups may be rewritten, and how many rows they have, follows from live files and the deletes on them."""
 
+from dataclasses import replace
+
 from actor.formats.iceberg.inputs import (
     AppliedDelete,
     InputGroup,
     LiveInput,
     delete_digest,
     known_rows,
+    left_without_data,
+    partitions_to_read,
     resolve,
     still_live,
 )
@@ -41,6 +45,8 @@ def test_a_group_is_resolved_only_as_it_was_planned() -> None:
     assert resolve([planned], {"a": live("a")}) == ()
     assert resolve([planned], now | {"b": live("b")}) == ()
     assert resolve([planned], now | {"a": live("a", partition=PartitionKey('{"dt":"1"}'))}) == ()
+    (found,) = resolve([planned], now | {"a": live("a", VALUES)})
+    assert [one.deletes for one in found.inputs] == [(VALUES,), (VECTOR,)]
 
 
 def test_a_group_is_no_longer_live_when_an_input_is_gone_or_rows_of_it_were_deleted_by_place() -> None:
@@ -56,6 +62,53 @@ def test_deletes_by_value_that_come_later_apply_to_the_output_too() -> None:
     assert still_live(read, {"a": live("a", VALUES)})
 
 
+def test_files_of_several_specs_are_no_group_whatever_their_keys() -> None:
+    """A partition field that is called `#spec` makes a key of the first spec look like one of another spec."""
+    a, b = live("a"), replace(live("b"), spec=1)
+    assert resolve([group(a, b)], {"a": a, "b": b}) == ()
+    assert len(resolve([group(b)], {"a": a, "b": b})) == 1
+
+
 def test_what_identifies_deletes_is_their_set() -> None:
     assert delete_digest([VECTOR, VALUES]) == delete_digest([VALUES, VECTOR]) != delete_digest([VECTOR])
     assert delete_digest([]) is None
+
+
+OF_ALL = AppliedDelete("p", DeleteKind.POSITION, 3, is_exact=False, partition=WHOLE_TABLE)
+
+
+def test_delete_files_go_with_the_last_data_file_that_they_apply_to() -> None:
+    a, b = live("a", OF_ALL), live("b", OF_ALL)
+    both = {"a": a, "b": b}
+    assert left_without_data([InputGroup(group(a), (a,))], both) == ()
+    assert left_without_data([InputGroup(group(a), (a,)), InputGroup(group(b), (b,))], both) == (OF_ALL,)
+    assert left_without_data([InputGroup(group(a), (a,))], {"a": a, "c": live("c")}) == (OF_ALL,)
+    assert left_without_data([], both) == ()
+
+
+def test_a_delete_file_of_another_partition_stays() -> None:
+    other = replace(OF_ALL, partition=PartitionKey('{"#spec":"1"}'))
+    a = live("a", other, POSITIONS)
+    assert left_without_data([InputGroup(group(a), (a,))], {"a": a}) == ()
+
+
+def test_a_delete_file_that_others_removed_meanwhile_is_not_removed_again() -> None:
+    a = live("a", OF_ALL)
+    read = [InputGroup(group(a), (a,))]
+    assert left_without_data(read, {"a": a}, {"a": a}) == (OF_ALL,)
+    assert left_without_data(read, {"a": a}, {"a": live("a")}) == ()
+    assert left_without_data(read, {"a": a}, {}) == ()
+
+
+def test_without_a_read_of_the_partitions_no_delete_file_is_removed() -> None:
+    a = live("a", OF_ALL)
+    assert left_without_data([InputGroup(group(a), (a,))], {}) == ()
+
+
+def test_deletes_of_a_spec_without_fields_are_judged_by_the_whole_table() -> None:
+    def of(*keys: str) -> list[InputGroup]:
+        return [InputGroup(FileGroup(PartitionKey(key), (), RewriteMode.FULL), ()) for key in keys]
+
+    assert partitions_to_read(of("{}")) is None
+    assert partitions_to_read(of('{"dt":"1"}', '{"#spec":"2"}')) is None
+    assert partitions_to_read(of('{"dt":"1"}', '{"#spec":"2","dt":null}')) == {'{"dt":"1"}', '{"#spec":"2","dt":null}'}

@@ -39,6 +39,10 @@ class FakeJavaTable:
         self.files = [JavaFile(one) for one in rows]
         self.staged: set[str] = set()
         self.deleted: list[str] = []
+        self.strays: set[str] = set()
+
+    def has_partition_of(self, output: JavaFile, read: Any) -> bool:
+        return output.location() not in self.strays
 
     def stage(self, name: str, group: InputGroup) -> None:
         self.staged.add(name)
@@ -88,7 +92,7 @@ def test_rows_are_compared_with_what_the_metadata_count() -> None:
     assert (made.rows, [file.rows for file in made.outputs], table.deleted) == (197, [197], [])
     assert table.staged == set()
     assert frame.options["output-spec-id"] == "0"
-    assert int(frame.options["target-file-size-bytes"]) > 20
+    assert int(frame.options["target-file-size-bytes"]) > 2**40
 
 
 def test_rows_that_the_metadata_do_not_count_are_read() -> None:
@@ -109,6 +113,15 @@ def test_several_files_for_one_group_are_not_what_was_planned() -> None:
     with pytest.raises(RetryableError, match="2 files"):
         write(table, FakeFrame(0))
     assert table.deleted == ["out-150", "out-50"]
+
+
+def test_an_output_of_another_partition_stops_the_rewrite() -> None:
+    """Later deletes by value that apply to its inputs would not apply to it."""
+    table = FakeJavaTable(200)
+    table.strays = {"out-200"}
+    with pytest.raises(Corrupt, match="another partition"):
+        write(table, FakeFrame(0))
+    assert (table.deleted, table.staged) == (["out-200"], set())
 
 
 def test_a_group_all_of_whose_rows_are_deleted_may_leave_no_file() -> None:

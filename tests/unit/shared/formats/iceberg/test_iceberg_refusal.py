@@ -15,6 +15,8 @@ from shared.table import TableMetadata, TableProtocol
         (4, {}, "format-version"),
         (2, {"encryption.key-id": "k"}, "encryption"),
         (2, {"mixed-format.table-store": "base"}, "mixed-format"),
+        (2, {"delta-version": "7", "delta-timestamp": "1"}, "generated-metadata"),
+        (2, {"XTABLE_METADATA": "{}"}, "generated-metadata"),
         (2, {"encryption.key-id": ""}, None),
         (1, {}, None),
         (3, {"write.format.default": "orc"}, None),

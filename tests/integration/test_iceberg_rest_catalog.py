@@ -1,0 +1,58 @@
+"""A decider on a REST catalog, which is a process of its own: discovery, following, and what a refusal of it means."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
+from shared.errors import NoTable, PermanentError, RetryableError
+from shared.format_options import FormatOptions
+from tests.contract.formats.worlds import access
+from tests.support.iceberg_rest_lake import RestLake, rest_lake
+from tests.support.live_decider import LiveDecider, decider_settings
+
+pytestmark = [pytest.mark.redis, pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")]
+
+PLACE = "catalog://lake/db/t"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[RestLake]:
+    with rest_lake(tmp_path) as running:
+        yield running
+
+
+def test_a_table_of_a_rest_catalog_is_discovered_followed_and_decided(lake: RestLake, redis_url: str) -> None:
+    lake.make(3)
+    formats = FormatOptions({"lake": lake.options})
+    decider = LiveDecider(decider_settings(redis_url, roots=("catalog://lake",), formats=formats)).start()
+    try:
+        decider.run(decider.services.requests.discovery.run_once())
+        decider.drain()
+        (table,) = decider.get("/v1/tables")["tables"]
+        assert (table["name"], table["location"]) == ("db.t", PLACE)
+        assert [state.files for state in decider.partitions("db.t").values()] == [3]
+        for number in range(3, 10):
+            lake.append(number * 10)
+        decider.sweep()
+        assert [state.files for state in decider.partitions("db.t").values()] == [10]
+        assert decider.get("/v1/tables/db.t")["state"]["rebuilds"] == 0
+    finally:
+        decider.close()
+
+
+def test_a_refusal_a_silence_and_a_missing_table_are_different_errors(lake: RestLake) -> None:
+    lake.make(1)
+    cases: list[tuple[dict[str, str], str, type[Exception]]] = [
+        ({"token": "another"}, PLACE, PermanentError),
+        ({"uri": "http://127.0.0.1:9"}, PLACE, RetryableError),
+        ({}, "catalog://lake/db/none", NoTable),
+        ({}, "catalog://lake/none/t", NoTable),
+    ]
+    for options, place, kind in cases:
+        reader = IcebergFormat(access(), IcebergSettings({"lake": lake.options | options})).open(place)
+        with pytest.raises(kind) as raised:
+            asyncio.run(reader.snapshot())
+        assert type(raised.value) is kind, (options, place)

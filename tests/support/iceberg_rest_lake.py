@@ -1,0 +1,72 @@
+"""A running REST catalog with one table, and a client of it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+
+from tests.support.stack import ROOT, free_port
+from tests.support.waiting import until
+
+TOKEN = "a-token"  # noqa: S105 - of a catalog that lives as long as a test
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+@dataclass
+class RestLake:
+    """A running catalog, and a client of it."""
+
+    uri: str
+    options: dict[str, str]
+    catalog: Catalog
+
+    def make(self, commits: int) -> None:
+        """Create the table db.t, and append ten ids to it so many times."""
+        self.catalog.create_namespace("db")
+        self.catalog.create_table("db.t", SCHEMA)
+        for number in range(commits):
+            self.append(number * 10)
+
+    def append(self, start: int) -> None:
+        table = self.catalog.load_table("db.t")
+        table.append(pa.table({"id": range(start, start + 10)}, schema=SCHEMA))
+
+    def fail(self, *kinds: str) -> None:
+        """Plan what happens to the next commits, see `tests.support.iceberg_rest`."""
+        httpx.post(f"{self.uri}/faults", json=kinds).raise_for_status()
+
+    def ids(self) -> list[int]:
+        return sorted(self.catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist())
+
+    def files(self) -> int:
+        return len(list(self.catalog.load_table("db.t").scan().plan_files()))
+
+
+@contextmanager
+def rest_lake(folder: Path) -> Iterator[RestLake]:
+    """Run a catalog below a folder."""
+    port = free_port()
+    uri = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "tests.support.iceberg_rest", str(port), str(folder), TOKEN]
+    with (folder / "catalog.log").open("w") as log:
+        server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+
+    def is_up() -> bool:
+        try:
+            return httpx.get(f"{uri}/v1/config").is_success
+        except httpx.TransportError:
+            return False
+
+    try:
+        until("the catalog answers", is_up, seconds=30)
+        options = {"type": "rest", "uri": uri, "token": TOKEN}
+        yield RestLake(uri, options, load_catalog("lake", **options))
+    finally:
+        server.kill()
+        server.wait()
