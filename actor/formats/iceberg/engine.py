@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from actor.formats.iceberg.catalogs import TableLoader
 from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
 from actor.formats.iceberg.conflicts import translate
-from actor.formats.iceberg.inputs import InputGroup, LiveInput, partitions_to_read, resolve, still_live
+from actor.formats.iceberg.inputs import InputGroup, LiveInput, resolve, still_live
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
 from actor.jvm.engine_life import JvmEngine
@@ -43,6 +43,10 @@ _log = structlog.get_logger(__name__)
 
 FILES_WRITTEN = "files_written"
 COMMITTED = "committed"
+
+
+MAX_FILES_READ_FOR_DELETES = 10_000
+"""Data files of a table in which delete files without data are looked for: a second. In larger ones they stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +191,16 @@ class _Rewrite:
         return self._outcome(skipped, result, started, written_at)
 
     def _with_deletes(self, head: TableHead, live: Sequence[InputGroup]) -> Mapping[str, LiveInput]:
-        """Return all files that the deletes of the inputs may apply to at the read, nothing if there are no deletes."""
+        """Return all files of the table at the read, nothing where no delete file is to be removed.
+
+        Of all partitions: a scan of some leaves out files whose bounds contradict their partition, and needs deletes.
+        """
         if head.current is None or not any(one.deletes for group in live for one in group.inputs):
             return {}
-        return self._java.inputs(head, head.current, partitions=partitions_to_read(live))
+        files = head.snapshots[head.current].summary.get("total-data-files", "")
+        if not files.isdigit() or int(files) > MAX_FILES_READ_FOR_DELETES:
+            return {}
+        return self._java.inputs(head, head.current, partitions=None)
 
     def _write_all(
         self, live: tuple[InputGroup, ...], committer: IcebergCommitter

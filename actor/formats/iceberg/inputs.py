@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from shared.formats.iceberg.partitions import is_unpartitioned
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, DeleteKind, PartitionKey
 
@@ -94,24 +93,15 @@ def still_live(group: InputGroup, live: Mapping[str, LiveInput]) -> bool:
     return all(found.get(one.path) == one.positional for one in group.inputs)
 
 
-def partitions_to_read(groups: Sequence[InputGroup]) -> frozenset[PartitionKey] | None:
-    """Return the partitions whose files the deletes on these groups may apply to: all of the table (None), or theirs.
-
-    Deletes by value in a spec without fields apply to the files of every spec.
-    """
-    partitions = frozenset(group.group.partition for group in groups)
-    return None if any(map(is_unpartitioned, partitions)) else partitions
-
-
 def left_without_data(
     groups: Sequence[InputGroup], at_read: Mapping[str, LiveInput], newest: Mapping[str, LiveInput] | None = None
 ) -> tuple[AppliedDelete, ...]:
     """Return the delete files that hide nothing once these groups are rewritten, in the order of their paths.
 
-    `at_read`: all files of `partitions_to_read` in the snapshot of the read. Later data files do not count: they have
-    other paths, and deletes by value of that snapshot do not apply to them. Delete files of other partitions may apply
-    to files that were not read, and are kept. Those that others have removed are not removed again: `newest` are the
-    inputs in the newest snapshot, None if that is the snapshot of the read.
+    `at_read`: all files of the table in the snapshot of the read, none where no delete file is to be removed. Later
+    data files do not count: they have other paths, and deletes by value of that snapshot do not apply to them. Delete
+    files of other partitions are kept. Those that others have removed are not removed again: `newest` are the inputs
+    in the newest snapshot, None if that is the snapshot of the read.
     """
     inputs = [one for group in groups for one in group.inputs]
     paths, partitions = {one.path for one in inputs}, {group.group.partition for group in groups}

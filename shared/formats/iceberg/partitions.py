@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from json import dumps, loads
+from json import dumps
 from struct import pack, unpack
 from typing import Any
 from uuid import UUID
@@ -50,11 +50,6 @@ class Spec:
         if self.id:
             texts[SPEC_KEY] = str(self.id)
         return PartitionKey(dumps(texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
-
-
-def is_unpartitioned(partition: PartitionKey) -> bool:
-    """Return whether a key is that of a spec without fields, or without any but removed ones."""
-    return all(name == SPEC_KEY for name in loads(partition))
 
 
 def partition_text(field: SpecField, value: Any) -> str | None:

@@ -9,7 +9,6 @@ from actor.formats.iceberg.inputs import (
     delete_digest,
     known_rows,
     left_without_data,
-    partitions_to_read,
     resolve,
     still_live,
 )
@@ -100,15 +99,6 @@ def test_a_delete_file_that_others_removed_meanwhile_is_not_removed_again() -> N
     assert left_without_data(read, {"a": a}, {}) == ()
 
 
-def test_without_a_read_of_the_partitions_no_delete_file_is_removed() -> None:
+def test_without_a_read_of_the_table_no_delete_file_is_removed() -> None:
     a = live("a", OF_ALL)
     assert left_without_data([InputGroup(group(a), (a,))], {}) == ()
-
-
-def test_deletes_of_a_spec_without_fields_are_judged_by_the_whole_table() -> None:
-    def of(*keys: str) -> list[InputGroup]:
-        return [InputGroup(FileGroup(PartitionKey(key), (), RewriteMode.FULL), ()) for key in keys]
-
-    assert partitions_to_read(of("{}")) is None
-    assert partitions_to_read(of('{"dt":"1"}', '{"#spec":"2"}')) is None
-    assert partitions_to_read(of('{"dt":"1"}', '{"#spec":"2","dt":null}')) == {'{"dt":"1"}', '{"#spec":"2","dt":null}'}
