@@ -1,0 +1,78 @@
+"""Rewrites of files with position and equality deletes, committed by Iceberg's own classes in a JVM without Spark."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from shared.partitions import WHOLE_TABLE
+from shared.table import PartitionKey
+from tests.support.iceberg_jvm import IcebergJvm
+
+pytestmark = pytest.mark.skipif(
+    "LAKEWRIGHT_TEST_ICEBERG" not in os.environ, reason="no long suite of Iceberg asked for: make test-iceberg"
+)
+
+
+@pytest.fixture(scope="module")
+def ice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergJvm]:
+    running = IcebergJvm(tmp_path_factory.mktemp("iceberg"))
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize("by_g", [False, True])
+def test_a_file_of_positions_goes_with_the_last_file_that_it_applies_to(ice: IcebergJvm, by_g: bool) -> None:
+    partition = PartitionKey('{"g":"0"}') if by_g else WHOLE_TABLE
+    table = ice.create(f"positions-{by_g}", by_g=by_g)
+    first, second, _ = ice.append(table, 0, 10, 20)
+    ice.delete_places(table, [(first, 0), (second, 1)])
+    rows = [number for number in range(30) if number not in (0, 11)]
+    ice.rewrite(table, partition, [first])
+    assert (ice.rows(table), ice.delete_files(table)) == (rows, 1)
+    ice.rewrite(table, partition, list(ice.inputs(table)))
+    assert (ice.rows(table), ice.delete_files(table)) == (rows, 0)
+
+
+def test_values_that_are_deleted_between_write_and_commit_stay_deleted(ice: IcebergJvm) -> None:
+    table = ice.create("values")
+    first, second = ice.append(table, 0, 10)
+    ice.delete_values(table, [3, 13])
+    ice.rewrite(table, WHOLE_TABLE, [first])
+    assert ice.delete_files(table) == 1
+    everything = list(ice.inputs(table))
+    ice.rewrite(table, WHOLE_TABLE, everything, before=lambda: ice.delete_values(table, [5, 15]))
+    assert ice.rows(table) == [number for number in range(20) if number not in (3, 5, 13, 15)]
+    assert ice.delete_files(table) == 1  # The newer one alone, for it applies to the output.
+    assert second not in ice.inputs(table)
+
+
+def test_values_deleted_in_the_whole_table_are_judged_by_all_its_specs(ice: IcebergJvm) -> None:
+    table = ice.create("evolved")
+    (first,) = ice.append(table, 0)
+    table.updateSpec().addField("g").commit()
+    (second,) = ice.append(table, 10)
+    ice.delete_values(table, [3, 13], spec=0)
+    rows = [number for number in range(20) if number not in (3, 13)]
+    ice.rewrite(table, WHOLE_TABLE, [first])
+    assert (ice.rows(table), ice.delete_files(table)) == (rows, 1)
+    ice.rewrite(table, PartitionKey('{"#spec":"1","g":"0"}'), [second])
+    assert ice.rows(table) == rows
+
+
+def test_rows_deleted_by_place_and_rollbacks_before_the_commit_take_the_group(ice: IcebergJvm) -> None:
+    table = ice.create("taken")
+    first, _ = ice.append(table, 0, 10)
+    late = ice.rewrite(table, WHOLE_TABLE, [first], before=lambda: ice.delete_places(table, [(first, 4)]))
+    assert (late.version, late.conflicts, 4 in ice.rows(table)) == (None, 1, False)
+    before = table.currentSnapshot().parentId()
+    back = ice.rewrite(table, WHOLE_TABLE, [first], before=lambda: table.manageSnapshots().rollbackTo(before).commit())
+    assert (back.version, back.conflicts) == (None, 1)
+    assert ice.rows(table) == list(range(20))
+
+
+def test_a_table_of_the_first_format_version_is_rewritten(ice: IcebergJvm) -> None:
+    table = ice.create("v1", version=1, by_g=True)
+    paths = ice.append(table, 0, 10)
+    assert ice.rewrite(table, PartitionKey('{"g":"0"}'), paths).version is not None
+    assert (len(ice.inputs(table)), ice.rows(table)) == (1, list(range(20)))

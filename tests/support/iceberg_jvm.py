@@ -1,0 +1,197 @@
+"""Iceberg's own classes in a JVM without Spark: tables with the delete files that Spark does not write.
+
+pyarrow writes data and delete files. `rows` applies the deletes itself, so that no reader of Iceberg is trusted.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
+from actor.formats.iceberg.inputs import LiveInput, partitions_to_read, resolve
+from actor.formats.iceberg.java_table import JavaTable
+from actor.jvm.jars import ICEBERG, look_up
+from actor.jvm.java import find_java
+from services.paths import java_search
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.table import DataFile, DeleteKind, PartitionKey
+from tests.support.iceberg_lab import Steps
+from tests.support.stack import ROOT
+
+POSITION_FIELDS = {"file_path": 2147483546, "pos": 2147483545}
+"""Ids of the columns of a file of positions, as Iceberg's specification reserves them."""
+
+
+class Classes:
+    """What `JavaTable` needs of `actor.jvm.scala.Scala`."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
+
+    def resolve(self, name: str) -> Any:
+        found = self._jvm
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+
+    def java_list(self, items: Iterable[Any]) -> Any:
+        made = self._jvm.java.util.ArrayList()
+        for item in items:
+            made.add(item)
+        return made
+
+
+class IcebergJvm:
+    """A JVM with Iceberg, and tables of the columns `id` and `g` below a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        ivy_dir = Path(os.environ.get("LAKEWRIGHT_IVY_DIR", ROOT / ".cache" / "ivy"))
+        spark = Path(pyspark.__file__).parent / "jars" / "*"
+        jars = ":".join(map(str, [spark, *look_up(ivy_dir, ICEBERG).files]))
+        java = str(find_java(java_search(os.environ)).path / "bin" / "java")
+        port = launch_gateway(
+            classpath=jars, die_on_exit=True, javaopts=["-Xmx300m", "-XX:+UseSerialGC"], java_path=java
+        )
+        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+        self._folder = folder
+        self._written = 0
+        self.jvm = self._gateway.jvm
+        self.iceberg = self.jvm.org.apache.iceberg
+        self.classes = Classes(self.jvm)
+
+    def close(self) -> None:
+        self._gateway.shutdown()
+
+    def create(self, name: str, *, version: int = 2, by_g: bool = False) -> Any:
+        """Create a table and return Iceberg's object."""
+        field = getattr(self.iceberg.types, "Types$NestedField")
+        long = getattr(self.iceberg.types, "Types$LongType").get()
+        columns = [field.optional(1, "id", long), field.optional(2, "g", long)]
+        schema = self.iceberg.Schema(self.classes.java_list(columns))
+        spec = self.iceberg.PartitionSpec.builderFor(schema)
+        properties = self.jvm.java.util.HashMap()
+        properties.put("format-version", str(version))
+        tables = self.iceberg.hadoop.HadoopTables(self.jvm.org.apache.hadoop.conf.Configuration())
+        made = (spec.identity("g") if by_g else spec).build()
+        return tables.create(schema, made, properties, (self._folder / name).as_uri())
+
+    def append(self, table: Any, *starts: int) -> list[str]:
+        """Append a file of ten ids from each start on, all of g=0, and return their paths."""
+        change, paths = table.newAppend(), []
+        for start in starts:
+            file = self._data(table.spec(), range(start, start + 10))
+            file = (file if table.spec().isUnpartitioned() else file.withPartitionPath("g=0")).build()
+            change.appendFile(file)
+            paths.append(str(file.location()))
+        change.commit()
+        return paths
+
+    def delete_places(self, table: Any, places: Sequence[tuple[str, int]]) -> None:
+        """Delete rows by path and position, with one file."""
+        schema = pa.schema(
+            [_field("file_path", pa.string(), POSITION_FIELDS), _field("pos", pa.int64(), POSITION_FIELDS)]
+        )
+        rows = [{"file_path": path, "pos": position} for path, position in places]
+        file = self._delete(table.spec(), pa.Table.from_pylist(rows, schema)).ofPositionDeletes()
+        file = file if table.spec().isUnpartitioned() else file.withPartitionPath("g=0")
+        table.newRowDelta().addDeletes(file.build()).commit()
+
+    def delete_values(self, table: Any, ids: list[int], *, spec: int | None = None) -> None:
+        """Delete ids wherever they are, with a file of a spec without fields."""
+        fields = self._gateway.new_array(self.jvm.int, 1)
+        fields[0] = 1
+        of = table.spec() if spec is None else table.specs().get(spec)
+        rows = pa.table([ids], schema=pa.schema([_field("id", pa.int64(), {"id": 1})]))
+        table.newRowDelta().addDeletes(self._delete(of, rows).ofEqualityDeletes(fields).build()).commit()
+
+    def inputs(self, table: Any, partition: PartitionKey | None = None) -> dict[str, LiveInput]:
+        """Return all live files, or those of a partition."""
+        loaded = JavaTable(self.classes, table, "file:///t")
+        head = loaded.refresh()
+        assert head.current is not None
+        return loaded.inputs(head, head.current, partitions=None if partition is None else (partition,))
+
+    def rows(self, table: Any) -> list[int]:
+        """Return the ids that readers see."""
+        return sorted(number for one in self.inputs(table).values() for number in visible(one))
+
+    def delete_files(self, table: Any) -> int:
+        """Return how many delete files are live, dangling ones among them."""
+        table.refresh()
+        lists = self.classes.resolve("org.apache.iceberg.relocated.com.google.common.collect.Lists")
+        manifests = table.currentSnapshot().deleteManifests(table.io())
+        read = self.iceberg.ManifestFiles.readDeleteManifest
+        return sum(lists.newArrayList(read(one, table.io(), table.specs())).size() for one in manifests)
+
+    def rewrite(
+        self, table: Any, partition: PartitionKey, paths: Sequence[str], before: Callable[[], object] = lambda: None
+    ) -> IcebergCommit:
+        """Rewrite files of a partition as the engine does; `before` runs between write and commit."""
+        loaded = _Checked(self.classes, table, "file:///t")
+        head, live = loaded.refresh(), self.inputs(table, partition)
+        assert head.current is not None
+        group = FileGroup(partition, tuple(live[path].file for path in paths), RewriteMode.FULL)
+        (found,) = resolve([group], loaded.live(head.current, [group]))
+        at_read = loaded.inputs(head, head.current, partitions=partitions_to_read([found]))
+        ids = [number for one in found.inputs for number in visible(one)]
+        first = found.inputs[0].task
+        raw = self._data(first.spec(), ids).withPartition(first.file().partition()).build()
+        output = DataFile(str(raw.location()), 1, partition, rows=len(ids))
+        before()
+        committer = IcebergCommitter(
+            loaded, Signature("{}", str(output.path)), Steps(), since=head.current, at_read=at_read
+        )
+        return committer.commit([StagedGroup(found, (output,), len(ids), (raw,))], attempts=3)
+
+    def _data(self, spec: Any, ids: Iterable[int]) -> Any:
+        numbers = list(ids)
+        fields = {"id": 1, "g": 2}
+        rows = pa.table(
+            [numbers, [0] * len(numbers)], schema=pa.schema([_field(name, pa.int64(), fields) for name in fields])
+        )
+        return self._file(self.iceberg.DataFiles.builder(spec), rows)
+
+    def _delete(self, spec: Any, rows: pa.Table) -> Any:
+        return self._file(self.iceberg.FileMetadata.deleteFileBuilder(spec), rows)
+
+    def _file(self, builder: Any, rows: pa.Table) -> Any:
+        self._written += 1
+        path = self._folder / f"{self._written}.parquet"
+        pq.write_table(rows, path)
+        described = builder.withPath(path.as_uri()).withFormat("PARQUET").withRecordCount(rows.num_rows)
+        return described.withFileSizeInBytes(path.stat().st_size)
+
+
+class _Checked(JavaTable):
+    """A table that may always be rewritten."""
+
+    def check(self, head: object) -> None:
+        """Nothing is refused."""
+
+
+def visible(file: LiveInput) -> list[int]:
+    """Return the ids of a file that its deletes leave."""
+    places, values = set(), set()
+    for delete in file.deletes:
+        rows = _read(str(delete.raw.location()))
+        if delete.kind is DeleteKind.POSITION:
+            places |= {row["pos"] for row in rows if row["file_path"] == file.path}
+        else:
+            values |= {row["id"] for row in rows}
+    ids = [row["id"] for row in _read(file.path)]
+    return [number for place, number in enumerate(ids) if place not in places and number not in values]
+
+
+def _read(path: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(path.removeprefix("file://").removeprefix("file:")).to_pylist()
+    return rows
+
+
+def _field(name: str, kind: pa.DataType, ids: dict[str, int]) -> pa.Field:
+    return pa.field(name, kind, metadata={b"PARQUET:field_id": str(ids[name]).encode()})
