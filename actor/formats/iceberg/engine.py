@@ -46,7 +46,7 @@ COMMITTED = "committed"
 
 
 MAX_FILES_READ_FOR_DELETES = 10_000
-"""Data files of a table in which delete files without data are looked for: a second. In larger ones they stay."""
+"""Data files of a table in which delete files without data are searched: a second. In larger tables they stay."""
 
 
 @dataclass(frozen=True, slots=True)
