@@ -283,7 +283,6 @@ def test_rows_that_got_ids_between_write_and_commit_keep_them(ice: "IcebergLab")
 
 @long
 def test_files_are_found_after_a_partition_column_was_renamed(ice: "IcebergLab") -> None:
-    """A scan reads names in the schema of its snapshot, so a filter by today's names means other columns."""
     table = ice.create("t", by="v", properties=MERGE_ON_READ)
     for number in range(2):
         ice.sql(f"INSERT INTO {table} SELECT id, 'same', x, dt, ts FROM (SELECT {number} id, {number} x, "

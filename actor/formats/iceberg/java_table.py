@@ -68,9 +68,7 @@ class JavaTable:
         Raises Corrupt for a path that is live twice, for a rewrite would remove both and write the rows of one.
         """
         scan = self._table.newScan().useSnapshot(snapshot).ignoreResiduals()
-        # A scan reads names in the schema of its snapshot: today's may mean another column there, or none.
-        has_todays_names = scan.schema().sameSchema(self._table.schema())
-        if has_todays_names and (expression := self._any_of(head, partitions)) is not None:
+        if (expression := self._any_of(head, partitions)) is not None:
             scan = scan.filter(expression)
         tags = _TagLookup(head)
         found: dict[str, LiveInput] = {}
