@@ -18,6 +18,7 @@ export function OptimizeDialog({ table, close }: { table: TableStatus; close: ()
   const [problem, setProblem] = useState('');
   const [isPlanning, setPlanning] = useState(false);
   const request = (dry_run: boolean): OptimizeRequest => ({
+    actions: [],
     partitions: partitions
       .split('\n')
       .map(one => one.trim())
