@@ -10,7 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
+from actor.ports import (
+    Control,
+    EngineDeath,
+    GroupOutcome,
+    GroupStatus,
+    LivePartition,
+    RewriteOutcome,
+    RewriteRequest,
+    TableJob,
+    TableJobControl,
+    TableJobOutcome,
+)
 from shared import commit_metadata
 from shared.job_payload import JobPayload, PredictedCost
 from shared.partitions import WHOLE_TABLE
@@ -46,6 +57,7 @@ class FileTable:
     """Implements `actor.ports.TableEngine` for a worker of one slot, whose jobs may share a commit."""
 
     format = "files"
+    table_kinds: tuple[str, ...] = ()
 
     def __init__(self, note: Note, reached: Callable[[Claim, str], None], seed: int) -> None:
         self._note = note
@@ -65,6 +77,10 @@ class FileTable:
         # Reading takes its time, in which commits come that this run does not see.
         time.sleep(self._random.uniform(0, 0.01))
         return LivePartition(run.version, TableMetadata("t", (), {}), TableProtocol(1, 2), files)
+
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        """There is none: only jobs on partitions are queued."""
+        raise NotImplementedError
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Take a moment, and commit unless the lease or a later run forbids it."""

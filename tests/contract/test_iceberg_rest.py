@@ -100,7 +100,16 @@ def test_a_rewrite_lands_once_whatever_the_catalog_answers(spark: "SparkSession"
 
     lake.append(110)
     rows = lake.ids()
-    lake.fail("conflict", "unavailable")
+    lake.fail("conflict")
+    assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
+    assert (lake.ids(), lake.files()) == (rows, 1)
+
+    lake.append(120)
+    rows = lake.ids()
+    lake.fail("unavailable")
+    with pytest.raises(RetryableError, match="unknown"):
+        rewrite(actor)
+    assert (lake.ids(), lake.files()) == (rows, 2)
     assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
     assert (lake.ids(), lake.files()) == (rows, 1)
 

@@ -35,8 +35,9 @@ def rounds() -> list[list[tuple[str, str, str, object]]]:
     left = [sample for sample in GOOD if sample[3] != getattr(Policy(), sample[2])]
     left += [sample for sample in GOOD if sample[0] not in {name for name, *_ in left}]
     found: list[list[tuple[str, str, str, object]]] = []
-    # Two limits exclude each other: they are tried in rounds of their own.
+    # These exclude each other: they are tried in rounds of their own.
     exclusive = {"max_concurrent_jobs": "limit", "quota": "limit"}
+    exclusive |= dict.fromkeys(("clustering_order", "sort_by", "zorder_by"), "order")
     while left:
         fields: set[str] = set()
         chosen = []

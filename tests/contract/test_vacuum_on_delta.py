@@ -100,13 +100,13 @@ def test_a_vacuum_that_stops_or_loses_its_lease_goes_on_where_it_was(lab: DeltaL
     needed = files_needed(table, before)
     lab.engine._table_jobs._limits = replace(lab.engine._table_jobs._limits, batch=3)
     stopping = Control()
-    stopping.stop_after = 1
+    stopping.stop_after = 2  # The clock of the store is read first, then a batch is deleted.
     first = vacuum(lab, table, control=stopping)
     assert (first.is_complete, first.figures["files_deleted"]) == (False, 3)
     losing = Control()
 
     def lose(count: int) -> None:
-        if count == 2:
+        if count == 3:
             raise LeaseLost("gone")
 
     losing.before_change = lose
@@ -133,7 +133,8 @@ def test_a_file_that_becomes_live_again_while_a_vacuum_runs_stays(lab: DeltaLab,
     # The log is read before each batch, so a restore before the batch is seen.
     control.reached = restore  # type: ignore[method-assign]
     done = vacuum(lab, table, control=control)
-    assert done.figures["files_live_again"] == 1
+    # The restore of deltalake writes the protocol again, so the next run plans anew.
+    assert (done.is_complete, done.figures["files_deleted"]) == (False, 0)
     assert sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == list(range(20))
 
 
