@@ -133,7 +133,7 @@ def test_a_file_that_becomes_live_again_while_a_vacuum_runs_stays(lab: DeltaLab,
     # The log is read before each batch, so a restore before the batch is seen.
     control.reached = restore  # type: ignore[method-assign]
     done = vacuum(lab, table, control=control)
-    # The restore of deltalake writes the protocol again, so the next run plans anew.
+    # The restore of deltalake writes the protocol again, so the next run plans again.
     assert (done.is_complete, done.figures["files_deleted"]) == (False, 0)
     assert sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == list(range(20))
 

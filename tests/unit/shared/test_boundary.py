@@ -154,3 +154,14 @@ def test_without_a_way_to_resolve_links_places_are_what_they_are_called() -> Non
 
 def test_files_of_the_table_may_be_read() -> None:
     Boundary().check_files(TABLE, [data_file(path) for path, _ in INSIDE])
+
+
+def test_files_behind_a_link_inside_the_table_are_not_deleted() -> None:
+    def real_path(path: str) -> str:
+        return path.replace("/lake/t/latest", "/lake/t/p=b")
+
+    boundary = Boundary(real_path=real_path)
+    boundary.check_not_linked(TABLE, ["x.parquet", "p=b/x.parquet"])
+    boundary.check_not_linked("s3://bucket/t", ["latest/x.parquet"])
+    with pytest.raises(Unsupported, match="latest is, or lies behind, a link"):
+        boundary.check_not_linked(TABLE, ["p=b/x.parquet", "latest/x.parquet"])

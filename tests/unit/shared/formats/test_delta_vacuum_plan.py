@@ -4,10 +4,18 @@ from unicodedata import normalize
 
 import pytest
 
+from shared.errors import InvalidInput
 from shared.formats.delta_orphans import Kept, OwnFolders, StoredFile, orphan_verdict
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone
-from shared.formats.delta_vacuum_plan import DEFAULT_RETENTION_S, VacuumInputs, VacuumPlan, plan_vacuum, retention_ms
+from shared.formats.delta_vacuum_plan import (
+    DEFAULT_RETENTION_S,
+    VacuumInputs,
+    VacuumPlan,
+    plan_vacuum,
+    retention_ms,
+    tombstone_retention_s,
+)
 from shared.policy import Policy
 from shared.table import TableMetadata
 from shared.vacuum_options import VacuumOptions
@@ -183,3 +191,10 @@ def test_a_retention_that_cannot_be_read_deletes_nothing_whichever_property_it_i
 
 def test_force_without_a_retention_forces_nothing() -> None:
     assert retention_ms(Policy(), metadata(), VacuumOptions(force=True)) == DEFAULT_RETENTION_S * 1000
+
+
+def test_only_a_retention_that_cannot_be_read_stops_a_vacuum() -> None:
+    other = TableMetadata("id", (), {"lakewright.fan-in": "many"})
+    assert retention_ms(Policy(), other, VacuumOptions()) == DEFAULT_RETENTION_S * 1000
+    with pytest.raises(InvalidInput, match="soon"):
+        tombstone_retention_s(TableMetadata("id", (), {"delta.deletedFileRetentionDuration": "soon"}))

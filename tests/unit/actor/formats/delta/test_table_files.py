@@ -32,6 +32,9 @@ class Log:
     def actions_if_present(self, version: int) -> Sequence[Mapping[str, Any]] | None:
         return [{"commitInfo": {"timestamp": 5}}, {"add": {"path": "new.parquet", "size": 9}}] if version == 3 else None
 
+    def digest(self, version: int) -> str | None:
+        return "d3" if version == 3 else None
+
 
 class Store:
     """A store that keeps what it was told to delete."""
@@ -54,6 +57,9 @@ class Store:
 
     def delete(self, names: Sequence[str]) -> None:
         self.deleted += names
+
+    def clock_ms(self) -> int:
+        return 77
 
 
 def opened(tmp_path: Path, store: Store | None = None) -> DeltaTableFiles:
@@ -95,3 +101,8 @@ def test_only_files_that_exist_are_stored_and_the_end_carries_mark_and_figures(t
     table.delete(["a b.parquet"])
     assert store.deleted == ["a b.parquet"]
     assert table.end(CommitMetadata(CommitOrigin("job", 7)), {"files_deleted": 2}) == 9
+
+
+def test_the_digest_of_a_commit_is_the_logs_and_the_time_is_the_stores(tmp_path: Path) -> None:
+    table = opened(tmp_path)
+    assert (table.digest(3), table.digest(4), table.clock_ms()) == ("d3", None, 77)
