@@ -4,7 +4,7 @@ Its job has the partition key `{}`, excludes no other job, and waits in the lowe
 timers, rebuilds and requests lead to a decision; a commit changes the table's signals and sets the timer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
@@ -73,6 +73,14 @@ def table_timer(action: TableAction, signals: TableSignals, policy: Policy, at_m
         return None
     found = action.timer(signals, policy, at_ms)
     return None if found is None else Timer(timer_name(action), max(0, found[0]), found[1])
+
+
+def table_timers(
+    actions: Iterable[TableAction], signals: TableSignals, policy: Policy, at_ms: int
+) -> tuple[Timer, ...]:
+    """Return the changes of a table's timers after its signals changed, of all actions on whole tables."""
+    found = (table_timer(action, signals, policy, at_ms) for action in actions)
+    return tuple(timer for timer in found if timer is not None)
 
 
 def timer_name(action: TableAction) -> str:

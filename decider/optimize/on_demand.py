@@ -23,12 +23,9 @@ from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
 from decider.optimize.partition_selector import Selector, select
 from decider.optimize.plan_table import PlanSelection, plan_table
-from decider.state.effective_policy import LogStatus
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
-from decider.tracking.shared_defaults import DefaultsProvider
 from decider.tracking.tracker import TableTracker
-from shared.errors import RetryableError
 from shared.layout.eligibility import DecisionReason, is_purgeable
 from shared.layout.planner import Plan
 from shared.policy import Policy, PortablePaths
@@ -138,25 +135,19 @@ class OnDemandOptimizer:
         tracker: TableTracker,
         open_table: Callable[[str], TableReader],
         now_ms: Callable[[], int],
-        *,
-        defaults: DefaultsProvider,
     ) -> None:
         self._queue = queue
         self._states = TableStateStore(queue)
         self._tracker = tracker
         self._open_table = open_table
         self._now_ms = now_ms
-        self._defaults = defaults
 
     async def optimize(self, table: TableRef, request: OptimizeCommand) -> OptimizeResult:
         """Bring the table's state up to its log, and queue a job for each action with work in a selected partition.
 
         Raises InvalidInput for partitions that the table does not have, and whatever following the log raises.
         """
-        await self._tracker.follow(table)
-        cursor = await self._states.state(table.id)
-        if cursor is None:
-            raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
+        cursor = await self._tracker.followed(table)
         calibration = await self._states.calibration(table.id)
         effective = self._in_force(table, cursor, request)
         context = DecisionContext.resolve(
@@ -211,16 +202,13 @@ class OnDemandOptimizer:
         """Plan on the live snapshot and change nothing."""
         snapshot = await self._open_table(table.location).snapshot()
         cursor = await self._states.state(table.id)
-        last_good = cursor.last_good if cursor else {}
-        refused = snapshot.refusal
-        log_status = LogStatus(refused, cursor is not None and cursor.is_stopped_by_qbeast)
-        policy = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status).policy
+        policy = self._tracker.effective_at(table, snapshot, cursor).policy
         calibration = await self._states.calibration(table.id)
         policy = calibration.with_learned_shrink(_forced(policy) if request.force else policy)
         found = plan_table(snapshot, PlanSelection(request.partitions), policy, self._actions(request))
         plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))
         ignored = _ignored(policy, has_work=bool(plans), is_running=False)
-        return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, refused)
+        return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, snapshot.refusal)
 
     def _actions(self, request: OptimizeCommand) -> tuple[Action, ...]:
         """Return the actions of a request; raises InvalidInput for one that this release does not know."""

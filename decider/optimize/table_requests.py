@@ -16,12 +16,10 @@ from decider.decide.decision import Trigger, TriggerSource
 from decider.decide.job_request import job_request
 from decider.decide.table_action import evaluate_table
 from decider.formats.table_format import TableReader, VacuumPreview
-from decider.state.effective_policy import LogStatus
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
-from decider.tracking.shared_defaults import DefaultsProvider
 from decider.tracking.tracker import TableTracker
-from shared.errors import InvalidInput, RetryableError
+from shared.errors import InvalidInput
 from shared.job_payload import CHECKPOINT, VACUUM
 from shared.policy import Policy
 from shared.queue import commands
@@ -60,26 +58,23 @@ class TableRequests:
         tracker: TableTracker,
         open_table: Callable[[str], TableReader],
         now_ms: Callable[[], int],
-        *,
-        defaults: DefaultsProvider,
     ) -> None:
         self._queue = queue
         self._states = TableStateStore(queue)
         self._tracker = tracker
         self._open_table = open_table
         self._now_ms = now_ms
-        self._defaults = defaults
 
     async def vacuum(self, table: TableRef, options: VacuumOptions) -> TableRequestResult:
         """Queue a vacuum. Raises InvalidInput for a retention below the table's own that is not forced."""
-        cursor = await self._followed(table)
+        cursor = await self._tracker.followed(table)
         policy = self._tracker.effective(table, cursor).policy
         _check_retention(policy, options)
         return await self._request(table, cursor, policy, [(VACUUM, replace(options, requested_ms=self._now_ms()))])
 
     async def checkpoint(self, table: TableRef) -> TableRequestResult:
         """Queue a checkpoint of the newest version and the cleanup of the log."""
-        cursor = await self._followed(table)
+        cursor = await self._tracker.followed(table)
         return await self._request(table, cursor, self._tracker.effective(table, cursor).policy, [(CHECKPOINT, None)])
 
     async def reclaim(self, table: TableRef, *, confirm: str, retain_s: int | None) -> TableRequestResult:
@@ -92,7 +87,7 @@ class TableRequests:
             raise InvalidInput(
                 f"history of the table {table.name} is deleted for good: confirm with its name", field="confirm"
             )
-        cursor = await self._followed(table)
+        cursor = await self._tracker.followed(table)
         policy = self._tracker.effective(table, cursor).policy
         options = VacuumOptions(
             with_orphans=True,
@@ -107,20 +102,11 @@ class TableRequests:
         reader = self._open_table(table.location)
         snapshot = await reader.snapshot()
         cursor = await self._states.state(table.id)
-        status = LogStatus(snapshot.refusal, cursor is not None and cursor.is_stopped_by_qbeast)
-        last_good = cursor.last_good if cursor else {}
-        policy = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, status).policy
+        policy = self._tracker.effective_at(table, snapshot, cursor).policy
         _check_retention(policy, options)
         if snapshot.refusal is not None:
             return VacuumPreview(snapshot.version, 0, (), snapshot.refusal)
         return await reader.plan_vacuum(policy, options, self._now_ms())
-
-    async def _followed(self, table: TableRef) -> TableState:
-        await self._tracker.follow(table)
-        cursor = await self._states.state(table.id)
-        if cursor is None:
-            raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
-        return cursor
 
     async def _request(
         self,

@@ -12,7 +12,7 @@ from decider.decide.decision import Decision, DecisionKind, TableSignals, commit
 from decider.decide.evaluate import evaluate, evaluate_each
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
-from decider.decide.table_action import table_timer
+from decider.decide.table_action import table_timers
 from decider.state.batch_files import BatchFiles
 from decider.state.contention import WriteContention
 from decider.state.fold import FoldedCommit, rewritten_windows
@@ -108,8 +108,7 @@ class CommitBatch:
             partition: state.encode() if state.files or state.dv_files else None
             for partition, state in current.items()
         }
-        made = (table_timer(action, signals, self.policy, at_ms) for action in self._actions.table_actions)
-        of_table = [timer for timer in made if timer is not None]
+        of_table = table_timers(self._actions.table_actions, signals, self.policy, at_ms)
         timers = (*of_table, *islice(self._timers(current, at_ms), MAX_TIMERS - len(of_table)))
         update = StateUpdate(partitions, jobs, lines, self._counters(decisions), timers=timers)
         return DecidedBatch(update, is_possible, _change(known.partitions, current))

@@ -17,7 +17,7 @@ from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, TableSignals, Trigger
 from decider.decide.evaluate import evaluate_each
 from decider.decide.job_request import job_request
-from decider.decide.table_action import table_timer
+from decider.decide.table_action import table_timers
 from decider.formats.table_format import TableReader
 from decider.state.contention import NO_CONTENTION
 from decider.state.effective_policy import LogStatus
@@ -166,8 +166,8 @@ class StateRebuilder:
         # In a thread: a million files take seconds, which other tables' events must not wait for.
         update, total = await asyncio.to_thread(self._decided, context, live)
         signals = TableSignals(new.version, new.removals, new_commits=new.version + 1)
-        made = [table_timer(action, signals, context.policy, context.at_ms) for action in self._actions.table_actions]
-        of_table = [timer for timer in made if timer is not None and timer.change is not TimerChange.STOP]
+        made = table_timers(self._actions.table_actions, signals, context.policy, context.at_ms)
+        of_table = [timer for timer in made if timer.change is not TimerChange.STOP]
         return replace(update, timers=[*await self._with_earlier(table, update.timers), *of_table]), total
 
     def _decided(self, context: DecisionContext, live: LiveFiles) -> tuple[StateUpdate, PartitionStats]:

@@ -30,7 +30,7 @@ from shared.errors import RetryableError
 from shared.properties import is_stopped_by_qbeast
 from shared.queue.commands import LEDGER_KEPT
 from shared.refusals import Refusal
-from shared.table import BEFORE_FIRST, Commit, Position, TableId, TableMetadata, TableRef
+from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableId, TableMetadata, TableRef
 
 COMMITS_PER_INGEST = 64
 """Commits in one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
@@ -155,6 +155,14 @@ class TableTracker:
         reader = self._logs.at(table.location)
         return await _TableTracking(self._parts, table, reader, self._seen[table.id]).follow(hinted, known)
 
+    async def followed(self, table: TableRef) -> TableState:
+        """Apply the new commits of a table's log, and return its state; raises what `follow` raises."""
+        await self.follow(table)
+        state = await self._parts.states.state(table.id)
+        if state is None:
+            raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
+        return state
+
     async def signals(self, table: TableRef, cursor: TableState) -> TableSignals:
         """Return what decisions about a table as a whole rest on, with its newest checkpoint."""
         checkpoint = await self._logs.at(table.location).checkpoint()
@@ -164,6 +172,12 @@ class TableTracker:
         """Return the policy in effect for a table in this state."""
         defaults = self._parts.defaults.current
         return defaults.resolve(table, cursor.metadata.configuration, cursor.last_good, cursor.log_status)
+
+    def effective_at(self, table: TableRef, snapshot: Snapshot, cursor: TableState | None) -> EffectivePolicy:
+        """Return the policy in effect for a snapshot, which may be newer than the table's state; None: it has none."""
+        status = LogStatus(snapshot.refusal, cursor is not None and cursor.is_stopped_by_qbeast)
+        last_good = cursor.last_good if cursor else {}
+        return self._parts.defaults.current.resolve(table, snapshot.metadata.configuration, last_good, status)
 
 
 class _TableTracking:

@@ -179,8 +179,8 @@ def build_requests(
     """Build the ways in which tables come to be read or rewritten."""
     clock, open_table = operations.now_ms, tables.formats.open
     tracker = build_tracker(settings, operations, queue, tables)
-    on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock, defaults=tables.defaults)
-    table_requests = TableRequests(queue.executor, tracker, open_table, clock, defaults=tables.defaults)
+    on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock)
+    table_requests = TableRequests(queue.executor, tracker, open_table, clock)
     triggers = PropertyTriggers(tables.manual_runs, on_demand, tables.defaults, clock)
     refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.process)
     refresh_queue = RefreshQueue(operations.metrics.measured(refresher.refresh))

@@ -41,7 +41,7 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
             return log
 
         follower = TableTracker(queue, lambda _: log, lambda: 7, STANDING)
-        adhoc = OnDemandOptimizer(queue, follower, opens, lambda: 7, defaults=STANDING)
+        adhoc = OnDemandOptimizer(queue, follower, opens, lambda: 7)
         whole = DataFile("a", 9 * MIB, ONE, rows=100)
         log.add([whole, DataFile("b", 9 * MIB, TWO, rows=100)])
         try:
@@ -72,7 +72,7 @@ def test_files_on_harmful_paths_are_rewritten_only_when_forced(redis_url: str, f
         log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),)))
         queue = AsyncQueueExecutor(connect(redis_url), "default")
         follower = TableTracker(queue, lambda _: log, lambda: 7, STANDING)
-        adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7, defaults=STANDING)
+        adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7)
         log.add([DataFile("dt=a%20b/x", 9 * MIB, ONE, rows=100), DataFile("plain", 9 * MIB, TWO, rows=100)])
         try:
             asked = (await adhoc.optimize(TABLE, OptimizeCommand(force=force))).jobs
@@ -92,7 +92,7 @@ def test_only_what_is_forced_or_asked_of_a_table_that_is_off_runs_despite_the_sw
         log = MemoryLog(TableMetadata("u-1", columns))
         queue = AsyncQueueExecutor(connect(redis_url), "default")
         follower = TableTracker(queue, lambda _: log, lambda: 7, STANDING)
-        adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7, defaults=STANDING)
+        adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7)
 
         async def asked(table: TableRef, *, force: bool) -> bool:
             (job,) = (await adhoc.optimize(table, OptimizeCommand(force=force))).jobs

@@ -46,7 +46,7 @@ def test_a_refresh_that_applies_a_commit_takes_three_round_trips(
         defaults = Alone(PolicyDefaults(POLICY))
         registry = TableRegistry(world.queue.redis)
         clock = lambda: world.now_ms  # noqa: E731 - a name for what three of them share
-        on_demand = OnDemandOptimizer(world.queue, world.decider, lambda _: world.log, clock, defaults=defaults)
+        on_demand = OnDemandOptimizer(world.queue, world.decider, lambda _: world.log, clock)
         triggers = PropertyTriggers(ManualRunStore(world.queue.redis), on_demand, defaults, clock)
         refresher = TableRefresher(world.decider, registry, world.queue, clock, after=triggers.process)
         await registry.register(TABLE)
