@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -11,6 +12,7 @@ from tests.support.queue_bench import QUEUE, Bench
 from tests.support.queue_executors import EXECUTORS
 from tests.support.queue_state import library_with_test_clock
 from tests.support.redis_server import RedisServer, find_binary
+from tests.support.stack import Stack
 
 pytest_plugins = [
     "pytester",
@@ -48,6 +50,13 @@ def own_redis_server() -> Iterator[RedisServer]:
     server = new_server("always")
     yield server
     server.close()
+
+
+@pytest.fixture
+def stack(tmp_path: Path, own_redis_server: RedisServer) -> Iterator[Stack]:
+    """Services as real processes, which the test starts."""
+    with Stack(tmp_path, own_redis_server) as made:
+        yield made
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from shared.policy import KIB, Policy
 from tests.support import writers
 from tests.support.aged_table import commit_file, versions
 from tests.support.outside import is_at_rest
-from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -51,19 +50,6 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": f"interval {RETAIN_S} seconds",
 }
 POLICY = Policy(target_bytes=64 * KIB, min_input_files=2, sort_by="id")
-
-
-@pytest.fixture
-def stack(tmp_path: Path, own_redis_server: RedisServer) -> Iterator[Stack]:
-    made = Stack(tmp_path, own_redis_server)
-    made.tables.mkdir()
-    try:
-        yield made
-    finally:
-        made.close()
-        for process in made.processes:
-            # Shown by pytest only if the test failed.
-            print(f"--- {process.log.name}\n{process.log.read_text()[-6000:]}")
 
 
 def requests(stack: Stack) -> list[Callable[[], int]]:

@@ -1,14 +1,12 @@
 """A vacuum whose actor is killed twice, with kill -9, is finished by the third, and nothing that is needed is gone."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.aged_table import data_files, versions
 from tests.support.long_history import contents, files_needed, history, remove_long_ago
-from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
 from tests.support.waiting import until
 
@@ -17,19 +15,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis]
 NAME = "db.killed"
 FILES = 6_000
 """Half a minute of deletions at the default rate, so that two kills fall into it."""
-
-
-@pytest.fixture
-def stack(tmp_path: Path, own_redis_server: RedisServer) -> Any:
-    made = Stack(tmp_path, own_redis_server)
-    made.tables.mkdir()
-    try:
-        yield made
-    finally:
-        made.close()
-        for process in made.processes:
-            # Shown by pytest only if the test failed.
-            print(f"--- {process.log.name}\n{process.log.read_text()[-4000:]}")
 
 
 def results(stack: Stack) -> list[str]:

@@ -56,14 +56,8 @@ def stack(tmp_path: Path, minio: Minio, own_redis_server: RedisServer) -> Iterat
         "LAKEWRIGHT_ALLOW_S3": "true",
         "LAKEWRIGHT_STORE_OPTIONS": json.dumps({"s3://": minio.options()}),
     }
-    made = Stack(tmp_path, own_redis_server, environment, port=port)
-    try:
+    with Stack(tmp_path, own_redis_server, environment, port=port) as made:
         yield made
-    finally:
-        made.close()
-        for process in made.processes:
-            # Shown by pytest only if the test failed.
-            print(f"--- {process.log.name}\n{process.log.read_text()[-4000:]}")
 
 
 class Table:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import Visit, long, visit
 from tests.support.live_decider import WrittenTable
-from tests.support.redis_server import RedisServer
 from tests.support.stack import Process, Stack, commits_of
 from tests.support.waiting import until
 
@@ -19,18 +17,6 @@ pytestmark = [pytest.mark.redis, pytest.mark.browser, pytest.mark.spark, pytest.
 FIRST, SECOND = "dt=2026-01-01", "dt=2026-01-02"
 NAME = "sales.orders"
 REWRITE_S = 120.0
-
-
-@pytest.fixture
-def stack(tmp_path: Path, own_redis_server: RedisServer) -> Iterator[Stack]:
-    made = Stack(tmp_path, own_redis_server)
-    made.tables.mkdir()
-    try:
-        yield made
-    finally:
-        made.close()
-        for process in made.processes:
-            print(f"--- {process.log.name}\n{process.log.read_text()[-4000:]}")
 
 
 @dataclass(frozen=True, slots=True)

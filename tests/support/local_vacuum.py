@@ -5,7 +5,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
 
 from actor.formats.delta.vacuum import Vacuum, VacuumLimits
 from actor.ports import TableJob, TableJobOutcome
@@ -17,7 +18,7 @@ from shared.job_payload import VACUUM
 from shared.policy import Policy
 from shared.table import CommitOrigin, TableMetadata
 from shared.vacuum_options import VacuumOptions
-from tests.support.aged_table import commit_file, now_ms, versions
+from tests.support.aged_table import DAY_MS, age, commit_file, now_ms, versions
 
 ON = Policy(vacuum=True)
 
@@ -108,6 +109,18 @@ class LocalTable:
                     live.add(action["add"]["path"])
                     gone.pop(action["add"]["path"], None)
         return live, gone
+
+
+def rewritten_long_ago(path: Path) -> LocalTable:
+    """Write ten files, all rewritten into one long ago, and one that was removed yesterday."""
+    for number in range(10):
+        write_deltalake(path, pa.table({"id": [number]}), mode="append")
+    DeltaTable(path).optimize.compact()
+    write_deltalake(path, pa.table({"id": [10]}), mode="append")
+    DeltaTable(path).delete("id = 10")
+    days = {version: 40 - version for version in range(11)} | {11: 5, 12: 1}
+    age(path, {version: now_ms() - days[version] * DAY_MS for version in versions(path)})
+    return LocalTable(path)
 
 
 def _actions(place: Path) -> list[dict]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -134,6 +134,16 @@ class Stack:
         for process in reversed(self.processes):
             if process.alive:
                 process.kill()
+
+    def __enter__(self) -> Self:
+        self.tables.mkdir()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+        for process in self.processes:
+            # Shown by pytest only if the test failed.
+            print(f"--- {process.log.name}\n{process.log.read_text()[-6000:]}")
 
     def _ready(self, process: Process) -> bool:
         assert process.alive, process.log.read_text()[-3000:]

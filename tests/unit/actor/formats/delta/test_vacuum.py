@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from actor.formats.delta.vacuum import Vacuum, VacuumLimits
 from actor.ports import TableJob
@@ -18,8 +17,8 @@ from shared.job_payload import VACUUM
 from shared.policy import Policy
 from shared.table import CommitOrigin
 from shared.vacuum_options import VacuumOptions
-from tests.support.aged_table import DAY_MS, age, commit_file, data_files, now_ms, set_time, versions
-from tests.support.local_vacuum import ON, Control, LocalTable, run_locally
+from tests.support.aged_table import DAY_MS, commit_file, data_files, now_ms, set_time, versions
+from tests.support.local_vacuum import ON, Control, LocalTable, rewritten_long_ago, run_locally
 
 BATCHES = VacuumLimits(batch=2, files_per_s=10**6)
 BY_NAME = VacuumOptions()
@@ -27,16 +26,7 @@ BY_NAME = VacuumOptions()
 
 @pytest.fixture
 def table(tmp_path: Path) -> LocalTable:
-    """Ten files, all rewritten into one long ago, and one that was removed yesterday."""
-    path = tmp_path / "t"
-    for number in range(10):
-        write_deltalake(path, pa.table({"id": [number]}), mode="append")
-    DeltaTable(path).optimize.compact()
-    write_deltalake(path, pa.table({"id": [10]}), mode="append")
-    DeltaTable(path).delete("id = 10")
-    days = {version: 40 - version for version in range(11)} | {11: 5, 12: 1}
-    age(path, {version: now_ms() - days[version] * DAY_MS for version in versions(path)})
-    return LocalTable(path)
+    return rewritten_long_ago(tmp_path / "t")
 
 
 def test_what_no_version_inside_the_retention_needs_goes_and_the_end_is_committed(table: LocalTable) -> None:

@@ -17,24 +17,15 @@ from shared.formats.delta_orphans import StoredFile
 from shared.job_payload import VACUUM
 from shared.table import CommitOrigin
 from shared.vacuum_options import VacuumOptions
-from tests.support.aged_table import DAY_MS, age, commit_file, data_files, now_ms, set_time, versions
-from tests.support.local_vacuum import ON, Control, LocalTable, run_locally
+from tests.support.aged_table import DAY_MS, commit_file, data_files, now_ms, set_time, versions
+from tests.support.local_vacuum import ON, Control, LocalTable, rewritten_long_ago, run_locally
 
 BATCHES = VacuumLimits(batch=2, files_per_s=10**6)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> LocalTable:
-    """Ten files, all rewritten into one long ago, and one that was removed yesterday."""
-    path = tmp_path / "t"
-    for number in range(10):
-        write_deltalake(path, pa.table({"id": [number]}), mode="append")
-    DeltaTable(path).optimize.compact()
-    write_deltalake(path, pa.table({"id": [10]}), mode="append")
-    DeltaTable(path).delete("id = 10")
-    days = {version: 40 - version for version in range(11)} | {11: 5, 12: 1}
-    age(path, {version: now_ms() - days[version] * DAY_MS for version in versions(path)})
-    return LocalTable(path)
+    return rewritten_long_ago(tmp_path / "t")
 
 
 def append(table: LocalTable, *actions: dict[str, Any]) -> None:
