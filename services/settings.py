@@ -72,9 +72,9 @@ WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 """Origins, comma-separated, that pass the CloudEvents webhook validation. Default: eventgrid.azure.net."""
 
 ROOTS = "LAKEWRIGHT_ROOTS"
-"""Allowed roots: locations, comma-separated, below which tables are discovered and registered from events. With roots,
-tables outside of them cannot be registered. Set them for actors, too: links and files outside of a table are checked
-against them. Default: none; tables are registered explicitly, at any location."""
+"""Allowed roots: locations, comma-separated, below which tables are discovered and registered from events; a catalog is
+`catalog://NAME`. With roots, tables outside of them cannot be registered. Set them for actors, too: links and files
+outside of a table are checked against them. Default: none; tables are registered explicitly, at any location."""
 
 ALLOW_EXTERNAL_FILES = "LAKEWRIGHT_ALLOW_EXTERNAL_FILES"
 """`true` to rewrite tables whose log names files outside of the table, as shallow clones do, if these files are below

@@ -276,7 +276,7 @@ PROPERTIES: tuple[Property, ...] = (
         "vacuum",
         spelled.switch,
         "off",
-        "delete files that no version inside the retention needs: on or off; only in a table's own properties",
+        "delete files that no version inside the retention needs: on or off; not as a default of a service or tenant",
     ),
     Property(
         "retain",
@@ -292,7 +292,7 @@ PROPERTIES: tuple[Property, ...] = (
         "min_retain_s",
         spelled.interval,
         "7 days",
-        "least time for which removed files are kept; a run below it has to be forced",
+        "least time for which removed files are kept; Delta's own retention, 7 days by default, counts if it is longer",
         "seconds",
         {"delta.deletedFileRetentionDuration": spelled.interval},
     ),

@@ -1,7 +1,7 @@
 """Checkpoints as an action: written where a table's writers do not, so that it opens as fast after many commits.
 
 No commit says that a checkpoint was written. So a table is evaluated at each multiple of `checkpoint-every` commits,
-and the newest checkpoint is asked for then: one small request.
+and the version of the newest checkpoint is read then: one small request.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class CheckpointReason(DecisionReason):
 _MESSAGES = {
     CheckpointReason.MANY_COMMITS: "The newest checkpoint is `checkpoint-every` commits old, or there is none.",
     CheckpointReason.FEW_COMMITS: "Fewer commits than `checkpoint-every` follow the newest checkpoint.",
-    CheckpointReason.NOT_KNOWN: "The table's format has no checkpoints, or they were not asked for.",
+    CheckpointReason.NOT_KNOWN: "The table's newest checkpoint is not known, or its format has no checkpoints.",
 }
 
 _STAGES: Mapping[DecisionReason, str] = {

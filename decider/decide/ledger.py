@@ -98,7 +98,9 @@ class LedgerRecord:
         """The numbers that belong to the reason, as a sentence after it."""
         if self.predicted:
             replaced, removed = int(self.predicted["files_replaced"]), int(self.predicted["files_removed"])
-            return f" {_files(replaced)} to replace, {removed} to remove, {_mib(self.predicted['bytes'])} to read."
+            fewer = f"{_files(removed, 'fewer ')} and " if removed else ""
+            expected = f"{fewer}{_mib(self.predicted['bytes'])} to read{_CORRECTED if self.calibration.runs else ''}"
+            return f" {_files(replaced)} can be replaced now. The prediction is {expected}."
         if self.reason is Reason.WITHIN_TOLERANCE:
             excess = self.state.excess(self.policy.target_bytes) / max(1, self.state.files)
             share = math.sqrt(excess) / self.policy.target_bytes
@@ -110,8 +112,11 @@ class LedgerRecord:
         return ""
 
 
-def _files(number: int) -> str:
-    return f"{number} file" if number == 1 else f"{number} files"
+_CORRECTED = "; it includes files that arrive before the job runs, as measured in the table's earlier jobs"
+
+
+def _files(number: int, kind: str = "") -> str:
+    return f"{number} {kind}file" if number == 1 else f"{number} {kind}files"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,9 @@ class VacuumReason(DecisionReason):
 
 _MESSAGES = {
     VacuumReason.FILES_EXPIRED: "Files were removed longer ago than the retention.",
-    VacuumReason.ORPHANS_DUE: "The store was not searched for files that no commit names for `orphans-every`.",
+    VacuumReason.ORPHANS_DUE: "The last search for files that no commit names is `orphans-every` ago or longer.",
     VacuumReason.NOTHING_EXPIRED: "No removed file is older than the retention.",
-    VacuumReason.VACUUMED_RECENTLY: "The last vacuum is not `vacuum-every` ago.",
+    VacuumReason.VACUUMED_RECENTLY: "Less than `vacuum-every` has passed since the last vacuum.",
 }
 
 _STAGES: Mapping[DecisionReason, str] = {

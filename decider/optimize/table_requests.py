@@ -1,7 +1,7 @@
 """Jobs on whole tables on demand: a person requests a vacuum, a checkpoint, or that history is purged, or a dry run.
 
 A request runs although the table's properties do not switch the action on, and never although the table is refused. A
-retention below the table's least one has to be forced, and a purge to be confirmed with the table's name.
+retention below the table's own has to be forced, and a purge to be confirmed with the table's name.
 """
 
 import secrets

@@ -151,10 +151,10 @@ REASONS: Mapping[DecisionReason, str] = {
     Reason.DEFERRED_TO_WRITERS: "Set `lakewright.dml-policy` to `defer` or `always`",
     Reason.REFUSED: "See the table's refusal, under Tables",
     Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
-    VacuumReason.NOTHING_EXPIRED: "Nothing; lower `lakewright.retain` or `lakewright.min-retain` to delete earlier",
+    VacuumReason.NOTHING_EXPIRED: "Nothing; to delete earlier, lower every [retention](storage.md#retention)",
     VacuumReason.VACUUMED_RECENTLY: "Nothing; lower `lakewright.vacuum-every` to delete more often",
     CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
-    CheckpointReason.NOT_KNOWN: "Nothing; the next timer asks again",
+    CheckpointReason.NOT_KNOWN: "Nothing; the next timer reads it again",
 }
 """What to do about each reason that leaves a partition, or a table as a whole, as it is."""
 

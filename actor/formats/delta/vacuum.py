@@ -1,9 +1,9 @@
 """Runs a vacuum: reads store and log, plans by the shared rule, and deletes in batches at a bounded rate.
 
 Order makes it safe beside writers. The store is listed before the log is read, so every file that was committed before
-the listing is known as such. Each file is asked for before it is deleted: one that was written again inside the
-retention stays. Then the commits since the plan are read, and what they name stays; a commit that changes properties or
-protocol, or one that was replaced, ends the run before anything else is deleted or committed.
+the listing is known as such. Before a batch is deleted, the times of its files are read from the store: a file that was
+written again inside the retention stays. Then the commits since the plan are read, and what they name stays; a commit
+that changes properties or protocol, or one that was replaced, stops the run before it deletes or commits anything else.
 
 Nothing has to be remembered between runs: deleted files are not found again, so a run after a crash does the rest. Only
 a run that did all of it commits the end of the vacuum, from which later runs and the decider know what is gone.
@@ -31,14 +31,14 @@ from shared.table import TableMetadata
 from shared.vacuum_options import VacuumOptions
 
 COMMITS_PER_STEP = 100
-"""Commits read between two looks at whether the job is to stop."""
+"""Commits that are read between two checks whether the job has to stop."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class VacuumLimits:
-    """batch: files between two looks at the log. files_per_s: mean rate of deletions, which spares the store."""
+    """batch: files between two reads of the log. files_per_s: mean rate of deletions, which spares the store."""
 
     batch: int = 100
     files_per_s: float = 200.0
@@ -60,7 +60,7 @@ class VacuumTable(Protocol):
         """Return the time of each commit file that the log has, by version, in milliseconds since 1970."""
 
     def commit(self, version: int, time_ms: int | None = None) -> LoggedCommit | None:
-        """Return one commit, None if it is not there; without a time, its file is asked for it."""
+        """Return one commit, None if it is not there; without a time, that of its file is read."""
 
     def list_files(self) -> Iterator[StoredFile]:
         """Yield every file below the table's folder."""
@@ -169,7 +169,7 @@ class Vacuum:
         mark = CommitMetadata(
             self.job.origin,
             started_ms=started_ms,
-            # What was copied here lately is younger than its removal; a later vacuum has to look at it again.
+            # What was copied here lately is younger than its removal; a later vacuum has to check it again.
             vacuumed_version=plan.covered_before if done.young else plan.covers_version,
             vacuumed_until_ms=plan.cutoff_ms,
             vacuumed_orphans=int(options.with_orphans),
@@ -243,7 +243,7 @@ class Vacuum:
             if self.control.should_stop():
                 return False
             stored = self.table.stored(batch)
-            # After the store was asked, which takes a while: the log is as new as can be when the batch is deleted.
+            # After the store's answer, which takes a while: the log is as new as can be when the batch is deleted.
             newer = self._need_newer(plan, seen)
             if newer is None:
                 return False

@@ -26,7 +26,7 @@ class VacuumRequest(RequestModel):
     retain_hours: int | None = Field(
         default=None, ge=0, le=MAX_HOURS, description="Retention of this run in hours; null: that of the table."
     )
-    force: bool = Field(default=False, description="Allow a retention below the table's least one.")
+    force: bool = Field(default=False, description="Allow `retain_hours` below the table's retention.")
 
 
 class ReclaimRequest(RequestModel):
@@ -44,7 +44,7 @@ class ReclaimRequest(RequestModel):
         default=None,
         ge=0,
         le=MAX_HOURS,
-        description="Hours of history that stay; null: the table's retention.",
+        description="Hours of history that stay, even below the table's retention; null: its whole retention.",
     )
 
 

@@ -85,7 +85,7 @@ class NamedCatalog:
     def _is_view(self, name: tuple[str, ...]) -> bool:
         try:
             return bool(self._catalog().view_exists(name))
-        except Exception:  # noqa: BLE001 - a catalog without views says so in many ways
+        except Exception:  # noqa: BLE001 - catalogs without views fail with various errors
             return False
 
     def _catalog(self) -> "Catalog":

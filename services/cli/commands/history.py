@@ -17,7 +17,9 @@ from services.settings import format_options, store_options
 
 def optimizations(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="Name of a registered table, or path or URI of any Delta table.")],
+    table: Annotated[
+        str, typer.Argument(help="Name of a registered table; or path, URI or CATALOG.NAMESPACE.TABLE of any table.")
+    ],
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of rows.")] = 20,
     before: Annotated[int | None, typer.Option(min=0, help="Only rewrites in versions below this one.")] = None,
     files: Annotated[bool, typer.Option("--files", help="List every file; needs --json.")] = False,  # noqa: FBT002

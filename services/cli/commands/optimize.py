@@ -24,7 +24,9 @@ PRIORITY, MODE = "urgent", "levels"
 
 def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="Name of a registered table, or path or URI of any Delta table.")],
+    table: Annotated[
+        str, typer.Argument(help="Name of a registered table; or path, URI or CATALOG.NAMESPACE.TABLE of any table.")
+    ],
     partition: Annotated[
         list[str] | None, typer.Option(help="Only this partition, such as dt=2026-01-01; may be repeated.")
     ] = None,

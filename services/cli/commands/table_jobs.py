@@ -22,7 +22,7 @@ def vacuum(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the files and change nothing.")] = False,  # noqa: FBT002
     orphans: Annotated[bool, typer.Option("--orphans", help="Also search for files that no commit names.")] = False,  # noqa: FBT002
     retain_hours: RetainHours = None,
-    force: Annotated[bool, typer.Option("--force", help="Allow less than the table's least retention.")] = False,  # noqa: FBT002
+    force: Annotated[bool, typer.Option("--force", help="Allow --retain-hours below the table's retention.")] = False,  # noqa: FBT002
 ) -> None:
     """Delete files that no version inside the retention needs."""
     setting = setting_of(context)
@@ -51,7 +51,12 @@ def reclaim(
     context: typer.Context,
     table: Table,
     confirm: Annotated[str, typer.Option(help="The table's name again: what is deleted cannot be restored.")] = "",
-    retain_hours: RetainHours = None,
+    retain_hours: Annotated[
+        int | None,
+        typer.Option(
+            help="Hours of history to keep, even below the table's retention; default: the table's whole retention."
+        ),
+    ] = None,
 ) -> None:
     """Delete all history of a table outside the retention, at once and for good."""
     setting = setting_of(context)

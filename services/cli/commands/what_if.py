@@ -32,7 +32,9 @@ _PRICES = "Cost model (assumptions: set your own)"
 
 def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questions
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="Path or URI of any Delta table, or the name of a registered one.")],
+    table: Annotated[
+        str, typer.Argument(help="Name of a registered table; or path, URI or CATALOG.NAMESPACE.TABLE of any table.")
+    ],
     queries_per_hour: Annotated[
         float,
         typer.Option(

@@ -1,11 +1,13 @@
 """Verdicts come from numbers, and the ledger keeps enough of them to decide again."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from decider.decide import ledger
+from decider.decide.calibration import Calibration
 from decider.decide.decision import DecisionKind
 from decider.decide.job_request import PRIORITIES, priority
 from shared.errors import InvalidInput
@@ -62,7 +64,12 @@ def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:
     def message(*sizes: int) -> str:
         return ledger.decode(encoded(decide_on_state(WHOLE_TABLE, state(*sizes), POLICY, 1), POLICY, 1)).message
 
-    assert "10 files to replace, 9 to remove, 1 MiB to read." in message(*[MIB // 10] * 10)
+    assert "10 files can be replaced now. The prediction is 9 fewer files and 1 MiB to read." in message(
+        *[MIB // 10] * 10
+    )
+    learned = ledger.decode(encoded(decide_on_state(WHOLE_TABLE, state(*[MIB // 10] * 10), POLICY, 1), POLICY, 1))
+    assert "includes files that arrive before the job runs" not in learned.message
+    assert "; it includes files that arrive before the job runs" in replace(learned, calibration=Calibration(1)).message
     assert "The small files hold 2 MiB; the target is 8 MiB." in message(MIB, MIB)
     assert "% of the target; 15.0% are tolerated." in message(MIB, MIB, *[9 * MIB] * 200)
 
