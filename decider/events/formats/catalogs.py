@@ -1,6 +1,6 @@
 """Catalogs: Iceberg metrics reports, Lakekeeper, Polaris, and the commit callback of Hudi.
 
-Iceberg events are parsed, so that a catalog can be connected today, and ignored: Iceberg is not supported. A Hudi
+Iceberg events are parsed, so that a catalog can be connected today, and ignored: the sweep finds the commits. A Hudi
 callback names a location; a refresh finds a Delta log there only if a tool such as Apache XTable writes one.
 
 Sources: `ReportMetricsRequest` of Iceberg's REST catalog specification; the event publisher of Lakekeeper;
