@@ -65,7 +65,7 @@ smallest size from which no query of three readers took more than 1.05 times wha
 columns. 0: any size."""
 
 MIN_COLUMN_CHUNK = "LAKEWRIGHT_MIN_COLUMN_CHUNK_KIB"
-"""KiB for each leaf column that these row groups have at least on average. Default 128, the stricter of the two limits
+"""Minimum size in KiB of these row groups, per leaf column and on average. Default 128, the stricter of the two limits
 from 33 columns on: readers pay for each chunk of a column; with 70 columns and chunks of 58 KiB, reading two columns
 took up to 1.87 times the CPU time. 0: only LAKEWRIGHT_MIN_ROW_GROUP_MIB counts."""
 

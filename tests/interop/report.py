@@ -38,9 +38,9 @@ model of the writers, which uses no code of Lakewright. Metadata, protocol, part
 and codec are compared with those before the rewrite.
 
 If what an engine reads differs from the model, the same steps are repeated on a copy of the table that was never
-rewritten. The difference counts as the engine's own only if the copy shows it, too. That is the case if the engine
-fails there as well, or reads at least the same wrong rows, or reads each row exactly once, with at least the same
-columns wrong. `make test` runs the cases that have failed before.
+rewritten. The difference counts as the engine's own only if the copy shows it, too: the engine fails there as well, or
+reads at least the same wrong rows there, or reads every row exactly once after the rewrite, with wrong values only in
+columns that are wrong on the copy, too. `make test` runs the cases that have failed before.
 
 Terms of the tables below:
 
