@@ -56,7 +56,7 @@ def commit_trigger(commit: Commit, purgeable: int = 0) -> Trigger:
 class TableSignals:
     """What decisions about a whole table rest on, beside its policy and the time.
 
-    checkpoint: version of the table's newest checkpoint, -1 if it has none; None where it was not asked for.
+    checkpoint: version of the table's newest checkpoint, -1 if it has none; None where it is not known.
     new_commits: how many commits led to this version since the signals were evaluated last; timers alone depend on it.
     """
 
