@@ -85,6 +85,11 @@ class Scala:
         return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
 
     @property
+    def version_checksum(self) -> Any:
+        """Case class `VersionChecksum`, what a `.crc` file holds."""
+        return self.resolve(f"{_DELTA}.VersionChecksum")
+
+    @property
     def vacuum_end(self) -> Any:
         """Case class `DeltaOperations.VacuumEnd`."""
         return self.resolve(f"{_DELTA}.DeltaOperations$VacuumEnd")

@@ -19,11 +19,14 @@ from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup, find_live
 from actor.formats.delta.log import TableLog
+from actor.formats.delta.snapshot_cache import SnapshotCache
 from shared.layout.planner import FileGroup, RewriteMode
 from tests.support.fake_delta_table import (
     PLAIN,
     FakeAction,
+    FakeChecksum,
     FakeFrame,
+    FakeSnapshot,
     FakeTransaction,
     JavaError,
     JavaList,
@@ -52,8 +55,8 @@ class _Lines:
 class FakeTable(MemoryTable):
     """A table in memory with the real `TableLog` on it."""
 
-    def log(self) -> TableLog:
-        return TableLog(FakeScala(self), FakeSession(self), LOCATION)
+    def log(self, snapshots: SnapshotCache | None = None) -> TableLog:
+        return TableLog(FakeScala(self), FakeSession(self), LOCATION, snapshots)
 
 
 class FakePath:
@@ -72,6 +75,7 @@ class FakePath:
         return SimpleNamespace(
             open=self._open,
             delete=self._delete,
+            exists=lambda path: path.name.endswith(".crc") and self._table.has_checksums,
             getFileStatus=self._status,
             listStatus=self._list,
             getScheme=lambda: "s3a" if self._table.free is None else "file",
@@ -125,7 +129,11 @@ class FakeScala:
             readAsIterator=lambda path, _conf: _Lines(table.lines(path.name)),
         )
         delta_log = SimpleNamespace(
-            update=lambda *_: table.at(table.version),
+            update=self._read_log,
+            getUpdatedLogSegment=lambda *_: SimpleNamespace(_1=lambda: SimpleNamespace(version=lambda: table.version)),
+            createSnapshot=lambda segment, _client, _catalog, checksum: FakeSnapshot(
+                table, table.version if segment is None else segment.version(), checksum
+            ),
             startTransaction=lambda _catalog, snapshot: FakeTransaction(table, snapshot),
             createDataFrame=lambda _snapshot, adds, *_: FakeFrame(table, [one.body for one in adds]),
             store=lambda: store,
@@ -144,6 +152,13 @@ class FakeScala:
     def metadata(self, fields_json: str) -> dict[str, Any]:
         fields: dict[str, Any] = json.loads(fields_json)
         return fields
+
+    def version_checksum(self, *fields: Any) -> FakeChecksum:
+        return FakeChecksum(fields[1], fields[2], fields[10], fields[11])
+
+    def _read_log(self, *_: Any) -> FakeSnapshot:
+        self._table.log_reads += 1
+        return self._table.at(self._table.version)
 
     def delta_options(self, options: dict[str, Any], _conf: Any) -> dict[str, Any]:
         return options

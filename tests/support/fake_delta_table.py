@@ -102,12 +102,23 @@ class JavaList(list[Any]):
         return between.join(self)
 
 
+class FakeChecksum:
+    """What a snapshot's checksum says; a snapshot with one knows nothing else of its metadata."""
+
+    def __init__(self, size: int, files: int, metadata: Any, protocol: Any) -> None:
+        self.tableSizeBytes = lambda: size
+        self.numFiles = lambda: files
+        self.metadata = lambda: metadata
+        self.protocol = lambda: protocol
+
+
 class FakeSnapshot:
     """A table at one version."""
 
-    def __init__(self, table: "MemoryTable", version: int) -> None:
+    def __init__(self, table: "MemoryTable", version: int, checksum: FakeChecksum | None = None) -> None:
         self._table = table
         self._version = version
+        self._checksum = checksum
         self._live: dict[tuple[str, str], dict[str, Any]] = {}
         self._metadata: dict[str, Any] = METADATA
         self._protocol: dict[str, Any] = PROTOCOL
@@ -129,9 +140,13 @@ class FakeSnapshot:
         return self._version
 
     def metadata(self) -> Any:
+        if self._checksum is not None:
+            return self._checksum.metadata()
         return SimpleNamespace(json=lambda: json.dumps({"metaData": self._metadata}))
 
     def protocol(self) -> Any:
+        if self._checksum is not None:
+            return self._checksum.protocol()
         return SimpleNamespace(json=lambda: json.dumps({"protocol": self._protocol}))
 
     def allFiles(self) -> FakeFrame:  # noqa: N802 - Delta's name
@@ -141,7 +156,19 @@ class FakeSnapshot:
         return SimpleNamespace(isDefined=lambda: self._table.knows_count, get=lambda: len(self._live))
 
     def checksumOpt(self) -> Any:  # noqa: N802 - Delta's name
-        return SimpleNamespace(isDefined=lambda: self._table.has_checksums)
+        is_defined = self._checksum is not None or self._table.has_checksums
+        return SimpleNamespace(isDefined=lambda: is_defined, get=lambda: self._checksum or self._counted())
+
+    def computeChecksum(self) -> FakeChecksum:  # noqa: N802 - Delta's name
+        self._table.counts_of_state += 1
+        return self._counted()
+
+    def logSegment(self) -> None:  # noqa: N802 - Delta's name
+        return None
+
+    def _counted(self) -> FakeChecksum:
+        size = sum(body["size"] for body in self._live.values())
+        return FakeChecksum(size, len(self._live), self.metadata(), self.protocol())
 
 
 class FakeTransaction:
@@ -227,6 +254,8 @@ class MemoryTable:
     user_metadata: str = ""
     metrics: dict[str, int] = field(default_factory=dict)
     listings: int = 0
+    log_reads: int = 0
+    counts_of_state: int = 0
     counts: int = 0
     knows_count: bool = True
     has_checksums: bool = True

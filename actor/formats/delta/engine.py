@@ -19,6 +19,7 @@ from actor.formats.delta.preflight import check_location
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.self_test import SelfTestResult, self_test
+from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.table_jobs import TABLE_KINDS, TableJobs
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.formats.delta.vacuum import VacuumLimits
@@ -73,10 +74,11 @@ class DeltaEngine(JvmEngine):
         self._settings = settings or EngineSettings()
         super().__init__(spark, secrets=self._settings.secrets)
         self._read_cache = ReadCache()
+        self._snapshots = SnapshotCache()
         self._puts = ConditionalPuts(self._scala, spark)
         self._table_jobs = TableJobs(self._scala, self._sessions, self._settings.boundary, self._settings.vacuum)
         self.executor: RewriteExecutor = TransactionExecutor(
-            self._scala, self._sessions, self._read_cache, self._settings.transaction
+            self._scala, self._sessions, self._read_cache, self._snapshots, self._settings.transaction
         )
 
     def stop_copying(self) -> bool:
@@ -85,7 +87,7 @@ class DeltaEngine(JvmEngine):
 
     def use_optimize(self) -> None:
         """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
-        self.executor = OptimizeExecutor(self._scala, self._sessions, self._read_cache)
+        self.executor = OptimizeExecutor(self._scala, self._sessions, self._read_cache, self._snapshots)
 
     def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return the live files of a partition at the newest version.
@@ -109,7 +111,7 @@ class DeltaEngine(JvmEngine):
         files = [file for group in request.groups for file in group.files]
         self._settings.boundary.check_files(request.location, files)
         self._settings.boundary.check_links(request.location, (file.path for file in files))
-        with _translated(f"rewriting {request.location}"):
+        with _translated(f"rewriting {request.location}"), self._snapshots.forgotten_on_error(request.location):
             self._puts.check(request.location)
             return self.executor.rewrite(request, control)
 
@@ -133,8 +135,9 @@ class DeltaEngine(JvmEngine):
     def _log(self, location: str, doing: str) -> Iterator[TableLog]:
         self._check_place(location)
         lease = self._sessions.lease(tag=f"lakewright-{doing}")
-        with _translated(f"{doing} {location}"), lease as owned, self._sessions.bound(owned) as session:
-            yield TableLog(self._scala, session, location)
+        cached = self._snapshots.forgotten_on_error(location)
+        with _translated(f"{doing} {location}"), cached, lease as owned, self._sessions.bound(owned) as session:
+            yield TableLog(self._scala, session, location, self._snapshots)
 
 
 def start_engine(spark: SparkSession, settings: EngineSettings, *, scratch: str) -> tuple[DeltaEngine, SelfTestResult]:

@@ -15,11 +15,9 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.snapshot import paths_condition
+from actor.formats.delta.snapshot_cache import MAX_COMMITS_REPLAYED
 from shared.layout.planner import FileGroup
 from shared.table import PartitionColumn
-
-MAX_COMMITS_REPLAYED = 50
-"""Commits read one by one to learn what changed; beyond that, one Spark job on the snapshot is cheaper."""
 
 
 @dataclass(frozen=True, slots=True)

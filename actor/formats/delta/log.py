@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.actions import decode_metadata, decode_origins, decode_protocol
+from actor.formats.delta.snapshot_cache import CachedSnapshot, SnapshotCache, newest, with_checksum
 from actor.jvm.errors import jvm_class_names
 from actor.jvm.scala import Scala, jvm_context, jvm_session
 from shared.data_paths import file_name, is_absolute
@@ -26,10 +27,8 @@ from shared.table import CommitOrigin, FileKey, TableMetadata, TableProtocol
 MAX_COMMITS_SEARCHED = 10_000
 """Commits that `find_commit` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
 
-_CHECKSUM_SETTINGS = (
-    "spark.databricks.delta.incremental.commit.enabled",
-    "spark.databricks.delta.writeChecksumFile.enabled",
-)
+_NOT_WRITTEN = ("spark.databricks.delta.writeChecksumFile.enabled", "spark.databricks.delta.allFilesInCrc.enabled")
+_NOT_DERIVED = "spark.databricks.delta.incremental.commit.enabled"
 
 # Scala's positional flags by name.
 _MUST_BE_FRESH = False
@@ -71,23 +70,41 @@ def _layout(metadata_json: str) -> Mapping[str, Any]:
 class TableLog:
     """The log of the table at one location, used from one session."""
 
-    def __init__(self, scala: Scala, session: SparkSession, location: str) -> None:
+    def __init__(
+        self, scala: Scala, session: SparkSession, location: str, snapshots: SnapshotCache | None = None
+    ) -> None:
         self.location = location
         self.session = session
         self._scala = scala
+        self._snapshots = snapshots or SnapshotCache(0)
         self._log = scala.delta_log.forTable(jvm_session(session), hadoop_path(location))
 
     def snapshot(self) -> Any:
         """Return the newest snapshot; raises InvalidInput where there is no Delta table."""
+        cached = self._snapshots.get(self.location)
+        found = None if cached is None else newest(cached, self, self._log, self._scala)
+        if found is not None:
+            self._snapshots.put(self.location, found)
+            return found.snapshot
         snapshot = self._log.update(_MUST_BE_FRESH, self._scala.none, self._scala.none)
         if snapshot.version() < 0:
             raise InvalidInput(f"there is no Delta table at {self.location}", field="location")
+        if cached is not None:
+            self.cache(snapshot)
         return snapshot
+
+    def cache(self, snapshot: Any) -> None:
+        """Cache a snapshot whose files are listed, so that later ones follow from it without a Spark job."""
+        version = int(snapshot.version())
+        digest = self.digest(version)
+        if digest is not None:
+            complete = with_checksum(snapshot, self._log, self._scala)
+            self._snapshots.put(self.location, CachedSnapshot(complete, version, digest, version))
 
     def transaction(self, snapshot: Any = None) -> Any:
         """Open a transaction on this snapshot, on the newest one if none is given."""
-        given = self._scala.none if snapshot is None else self._scala.some(snapshot)
-        return self._log.startTransaction(self._scala.none, given)
+        given = self.snapshot() if snapshot is None else snapshot
+        return self._log.startTransaction(self._scala.none, self._scala.some(given))
 
     def shape(self, snapshot: Any) -> TableShape:
         """Return the metadata and protocol of a snapshot."""
@@ -144,9 +161,11 @@ class TableLog:
         """Write a commit's checksum (`.crc`) only if the commit before has one, from which it follows at once.
 
         Otherwise Delta would list the whole snapshot in a Spark job for it, as long as the rest of a small rewrite;
-        the table's own writers do without, and so do its readers.
+        the table's own writers do without, and so do its readers. A checksum that was carried here stays in the JVM.
         """
-        settings = () if snapshot.checksumOpt().isDefined() else _CHECKSUM_SETTINGS
+        settings: tuple[str, ...] = ()
+        if not self._has_checksum_file(int(snapshot.version())):
+            settings = _NOT_WRITTEN if snapshot.checksumOpt().isDefined() else (*_NOT_WRITTEN, _NOT_DERIVED)
         for name in settings:
             self.session.conf.set(name, "false")
         try:
@@ -154,6 +173,9 @@ class TableLog:
         finally:
             for name in settings:
                 self.session.conf.unset(name)
+
+    def _has_checksum_file(self, version: int) -> bool:
+        return bool(self.store.exists(self._scala.path(self._log.logPath(), f"{version:020d}.crc")))
 
     def _metrics(self, values: Mapping[str, int]) -> dict[str, Any]:
         context = jvm_context(self.session)

@@ -19,6 +19,7 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.snapshot import paths_condition, sql_text
+from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.transaction import COMMITTED
 from actor.formats.delta.write import json_array, logical_rows
 from actor.jvm.errors import first_line
@@ -40,10 +41,11 @@ class OptimizeExecutor:
 
     is_exact = False
 
-    def __init__(self, scala: Scala, sessions: Sessions, read_cache: ReadCache) -> None:
+    def __init__(self, scala: Scala, sessions: Sessions, read_cache: ReadCache, snapshots: SnapshotCache) -> None:
         self._scala = scala
         self._sessions = sessions
         self._read_cache = read_cache
+        self._snapshots = snapshots
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Compact the partitions of the groups; see the module for how that differs from what was asked.
@@ -92,7 +94,7 @@ class OptimizeExecutor:
             tag=origin.job, more_tags=[other.job for other in others], user_metadata=request.user_metadata, conf=sizes
         )
         with lease as owned, self._sessions.bound(owned) as session:
-            log = TableLog(self._scala, session, request.location)
+            log = TableLog(self._scala, session, request.location, self._snapshots)
             snapshot = log.snapshot()
             shape = log.shape(snapshot)
             check_identity(log.location, shape.metadata, request.table_uuid)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode, vector_id
-from actor.formats.delta.live_files import MAX_COMMITS_REPLAYED, LiveGroup, is_plain
+from actor.formats.delta.live_files import LiveGroup, is_plain
 from actor.formats.delta.log import TableLog, TableShape
+from actor.formats.delta.snapshot_cache import MAX_COMMITS_REPLAYED
 from shared.layout.planner import FileGroup
 from shared.table import FileKey, PartitionKey
 

@@ -23,6 +23,7 @@ from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
+from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.write import GroupWriter
 from actor.formats.delta.write_groups import WriteContext, WriteResult, write_groups
 from actor.jvm.scala import Scala
@@ -49,10 +50,18 @@ class TransactionExecutor:
 
     is_exact = True
 
-    def __init__(self, scala: Scala, sessions: Sessions, read_cache: ReadCache, settings: TransactionSettings) -> None:
+    def __init__(
+        self,
+        scala: Scala,
+        sessions: Sessions,
+        read_cache: ReadCache,
+        snapshots: SnapshotCache,
+        settings: TransactionSettings,
+    ) -> None:
         self._scala = scala
         self._sessions = sessions
         self._read_cache = read_cache
+        self._snapshots = snapshots
         self._settings = settings
         self._classes = ParquetClasses()
 
@@ -77,7 +86,7 @@ class TransactionExecutor:
             tag=origin.job, more_tags=[other.job for other in others], user_metadata=request.user_metadata
         )
         with lease as owned, self._sessions.bound(owned) as session, ExitStack() as leased:
-            log = TableLog(self._scala, session, request.location)
+            log = TableLog(self._scala, session, request.location, self._snapshots)
             started = time.monotonic()
             reading = log.transaction()
             shape = log.shape(reading.snapshot())

@@ -8,6 +8,7 @@ import pytest
 from actor.formats.delta.free_space import MIB
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
+from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.transaction import FILES_WRITTEN, TransactionExecutor, TransactionSettings
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.worker import RunControl
@@ -16,6 +17,10 @@ from tests.support.fake_delta import LOCATION, FakeScala, FakeSessions, FakeTabl
 from tests.support.fake_delta_table import NAME_PREFIX, PROTOCOL, JavaError, add, remove
 
 MARK = json.dumps({"lakewright": {"job": "j-1", "token": 7}})
+
+
+def executor_of(table: FakeTable, memory: ReadCache, settings: TransactionSettings) -> TransactionExecutor:
+    return TransactionExecutor(FakeScala(table), FakeSessions(table), memory, SnapshotCache(), settings)
 
 
 class World:
@@ -33,7 +38,9 @@ class World:
         self.may_commit: Callable[[], None] = lambda: None
 
     def rewrite(self, mark: str = MARK, table_uuid: str = "") -> RewriteOutcome:
-        executor = TransactionExecutor(FakeScala(self.table), FakeSessions(self.table), self.memory, self.settings)
+        executor = TransactionExecutor(
+            FakeScala(self.table), FakeSessions(self.table), self.memory, SnapshotCache(), self.settings
+        )
         control = RunControl(lambda: self.may_commit(), lambda: self.should_stop(), self._reached)
         return executor.rewrite(RewriteRequest(LOCATION, self.groups, mark, table_uuid), control)
 
@@ -215,6 +222,8 @@ def test_groups_that_were_all_taken_before_the_commit_are_stale_and_nothing_is_c
 
 def test_copying_can_be_stopped_once(world: World) -> None:
     """The self-test does so where copies do not work; nothing was copied before the classes were used."""
-    executor = TransactionExecutor(FakeScala(world.table), FakeSessions(world.table), world.memory, world.settings)
+    executor = TransactionExecutor(
+        FakeScala(world.table), FakeSessions(world.table), world.memory, SnapshotCache(), world.settings
+    )
     executor._classes._are_usable = True
     assert [executor.stop_copying(), executor.stop_copying()] == [True, False]
