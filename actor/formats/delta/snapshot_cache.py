@@ -85,7 +85,7 @@ class FileChange:
 
 
 def file_change(actions: Iterable[Mapping[str, Any]]) -> FileChange | None:
-    """Return how a commit changes the live files; None if it does not tell, or changes more than files."""
+    """Return how a commit changes the live files; None if a size is missing, or more than files changes."""
     change, removed, is_added_again = FileChange(), 0, False
     for action in actions:
         ((name, body),) = action.items()

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from actor.formats.delta import log as log_module
+from actor.formats.delta.snapshot_cache import SnapshotCache
 from shared.errors import PermanentError
 from shared.table import CommitOrigin, FileKey
 from tests.support.fake_delta import FakeTable
@@ -113,6 +114,21 @@ def test_a_checksum_is_written_only_where_the_commit_before_has_one() -> None:
         log.commit(log.transaction(), [], {})
         assert [set(conf.values()) for conf in seen] == [set() if has_checksums else {"false"}]
         assert table.conf == {}, "the session is given back as it was"
+
+
+def test_a_checksum_that_was_carried_is_derived_further_and_not_written() -> None:
+    table, snapshots = FakeTable(has_checksums=False), SnapshotCache()
+    table.commit(add("a"))
+    log = table.log(snapshots)
+    log.cache(log.snapshot())
+    seen: list[dict[str, str]] = []
+    table.others = lambda: seen.append(dict(table.conf))
+    log.commit(log.transaction(), [], {})
+    (conf,) = seen
+    assert conf == {
+        "spark.databricks.delta.writeChecksumFile.enabled": "false",
+        "spark.databricks.delta.allFilesInCrc.enabled": "false",
+    }
 
 
 def test_only_the_named_files_are_deleted() -> None:

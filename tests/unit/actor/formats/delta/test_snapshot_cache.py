@@ -59,7 +59,7 @@ def test_snapshots_after_a_listed_one_follow_from_the_commits_without_a_job() ->
     assert (world.table.log_reads, world.table.counts_of_state) == (0, 0)
 
 
-def test_a_table_that_nobody_listed_is_read_by_delta() -> None:
+def test_a_table_that_was_not_listed_is_read_by_delta() -> None:
     world = World()
     world.newest()
     world.newest()
