@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 
 def jobs(lab: DeltaLab) -> int:
-    return int(lab.spark._jsc.sc().dagScheduler().nextJobId().get())
+    return int(lab.spark._jsc.sc().dagScheduler().nextJobId())
 
 
 def append(path: Path, first: int, commits: int = 1) -> None:
@@ -31,7 +31,7 @@ def append(path: Path, first: int, commits: int = 1) -> None:
 
 
 def checksums(path: Path) -> list[str]:
-    return sorted(found.name for found in (path / "_delta_log").glob("*.crc"))
+    return sorted(found.name for found in (path / "_delta_log").glob("[0-9]*.crc"))
 
 
 @pytest.fixture
@@ -46,9 +46,10 @@ def path(lab: DeltaLab) -> Iterator[Path]:
 def same_as_deltas(lab: DeltaLab, log: TableLog) -> Any:
     """Return the newest snapshot, after comparing it with what Delta reads from the log, state included."""
     found = log.snapshot()
-    fresh = TableLog(lab.engine._scala, lab.spark, log.location).delta_log.getSnapshotAt(found.version(), None)
+    lab.engine._scala.delta_log.clearCache()
+    fresh = TableLog(lab.engine._scala, lab.spark, log.location).snapshot()
     checksum = found.checksumOpt().get()
-    assert log.shape(found) == log.shape(fresh)
+    assert (found.version(), log.shape(found)) == (fresh.version(), log.shape(fresh))
     assert (checksum.numFiles(), checksum.tableSizeBytes()) == (fresh.numOfFiles(), fresh.sizeInBytes())
     return found
 
@@ -70,7 +71,7 @@ def test_columns_that_another_engine_adds_are_in_the_next_snapshot(lab: DeltaLab
     read_partition(log, WHOLE_TABLE, ReadCache())
     write_deltalake(path, pa.table({"id": [9], "more": [1.5]}), mode="append", schema_mode="merge")
     assert "more" in log.shape(same_as_deltas(lab, log)).metadata_json
-    append(path, 10)
+    write_deltalake(path, pa.table({"id": [10], "more": [2.5]}), mode="append", schema_mode="merge")
     assert "more" in log.shape(same_as_deltas(lab, log)).metadata_json
 
 
@@ -89,7 +90,6 @@ def test_rewrites_among_the_commits_of_another_engine_need_no_job_but_their_own(
     assert sorted(DeltaTable(path).to_pyarrow_table()["id"].to_pylist()) == sorted(expected)
     assert sorted(row.id for row in lab.spark.read.format("delta").load(location).collect()) == sorted(expected)
     assert list((path / "_delta_log").glob("*.checkpoint*.parquet"))
-    print("jobs of each rewrite", counts)
-    assert min(counts) <= 1, "the copy itself, or the encoder's"
+    assert sorted(counts)[len(counts) // 2] == 1, "the job that writes; those of a checkpoint come on top of it"
     log = TableLog(lab.engine._scala, lab.spark, location, lab.engine._snapshots)
     same_as_deltas(lab, log)

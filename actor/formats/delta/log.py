@@ -89,17 +89,17 @@ class TableLog:
         snapshot = self._log.update(_MUST_BE_FRESH, self._scala.none, self._scala.none)
         if snapshot.version() < 0:
             raise InvalidInput(f"there is no Delta table at {self.location}", field="location")
-        if cached is not None:
-            self.cache(snapshot)
-        return snapshot
+        return snapshot if cached is None else self.cache(snapshot)
 
-    def cache(self, snapshot: Any) -> None:
-        """Cache a snapshot whose files are listed, so that later ones follow from it without a Spark job."""
+    def cache(self, snapshot: Any) -> Any:
+        """Cache a snapshot whose files are listed, so that later ones follow from it without a Spark job; return it."""
         version = int(snapshot.version())
         digest = self.digest(version)
-        if digest is not None:
-            complete = with_checksum(snapshot, self._log, self._scala)
-            self._snapshots.put(self.location, CachedSnapshot(complete, version, digest, version))
+        if digest is None:
+            return snapshot
+        complete = with_checksum(snapshot, self._log, self._scala)
+        self._snapshots.put(self.location, CachedSnapshot(complete, version, digest, version))
+        return complete
 
     def transaction(self, snapshot: Any = None) -> Any:
         """Open a transaction on this snapshot, on the newest one if none is given."""
