@@ -27,7 +27,9 @@ from services.paths import java_search
 from services.service_help import parse_no_arguments
 from services.settings import (
     ALLOW_EXTERNAL_FILES,
+    CATALOGS,
     DATA_DIR,
+    ICEBERG_FOLDERS,
     IVY_DIR,
     JAVA,
     LOG_FORMAT,
@@ -39,7 +41,10 @@ from services.settings import (
 from services.versions import installed
 from shared.errors import LakewrightError
 
-VARIABLES = (DATA_DIR, IVY_DIR, JAVA, LOG_FORMAT, ROOTS, ALLOW_EXTERNAL_FILES, STORE_OPTIONS)
+VARIABLES = (
+    *(DATA_DIR, IVY_DIR, JAVA, LOG_FORMAT, ROOTS, ALLOW_EXTERNAL_FILES),
+    *(STORE_OPTIONS, CATALOGS, ICEBERG_FOLDERS),
+)
 """Environment variables that are read by functions shared between services."""
 
 log = structlog.get_logger()

@@ -15,7 +15,7 @@ from services.decider.settings import DeciderSettings, decider_settings
 from services.logs import configure_logs
 from services.process_exit import ProcessExit
 from services.service_help import parse_no_arguments
-from services.settings import DATA_DIR, LOG_FORMAT, STORE_OPTIONS, log_format
+from services.settings import CATALOGS, DATA_DIR, ICEBERG_FOLDERS, LOG_FORMAT, STORE_OPTIONS, log_format
 from shared.errors import LakewrightError
 
 STOP_S = 5
@@ -25,7 +25,7 @@ IDLE_S = 75
 """Seconds that a connection may be idle between calls: longer than the minute after which load balancers and webhook
 senders let go, or a call is lost that was sent while we were closing."""
 
-VARIABLES = (DATA_DIR, LOG_FORMAT, STORE_OPTIONS)
+VARIABLES = (DATA_DIR, LOG_FORMAT, STORE_OPTIONS, CATALOGS, ICEBERG_FOLDERS)
 """Environment variables that are read by functions shared between services."""
 
 log = structlog.get_logger()

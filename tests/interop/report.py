@@ -38,9 +38,13 @@ model of the writers, which uses no code of Lakewright. Metadata, protocol, part
 and codec are compared with those before the rewrite.
 
 If what an engine reads differs from the model, the same steps are repeated on a copy of the table that was never
-rewritten. The difference counts as the engine's own only if the copy shows it, too: the engine fails there as well, or
-reads at least the same wrong rows there, or reads every row exactly once after the rewrite, with wrong values only in
-columns that are wrong on the copy, too. `make test` runs the cases that have failed before.
+rewritten. The difference counts as the engine's own only in one of these cases:
+
+- The engine fails on the copy, too.
+- It reads at least the same wrong rows on the copy.
+- After the rewrite it reads every row exactly once, and wrong values only in columns that are wrong on the copy, too.
+
+`make test` runs the cases that have failed before.
 
 Terms of the tables below:
 
@@ -107,7 +111,7 @@ def _readers(results: list[Result]) -> Iterator[str]:
     yield "## Tables and readers"
     yield ""
     yield "The worst result of all checks of a reader: after the rewrite, with predicates, and after each operation."
-    yield "One result in a row: the engine cannot create the table (`cannot`), or Lakewright refuses it (`refused`)."
+    yield "Rows with one result: the engine cannot create the table (`cannot`), or Lakewright refuses it (`refused`)."
     yield ""
     yield f"| table | made by | nothing else changed | {' | '.join(readers)} |"
     yield f"|---|---|---|{'---|' * len(readers)}"

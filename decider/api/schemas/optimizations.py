@@ -26,7 +26,7 @@ class RewriteView(ResponseModel):
     """One rewrite: a Lakewright commit that replaces files without changing data."""
 
     version: int = Field(description="Table version of the commit.")
-    optimization_name: str | None = Field(description="Kind of rewrite: minor, major, full, idle or purge.")
+    optimization_name: str | None = Field(description="Kind of rewrite: minor, major, full, idle, purge or sort.")
     write_id: str = Field(description="Id of the rewrite: job, claim token and round.")
     table_id: str = Field(description="Table id.")
     job: str = Field(description="Job id.")

@@ -44,8 +44,8 @@ class OptimizeRequest(RequestModel):
     dry_run: bool = Field(default=False, description="Plan on the live snapshot without changing anything.")
     force: bool = Field(
         default=False,
-        description="Ignore the tolerance and `enabled=false`. The promotion rule always applies, which bounds the "
-        "bytes rewritten.",
+        description="Ignore the tolerance and `enabled=false`, and rewrite files whose paths engines spell "
+        "differently. The promotion rule always applies, which bounds the bytes rewritten.",
     )
 
 

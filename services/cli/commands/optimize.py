@@ -31,7 +31,13 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
         list[str] | None, typer.Option(help="Only this partition, such as dt=2026-01-01; may be repeated.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")] = False,  # noqa: FBT002
-    force: Annotated[bool, typer.Option("--force", help="Ignore tolerance and enabled=false.")] = False,  # noqa: FBT002
+    force: Annotated[  # noqa: FBT002
+        bool,
+        typer.Option(
+            "--force",
+            help="Ignore tolerance and enabled=false; also rewrite files with paths that engines spell differently.",
+        ),
+    ] = False,
     priority: Annotated[str, typer.Option(help="By name only: urgent, high, normal or low.")] = PRIORITY,
     mode: Annotated[
         str,
