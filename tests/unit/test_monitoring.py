@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from decider.api.metrics import Metrics, MetricsSnapshot
+from decider.api.metrics import FUNNEL, Metrics, MetricsSnapshot
 from shared.queue.model import JobState
 from tests.support.grafana_dashboard import FILE, PANELS, dashboard
 from tests.support.time_limits import scaled
@@ -42,6 +42,11 @@ def named(query: str) -> set[str]:
 
 def test_the_page_documents_each_metric_and_no_other() -> None:
     assert set(re.findall(r"^\| `(lakewright_[a-z_]+)` \|", PAGE, re.MULTILINE)) == set(exported())
+
+
+def test_the_page_lists_each_exported_stage_of_the_funnel_and_no_other() -> None:
+    listed = PAGE.partition("Stages of the funnel:")[2].partition("`lakewright status` shows further counters.")[0]
+    assert sorted(re.findall(r"`([a-z_]+)`", listed)) == sorted(FUNNEL)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
