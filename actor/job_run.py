@@ -23,6 +23,7 @@ from shared.layout.sort_planner import plan_sort
 from shared.properties import is_switched_off, policy_digest
 from shared.queue.model import Claim, FinishOutcome, RunResult
 from shared.table import DataFile, PartitionKey
+from shared.tracing import Attribute
 
 log = structlog.get_logger()
 
@@ -82,7 +83,10 @@ class JobRun(LeasedRun):
         newest = JobPayload.decode(self.claim.payload)
         payload = newest.with_extent(self.claim.extent)
         is_predicted = payload.rewrite_kind is newest.rewrite_kind
-        self.report = RunReport(payload, kind=self.claim.key.kind, is_predicted=is_predicted)
+        self.report = RunReport(
+            payload, kind=self.claim.key.kind, is_predicted=is_predicted, traceparent=self.span.context
+        )
+        self.span.set({Attribute.TABLE: payload.name})
         if payload.is_contended:
             self.commits_single_groups = self.commits_alone = True
         self._live = self._read()

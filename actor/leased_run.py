@@ -51,6 +51,7 @@ class LeasedRun:
         self.is_over = False
         self.is_lost = False
         self.log = log.bind(job=held.claim.id, token=held.claim.token)
+        self.span = held.span
 
     @property
     def result(self) -> Report | None:
@@ -61,11 +62,13 @@ class LeasedRun:
         """End the job without a report: it belongs to another actor by now."""
         self.log.warning("lease_lost", error=str(lost))
         self.is_over = self.is_lost = True
+        self.span.fail(type(lost).__name__)
 
     def fail(self, failure: Exception) -> None:
         """End the job with what ended it."""
         self.is_over = True
         self.error = f"{type(failure).__name__}: {failure}"
+        self.span.fail(type(failure).__name__)
         if self.lease.stop_reason is not None:
             # Cancelled inside a group, because it did not end when it was asked to: that is no failure of the job.
             self.verdict = stopped_result(self.lease.stop_reason)

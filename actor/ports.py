@@ -108,7 +108,7 @@ class TableJob:
 
     `origin` names job and token; `options` are those of the kind. `table_uuid` is the id that the table must have;
     empty: any. `even_if_disabled`: run although the table's properties switch it off. `policy_digest`: digest of the
-    properties that it was decided by; empty: not known.
+    properties that it was decided by; empty: not known. `trace`: context of its span, for its commits' metadata.
     """
 
     kind: str
@@ -119,6 +119,7 @@ class TableJob:
     even_if_disabled: bool = False
     policy_digest: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

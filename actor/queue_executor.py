@@ -15,10 +15,13 @@ from redis.exceptions import TimeoutError as NoReply
 from redis.retry import Retry
 
 from shared.errors import InvalidInput, LakewrightError
+from shared.queue import keys
 from shared.queue.client_settings import address_in, retries_itself
 from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
+from shared.queue.decode import text
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary
+from shared.queue.model import JobId
 from shared.retry import RetryPolicy
 
 R = TypeVar("R")
@@ -60,15 +63,23 @@ class SyncQueueExecutor:
                     raise unreachable(command.script, self._address, failed, problem) from problem
             time.sleep(self._retry_policy.pause_s(failed))
 
-    def _call(self, command: Command[R]) -> Any:
-        function, keys = self._library.function(command.script), command.keys
+    def traces(self, job: JobId) -> tuple[str, ...]:
+        """Return the contexts of the traces that led to a job, oldest first; none where they cannot be read."""
         try:
-            return self.redis.fcall(function, len(keys), *keys, *command.args)
+            found = self.redis.hget(keys.job(self.name, job), "traces")
+        except RedisError:
+            return ()
+        return tuple(text(found).split()) if found else ()
+
+    def _call(self, command: Command[R]) -> Any:
+        function, names = self._library.function(command.script), command.keys
+        try:
+            return self.redis.fcall(function, len(names), *names, *command.args)
         except ResponseError as problem:
             if NOT_FOUND not in str(problem):
                 raise
             self.redis.function_load(self._library.text, replace=True)
-            return self.redis.fcall(function, len(keys), *keys, *command.args)
+            return self.redis.fcall(function, len(names), *names, *command.args)
 
     def _error(self, command: Command[R], problem: RedisError) -> LakewrightError:
         return error_of_reply(command.script, self._address, f"{problem.status_code or ''} {problem}".strip())

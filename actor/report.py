@@ -17,11 +17,13 @@ class RunReport:
     """Filled while a job runs; sizes in bytes, times in milliseconds.
 
     Not `is_predicted`: the job does more than its newest request requested, which is all that was predicted.
+    `traceparent`: context of the run's span, empty without traces.
     """
 
     payload: JobPayload
     kind: str = COMPACT
     is_predicted: bool = True
+    traceparent: str = ""
     versions: list[int] = field(default_factory=list)
     recovered_version: int | None = None
     rounds: int = 0
@@ -191,6 +193,7 @@ class RunReport:
             "groups_failed": self.groups_failed,
             "before": _state(self.before),
             "after": _state(self.after),
+            **({"traceparent": self.traceparent} if self.traceparent else {}),
         }
         return json.dumps(report, separators=(",", ":"))
 

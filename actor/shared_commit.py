@@ -49,14 +49,14 @@ def _inputs(groups: Sequence[FileGroup]) -> set[FileKey]:
     return {file.key for group in groups for file in group.files}
 
 
-def request_of(portions: Sequence[Portion]) -> RewriteRequest:
-    """Return the rewrite of all portions, signed with every job and token."""
+def request_of(portions: Sequence[Portion], trace: str = "") -> RewriteRequest:
+    """Return the rewrite of all portions, signed with every job and token, and with the context of its span."""
     payload = portions[0].run.payload
     groups = tuple(group for portion in portions for group in portion.groups)
     return RewriteRequest(
         payload.location,
         groups,
-        _metadata(portions).encode(),
+        replace(_metadata(portions), traceparent=trace or None).encode(),
         payload.table_uuid,
         may_copy=payload.policy.row_group_copy is RowGroupCopy.AUTO,
         full_bytes=payload.policy.size_levels.full_bytes,

@@ -14,10 +14,13 @@ import structlog
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
 from actor.queue_executor import SyncQueueExecutor
+from actor.run_span import start_run
+from shared import tracing
 from shared.errors import RetryableError
 from shared.queue import commands
 from shared.queue.command import Command
 from shared.queue.model import Claim, Finished, FinishOutcome, JobId, Share
+from shared.tracing import NO_SPAN, Span
 
 log = structlog.get_logger()
 
@@ -30,10 +33,11 @@ a slot no longer than one usual job."""
 
 @dataclass(frozen=True, slots=True)
 class HeldJob:
-    """A claimed job and its lease, which the heartbeat keeps alive."""
+    """A claimed job, its lease, which the heartbeat keeps alive, and the span of its run."""
 
     claim: Claim
     lease: Lease
+    span: Span = NO_SPAN
 
 
 class SlotQueue:
@@ -99,11 +103,18 @@ class SlotQueue:
         )
 
     def _hold(self, claims: Sequence[Claim], sent_at_s: float) -> tuple[HeldJob, ...]:
-        held = tuple(HeldJob(claim, self._heartbeat.track(claim, sent_at_s=sent_at_s)) for claim in claims)
-        leases = tuple(job.lease for job in held)
+        leases = tuple(self._heartbeat.track(claim, sent_at_s=sent_at_s) for claim in claims)
+        held = tuple(
+            HeldJob(claim, lease, self._start_span(claim)) for claim, lease in zip(claims, leases, strict=True)
+        )
         for lease in leases:
             lease.share_slot(leases)
         return held
+
+    def _start_span(self, claim: Claim) -> Span:
+        if not tracing.is_on():
+            return NO_SPAN
+        return start_run(self.queue.name, claim, self.queue.traces(claim.id))
 
     @property
     def _lease_s(self) -> float:

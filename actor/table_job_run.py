@@ -15,6 +15,7 @@ from shared.job_payload import JobPayload
 from shared.properties import policy_digest
 from shared.queue.model import RunResult
 from shared.table import CommitOrigin
+from shared.tracing import Attribute
 
 
 @dataclass(slots=True)
@@ -113,6 +114,7 @@ class TableJobRun(LeasedRun):
         """Run the job to its end."""
         claim = self.claim
         payload = JobPayload.decode(claim.payload)
+        self.span.set({Attribute.TABLE: payload.name})
         self._report = TableJobReport(claim.key.kind, payload, so_far=control.figures)
         engine = self._engines.of(payload.format)
         job = TableJob(
@@ -124,6 +126,7 @@ class TableJobRun(LeasedRun):
             even_if_disabled=payload.even_if_disabled,
             policy_digest=payload.policy_digest,
             options=payload.options,
+            trace=self.span.context,
         )
         done = self._report.outcome = engine.run_table_job(job, control)
         self.is_over = True

@@ -21,6 +21,7 @@ from actor.leased_run import LeasedRun
 from actor.outage_log import OutageLog
 from actor.ports import EngineDied, RewriteOutcome
 from actor.queue_executor import SyncQueueExecutor
+from actor.run_span import end_rewrite, end_run, start_rewrite
 from actor.shared_commit import Portion, choose_portions, outcome_of, request_of
 from actor.slot_gate import SlotGate
 from actor.slot_queue import DEFAULT_SHARE, HeldJob, SlotQueue
@@ -182,6 +183,7 @@ class Worker:
         finally:
             for run in left:
                 self._heartbeat.release(run.lease)
+                run.span.end()
         return following
 
     def _work_on_table(self, run: TableJobRun) -> None:
@@ -252,6 +254,7 @@ class Worker:
             return EngineDied(f"the engine died while job {jobs} ran and cannot be ended: {failure}")
         verdict = RunResult.YIELD if death.was_requested else RunResult.CRASHED
         for run in held:
+            run.span.fail("EngineDied")
             if run.is_over:
                 self._end(run, _never)
             elif ended := self._report_end(run, verdict, death.cause, _never):
@@ -279,8 +282,13 @@ class Worker:
             reached=lambda point: self._report_progress(portions, point),
         )
         engine = self._engines.of(runs[0].payload.format)
-        rewrite = partial(engine.rewrite, request_of(portions), control)
-        outcome = self._guarded(runs[0], rewrite) if len(runs) == 1 else self._shared(runs, rewrite)
+        span = start_rewrite([run.span for run in runs], sum(len(portion.groups) for portion in portions))
+        rewrite = partial(engine.rewrite, request_of(portions, span.context), control)
+        outcome = None
+        try:
+            outcome = self._guarded(runs[0], rewrite) if len(runs) == 1 else self._shared(runs, rewrite)
+        finally:
+            end_rewrite(span, outcome)
         if outcome is None:
             return
         for portion in portions:
@@ -307,6 +315,7 @@ class Worker:
     def _end(self, run: LeasedRun, wants_more: Callable[[], bool]) -> tuple[HeldJob, ...] | None:
         """Report the end of a job, unless it is another actor's; returns what `_run_held` does."""
         ended = None if run.is_lost else self._report_end(run, run.verdict, run.error, wants_more)
+        end_run(run.span, "lost" if run.is_lost else run.verdict, run.result.cost_bytes if run.result else 0)
         if ended is None:
             return None
         finished, held = ended

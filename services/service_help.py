@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from types import ModuleType
 
-_PREFIX = "LAKEWRIGHT_"
+_PREFIXES = ("LAKEWRIGHT_", "OTEL_")
 _WIDTH = 100
 
 
@@ -48,6 +48,6 @@ def _meanings(settings: ModuleType) -> dict[str, str]:
                 case (
                     ast.Assign(value=ast.Constant(value=str(name))),
                     ast.Expr(value=ast.Constant(value=str(meaning))),
-                ) if name.startswith(_PREFIX):
+                ) if name.startswith(_PREFIXES):
                     found[name] = " ".join(meaning.split())
     return found

@@ -107,6 +107,14 @@ SWEEP_S = "LAKEWRIGHT_SWEEP_S"
 """Sweep interval: seconds between two refreshes of a table without events. Default 300: a lost event is noticed
 within this time, and each interval costs two small requests per table."""
 
+OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+"""URL of a collector of OpenTelemetry that accepts OTLP over HTTP, such as `http://collector:4318`, to which deciders
+and actors send [traces](monitoring.md#traces). Needs the extra `lakewright[traces]`; OpenTelemetry's other variables
+apply. Default: none; no traces."""
+
+OTLP_TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+"""The same with its path, such as `http://collector:4318/v1/traces`; has precedence. Default: none."""
+
 STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
 """JSON object with options of the object stores, such as {"region": "eu-west-1"}; options for one scheme or bucket
 (`s3://`, `gs://bucket`) are nested under it: {"s3://logs": {"endpoint": "http://minio:9000", "allow_http": true}}. Read

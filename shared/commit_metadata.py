@@ -31,6 +31,7 @@ class CommitMetadata:
     and partition_small_files: the partition's files before it.
     Of the end of a vacuum: the version up to which all removed files are gone, the moment before which they were
     removed, and whether files that no commit names are gone, too (1 or 0).
+    traceparent: context of the span that wrote it, if traces are recorded.
     """
 
     origin: CommitOrigin
@@ -45,6 +46,7 @@ class CommitMetadata:
     vacuumed_version: int | None = None
     vacuumed_until_ms: int | None = None
     vacuumed_orphans: int | None = None
+    traceparent: str | None = None
 
     @property
     def origins(self) -> tuple[CommitOrigin, ...]:
@@ -79,6 +81,7 @@ _PLAIN: Mapping[str, type] = {
     "vacuumed_version": int,
     "vacuumed_until_ms": int,
     "vacuumed_orphans": int,
+    "traceparent": str,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 
 from decider.api.dependencies import ProbeSources
 from decider.api.health_snapshot import HealthReader
@@ -70,8 +71,11 @@ class _DocumentedApp(FastAPI):
         return self.openapi_schema
 
 
-def create_app(services: Services) -> FastAPI:
-    """Build the application; its lifespan starts and stops the background tasks."""
+def create_app(services: Services, traces: Any = None) -> FastAPI:
+    """Build the application; its lifespan starts and stops the background tasks.
+
+    `traces`: OpenTelemetry's provider, which records its requests; None: they are not recorded.
+    """
     background = BackgroundTasks(services.background)
 
     @asynccontextmanager
@@ -92,6 +96,7 @@ def create_app(services: Services) -> FastAPI:
         docs_url=None,  # FastAPI's own pages load scripts from another host.
         redoc_url=None,
         generate_unique_id_function=_operation_id,
+        telemetry=_telemetry(traces),
     )
     app.state.services = services
     app.state.probes = ProbeSources(
@@ -118,6 +123,19 @@ def create_app(services: Services) -> FastAPI:
     errors.install(app)
     _protect(app, services)
     return app
+
+
+def _telemetry(traces: Any) -> TelemetryConfig:
+    """Return which requests FastAPI records by itself: those of the API, without its stream, which lasts for hours."""
+    return TelemetryConfig(
+        tracer_provider=traces,
+        tracing=traces is not None,
+        metrics=False,
+        logs=False,
+        operation_spans=False,
+        auto_configure=False,
+        exclude=lambda scope: not scope["path"].startswith("/v1/") or scope["path"] == "/v1/stream",
+    )
 
 
 def _protect(app: FastAPI, services: Services) -> None:

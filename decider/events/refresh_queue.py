@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from shared import tracing
 from shared.errors import LakewrightError, RetryableError
 from shared.retry import RetryPolicy
 from shared.table import TableId, TableRef
+from shared.tracing import Attribute, SpanName
 
 log = structlog.get_logger()
 
@@ -25,11 +27,12 @@ FAILED_REFRESH = RetryPolicy(max_attempts=8, first_s=1.0, longest_s=60.0)
 
 @dataclass(frozen=True, slots=True)
 class _QueuedRefresh:
-    """A queued table, its expected version (None: the latest), and its arrival on the loop's clock."""
+    """A queued table, its expected version (None: the latest), its arrival on the loop's clock, and its traces."""
 
     table: TableRef
     version: int | None
     since: float
+    traces: tuple[str, ...] = ()
 
 
 class RefreshQueue:
@@ -52,6 +55,10 @@ class RefreshQueue:
 
     async def put(self, table: TableRef, version: int | None) -> None:
         """Queue a refresh; version None means the latest, takes precedence, and ends a pause."""
+        await self._put(_QueuedRefresh(table, version, asyncio.get_running_loop().time(), tracing.current_contexts()))
+
+    async def _put(self, new: _QueuedRefresh) -> None:
+        table, version = new.table, new.version
         async with self._arrived:
             if table.id in self._paused:
                 if version is not None:
@@ -59,11 +66,12 @@ class RefreshQueue:
                 self._paused.pop(table.id).cancel()
             before = self._waiting.get(table.id)
             if before is None:
-                self._waiting[table.id] = _QueuedRefresh(table, version, asyncio.get_running_loop().time())
+                self._waiting[table.id] = new
             else:
                 unbounded = before.version is None or version is None
                 wanted = None if unbounded else max(before.version or 0, version or 0)
-                self._waiting[table.id] = replace(before, table=table, version=wanted)
+                traces = tracing.joined(before.traces, new.traces)
+                self._waiting[table.id] = replace(before, table=table, version=wanted, traces=traces)
             self._idle.clear()
             self._arrived.notify()
 
@@ -100,7 +108,7 @@ class RefreshQueue:
             waiting = self._waiting.pop(table_id)
             self._running.add(table_id)
         try:
-            await self._handle(waiting.table, waiting.version)
+            await self._refresh(waiting)
             self._failures.pop(table_id, None)
             self._problems.pop(table_id, None)
         except RetryableError as problem:
@@ -117,6 +125,15 @@ class RefreshQueue:
             if not self.backlog:
                 self._idle.set()
 
+    async def _refresh(self, waiting: _QueuedRefresh) -> None:
+        """Refresh a table; recorded only if events led to it, because the sweep finds nothing new nearly always."""
+        if not waiting.traces:
+            await self._handle(waiting.table, waiting.version)
+            return
+        attributes: tracing.Attributes = {Attribute.TABLE: waiting.table.name, Attribute.TABLE_ID: waiting.table.id}
+        with tracing.span(SpanName.REFRESH, tracing.origin_of(waiting.traces), attributes):
+            await self._handle(waiting.table, waiting.version)
+
     def _retry_later(self, failed: _QueuedRefresh, problem: RetryableError) -> None:
         """Queue a table again after a pause; after too many failures leave it to the sweep."""
         table = failed.table
@@ -131,15 +148,16 @@ class RefreshQueue:
         if table.id in self._waiting:
             return  # Another event has queued it already.
         loop = asyncio.get_running_loop()
-        self._paused[table.id] = loop.call_later(pause_s, self._again, table)
+        self._paused[table.id] = loop.call_later(pause_s, self._again, failed)
 
     def _pause_s(self, failures: int) -> float:
         # Tables of one store fail together; nothing secret depends on when each is read again.
         return self._retry_policy.pause_s(failures, draw=random.random())  # noqa: S311
 
-    def _again(self, table: TableRef) -> None:
+    def _again(self, failed: _QueuedRefresh) -> None:
+        again = replace(failed, version=None, since=asyncio.get_running_loop().time())
         # A timer cannot await, and the loop holds its tasks by weak references only.
-        self._returning.add(task := asyncio.ensure_future(self.put(table, None)))
+        self._returning.add(task := asyncio.ensure_future(self._put(again)))
         task.add_done_callback(self._returning.discard)
 
     def _ready(self) -> bool:

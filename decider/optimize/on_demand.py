@@ -25,6 +25,7 @@ from decider.optimize.partition_selector import Selector, select
 from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
+from decider.store.traced_jobs import enqueuing
 from decider.tracking.tracker import TableTracker
 from shared.layout.eligibility import DecisionReason, is_purgeable
 from shared.layout.planner import Plan
@@ -230,16 +231,17 @@ class OnDemandOptimizer:
             if live is not None and live.state is JobState.LEASED:
                 running += 1
                 continue
-            done = await self._queue.run(
-                commands.decide(
-                    self._queue.name,
-                    nonce=secrets.token_hex(16),
-                    table=context.table.id,
-                    job=spec,
-                    record=ledger.encode(decision, context),
-                    ledger_kept=self._tracker.ledger_kept,
+            with enqueuing(self._queue.name, (spec,)) as (traced,):
+                done = await self._queue.run(
+                    commands.decide(
+                        self._queue.name,
+                        nonce=secrets.token_hex(16),
+                        table=context.table.id,
+                        job=traced,
+                        record=ledger.encode(decision, context),
+                        ledger_kept=self._tracker.ledger_kept,
+                    )
                 )
-            )
             files_replaced = decision.prediction.files_replaced if decision.prediction else 0
             outcome = EnqueueOutcome(done.value)
             jobs.append(

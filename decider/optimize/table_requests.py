@@ -18,6 +18,7 @@ from decider.decide.table_action import evaluate_table
 from decider.formats.table_format import TableReader, VacuumPreview
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
+from decider.store.traced_jobs import enqueuing
 from decider.tracking.tracker import TableTracker
 from shared.errors import InvalidInput
 from shared.job_payload import CHECKPOINT, VACUUM
@@ -132,16 +133,17 @@ class TableRequests:
                 return TableRequestResult(cursor.version, refusal=cursor.refusal)
             made = replace(made, options=made.options if options is None else options.encode())
             job = job_request(context, made)
-            done = await self._queue.run(
-                commands.decide(
-                    self._queue.name,
-                    nonce=secrets.token_hex(16),
-                    table=table.id,
-                    job=job,
-                    record=ledger.encode(made, context),
-                    ledger_kept=self._tracker.ledger_kept,
+            with enqueuing(self._queue.name, (job,)) as (traced,):
+                done = await self._queue.run(
+                    commands.decide(
+                        self._queue.name,
+                        nonce=secrets.token_hex(16),
+                        table=table.id,
+                        job=traced,
+                        record=ledger.encode(made, context),
+                        ledger_kept=self._tracker.ledger_kept,
+                    )
                 )
-            )
             jobs.append(RequestedTableJob(job.id, kind, EnqueueOutcome(done.value)))
         log.info("table_job_requested", table=table.name, jobs=[job.id for job in jobs])
         return TableRequestResult(cursor.version, tuple(jobs))

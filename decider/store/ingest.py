@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
 from decider.store.table_state import TableState
+from decider.store.traced_jobs import enqueuing
 from shared.queue import commands, keys
 from shared.queue.commands import LEDGER_KEPT
 from shared.queue.model import NO_TABLE_STATE, ExpectedTableState, JobRequest, StagedState, Timer
@@ -51,6 +52,13 @@ async def ingest(
 
     Raises RetryableError where Redis does not answer; whether it was done is then seen by the cursor.
     """
+    with enqueuing(queue.name, update.jobs) as jobs:
+        return await _ingest(queue, table, old=old, new=new, update=replace(update, jobs=jobs))
+
+
+async def _ingest(
+    queue: AsyncQueueExecutor, table: TableId, *, old: TableState | None, new: TableState, update: StateUpdate
+) -> bool:
     for spec in update.jobs[JOBS_PER_INGEST:]:
         await queue.run(commands.enqueue(queue.name, spec))
     reset: bool | StagedState = update.reset

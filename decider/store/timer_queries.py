@@ -10,6 +10,7 @@ from typing import Any
 
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
+from decider.store.traced_jobs import enqueuing
 from shared.queue import commands, keys
 from shared.queue.commands import LEDGER_KEPT
 from shared.queue.decode import text
@@ -72,16 +73,17 @@ class TimerStore:
         again then). Nothing is written if it changed since it was read.
         """
         record, counters = decision
-        return await self._queue.run(
-            commands.decide(
-                self._queue.name,
-                nonce=secrets.token_hex(16),
-                table=table,
-                timer=timer,
-                rearm_at_ms=rearm_at_ms,
-                job=job,
-                record=record,
-                counters=counters,
-                ledger_kept=self._ledger_kept,
+        with enqueuing(self._queue.name, (job,) if job else ()) as jobs:
+            return await self._queue.run(
+                commands.decide(
+                    self._queue.name,
+                    nonce=secrets.token_hex(16),
+                    table=table,
+                    timer=timer,
+                    rearm_at_ms=rearm_at_ms,
+                    job=next(iter(jobs), None),
+                    record=record,
+                    counters=counters,
+                    ledger_kept=self._ledger_kept,
+                )
             )
-        )

@@ -26,11 +26,13 @@ from decider.tracking.drift_check import DRIFT, DriftCheck
 from decider.tracking.log_cache import LogCache
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
+from shared import tracing
 from shared.errors import RetryableError
 from shared.properties import is_stopped_by_qbeast
 from shared.queue.commands import LEDGER_KEPT
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableId, TableMetadata, TableRef
+from shared.tracing import Attribute, SpanName
 
 COMMITS_PER_INGEST = 64
 """Commits in one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
@@ -243,7 +245,8 @@ class _TableTracking:
                     break
         if not len(batch):
             return await self._nothing_new(cursor, hinted)
-        return await self._ingest(cursor, last, batch, caught_up=hinted is not None and hinted <= last.version)
+        with tracing.step(SpanName.DECIDE, self._attributes(last.version, commits=len(batch))):
+            return await self._ingest(cursor, last, batch, caught_up=hinted is not None and hinted <= last.version)
 
     def _in_force(self, cursor: TableState) -> EffectivePolicy:
         """Return the policy for a table at this version, by the rule of refusals that this release has."""
@@ -339,10 +342,15 @@ class _TableTracking:
         )
         return _TrackStep(len(batch), caught_up=new if caught_up else None)
 
+    def _attributes(self, version: int, *, commits: int = 0) -> tracing.Attributes:
+        return {Attribute.TABLE: self._table.name, Attribute.VERSION: version, Attribute.COMMITS: commits}
+
     async def _rebuild(
         self, old: TableState | None, reason: str, *, counters: Mapping[str, int] | None = None
     ) -> _TrackStep:
-        cursor = await self._parts.rebuilder.rebuild(self._table, self._reader, old, reason, counters=counters)
+        attributes = self._attributes(old.version if old else -1) | {Attribute.REBUILD: reason}
+        with tracing.step(SpanName.DECIDE, attributes):
+            cursor = await self._parts.rebuilder.rebuild(self._table, self._reader, old, reason, counters=counters)
         if cursor is None:
             return _TrackStep(raced=True)
         return _TrackStep(rescan=reason)

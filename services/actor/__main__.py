@@ -33,17 +33,20 @@ from services.settings import (
     IVY_DIR,
     JAVA,
     LOG_FORMAT,
+    OTLP_ENDPOINT,
+    OTLP_TRACES_ENDPOINT,
     ROOTS,
     STORE_OPTIONS,
     host_name,
     log_format,
 )
+from services.tracing import start_traces, stop_traces
 from services.versions import installed
 from shared.errors import LakewrightError
 
 VARIABLES = (
     *(DATA_DIR, IVY_DIR, JAVA, LOG_FORMAT, ROOTS, ALLOW_EXTERNAL_FILES),
-    *(STORE_OPTIONS, CATALOGS, ICEBERG_FOLDERS),
+    *(STORE_OPTIONS, CATALOGS, ICEBERG_FOLDERS, OTLP_ENDPOINT, OTLP_TRACES_ENDPOINT),
 )
 """Environment variables that are read by functions shared between services."""
 
@@ -59,8 +62,12 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: ProgressHook =
         settings = actor_settings(environment)
         configure_logs(settings.log_level, log_format(environment))
         settings.ready_file.unlink(missing_ok=True)  # A killed actor leaves its own behind.
-        with scratch_dir(settings.scratch_parent) as scratch:
-            _run(settings, scratch, environment, reached)
+        tracer = start_traces("actor", installed("lakewright") or "unreleased", environment)
+        try:
+            with scratch_dir(settings.scratch_parent) as scratch:
+                _run(settings, scratch, environment, reached)
+        finally:
+            stop_traces(tracer)
     except LakewrightError as problem:
         print(f"lakewright actor: {problem}", file=sys.stderr)
         return 1

@@ -4,19 +4,33 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import structlog
 import uvicorn
 
 from services.decider import settings as decider_variables
-from services.decider.build import build_app
+from services.decider.build import build_app, release
 from services.decider.header_timeout import HeaderTimeoutProtocol
 from services.decider.settings import DeciderSettings, decider_settings
 from services.logs import configure_logs
 from services.process_exit import ProcessExit
 from services.service_help import parse_no_arguments
-from services.settings import CATALOGS, DATA_DIR, ICEBERG_FOLDERS, LOG_FORMAT, STORE_OPTIONS, log_format
+from services.settings import (
+    CATALOGS,
+    DATA_DIR,
+    ICEBERG_FOLDERS,
+    LOG_FORMAT,
+    OTLP_ENDPOINT,
+    OTLP_TRACES_ENDPOINT,
+    STORE_OPTIONS,
+    log_format,
+)
+from services.tracing import start_traces, stop_traces
 from shared.errors import LakewrightError
+
+if TYPE_CHECKING:
+    from services.opentelemetry import OpenTelemetryTracer
 
 STOP_S = 5
 """Seconds that requests in flight may take after a signal; they are short, and supervisors wait about ten."""
@@ -25,17 +39,20 @@ IDLE_S = 75
 """Seconds that a connection may be idle between calls: longer than the minute after which load balancers and webhook
 senders let go, or a call is lost that was sent while we were closing."""
 
-VARIABLES = (DATA_DIR, LOG_FORMAT, STORE_OPTIONS, CATALOGS, ICEBERG_FOLDERS)
+VARIABLES = (
+    *(DATA_DIR, LOG_FORMAT, STORE_OPTIONS, CATALOGS, ICEBERG_FOLDERS),
+    *(OTLP_ENDPOINT, OTLP_TRACES_ENDPOINT),
+)
 """Environment variables that are read by functions shared between services."""
 
 log = structlog.get_logger()
 
 
-def server(settings: DeciderSettings) -> uvicorn.Server:
+def server(settings: DeciderSettings, tracer: "OpenTelemetryTracer | None" = None) -> uvicorn.Server:
     """Build the HTTP server; it handles SIGTERM and SIGINT itself and ends with open requests answered."""
     return uvicorn.Server(
         uvicorn.Config(
-            build_app(settings),
+            build_app(settings, tracer.provider if tracer else None),
             host=settings.address.host,
             port=settings.address.port,
             log_config=None,
@@ -54,7 +71,8 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
     try:
         settings = decider_settings(environment)
         configure_logs(settings.log_level, log_format(environment))
-        serving = server(settings)
+        tracer = start_traces("decider", release(), environment)
+        serving = server(settings, tracer)
     except LakewrightError as problem:
         print(f"lakewright decider: {problem}", file=sys.stderr)
         return 1
@@ -63,7 +81,10 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
         signal.signal(number, lambda _number, _frame: setattr(serving, "should_exit", True))
     address = f"{settings.address.host}:{settings.address.port}"
     log.info("decider_starting", address=address, roots=settings.locations.roots)
-    serving.run()
+    try:
+        serving.run()
+    finally:
+        stop_traces(tracer)
     log.info("decider_stopped")
     return 0 if serving.started else 1
 

@@ -72,9 +72,12 @@ def release() -> str:
     return installed("lakewright") or "unreleased"
 
 
-def build_app(settings: DeciderSettings) -> FastAPI:
-    """Build the application; its lifespan runs the background tasks and closes the connections."""
-    return create_app(build_services(settings))
+def build_app(settings: DeciderSettings, traces: object | None = None) -> FastAPI:
+    """Build the application; its lifespan runs the background tasks and closes the connections.
+
+    `traces`: OpenTelemetry's provider, which records its requests; None: they are not recorded.
+    """
+    return create_app(build_services(settings), traces)
 
 
 def build_services(

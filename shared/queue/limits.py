@@ -22,6 +22,9 @@ MAX_PRECEDENCE = 9
 MAX_EXTENT = 9
 """0 is the smallest extent of a job; a few ranks are plenty, as for precedence."""
 
+MAX_TRACE_BYTES = 55
+"""Length of a W3C `traceparent`; a job keeps eight of them."""
+
 CRASHES_UNTIL_EXCLUSIVE = 2  # As in lua/include/run_end.lua; tests compare them.
 """Runs of a job under which an engine died, or an actor fell silent, until it runs alone there: one may be chance
 or another job's doing. If an engine dies once more it is this job's doing, and the job is quarantined."""

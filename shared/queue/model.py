@@ -22,6 +22,7 @@ from shared.queue.limits import (
     MAX_PRIORITY,
     MAX_SHARED_JOBS,
     MAX_TIMER_BYTES,
+    MAX_TRACE_BYTES,
     require_bytes,
     require_name,
     require_range,
@@ -112,6 +113,7 @@ class JobRequest:
     `precedence` ranks requests of one version that were made under different conditions: a person's before an event's.
     `extent` is the amount of work: a request for more is not lost in a newer one for less, nor satisfied by a run for
     less.
+    `trace`: context of the trace that led to it, a W3C `traceparent`; the job keeps those of its newest requests.
     """
 
     key: JobKey
@@ -124,6 +126,7 @@ class JobRequest:
     debounce: Debounce = IMMEDIATE
     precedence: int = 0
     extent: int = 0
+    trace: str = ""
 
     def __post_init__(self) -> None:
         require_name(self.tenant, "tenant")
@@ -133,6 +136,7 @@ class JobRequest:
         require_bytes(self.payload, "payload", MAX_PAYLOAD_BYTES)
         require_range(self.precedence, "precedence", 0, MAX_PRECEDENCE)
         require_range(self.extent, "extent", 0, MAX_EXTENT)
+        require_bytes(self.trace, "trace", MAX_TRACE_BYTES)
 
     @property
     def id(self) -> JobId:

@@ -57,16 +57,20 @@ class LiveDecider:
     client: httpx.Client = field(init=False)
 
     def start(
-        self, *, stream_slots: StreamSlots | None = None, tasks: Mapping[str, Any] | None = None
+        self,
+        *,
+        stream_slots: StreamSlots | None = None,
+        tasks: Mapping[str, Any] | None = None,
+        traces: Any = None,
     ) -> "LiveDecider":
-        """Start; `stream_slots` and the background `tasks` replace those that were built."""
+        """Start; `stream_slots` and the background `tasks` replace those that were built; `traces` records requests."""
         # Standard output belongs to the command line that a test may run beside the decider.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
         made = build_services(self.settings, self.actions, with_formats=self.with_formats)
         http = made.http if stream_slots is None else replace(made.http, stream_slots=stream_slots)
         self.services = replace(made, http=http, background={**made.background, **(tasks or {})})
         config = uvicorn.Config(
-            create_app(self.services),
+            create_app(self.services, traces),
             host="127.0.0.1",
             port=self.port,
             log_config=None,

@@ -37,6 +37,7 @@ class MemoryEngine:
         self.files: dict[str, DataFile] = {}
         self.origins: dict[int, CommitOrigin] = {}
         self.signed: dict[int, tuple[CommitOrigin, ...]] = {}
+        self.marks: dict[int, commit_metadata.CommitMetadata] = {}
         self.broken: dict[PartitionKey, Exception] = {}
         self.before_commit: Callable[[], None] = lambda: None
         self.after_commit: Callable[[], None] = lambda: None
@@ -120,6 +121,7 @@ class MemoryEngine:
                 mark = commit_metadata.decode(request.user_metadata)
                 assert mark is not None
                 self.origins[self.version], self.signed[self.version] = mark.origin, mark.origins
+                self.marks[self.version] = mark
             version = self.version if live else None
         if version is not None:
             control.reached("committed")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "settings.md"
-PREFIX = "LAKEWRIGHT_"
+PREFIXES = ("LAKEWRIGHT_", "OTEL_")
 HEAD = """# Settings
 
 Every service reads its settings from environment variables only. With an invalid value it does not start: the error
@@ -42,7 +42,7 @@ def variables(path: Path) -> Iterator[str]:
     for name, stated in pairwise(body):
         match name, stated:
             case ast.Assign(value=ast.Constant(value=str(variable))), ast.Expr(value=ast.Constant(value=str(text))):
-                if variable.startswith(PREFIX):
+                if variable.startswith(PREFIXES):
                     yield f"| `{variable}` | {' '.join(text.split()).replace('|', chr(92) + '|')} |\n"
 
 

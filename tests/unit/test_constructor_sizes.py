@@ -31,7 +31,7 @@ RECORDS = {
     "shared/job_payload.py": {"JobPayload"},
     "shared/layout/partition_stats.py": {"PartitionStats"},
     "shared/policy.py": {"Policy"},
-    "shared/queue/model.py": {"Claim"},
+    "shared/queue/model.py": {"Claim", "JobRequest"},
     "shared/queue/queries.py": {"NextJob"},
     "shared/queue/records.py": {"JobView", "RunRecord"},
     "shared/table.py": {"Commit"},

@@ -173,6 +173,7 @@ class Vacuum:
             vacuumed_version=plan.covered_before if done.young else plan.covers_version,
             vacuumed_until_ms=plan.cutoff_ms,
             vacuumed_orphans=int(options.with_orphans),
+            traceparent=self.job.trace or None,
         )
         ended = self.table.end(mark, done.figures(plan))
         self.control.reached("committed")

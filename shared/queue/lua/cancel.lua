@@ -27,6 +27,7 @@ if job.state == 'leased' then
   if job.stop ~= 'cancel' then event('cancel', id, 'leased') end
   call('HSET', job_key(id), 'stop', 'cancel')
   call('HDEL', job_key(id), unpack(PENDING))
+  call('HDEL', job_key(id), 'd_traces')
   return remember(CALLER, nonce, 'stopping')
 end
 event('cancel', id, job.state)

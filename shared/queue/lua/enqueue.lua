@@ -6,7 +6,7 @@
   ARGV[1]  id          ARGV[2]  table      ARGV[3]   partition       ARGV[4]   kind
   ARGV[5]  tenant      ARGV[6]  band       ARGV[7]   priority   ARGV[8]   cost in bytes
   ARGV[9]  version     ARGV[10] payload    ARGV[11]  quiet ms   ARGV[12]  maximum delay ms
-  ARGV[13] precedence  ARGV[14] extent
+  ARGV[13] precedence  ARGV[14] extent     ARGV[15]  trace, '' for none
 
   Output: {outcome (queued, merged, rerun), state}
 ]]

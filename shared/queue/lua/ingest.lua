@@ -19,7 +19,7 @@
   ARGV[12] number of timers
   ARGV[13] number of partitions that were staged
   ARGV[14] number of timers that were staged
-  ARGV[15..]  cursor field, value · partition, state · dropped partition · request (14 values, as in enqueue) ·
+  ARGV[15..]  cursor field, value · partition, state · dropped partition · request (15 values, as in enqueue) ·
               record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time
 
   Output: JSON {applied, version now in the store, outcome of each job}

@@ -3,6 +3,7 @@
 -- include: index
 -- include: merge
 -- include: event
+-- include: trace
 
 -- After this many crashes and expired leases, the job runs alone in its actor. If the engine crashes then, the job is taken
 -- to be the cause. As in limits.CRASHES_UNTIL_EXCLUSIVE.
@@ -57,6 +58,7 @@ local function restart_or_delete(id, job, pending)
   end
   forget_run(id)
   call('HDEL', job_key(id), 'token', 'error', 'preempted', 'crashes')
+  move_traces(id, true)
   pending.table = job.table
   local at = debounced(pending.first_ms, pending)
   if at > now_ms then
@@ -111,6 +113,7 @@ local function end_run(id, job, run_result, seen_version)
     job = merge(job, pending)
     job.table, job.attempts = tbl, attempts
     write_request(id, job)
+    move_traces(id, false)
   end
   if run_result == 'yield' then
     place(id, job, 'queued')

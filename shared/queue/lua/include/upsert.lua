@@ -2,7 +2,8 @@
 -- changes. Repeating a request changes nothing.
 -- include: index
 -- include: merge
-local REQUEST_ARGS = 14
+-- include: trace
+local REQUEST_ARGS = 15
 local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'precedence', 'payload', 'first_ms', 'extent',
   'why', 'd_version'}
 
@@ -13,7 +14,7 @@ local function read_request(args, first)
     tenant = args[first + 4], band = args[first + 5], prio = args[first + 6], cost = args[first + 7],
     version = args[first + 8], payload = args[first + 9], first_ms = int(now_ms),
     quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]), precedence = args[first + 12],
-    extent = args[first + 13],
+    extent = args[first + 13], trace = args[first + 14],
   }
 end
 
@@ -26,6 +27,7 @@ local function insert_new(request)
     call('HSET', job_key(request.id), 'precedence', request.precedence, 'extent', request.extent)
   end
   if state == 'delayed' then call('HSET', job_key(request.id), quiet_fields(request)) end
+  add_trace(request, 'traces')
   return 'queued', request.state
 end
 
@@ -37,6 +39,7 @@ local function request_rerun(job, request)
     write_pending(request.id, merged)
     call('HINCRBY', job_key(request.id), 'revision', 1)
   end
+  add_trace(request, 'd_traces')
   return 'rerun', 'leased'
 end
 
@@ -72,6 +75,7 @@ local function merge_into_waiting(job, request)
     merged.table = job.table
     place(request.id, merged, state, at)
   end
+  add_trace(request, 'traces')
   return 'merged', state
 end
 

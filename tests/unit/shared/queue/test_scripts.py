@@ -71,7 +71,7 @@ SAMPLES: list[Command[Any]] = [
 ]
 
 
-READ_BY_PIECES = {ScriptName.CLAIM: range(3, 7), ScriptName.ENQUEUE: range(1, 15), ScriptName.FINISH: range(3, 11)}
+READ_BY_PIECES = {ScriptName.CLAIM: range(3, 7), ScriptName.ENQUEUE: range(1, 16), ScriptName.FINISH: range(3, 11)}
 """Arguments of scripts that hand all of them to a piece of the library."""
 
 
