@@ -6,7 +6,6 @@ Partition statistics form a group, so the sums of a table change by what a commi
 import json
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from shared.layout.partition_stats import PartitionStats
 from shared.policy import Policy
@@ -56,7 +55,8 @@ class TableSummary:
     @property
     def rms_shortfall(self) -> float:
         """Root of the mean squared shortfall as a share of the target: 0 is optimal, 1 is worst."""
-        return math.sqrt(Fraction(self.shortfall, self.files)) / self.target_bytes if self.files else 0.0
+        # Division of integers is rounded once, whatever their size.
+        return math.sqrt(self.shortfall / self.files) / self.target_bytes if self.files else 0.0
 
     def encode(self) -> str:
         """Write the summary as one field of a hash."""

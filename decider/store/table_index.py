@@ -10,12 +10,23 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 from decider.state.table_summary import TableSummary
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
-from decider.store.table_query import NO_JOBS, JobsByState, TableQuery, TableRow, TableSelection, select
+from decider.store.table_query import (
+    NO_JOBS,
+    FilteredRows,
+    JobsByState,
+    TableQuery,
+    TableRow,
+    TableSelection,
+    TableSort,
+    filter_rows,
+    order,
+)
 from decider.store.table_registry import TableRegistry
 from shared.queue import keys
 from shared.queue.decode import text
@@ -33,11 +44,17 @@ RELOAD_EVERY_S = 600.0
 PAGE = 500
 """Tables read per round trip."""
 
-RELOAD_WAIT_S = 0.3
-"""Seconds that a client waits for registrations to be read; of a small installation, all are read by then."""
+WAIT_S = 0.3
+"""Seconds that a client waits for registrations, and then for figures; of a short list, all are read by then."""
+
+LONG_LIST_WAIT_S = 0.03
+"""The same for a long list: it is shown as it is known, and the client asks again while anything is being read."""
 
 FIRST_ROWS = 1_000
 """Rows in the order of names that are shown while registrations are read for the first time."""
+
+ASKED_S = 5.0
+"""Seconds after the last request for a list during which figures are read on: a page asks again twice a second."""
 
 OVERLAP_MS = 1_000
 """Milliseconds of changes that are read again: the script of a change takes its time before its entry is visible."""
@@ -48,15 +65,45 @@ MAX_JOBS = 20_000
 MAX_SELECTIONS = 64
 """Distinct queries whose order is kept."""
 
+MAX_FILTERS = 8
+"""Distinct filters whose rows are kept, for lists that differ in their order alone."""
+
+
+F = TypeVar("F")
+
 
 @dataclass(slots=True)
-class _KeptSelection:
+class _Kept(Generic[F]):
     """The result of a query, when it was computed, how long that took, and of which state of the index."""
 
-    found: TableSelection
+    found: F
     at_s: float
     took_s: float
     revision: int
+
+
+class _KeptResults(Generic[F]):
+    """Results by query; the oldest is dropped for a new one. `least_s`: how long each is kept at least."""
+
+    def __init__(self, most: int, least_s: float) -> None:
+        self.kept: dict[TableQuery, _Kept[F]] = {}
+        self._most = most
+        self._least_s = least_s
+
+    def get(self, query: TableQuery, now_s: float, revision: int) -> F | None:
+        """Return a result that is of this state of the index, or so expensive that it may be older."""
+        kept = self.kept.get(query)
+        if kept is None:
+            return None
+        is_young = now_s - kept.at_s < max(self._least_s, REST_FACTOR * kept.took_s)
+        return kept.found if is_young or kept.revision == revision else None
+
+    def put(self, query: TableQuery, kept: _Kept[F]) -> None:
+        """Keep a result."""
+        self.kept.pop(query, None)
+        while len(self.kept) >= self._most:
+            del self.kept[next(iter(self.kept))]
+        self.kept[query] = kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +127,8 @@ class TableIndex:
         self._clock_s = clock_s
         self._rows: dict[TableId, TableRow] = {}
         self._jobs: dict[str, JobsByState] = {}
-        self._selections: dict[TableQuery, _KeptSelection] = {}
+        self._selections: _KeptResults[TableSelection] = _KeptResults(MAX_SELECTIONS, READ_EVERY_S)
+        self._filtered: _KeptResults[FilteredRows] = _KeptResults(MAX_FILTERS, 0.0)
         self._pending: list[TableId] = []
         self._moved_ms = self._revision = 0
         self._registered = (-1, -1)
@@ -88,24 +136,34 @@ class TableIndex:
         self._reload_took_s = 0.0
         self._reading = asyncio.Lock()
         self._reload: asyncio.Task[None] | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._asked_s = float("-inf")
 
-    async def page(self, query: TableQuery, *, offset: int, limit: int, wait_s: float = 1.0) -> TableListing:
+    async def page(self, query: TableQuery, *, offset: int, limit: int, wait_s: float = WAIT_S) -> TableListing:
         """Return `limit` rows of a query from `offset` on; figures that take longer than `wait_s` come later."""
+        self._asked_s = self._clock_s()
         is_first = query == TableQuery() and offset + limit <= FIRST_ROWS
         if not self._is_loaded and is_first and not self._has_ended and await self._registry.count() > FIRST_ROWS:
             first = await self._first_rows(offset, limit)
             self._start_reload()  # only now, so that these rows do not wait for a hundred thousand others
             return first
-        await self._refresh(self._clock_s() + wait_s)
+        if len(self._rows) > FIRST_ROWS:
+            wait_s = min(wait_s, LONG_LIST_WAIT_S)
+        await self._refresh(wait_s)
         if not self._is_loaded and is_first:
             return await self._first_rows(offset, limit)
         selection = await self._select(query)
         rows = self._rows_of(selection.ids[offset : offset + limit])
-        return TableListing(selection, rows, len(selection.ids), len(self._rows), self._is_loaded and not self._pending)
+        return TableListing(selection, rows, len(selection.ids), len(self._rows), self._is_complete)
 
     @property
     def _is_loaded(self) -> bool:
         return self._reloaded_s > float("-inf")
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether nothing is being read; otherwise the client asks again."""
+        return self._is_loaded and not self._pending and (self._reload is None or self._reload.done())
 
     @property
     def _has_ended(self) -> bool:
@@ -117,31 +175,36 @@ class TableIndex:
 
     async def _first_rows(self, offset: int, limit: int) -> TableListing:
         """Return the first rows by name from the registry's own order, while all registrations are being read."""
-        async with self._reading:
-            await self._count_jobs()
-        page = await self._registry.page(prefix="", after="", limit=offset + limit)
+        page, total, _ = await asyncio.gather(
+            self._registry.page(prefix="", after="", limit=offset + limit), self._registry.count(), self._jobs_counted()
+        )
         for table in page.tables:
             self._rows.setdefault(table.id, TableRow(table.id, table.name, table.tenant))
         ids = tuple(table.id for table in page.tables)[offset:]
         await self._read_states(ids)
-        total = await self._registry.count()
         return TableListing(TableSelection(ids), self._rows_of(ids), total, total, is_complete=False)
 
     async def _select(self, query: TableQuery) -> TableSelection:
-        kept, now_s = self._selections.get(query), self._clock_s()
-        if kept is not None and (
-            kept.revision == self._revision or now_s - kept.at_s < max(READ_EVERY_S, REST_FACTOR * kept.took_s)
-        ):
-            return kept.found
-        revision = self._revision
-        found = await asyncio.to_thread(select, list(self._rows.values()), dict(self._jobs), query)
-        while len(self._selections) >= MAX_SELECTIONS:
-            del self._selections[next(iter(self._selections))]
-        self._selections.pop(query, None)
-        self._selections[query] = _KeptSelection(found, self._clock_s(), self._clock_s() - now_s, revision)
+        started_s, revision = self._clock_s(), self._revision
+        found = self._selections.get(query, started_s, revision)
+        if found is None:
+            filtered = await self._filter(replace(query, sort=TableSort.NAME, descending=False))
+            found = await asyncio.to_thread(order, filtered, dict(self._jobs), query)
+            ended_s = self._clock_s()
+            self._selections.put(query, _Kept(found, ended_s, ended_s - started_s, revision))
         return found
 
-    async def _refresh(self, until_s: float) -> None:
+    async def _filter(self, query: TableQuery) -> FilteredRows:
+        """Return the rows that a query selects, which another order of the list may have needed just now."""
+        started_s, revision = self._clock_s(), self._revision
+        found = self._filtered.get(query, started_s, revision)
+        if found is None:
+            found = await asyncio.to_thread(filter_rows, list(self._rows.values()), dict(self._jobs), query)
+            ended_s = self._clock_s()
+            self._filtered.put(query, _Kept(found, ended_s, ended_s - started_s, revision))
+        return found
+
+    async def _refresh(self, wait_s: float) -> None:
         """Read what changed since the last read.
 
         A client asks because an event named a table, and may not ask again: what it gets has to hold that change.
@@ -149,21 +212,37 @@ class TableIndex:
         self._start_reload()
         reload = self._reload
         if reload is not None:
-            await asyncio.wait((reload,), timeout=RELOAD_WAIT_S)
+            await asyncio.wait((reload,), timeout=wait_s)
             if reload.done():
                 self._reload = None if self._reload is reload else self._reload
                 reload.result()
         async with self._reading:
             await self._read_moved()
             await self._count_jobs()
-            while self._pending and self._clock_s() < until_s:
-                some, self._pending = self._pending[:PAGE], self._pending[PAGE:]
-                try:
-                    await self._read_states(some)
-                except BaseException:
-                    # A failure of Redis, or a client that went away: the next client reads them.
-                    self._pending = [*some, *self._pending]
-                    raise
+        await self._read_pending(wait_s)
+
+    async def _read_pending(self, wait_s: float) -> None:
+        """Let the figures of changed tables be read, which goes on in the background after `wait_s`."""
+        if self._pending and self._reader is None:
+            self._reader = asyncio.create_task(self._read_all_pending())
+        reader = self._reader
+        if reader is not None:
+            await asyncio.wait((reader,), timeout=wait_s)
+            if reader.done():
+                self._reader = None if self._reader is reader else self._reader
+                reader.result()
+
+    @translate_redis_errors
+    async def _read_all_pending(self) -> None:
+        """Read figures until none is missing, or no client has asked for a while."""
+        while self._pending and self._clock_s() - self._asked_s < ASKED_S:
+            some, self._pending = self._pending[:PAGE], self._pending[PAGE:]
+            try:
+                await self._read_states(some)
+            except BaseException:
+                # A failure of Redis, or the end of the process: the next client reads them.
+                self._pending = [*some, *self._pending]
+                raise
 
     def _start_reload(self) -> None:
         """Read registrations in the background, not more often than their number permits."""
@@ -186,7 +265,8 @@ class TableIndex:
             if not self._is_loaded:
                 self._rows[table.id] = rows[table.id]
         new = [table for table in rows if table not in self._rows or not self._is_loaded]
-        self._rows = {table: self._newest(row) for table, row in rows.items()}
+        # In the order of names, so that each sort finds them almost sorted.
+        self._rows = {row.id: self._newest(row) for row in sorted(rows.values(), key=attrgetter("name"))}
         self._registered = registered
         self._pending = list(dict.fromkeys((*self._pending, *new)))
         self._revision += 1
@@ -231,6 +311,10 @@ class TableIndex:
             if read != row:
                 self._rows[table] = read
                 self._revision += 1
+
+    async def _jobs_counted(self) -> None:
+        async with self._reading:
+            await self._count_jobs()
 
     async def _count_jobs(self) -> None:
         """Count the jobs of each table, unless that was done just now."""

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import compress
+from operator import and_, attrgetter
 
 from decider.state.table_summary import TableSummary
 from decider.store.table_registry import StoredRefusal
@@ -79,6 +81,8 @@ class TableRow:
             return TableCondition.UNREAD
         if self.summary is not None and not self.summary.is_enabled:
             return TableCondition.DISABLED
+        if jobs is NO_JOBS:
+            return TableCondition.IDLE
         counts = (
             (TableCondition.FAILING, jobs.quarantined),
             (TableCondition.RUNNING, jobs.running),
@@ -108,36 +112,58 @@ class TableSelection:
     tenants: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class FilteredRows:
+    """The rows that a query selects, by name, and the counts of its answer; the same for every order."""
+
+    rows: list[TableRow]
+    conditions: Mapping[TableCondition, int]
+    tenants: Mapping[str, int]
+
+
 def select(rows: Iterable[TableRow], jobs: Mapping[str, JobsByState], query: TableQuery) -> TableSelection:
-    """Select rows; a filter does not change the counts of its own field, so that a client can offer the others."""
+    """Select and sort rows."""
+    return order(filter_rows(rows, jobs, query), jobs, query)
+
+
+def filter_rows(rows: Iterable[TableRow], jobs: Mapping[str, JobsByState], query: TableQuery) -> FilteredRows:
+    """Select rows; a filter does not change the counts of its own field, so that a client can offer the others.
+
+    No object is made per row: the garbage collector would visit all of them while requests wait.
+    """
     needle = query.search.casefold()
-    conditions: Counter[TableCondition] = Counter()
-    tenants: Counter[str] = Counter()
-    found: list[tuple[TableRow, TableCondition]] = []
-    for row in rows:
-        if needle and needle not in row.name.casefold() and needle not in row.tenant.casefold():
-            continue
-        condition = row.condition(jobs.get(row.id, NO_JOBS))
-        is_tenant = not query.tenant or row.tenant == query.tenant
-        is_condition = query.condition is None or condition is query.condition
-        if is_tenant:
-            conditions[condition] += 1
-        if is_condition:
-            tenants[row.tenant] += 1
-        if is_tenant and is_condition:
-            found.append((row, condition))
-    found.sort(key=lambda one: one[0].name)
-    value = _VALUES.get(query.sort)
-    if query.sort is TableSort.CONDITION:
-        order = list(TableCondition)
-        found.sort(key=lambda one: order.index(one[1]), reverse=query.descending)
-    elif query.sort is TableSort.BACKLOG:
-        found.sort(key=lambda one: jobs.get(one[0].id, NO_JOBS).waiting, reverse=query.descending)
-    elif value is not None:
-        found.sort(key=lambda one: value(one[0]), reverse=query.descending)
+    listed = [row for row in rows if not needle or needle in row.name.casefold() or needle in row.tenant.casefold()]
+    listed.sort(key=attrgetter("name"))
+    conditions = [row.condition(jobs.get(row.id, NO_JOBS)) for row in listed]
+    tenants = [row.tenant for row in listed]
+    fits_tenant = [not query.tenant or tenant == query.tenant for tenant in tenants]
+    fits_condition = [query.condition is None or condition is query.condition for condition in conditions]
+    return FilteredRows(
+        list(compress(listed, map(and_, fits_tenant, fits_condition))),
+        Counter(compress(conditions, fits_tenant)),
+        Counter(compress(tenants, fits_condition)),
+    )
+
+
+def order(filtered: FilteredRows, jobs: Mapping[str, JobsByState], query: TableQuery) -> TableSelection:
+    """Sort the rows that a query selects."""
+    key = _sort_key(query.sort, jobs)
+    found = filtered.rows
+    if key is not None:
+        found = sorted(found, key=key, reverse=query.descending)
     elif query.descending:
-        found.reverse()
-    return TableSelection(tuple(row.id for row, _ in found), conditions, tenants)
+        found = found[::-1]
+    return TableSelection(tuple([row.id for row in found]), filtered.conditions, filtered.tenants)
+
+
+def _sort_key(sort: TableSort, jobs: Mapping[str, JobsByState]) -> Callable[[TableRow], float | str] | None:
+    """Return what rows are sorted by; None for their names."""
+    if sort is TableSort.CONDITION:
+        places = {condition: place for place, condition in enumerate(TableCondition)}
+        return lambda row: places[row.condition(jobs.get(row.id, NO_JOBS))]
+    if sort is TableSort.BACKLOG:
+        return lambda row: jobs.get(row.id, NO_JOBS).waiting
+    return _VALUES.get(sort)
 
 
 def _of_summary(value: Callable[[TableSummary], float]) -> Callable[[TableRow], float]:

@@ -5,11 +5,12 @@ a digest of their content, so that browsers keep them; the start page is asked f
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.responses import HTMLResponse
 
 from decider.web.errors import not_found
 
@@ -54,10 +55,16 @@ async def page_asset(request: Request, name: str) -> Response:
     return _file(request, file, media_type, KEPT)
 
 
-def _file(request: Request, file: Path, media_type: str, caching: str) -> FileResponse:
+def _file(request: Request, file: Path, media_type: str, caching: str) -> Response:
     """Return a file, compressed if the client accepts that and the build made it so."""
     headers = {"cache-control": caching, "vary": "accept-encoding"}
     compressed = file.with_name(file.name + ".gz")
     if "gzip" in request.headers.get("accept-encoding", "") and compressed.is_file():
-        return FileResponse(compressed, media_type=media_type, headers=headers | {"content-encoding": "gzip"})
-    return FileResponse(file, media_type=media_type, headers=headers)
+        file, headers = compressed, headers | {"content-encoding": "gzip"}
+    return Response(_content(file, file.stat().st_mtime_ns), media_type=media_type, headers=headers)
+
+
+@lru_cache(maxsize=32)
+def _content(file: Path, _modified_ns: int) -> bytes:
+    """Read a file once: sent from memory, it needs no thread, for which a busy decider would make it wait."""
+    return file.read_bytes()
