@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-page page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care
+.PHONY: help setup demo test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care
 .PHONY: bench bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
 
 help: ## this list
@@ -34,6 +34,9 @@ test: check ## everything: the checks and all tests, with real Redis, real Spark
 test-page: check ## the page: unit tests, and all tests in a real browser, those of 100,000 tables included
 	@$(BIN)/python page/build.py test
 	@LAKEWRIGHT_PACKAGED_BROWSER=true LAKEWRIGHT_TEST_PAGE=all $(BIN)/pytest -q -s tests/page $(ARGS)
+
+pictures: setup ## pictures of every view of the page on a running demo, into artifacts/pictures (TO=folder)
+	@$(BIN)/python -m tests.support.page_pictures $(or $(TO),artifacts/pictures)
 
 page-api: setup ## write page/openapi.json again, from which the types of the page are generated
 	@$(BIN)/python -m tests.support.page_api

@@ -9,7 +9,7 @@ from deltalake import write_deltalake
 from playwright.sync_api import expect
 
 from tests.support.browser import PHONE, Visit, long
-from tests.support.live_decider import LiveDecider
+from tests.support.live_decider import LiveDecider, WrittenTable
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser]
 
@@ -48,3 +48,26 @@ def test_a_long_problem_of_the_api_is_shown_whole_and_does_not_widen_the_page(
     expect(tab.get_by_role("alert").first).to_contain_text("<b>x</b>")
     assert visit.overflow() <= 0
     assert tab.locator("main b").count() == 0
+
+
+def test_names_of_tables_and_tenants_are_text(
+    decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]
+) -> None:
+    """The API permits no such names, so its answer is replaced: the page must not rely on that."""
+    WrittenTable(tmp_path / "orders")
+    decider.register(tmp_path / "orders", "sales.orders")
+    answer = decider.get("/v1/table-rows")
+    (row,) = answer["rows"]
+    answer["rows"] = [row | {"id": str(at), "name": name + "z" * 10_000} for at, name in enumerate(HOSTILE)]
+    answer["rows"][0]["tenant"] = HOSTILE[0]
+    answer |= {"matching": len(HOSTILE), "total": len(HOSTILE), "tenants": dict.fromkeys(HOSTILE, 1)}
+    visit = person(decider)
+    visit.tab.route("**/v1/table-rows*", lambda route: route.fulfill(json=answer))
+    tab = visit.open("tables")
+    names = tab.locator(".table-row .name a")
+    expect(names).to_have_count(len(HOSTILE))
+    assert [text.rstrip("z") for text in names.all_text_contents()] == HOSTILE
+    assert set(HOSTILE) <= {text.rpartition(" (")[0] for text in tab.locator("option").all_text_contents()}
+    assert tab.locator("img").count() == 0
+    assert "hacked" not in tab.title()
+    assert visit.overflow() <= 0
