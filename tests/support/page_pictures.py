@@ -22,6 +22,7 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_S, REWRITES, START_S = 900, 8, 600.0
+CHART_MS = 15_000
 TABS = ("layout", "partitions", "decisions", "rewrites", "policy", "what-if")
 ADDRESS = re.compile(r"(http://[\d.:]+)/#/tables/(\S+)")
 
@@ -60,6 +61,8 @@ def show(tab: Page, name: str) -> None:
     tab.locator(".connection.live").wait_for()
     tab.locator("h1").first.wait_for()
     until("the view has its data", lambda: tab.get_by_text("Loading…").count() == 0)
+    if name == "overview":
+        tab.wait_for_timeout(CHART_MS)  # its chart begins when the view is opened
     if name == "optimize":
         tab.get_by_role("button", name="Optimize…").click()
         tab.locator(".plan-sentence").wait_for()

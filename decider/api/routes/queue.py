@@ -28,7 +28,10 @@ router = APIRouter(prefix="/v1/queue", tags=["queue"])
 
 @router.get("", summary="Show the queue", responses=failures(422))
 async def show_queue(
-    tables: Tables, queue: Queue, next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20
+    tables: Tables,
+    queue: Queue,
+    next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20,
+    by_table: Annotated[bool, Query(description="Whether to list jobs, waits and slot use by table.")] = True,  # noqa: FBT002
 ) -> QueueView:
     """Show queue depth by band, tenant and table, settings, and the next jobs to be dispatched."""
     depth = await queue.admin.depth()
@@ -36,22 +39,25 @@ async def show_queue(
     order = await queue.admin.order(next_claims)
     oldest = await queue.admin.oldest_waits()
     held = await queue.admin.occupancy()
-    mentioned = {TableId(one) for one in (*waiting.tables, *held.tables, *(job.table for job in order))}
+    mentioned = {job.table for job in order}
+    if by_table:
+        mentioned |= {*waiting.tables, *held.tables}
+    names = await tables.registry.get_many(set(map(TableId, mentioned)))
     return QueueView(
         depth={state.value: count for state, count in depth.depth.items()},
         oldest_wait_s=depth.oldest_wait_ms / 1000,
         bands=dict(waiting.bands),
         tenants=dict(waiting.tenants),
-        tables=dict(waiting.tables),
-        table_names={one.id: one.name for one in (await tables.registry.get_many(mentioned)).values()},
+        tables=dict(waiting.tables) if by_table else {},
+        table_names={one.id: one.name for one in names.values()},
         oldest_waits_s={
             "bands": _seconds(oldest.bands),
             "tenants": _seconds(oldest.tenants),
-            "tables": _seconds(oldest.tables),
+            "tables": _seconds(oldest.tables) if by_table else {},
         },
         slots=held.slots,
         occupancy_window_s=held.window_ms / 1000,
-        occupancy={"tenants": dict(held.tenants), "tables": dict(held.tables)},
+        occupancy={"tenants": dict(held.tenants), "tables": dict(held.tables) if by_table else {}},
         settings=dict(await queue.admin.weights_and_limits()),
         next=tuple(map(_next, order)),
     )

@@ -28,7 +28,7 @@ export function ActorsView() {
   const sub =
     found === undefined
       ? undefined
-      : `${plural(found.actors.length, 'actor')} with ${plural(found.slots, 'slot')}, ${plural(found.busy_slots, 'job')} running`;
+      : `${plural(found.actors.length, 'actor')} with ${plural(found.slots, 'slot')}, ${found.busy_slots} busy`;
   return (
     <>
       <Head title="Actors" sub={sub} />

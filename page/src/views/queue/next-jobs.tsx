@@ -21,7 +21,9 @@ export function NextJobs({ queue, reload }: { queue: QueueView; reload: () => vo
             <th scope="col" class="wide-only">
               Tenant
             </th>
-            <th scope="col">Band</th>
+            <th scope="col" class="wide-only">
+              Band
+            </th>
             <th scope="col">Why here</th>
             <th scope="col" class="wide-only">
               Enqueued
@@ -43,7 +45,7 @@ export function NextJobs({ queue, reload }: { queue: QueueView; reload: () => vo
                   <a href={formatRoute(['tables', name])}>{name}</a>
                 </td>
                 <td class="text wide-only">{job.tenant}</td>
-                <td>
+                <td class="wide-only">
                   <Badge state={job.band} />
                 </td>
                 <td title={job.message}>{job.reason.replaceAll('_', ' ')}</td>

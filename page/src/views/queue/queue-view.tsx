@@ -20,7 +20,7 @@ const SHOWN = 50;
 export function QueueView() {
   const queue = useResource(
     'queue',
-    signal => read(api.GET('/v1/queue', { params: { query: { next_claims: NEXT } }, signal })),
+    signal => read(api.GET('/v1/queue', { params: { query: { next_claims: NEXT, by_table: false } }, signal })),
     always,
   );
   const isPaused = queue.data?.settings['paused']?.startsWith('all') ?? false;

@@ -29,10 +29,10 @@ export function Tenants({ queue, reload }: { queue: QueueView; reload: () => voi
                 <th scope="col" class="right">
                   Waiting
                 </th>
-                <th scope="col" class="right">
+                <th scope="col" class="right wide-only">
                   Oldest
                 </th>
-                <th scope="col" class="right">
+                <th scope="col" class="right wide-only">
                   Weight
                 </th>
                 <th scope="col" class="right">
@@ -58,8 +58,10 @@ export function Tenants({ queue, reload }: { queue: QueueView; reload: () => voi
                   <td class="right">
                     <Count value={one.waiting} />
                   </td>
-                  <td class="right number">{one.oldestWaitS === undefined ? '–' : duration(one.oldestWaitS)}</td>
-                  <td class="right number">{one.weight}</td>
+                  <td class="right number wide-only">
+                    {one.oldestWaitS === undefined ? '–' : duration(one.oldestWaitS)}
+                  </td>
+                  <td class="right number wide-only">{one.weight}</td>
                   <td class="right number">{one.limit === '' ? 'none' : one.limit}</td>
                   {mayOperate.value && (
                     <td class="right">

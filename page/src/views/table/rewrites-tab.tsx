@@ -61,18 +61,20 @@ function RewriteList({ table, rewrites }: { table: TableStatus; rewrites: readon
         <thead>
           <tr>
             <th scope="col">Committed</th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Version
             </th>
             <th scope="col">Partition</th>
-            <th scope="col">Kind</th>
+            <th scope="col" class="wide-only">
+              Kind
+            </th>
             <th scope="col" class="right">
               Files
             </th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Bytes
             </th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Time
             </th>
             <th scope="col">
@@ -87,16 +89,16 @@ function RewriteList({ table, rewrites }: { table: TableStatus; rewrites: readon
                 <td>
                   <Ago at={one.finished_at} />
                 </td>
-                <td class="right number">{one.version}</td>
+                <td class="right number wide-only">{one.version}</td>
                 <td class="text">{one.partition_label ?? 'several partitions'}</td>
-                <td>{one.optimization_name ?? '–'}</td>
+                <td class="wide-only">{one.optimization_name ?? '–'}</td>
                 <td class="right">
                   <Count value={one.input.num_files} /> → <Count value={one.output.num_files} />
                 </td>
-                <td class="right">
+                <td class="right wide-only">
                   <Bytes value={one.input.bytes} /> → <Bytes value={one.output.bytes} />
                 </td>
-                <td class="right number">
+                <td class="right number wide-only">
                   {one.process_time_ms === null ? '–' : duration(one.process_time_ms / 1000)}
                 </td>
                 <td class="right">

@@ -15,16 +15,16 @@ export function RuleList({ rules }: { rules: readonly RuleReplayed[] }) {
             <th scope="col" class="right">
               Files, mean
             </th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Files at the end
             </th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Rewrites
             </th>
             <th scope="col" class="right">
               Bytes rewritten
             </th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Per byte added
             </th>
             <th scope="col" class="right">
@@ -39,16 +39,16 @@ export function RuleList({ rules }: { rules: readonly RuleReplayed[] }) {
               <td class="right">
                 <Count value={Math.round(rule.files_mean)} />
               </td>
-              <td class="right">
+              <td class="right wide-only">
                 <Count value={rule.files_at_end} />
               </td>
-              <td class="right">
+              <td class="right wide-only">
                 <Count value={rule.jobs} />
               </td>
               <td class="right">
                 <Bytes value={rule.bytes_rewritten} />
               </td>
-              <td class="right number">{ratio(rule.write_amplification)}</td>
+              <td class="right number wide-only">{ratio(rule.write_amplification)}</td>
               <td class="right number" title={`${rule.cost_s} core-seconds`}>
                 {duration(rule.cost_s)}
               </td>
