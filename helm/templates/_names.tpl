@@ -19,7 +19,7 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- .Values.image.tag | default .Chart.AppVersion -}}
 {{- end -}}
 
-{{/* Environment of every Lakewright container: Redis, the stores' options and the credentials. */}}
+{{/* Environment of every Lakewright container: Redis, options of stores and of catalogs, and the credentials. */}}
 {{- define "lakewright.environment" -}}
 - name: LAKEWRIGHT_REDIS_URL
 {{- if .Values.redis.existingSecret }}
@@ -33,6 +33,17 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- else if .Values.storeOptions }}
 - name: LAKEWRIGHT_STORE_OPTIONS
   value: {{ .Values.storeOptions | toJson | quote }}
+{{- end }}
+{{- if .Values.catalogsSecret }}
+- name: LAKEWRIGHT_CATALOGS
+  valueFrom: {secretKeyRef: {name: {{ .Values.catalogsSecret | quote }}, key: catalogs}}
+{{- else if .Values.catalogs }}
+- name: LAKEWRIGHT_CATALOGS
+  value: {{ .Values.catalogs | toJson | quote }}
+{{- end }}
+{{- if .Values.icebergFolders }}
+- name: LAKEWRIGHT_ICEBERG_FOLDERS
+  value: "true"
 {{- end }}
 {{- end -}}
 

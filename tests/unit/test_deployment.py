@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
-from services.actor import settings as actor
+from actor.jvm import jars
+from actor.jvm.java import JavaHome, JavaSource
+from services import bootstrap
+from services.actor import settings as actor_variables
 from services.actor.settings import actor_settings
 from services.decider.build import build_services
 from services.decider.settings import Address, decider_settings
+from services.settings import format_options
 from tests.support.go_programs import HELM
 from tests.support.time_limits import scaled
 
@@ -32,8 +36,11 @@ def known_variables() -> set[str]:
     return {name for file in sources for name in re.findall(r'"(LAKEWRIGHT_[A-Z0-9_]+)"', file.read_text("utf-8"))}
 
 
-def compose() -> dict[str, Any]:
-    """Return the file as compose reads it without any variable set, but for the token that it demands."""
+CATALOGS = '{"prod": {"uri": "https://catalog.example.com", "credential": "id:secret"}}'
+
+
+def compose(**variables: str) -> dict[str, Any]:
+    """Return the file as compose reads it with these variables set, and the token that it demands."""
 
     def filled(value: Any) -> Any:
         if isinstance(value, dict):
@@ -42,7 +49,7 @@ def compose() -> dict[str, Any]:
         if isinstance(value, list):
             return [filled(inner) for inner in value]
         text = re.sub(r"\$\{\w+:\?[^}]*\}", "a-token-of-thirty-two-characters", str(value))
-        return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+        return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: variables.get(found[1]) or found[2], text)
 
     found = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
     services = found["services"]
@@ -75,6 +82,17 @@ def test_compose_gives_settings_that_the_services_accept() -> None:
         assert ours <= known_variables()
 
 
+def test_compose_passes_catalogs_and_folders_of_iceberg_to_decider_and_actor() -> None:
+    services = compose(LAKEWRIGHT_CATALOGS=CATALOGS, LAKEWRIGHT_ICEBERG_FOLDERS="true")["services"]
+    decider = decider_settings(services["decider"]["environment"]).locations
+    for formats in (decider.formats, actor_settings(services["actor"]["environment"]).formats):
+        assert formats.catalogs == json.loads(CATALOGS)
+        assert formats.iceberg_folders
+    unset = compose()["services"]
+    assert not decider_settings(unset["decider"]["environment"]).locations.formats.has_iceberg
+    assert not actor_settings(unset["actor"]["environment"]).formats.has_iceberg
+
+
 def test_compose_runs_nothing_as_root_and_keeps_what_redis_acknowledged() -> None:
     for name, service in compose()["services"].items():
         assert service["read_only"] == "True", name
@@ -97,6 +115,31 @@ def test_an_image_is_built_from_files_that_exist_and_sets_variables_that_are_rea
     assert f'ENTRYPOINT ["python", "-m", "services.{name}"]' in text
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [{"LAKEWRIGHT_CATALOGS": CATALOGS}, {"LAKEWRIGHT_ICEBERG_FOLDERS": "true"}, {"LAKEWRIGHT_ALLOW_S3": "true"}],
+)
+def test_the_actor_image_has_the_jars_of_each_setting(setting: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    # User 10001 cannot write to /opt/ivy, so an actor whose jars are not in the image does not start.
+    text = (ROOT / "services" / "actor" / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
+    (call,) = re.findall(r"^RUN ((?:\w+=\S+ +)+)\S+ -m services\.bootstrap", text, re.MULTILINE)
+    built = dict(pair.split("=", 1) for pair in call.split())
+    needed: list[str] = []
+
+    def look_up(_: Path, wanted: jars.JarSet) -> jars.Jars:
+        needed.append(wanted.purpose)
+        return jars.Jars(Path(), (), (), ())
+
+    monkeypatch.setattr(bootstrap, "find_java", lambda _: JavaHome(Path(), "17", JavaSource.PATH))
+    monkeypatch.setattr(jars, "look_up", look_up)
+    bootstrap.prepare(built, lambda _: None)
+    there = {*needed}
+    needed.clear()
+    bootstrap.prepare(setting, lambda _: None)
+    assert len(needed) > 1
+    assert there >= {*needed}
+
+
 def test_the_ready_file_is_where_the_probes_look() -> None:
     assert str(actor_settings({"LAKEWRIGHT_DATA_DIR": "/data"}).ready_file) == "/data/actor.ready"
     assert "/data/actor.ready" in (ROOT / "helm" / "templates" / "actor.yaml").read_text("utf-8")
@@ -117,7 +160,7 @@ def test_the_chart_gives_settings_that_the_services_accept(switches: str) -> Non
     stated = environment_of(containers["x-actor"])
     assert actor_settings(stated).allow_s3 is bool(switches)
     assert stated.keys() <= known_variables()
-    assert actor.SLOTS in stated
+    assert actor_variables.SLOTS in stated
     for container in containers.values():
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert container["readinessProbe"]
@@ -129,6 +172,26 @@ def test_the_chart_names_secrets_and_holds_none() -> None:
     text = json.dumps(found)
     assert '"secretKeyRef": {"name": "lakewright-token", "key": "token"}' in text
     assert '"secretKeyRef": {"name": "r", "key": "url"}' in text
+
+
+def test_the_chart_passes_catalogs_to_decider_and_actor_with_credentials_from_a_secret() -> None:
+    plain = {"prod": {"uri": "https://catalog.example.com", "warehouse": "lake"}}
+    for arguments, stated in (
+        ((), (None, None)),
+        (("--set-json", f"catalogs={json.dumps(plain)}"), (json.dumps(plain, separators=(",", ":")), None)),
+        (("--set", "catalogsSecret=k,catalogs.prod.uri=x,icebergFolders=true"), ("from k", "true")),
+    ):
+        deployments = [one for one in rendered(*arguments) if one["kind"] == "Deployment"]
+        assert len(deployments) == 2
+        for one in deployments:
+            found = {entry["name"]: entry for entry in one["spec"]["template"]["spec"]["containers"][0]["env"]}
+            catalogs = found.get("LAKEWRIGHT_CATALOGS", {})
+            secret = catalogs.get("valueFrom", {}).get("secretKeyRef")
+            assert secret in (None, {"name": "k", "key": "catalogs"})
+            assert (f"from {secret['name']}" if secret else catalogs.get("value")) == stated[0]
+            assert found.get("LAKEWRIGHT_ICEBERG_FOLDERS", {}).get("value") == stated[1]
+            values = {name: entry["value"] for name, entry in found.items() if "value" in entry}
+            assert format_options(values).has_iceberg is (stated != (None, None))
 
 
 def test_each_value_of_the_chart_is_used_and_each_used_one_is_there() -> None:
