@@ -109,6 +109,9 @@ class Policy:
     shrink: Fraction = Fraction(1)
     # Set only by the table's log: code of the refusal (see `shared.refusals`), empty if there is none.
     refused: str = ""
+    # Set only by the table's format (see `shared.format_support`): kinds of jobs that its engine runs, separated by
+    # spaces; empty: all.
+    job_kinds: str = ""
 
     def __post_init__(self) -> None:
         if self.full_file_threshold * self.fan_in <= 1:
@@ -144,6 +147,10 @@ class Policy:
         """Order of the rows of files that are full, None where the table has none."""
         named = self.sort_by or self.zorder_by
         return None if named is None else _sort_order(named, self.zorder_by is not None)
+
+    def runs(self, kind: str) -> bool:
+        """Return whether there are engines that run jobs of this kind on tables of this format."""
+        return not self.job_kinds or kind in self.job_kinds.split()
 
     @property
     def automatic_levels(self) -> int:

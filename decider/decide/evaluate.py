@@ -1,8 +1,8 @@
 """The one pipeline: the state of a partition becomes a decision, for every trigger and every action.
 
-trigger -> eligibility (no data change, refused, disabled, filtered) -> the action's proposal -> calibration ->
-deference to writers. Commits, rebuilds, timers, requests, what-if, views and the recomputation of a ledger record all
-come here.
+trigger -> eligibility (no data change, refused, disabled, filtered, not for the format) -> the action's proposal ->
+calibration -> deference to writers. Commits, rebuilds, timers, requests, what-if, views and the recomputation of a
+ledger record all come here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from shared.table import PartitionColumn, PartitionKey
 PIPELINE_REASONS = frozenset(
     {
         *(Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REFUSED, Reason.DISABLED, Reason.FILTERED),
-        *(Reason.DEFERRED_TO_WRITERS, Reason.REQUESTED, Reason.SWITCHED_OFF),
+        *(Reason.DEFERRED_TO_WRITERS, Reason.REQUESTED, Reason.SWITCHED_OFF, Reason.NOT_FOR_FORMAT),
     }
 )
 """Reasons that decisions about any action may have; all others are an action's own."""
@@ -54,6 +54,7 @@ def evaluate(
     has_filter = policy.filter is not None and trigger.source is not TriggerSource.TIMER
     columns = context.columns if has_filter else ()
     reason = _rewrite_reason(trigger.source) or excluded(policy, partition, columns if has_filter else None)
+    reason = reason or not_for_format(policy, kind)
     if reason is not None:
         columns = columns if reason is Reason.FILTERED else ()
         return Decision(partition, DecisionKind.SKIP, reason, stats, trigger, columns=columns, action=kind)
@@ -96,6 +97,11 @@ def excluded(policy: Policy, partition: PartitionKey, columns: Sequence[Partitio
     if columns is not None and not permits(policy.filter, partition, columns):
         return Reason.FILTERED
     return None
+
+
+def not_for_format(policy: Policy, kind: str) -> Reason | None:
+    """Return why no job of this kind can run on tables of this format; None if one can."""
+    return None if policy.runs(kind) else Reason.NOT_FOR_FORMAT
 
 
 def calibrate_prediction(prediction: Prediction, calibration: Calibration) -> Prediction:

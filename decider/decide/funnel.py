@@ -14,6 +14,7 @@ _STAGES: Mapping[DecisionReason, str] = {
     Reason.NO_DATA_CHANGE: "partitions_rewritten",
     Reason.DISABLED: "disabled",
     Reason.SWITCHED_OFF: "disabled",
+    Reason.NOT_FOR_FORMAT: "disabled",
     Reason.FILTERED: "filtered",
     Reason.DEFERRED_TO_WRITERS: "deferred_to_writers",
     Reason.REFUSED: "refused",

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from decider.decide.action import ActionKind, Proposal
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Prediction, TableSignals, Trigger, TriggerSource
+from decider.decide.evaluate import not_for_format
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.partition_stats import EMPTY_STATS
 from shared.partitions import WHOLE_TABLE
@@ -44,7 +45,7 @@ class TableAction(ActionKind, Protocol):
 def evaluate_table(context: DecisionContext, signals: TableSignals, trigger: Trigger, action: TableAction) -> Decision:
     """Decide about a table for one action; a switched-off action proposes nothing, unless a person forces it."""
     policy = context.policy
-    reason = _excluded(policy, trigger)
+    reason = _excluded(policy, trigger) or not_for_format(policy, action.kind)
     if reason is not None:
         return _skip(reason, signals, trigger, action)
     proposed = action.evaluate(signals, policy, context.at_ms)
@@ -69,7 +70,7 @@ def evaluate_table(context: DecisionContext, signals: TableSignals, trigger: Tri
 
 def table_timer(action: TableAction, signals: TableSignals, policy: Policy, at_ms: int) -> Timer | None:
     """Return the change of a table's timer after its signals changed; None for no change, as where it is off."""
-    if not action.is_on(policy) or _excluded(policy, None) is not None:
+    if not (action.is_on(policy) and policy.runs(action.kind)) or _excluded(policy, None) is not None:
         return None
     found = action.timer(signals, policy, at_ms)
     return None if found is None else Timer(timer_name(action), max(0, found[0]), found[1])

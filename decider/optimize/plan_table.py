@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from decider.decide.action import Action
-from decider.decide.evaluate import excluded
+from decider.decide.evaluate import excluded, not_for_format
 from decider.optimize.partition_selector import Selector, select
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
@@ -51,14 +51,18 @@ def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy, act
     by_partition = {partition: tuple(group) for partition, group in groupby(files, key=lambda file: file.partition)}
     selected = select(by_partition, columns, selection.partitions)
     exclusions = {partition: excluded(policy, partition, columns) for partition in selected}
+    wanted = [action for action in actions if action.is_on(policy)]
     planned = [
         action.plan(partition, by_partition[partition], policy, selection.rewrite_kind)
-        for action in actions
+        for action in wanted
         for partition in selected
-        if exclusions[partition] is None and action.is_on(policy)
+        if exclusions[partition] is None and policy.runs(action.kind)
     ]
     without_work = {(made.partition, made.evaluation.reason) for made in planned if not made.groups}
     without_work |= {(partition, reason) for partition, reason in exclusions.items() if reason is not None}
+    for action in wanted:
+        reason = not_for_format(policy, action.kind)
+        without_work |= {(partition, reason) for partition in selected if reason and exclusions[partition] is None}
     reasons: Counter[DecisionReason] = Counter(reason for _, reason in without_work)
     work = sorted((made for made in planned if made.groups), key=lambda made: made.partition)
     return TablePlan(snapshot.version, columns, tuple(work), len(selected), reasons)

@@ -1,7 +1,8 @@
 """Jobs on whole tables on demand: a person requests a vacuum, a checkpoint, or that history is purged, or a dry run.
 
 A request runs although the table's properties do not switch the action on, and never although the table is refused. A
-retention below the table's own has to be forced, and a purge to be confirmed with the table's name.
+retention below the table's own has to be forced, and a purge to be confirmed with the table's name. What no actor can
+run on tables of a format raises Unsupported, and nothing is queued.
 """
 
 import secrets
@@ -20,7 +21,8 @@ from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
 from decider.store.traced_jobs import enqueuing
 from decider.tracking.tracker import TableTracker
-from shared.errors import InvalidInput
+from shared.errors import InvalidInput, Unsupported
+from shared.formats.registry import support_of
 from shared.job_payload import CHECKPOINT, VACUUM
 from shared.policy import Policy
 from shared.queue import commands
@@ -70,13 +72,16 @@ class TableRequests:
         """Queue a vacuum. Raises InvalidInput for a retention below the table's own that is not forced."""
         cursor = await self._tracker.followed(table)
         policy = self._tracker.effective(table, cursor).policy
+        _require_runnable(table, cursor.metadata.format, policy, VACUUM)
         _check_retention(policy, options)
         return await self._request(table, cursor, policy, [(VACUUM, replace(options, requested_ms=self._now_ms()))])
 
     async def checkpoint(self, table: TableRef) -> TableRequestResult:
         """Queue a checkpoint of the newest version and the cleanup of the log."""
         cursor = await self._tracker.followed(table)
-        return await self._request(table, cursor, self._tracker.effective(table, cursor).policy, [(CHECKPOINT, None)])
+        policy = self._tracker.effective(table, cursor).policy
+        _require_runnable(table, cursor.metadata.format, policy, CHECKPOINT)
+        return await self._request(table, cursor, policy, [(CHECKPOINT, None)])
 
     async def reclaim(self, table: TableRef, *, confirm: str, retain_s: int | None) -> TableRequestResult:
         """Queue a vacuum with orphans, and a log cleanup.
@@ -90,13 +95,15 @@ class TableRequests:
             )
         cursor = await self._tracker.followed(table)
         policy = self._tracker.effective(table, cursor).policy
+        _require_runnable(table, cursor.metadata.format, policy, VACUUM)
         options = VacuumOptions(
             with_orphans=True,
             force=retain_s is not None,
             retain_s=retain_s,
             requested_ms=self._now_ms(),
         )
-        return await self._request(table, cursor, policy, [(VACUUM, options), (CHECKPOINT, None)])
+        wanted: list[tuple[str, VacuumOptions | None]] = [(VACUUM, options), (CHECKPOINT, None)]
+        return await self._request(table, cursor, policy, [one for one in wanted if policy.runs(one[0])])
 
     async def preview_vacuum(self, table: TableRef, options: VacuumOptions) -> VacuumPreview:
         """Return what a vacuum would delete now, and change nothing; raises what `vacuum` raises."""
@@ -104,6 +111,7 @@ class TableRequests:
         snapshot = await reader.snapshot()
         cursor = await self._states.state(table.id)
         policy = self._tracker.effective_at(table, snapshot, cursor).policy
+        _require_runnable(table, snapshot.metadata.format, policy, VACUUM)
         _check_retention(policy, options)
         if snapshot.refusal is not None:
             return VacuumPreview(snapshot.version, 0, (), snapshot.refusal)
@@ -147,6 +155,18 @@ class TableRequests:
             jobs.append(RequestedTableJob(job.id, kind, EnqueueOutcome(done.value)))
         log.info("table_job_requested", table=table.name, jobs=[job.id for job in jobs])
         return TableRequestResult(cursor.version, tuple(jobs))
+
+
+def _require_runnable(table: TableRef, table_format: str, policy: Policy, kind: str) -> None:
+    """Raise Unsupported if no actor can run jobs of this kind on tables of this format."""
+    if policy.runs(kind):
+        return
+    support = support_of(table_format)
+    advice = support.instead.get(kind, "see the documentation of the format")
+    raise Unsupported(
+        f"Lakewright runs no {kind} of {support.title} tables, and {table.name} is one: nothing was queued; {advice}",
+        field="format",
+    )
 
 
 def _check_retention(policy: Policy, options: VacuumOptions) -> None:

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
+from decider.state.format_limits import limit
 from shared.errors import InvalidInput
+from shared.formats.registry import support_of
 from shared.policy import Policy, PolicyLayer, PropertyIssue, apply
 from shared.properties import read_properties
 from shared.property_table import QBEAST_SWITCH
@@ -26,11 +28,13 @@ LastGood = Mapping[str, str]
 class LogStatus:
     """Inputs to a table's policy from its log, besides the current properties.
 
-    `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset.
+    `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset. `format`: name
+    of the table's format; empty: not known.
     """
 
     refusal: Refusal | None = None
     is_stopped_by_qbeast: bool = False
+    format: str = ""
 
 
 class PolicySource(StrEnum):
@@ -98,6 +102,8 @@ class PolicyDefaults:
         A table with a refusal is disabled by its policy, so for every decision: nothing overrides that.
         """
         found = self._resolved(table, configuration, last_good)
+        policy, notes = limit(found.policy, support_of(log_status.format))
+        found = replace(found, policy=policy, notes=(*found.notes, *notes))
         return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, log_status.refusal)
 
     def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
@@ -165,10 +171,14 @@ class PolicyDefaults:
         )
 
 
-def resolve_unregistered(default: Policy, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
+def resolve_unregistered(
+    default: Policy, configuration: Mapping[str, str], last_good: LastGood, table_format: str = ""
+) -> EffectivePolicy:
     """Resolve the configuration of a table that is not registered, over a policy that replaces all defaults."""
     unregistered = TableRef(TableId(""), "", "")
-    return PolicyDefaults(default, queue="").resolve(unregistered, configuration, last_good, LogStatus())
+    return PolicyDefaults(default, queue="").resolve(
+        unregistered, configuration, last_good, LogStatus(format=table_format)
+    )
 
 
 def _stopped(found: EffectivePolicy) -> EffectivePolicy:

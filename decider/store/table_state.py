@@ -110,7 +110,7 @@ class TableState:
     @property
     def log_status(self) -> LogStatus:
         """Inputs to the policy from the log beyond the properties."""
-        return LogStatus(self.refusal, self.is_stopped_by_qbeast)
+        return LogStatus(self.refusal, self.is_stopped_by_qbeast, self.metadata.format)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ class StateRebuilder:
         self, table: TableRef, snapshot: Snapshot, old: TableState | None, reason: str
     ) -> tuple[TableState, Policy]:
         """Return a table's state as of a snapshot, and the policy in force there."""
-        log_status = LogStatus(snapshot.refusal, _is_stopped(old, snapshot))
+        log_status = LogStatus(snapshot.refusal, _is_stopped(old, snapshot), snapshot.metadata.format)
         last_good = old.last_good if old else {}
         in_force = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status)
         state = TableState(
@@ -231,11 +231,15 @@ class StateRebuilder:
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
 
     async def _withdraw_switched_off(self, table: TableRef, policy: Policy, version: int) -> None:
-        """Cancel the jobs on the whole table whose action is off under the policy, unless a person requested them."""
+        """Cancel jobs on the whole table that no actor can run, or whose action is off and that no person requested."""
         for action in self._actions.table_actions:
             job = job_id(JobKey(table.id, WHOLE_TABLE, action.kind))
-            found = None if action.is_on(policy) else await self._queue.run(queries.job(self._queue.name, job))
-            if found is not None and JobPayload.decode(found.payload).reason != Reason.REQUESTED:
+            is_wanted = action.is_on(policy) and policy.runs(action.kind)
+            found = None if is_wanted else await self._queue.run(queries.job(self._queue.name, job))
+            if found is None:
+                continue
+            is_requested = JobPayload.decode(found.payload).reason == Reason.REQUESTED
+            if not (is_requested and policy.runs(action.kind)):
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
 
 

@@ -177,7 +177,8 @@ class TableTracker:
 
     def effective_at(self, table: TableRef, snapshot: Snapshot, cursor: TableState | None) -> EffectivePolicy:
         """Return the policy in effect for a snapshot, which may be newer than the table's state; None: it has none."""
-        status = LogStatus(snapshot.refusal, cursor is not None and cursor.is_stopped_by_qbeast)
+        is_stopped = cursor is not None and cursor.is_stopped_by_qbeast
+        status = LogStatus(snapshot.refusal, is_stopped, snapshot.metadata.format)
         last_good = cursor.last_good if cursor else {}
         return self._parts.defaults.current.resolve(table, snapshot.metadata.configuration, last_good, status)
 
@@ -252,7 +253,7 @@ class _TableTracking:
         """Return the policy for a table at this version, by the rule of refusals that this release has."""
         log_status = cursor.log_status
         if cursor.protocol is not None:
-            log_status = LogStatus(self._reader.refusal(cursor.metadata, cursor.protocol), cursor.is_stopped_by_qbeast)
+            log_status = replace(log_status, refusal=self._reader.refusal(cursor.metadata, cursor.protocol))
         return self._effective(cursor.metadata, cursor.last_good, log_status)
 
     def _effective(
@@ -296,7 +297,7 @@ class _TableTracking:
             return None
         was, now = cursor.metadata.configuration, metadata.configuration
         stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
-        log_status = LogStatus(self._reader.refusal(metadata, protocol), stopped)
+        log_status = LogStatus(self._reader.refusal(metadata, protocol), stopped, metadata.format)
         after = self._effective(metadata, before.last_good, log_status)
         if after.policy != before.policy:
             return None

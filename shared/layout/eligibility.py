@@ -44,6 +44,7 @@ class Reason(DecisionReason):
     REFUSED = "refused"
     CLUSTERED = "clustered"
     SWITCHED_OFF = "switched_off"
+    NOT_FOR_FORMAT = "not_for_format"
     NO_NEIGHBORS = "no_neighbors"
 
     @property
@@ -72,6 +73,7 @@ _MESSAGES = {
     Reason.IDLE: "The partition is idle and has small files: idle compaction merges each of them once.",
     Reason.FULL_REWRITE_DUE: "The interval between full rewrites has passed, and not all files are full.",
     Reason.SWITCHED_OFF: "The table's properties do not switch this action on.",
+    Reason.NOT_FOR_FORMAT: "No actor can run this action on tables of this format, so its properties have no effect.",
     Reason.REFUSED: "A rewrite could damage the table, so it is refused.",
     Reason.CLUSTERED: "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
     Reason.NO_NEIGHBORS: "The files that the levels permit to merge are not neighbors in the order of the table.",

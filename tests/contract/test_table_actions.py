@@ -121,6 +121,24 @@ def test_no_action_touches_a_refused_table_and_none_that_is_off_unless_a_person_
 
 
 @each_action
+@given(signals=SIGNALS, policy=POLICIES, trigger=TRIGGERS)
+def test_no_action_runs_on_a_format_whose_engine_does_not_run_it_even_if_a_person_forces_it(
+    action: TableAction, signals: TableSignals, policy: Policy, trigger: Trigger
+) -> None:
+    limited = replace(policy, job_kinds="compact other")
+    context = context_of(limited, at_ms=NOW_MS)
+    made = evaluate_table(context, signals, trigger, action)
+    assert (made.verdict, made.reason, made.prediction) == (DecisionKind.SKIP, Reason.NOT_FOR_FORMAT, None)
+    assert table_timer(action, signals, limited, NOW_MS) is None
+    record = ledger.decode(ledger.encode(made, context), actions=WITH_TOY_TABLE)
+    assert ledger.contradictions(record, WITH_TOY_TABLE) == ()
+    named = replace(policy, job_kinds=f"compact {action.kind}")
+    assert evaluate_table(context_of(named, at_ms=NOW_MS), signals, trigger, action) == evaluate_table(
+        context_of(policy, at_ms=NOW_MS), signals, trigger, action
+    )
+
+
+@each_action
 @given(signals=SIGNALS, policy=POLICIES, at_ms=st.integers(0, NOW_MS))
 def test_a_timer_names_its_action_alone_and_is_set_for_nothing_that_is_excluded(
     action: TableAction, signals: TableSignals, policy: Policy, at_ms: int

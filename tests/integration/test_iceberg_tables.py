@@ -13,10 +13,14 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
+from typer.testing import CliRunner
 
 from actor.queue_executor import SyncQueueExecutor, connect
+from decider.store.timer_queries import TimerStore
+from services.cli.__main__ import app
 from shared.format_options import FormatOptions
 from shared.job_payload import JobPayload
+from shared.locations import table_id
 from shared.queue import queries
 from shared.queue.model import JobState
 from tests.support.iceberg_folder import IcebergFolder
@@ -92,6 +96,11 @@ def queued(redis_url: str) -> list[JobPayload]:
     return [JobPayload.decode(job.payload) for job in jobs]
 
 
+def kinds(redis_url: str) -> set[str]:
+    jobs = SyncQueueExecutor(connect(redis_url), "default").run(queries.jobs("default", JobState.QUEUED)).jobs
+    return {job.key.kind for job in jobs}
+
+
 def test_a_table_of_a_catalog_is_followed_and_its_jobs_name_format_and_place(
     decider: LiveDecider, lake: Lake, redis_url: str
 ) -> None:
@@ -163,6 +172,42 @@ def test_delete_files_count_for_their_partition(decider: LiveDecider, tmp_path: 
     decider.sweep()
     (state,) = decider.partitions("t").values()
     assert (state.dv_files, state.deleted_rows) == (0, 0)
+
+
+def test_no_job_is_queued_that_no_actor_runs_on_iceberg_tables(
+    decider: LiveDecider, lake: Lake, redis_url: str
+) -> None:
+    lake.configure(
+        **{
+            "lakewright__vacuum": "on",
+            "lakewright__orphans-every": "1 hour",
+            "lakewright__checkpoint-every": "2",
+        }
+    )
+    lake.append(12)
+    register(decider, PLACE, name="orders")
+    lake.append(2)
+    decider.sweep()
+    assert kinds(redis_url) == {"compact"}
+    timers = decider.run(TimerStore(decider.services.queue.executor, ledger_kept=1).all(table_id(PLACE)))
+    assert not [name for name in timers if name.startswith(("vacuum", "checkpoint"))]
+    shown = decider.get("/v1/tables/orders")
+    assert {note.split(" ")[0] for note in shown["policy"]["notes"]} == {"vacuum", "checkpoint-every"}
+    for path, body in (
+        ("vacuum", {}),
+        ("vacuum", {"dry_run": True}),
+        ("vacuum", {"retain_hours": 1, "force": True}),
+        ("checkpoint", {}),
+        ("reclaim", {"confirm": "orders"}),
+    ):
+        answer = decider.post(f"/v1/tables/orders/{path}", body)
+        assert answer.status_code == httpx.codes.CONFLICT
+        assert "Lakewright runs no" in answer.json()["detail"]
+        assert "in Spark" in answer.json()["detail"]
+    called = CliRunner().invoke(app, ["--url", decider.url, "vacuum", "orders"], env={"COLUMNS": "400"})
+    assert called.exit_code == 1
+    assert "expire_snapshots" in str(called.exception)
+    assert kinds(redis_url) == {"compact"}
 
 
 def test_a_name_without_a_table_and_an_unknown_catalog_are_refused(decider: LiveDecider) -> None:

@@ -141,6 +141,7 @@ REASONS: Mapping[DecisionReason, str] = {
     SortReason.CURVE_OF_OTHERS: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
     Reason.DISABLED: "Set `lakewright.enabled=true`",
     Reason.SWITCHED_OFF: "Set the action's own property, or request it with `--force`",
+    Reason.NOT_FOR_FORMAT: "Use the engine's own procedures ([Iceberg](iceberg.md#not-built))",
     Reason.OWN_COMMIT: "Nothing",
     Reason.NO_DATA_CHANGE: "Nothing",
     Reason.NO_SMALL_FILES: "Nothing",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import structlog
 from pyspark.sql import SparkSession
 
+from actor.engines import RUNNABLE_KINDS
 from actor.formats.iceberg.catalogs import TableLoader
 from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
 from actor.formats.iceberg.conflicts import translate
@@ -36,6 +37,7 @@ from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import newest_position, positions
 from shared.formats.iceberg.refusal import refusal
+from shared.formats.iceberg.support import JOB_KINDS
 from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, PartitionKey
 
@@ -66,7 +68,7 @@ class IcebergEngine(JvmEngine):
     """`actor.ports.TableEngine` for Iceberg, on one Spark application; safe to call from several threads."""
 
     format = FORMAT
-    table_kinds: tuple[str, ...] = ()
+    table_kinds: tuple[str, ...] = tuple(kind for kind in JOB_KINDS if kind not in RUNNABLE_KINDS)
 
     def __init__(self, spark: SparkSession, settings: IcebergEngineSettings | None = None) -> None:
         self._settings = settings or IcebergEngineSettings()

@@ -41,7 +41,7 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, tables: Tables,
             table,
             history.metadata.configuration,
             state.last_good if state else {},
-            LogStatus(is_stopped_by_qbeast=state is not None and state.is_stopped_by_qbeast),
+            LogStatus(None, state is not None and state.is_stopped_by_qbeast, history.metadata.format),
         )
         # Seconds of computation: in a thread, so that the event loop serves other requests.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)

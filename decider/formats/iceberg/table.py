@@ -141,7 +141,7 @@ class IcebergTable:
         now_ms: int,  # noqa: ARG002 - the protocol's
     ) -> VacuumPreview:
         """Raise Unsupported: a snapshot keeps its files until it expires."""
-        raise Unsupported("vacuum is for Delta tables; snapshots of Iceberg tables are not expired yet", field="format")
+        raise Unsupported("there is no vacuum of Iceberg tables: snapshots are not expired yet", field="format")
 
     async def retained(self) -> RetainedHistory:
         """Return the retained snapshots of main; older ones of it have expired."""

@@ -146,7 +146,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, overrides: 
         def tick(step: str) -> None:
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
-        in_force = resolve_unregistered(Policy(), history.metadata.configuration, {})
+        in_force = resolve_unregistered(Policy(), history.metadata.configuration, {}, history.metadata.format)
         return parts.describe(parts.examine(history, in_force, CostModel(**prices), overrides, tick))
 
 

@@ -83,7 +83,7 @@ def make_plan(location: str, snapshot: Snapshot, request: LocalRequest, default:
     refused = snapshot.refusal
     if refused is not None:
         raise Unsupported(f"{location}: {refused.message}", field=refused.subject)
-    in_force = resolve_unregistered(default, snapshot.metadata.configuration, {})
+    in_force = resolve_unregistered(default, snapshot.metadata.configuration, {}, snapshot.metadata.format)
     policy = _overridden(in_force.policy, request)
     # A person who runs the command wants this table planned, even if it is disabled for the decider.
     selection = PlanSelection(request.partitions, request.kind)

@@ -1,0 +1,17 @@
+"""What Lakewright's engines can do with the tables of one format, as decider and actor share it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class FormatSupport:
+    """What engines can do with tables of a format; nothing else is planned.
+
+    title: the format's name for people. job_kinds: kinds of jobs that its engine runs; empty: all. instead: for
+    each kind that it does not run, what an owner can do.
+    """
+
+    title: str = ""
+    job_kinds: tuple[str, ...] = ()
+    instead: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -1,0 +1,16 @@
+"""What Lakewright's engine can do with Iceberg tables: add a kind of job here once the engine runs it."""
+
+from shared.format_support import FormatSupport
+from shared.job_payload import CHECKPOINT, COMPACT, VACUUM
+
+JOB_KINDS = (COMPACT,)
+"""Kinds of jobs that the engine runs."""
+
+SUPPORT = FormatSupport(
+    title="Iceberg",
+    job_kinds=JOB_KINDS,
+    instead={
+        VACUUM: "use the procedures expire_snapshots and remove_orphan_files of Iceberg, in Spark",
+        CHECKPOINT: "there are no checkpoints in Iceberg; its procedure rewrite_manifests, in Spark, merges manifests",
+    },
+)

@@ -1,0 +1,18 @@
+"""What engines can do with tables of each format, by the name of the format; a new format adds one line."""
+
+from collections.abc import Mapping
+
+from shared.format_support import FormatSupport
+from shared.formats import delta
+from shared.formats.iceberg import names, support
+
+_SUPPORT: Mapping[str, FormatSupport] = {
+    delta.FORMAT: FormatSupport("Delta"),
+    names.FORMAT: support.SUPPORT,
+}
+_EVERYTHING = FormatSupport()
+
+
+def support_of(name: str) -> FormatSupport:
+    """Return what engines can do with tables of this format; everything where the format is not known yet."""
+    return _SUPPORT.get(name, _EVERYTHING)
