@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 class FormatSupport:
     """What engines can do with tables of a format; nothing else is planned.
 
-    title: the format's name for people. job_kinds: kinds of jobs that its engine runs; empty: all. instead: for
-    each kind that it does not run, what an owner can do.
+    title: the format's name for people. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
+    rewrite can sort rows or keep their order. instead: for each kind that it does not run, what an owner can do.
     """
 
     title: str = ""
     job_kinds: tuple[str, ...] = ()
+    orders_rows: bool = True
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)

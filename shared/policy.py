@@ -110,8 +110,9 @@ class Policy:
     # Set only by the table's log: code of the refusal (see `shared.refusals`), empty if there is none.
     refused: str = ""
     # Set only by the table's format (see `shared.format_support`): kinds of jobs that its engine runs, separated by
-    # spaces; empty: all.
+    # spaces (empty: all), and whether it can sort rows or keep their order.
     job_kinds: str = ""
+    orders_rows: bool = True
 
     def __post_init__(self) -> None:
         if self.full_file_threshold * self.fan_in <= 1:
@@ -146,7 +147,7 @@ class Policy:
     def sort_order(self) -> RowOrder | None:
         """Order of the rows of files that are full, None where the table has none."""
         named = self.sort_by or self.zorder_by
-        return None if named is None else _sort_order(named, self.zorder_by is not None)
+        return None if named is None or not self.orders_rows else _sort_order(named, self.zorder_by is not None)
 
     def runs(self, kind: str) -> bool:
         """Return whether there are engines that run jobs of this kind on tables of this format."""

@@ -33,8 +33,8 @@ class Sorting:
     timers: ActionTimers | None = None
 
     def is_on(self, policy: Policy) -> bool:
-        """Only tables with a sort order are sorted."""
-        return policy.sort_order is not None
+        """Only tables with a sort order are sorted; where the format has none, a record says so."""
+        return (policy.sort_by or policy.zorder_by) is not None
 
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:  # noqa: ARG002
         """Evaluate a partition on the depths of its rolling state; work is proposed exactly where a plan has some."""

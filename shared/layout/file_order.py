@@ -22,7 +22,7 @@ GENERATED_UNTIL_TAG = "lakewright.generated-until-ms"
 
 def is_ordered(policy: Policy) -> bool:
     """Return whether a table keeps its files and rows in the order of time."""
-    return policy.clustering_order is ClusteringOrder.TIME
+    return policy.clustering_order is ClusteringOrder.TIME and policy.orders_rows
 
 
 def time_span_ms(file: DataFile) -> tuple[int, int]:

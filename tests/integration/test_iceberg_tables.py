@@ -182,6 +182,7 @@ def test_no_job_is_queued_that_no_actor_runs_on_iceberg_tables(
             "lakewright__vacuum": "on",
             "lakewright__orphans-every": "1 hour",
             "lakewright__checkpoint-every": "2",
+            "lakewright__sort-by": "id",
         }
     )
     lake.append(12)
@@ -189,10 +190,13 @@ def test_no_job_is_queued_that_no_actor_runs_on_iceberg_tables(
     lake.append(2)
     decider.sweep()
     assert kinds(redis_url) == {"compact"}
+    assert {job.policy.sort_order for job in queued(redis_url)} == {None}
     timers = decider.run(TimerStore(decider.services.queue.executor, ledger_kept=1).all(table_id(PLACE)))
     assert not [name for name in timers if name.startswith(("vacuum", "checkpoint"))]
     shown = decider.get("/v1/tables/orders")
-    assert {note.split(" ")[0] for note in shown["policy"]["notes"]} == {"vacuum", "checkpoint-every"}
+    assert {note.split(" ")[0] for note in shown["policy"]["notes"]} == {"vacuum", "checkpoint-every", "sort-by"}
+    decisions = decider.get("/v1/tables/orders/decisions", limit=100)["decisions"]
+    assert {one["reason"] for one in decisions if one["action"] == "sort"} == {"not_for_format"}
     for path, body in (
         ("vacuum", {}),
         ("vacuum", {"dry_run": True}),

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from actor.formats.iceberg.commit import StagedGroup
 from actor.formats.iceberg.inputs import InputGroup, known_rows
 from actor.formats.iceberg.java_table import JavaTable
-from shared.errors import Corrupt, RetryableError
+from shared.errors import Corrupt, RetryableError, Unsupported
 from shared.table import DataFile
 
 SESSION_CONF = {
@@ -33,7 +33,17 @@ class StagedWriter:
         self._session = session
 
     def write(self, live: InputGroup) -> StagedGroup:
-        """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
+        """Write the group's rows as one file.
+
+        Raises Unsupported for a group with an order, before anything is written; Corrupt, having deleted the output, if
+        rows differ.
+        """
+        if live.group.order is not None:
+            raise Unsupported(
+                f"rewrites of Iceberg tables neither sort rows nor keep their order: nothing was rewritten in "
+                f"{live.group.partition} of {self._table.location}; remove sort-by, zorder-by and clustering-order",
+                field="sort-by",
+            )
         name = str(uuid.uuid4())
         try:
             self._table.stage(name, live)

@@ -9,6 +9,7 @@ JOB_KINDS = (COMPACT,)
 SUPPORT = FormatSupport(
     title="Iceberg",
     job_kinds=JOB_KINDS,
+    orders_rows=False,
     instead={
         VACUUM: "use the procedures expire_snapshots and remove_orphan_files of Iceberg, in Spark",
         CHECKPOINT: "there are no checkpoints in Iceberg; its procedure rewrite_manifests, in Spark, merges manifests",

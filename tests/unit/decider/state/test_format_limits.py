@@ -6,11 +6,13 @@ import pytest
 
 from decider.decide.actions import ACTIONS
 from decider.state.effective_policy import EffectivePolicy, LogStatus, PolicyDefaults
-from shared.job_payload import CHECKPOINT, COMPACT, VACUUM
-from shared.policy import Policy
+from shared.job_payload import CHECKPOINT, COMPACT, SORT, VACUUM
+from shared.layout.file_order import is_ordered
+from shared.policy import ClusteringOrder, Policy
 from shared.table import TableId, TableRef
 
 TABLE = TableRef(TableId("t"), "t", "file:///t")
+ORDERS = {"lakewright.sort-by": "a"}, {"lakewright.zorder-by": "a, b"}, {"lakewright.clustering-order": "time"}
 JOBS = {"lakewright.vacuum": "on"}, {"lakewright.checkpoint-every": "10"}
 
 
@@ -19,11 +21,24 @@ def in_force(table_format: str, configuration: dict[str, str]) -> EffectivePolic
 
 
 @pytest.mark.parametrize("name", ["delta", ""])
-@pytest.mark.parametrize("configuration", [{}, *JOBS])
+@pytest.mark.parametrize("configuration", [{}, *ORDERS, *JOBS])
 def test_nothing_is_taken_from_a_format_that_supports_everything(name: str, configuration: dict[str, str]) -> None:
     found = in_force(name, configuration)
     assert all(found.policy.runs(kind) for kind in (*ACTIONS.kinds, "a kind of a later release"))
     assert (found.policy.job_kinds, found.notes) == ("", ())
+
+
+@pytest.mark.parametrize("configuration", ORDERS)
+def test_an_order_of_an_iceberg_table_has_no_effect_and_a_note_says_so(configuration: dict[str, str]) -> None:
+    ordered, found = (in_force(name, configuration) for name in ("delta", "iceberg"))
+    assert ordered.policy.sort_order is not None or is_ordered(ordered.policy)
+    assert found.policy.sort_order is None
+    assert not is_ordered(found.policy)
+    (name,) = configuration
+    (note,) = found.notes
+    assert note.startswith(f"{name.removeprefix('lakewright.')} has no effect")
+    assert not found.policy.runs(SORT)
+    assert found.policy.runs(COMPACT)
 
 
 @pytest.mark.parametrize(
@@ -44,5 +59,5 @@ def test_limits_are_part_of_the_policy_that_jobs_and_records_carry() -> None:
     limited = in_force("iceberg", {}).policy
     assert Policy.decode(limited.encode()) == limited
     assert limited.version != Policy().version
-    assert replace(limited, job_kinds="") == Policy()
-    assert limited.runs(COMPACT)
+    assert replace(limited, job_kinds="", orders_rows=True) == Policy()
+    assert limited.clustering_order is ClusteringOrder.NONE

@@ -8,8 +8,9 @@ pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.write import StagedWriter
-from shared.errors import Corrupt, RetryableError
+from shared.errors import Corrupt, RetryableError, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
+from shared.layout.row_order import INPUT_ORDER, RowOrder, SortColumn
 from shared.partitions import WHOLE_TABLE
 from tests.unit.actor.formats.iceberg.test_iceberg_inputs import POSITIONS, VECTOR, live
 
@@ -106,6 +107,15 @@ def test_other_rows_out_stop_the_rewrite_and_delete_its_files(rows: tuple[int, .
         write(table, FakeFrame(0))
     assert table.deleted == [f"out-{one}" for one in rows]
     assert table.staged == set()
+
+
+@pytest.mark.parametrize("order", [INPUT_ORDER, RowOrder((SortColumn("id"),), outputs=3)])
+def test_a_group_with_an_order_is_refused_before_anything_is_written(order: RowOrder) -> None:
+    table, inputs = FakeJavaTable(100), (live("a"),)
+    group = FileGroup(WHOLE_TABLE, (inputs[0].file,), RewriteMode.FULL, order=order)
+    with pytest.raises(Unsupported, match="neither sort rows nor keep their order"):
+        StagedWriter(table, FakeFrame(0)).write(InputGroup(group, inputs))  # type: ignore[arg-type]
+    assert (table.staged, table.deleted) == (set(), [])
 
 
 def test_several_files_for_one_group_are_not_what_was_planned() -> None:
