@@ -1,7 +1,12 @@
 """What Lakewright's engines can do with the tables of one format, as decider and actor share it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+
+def _none_s(_: Mapping[str, str]) -> int:
+    """Return the retention of a format that has none of its own."""
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,9 +15,12 @@ class FormatSupport:
 
     title: the format's name for people. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
     rewrite can sort rows or keep their order. instead: for each kind that it does not run, what an owner can do.
+    own_retention_s: how long a table with these properties keeps removed files by itself, in seconds; raises
+    InvalidInput where that cannot be read.
     """
 
     title: str = ""
     job_kinds: tuple[str, ...] = ()
     orders_rows: bool = True
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
+    own_retention_s: Callable[[Mapping[str, str]], int] = _none_s

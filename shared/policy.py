@@ -113,6 +113,9 @@ class Policy:
     # spaces (empty: all), and whether it can sort rows or keep their order.
     job_kinds: str = ""
     orders_rows: bool = True
+    # Set only by the table's format: seconds for which the table keeps removed files by its own properties and those of
+    # the format, where that is longer than the retention of the fields above.
+    own_retention_s: int = 0
 
     def __post_init__(self) -> None:
         if self.full_file_threshold * self.fan_in <= 1:
@@ -161,7 +164,7 @@ class Policy:
     @property
     def retention_s(self) -> int:
         """How long removed files stay in the store at least."""
-        return max(self.retain_s or 0, self.min_retain_s)
+        return max(self.retain_s or 0, self.min_retain_s, self.own_retention_s)
 
     @property
     def for_manual_rewrite(self) -> "Policy":

@@ -102,7 +102,7 @@ class PolicyDefaults:
         A table with a refusal is disabled by its policy, so for every decision: nothing overrides that.
         """
         found = self._resolved(table, configuration, last_good)
-        policy, notes = limit(found.policy, support_of(log_status.format))
+        policy, notes = limit(found.policy, support_of(log_status.format), configuration)
         found = replace(found, policy=policy, notes=(*found.notes, *notes))
         return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, log_status.refusal)
 

@@ -1,20 +1,44 @@
-"""What a table's format leaves of its policy: kinds of jobs and orders that no engine supports have no effect.
+"""What a table's format makes of its policy: jobs and orders that no engine supports, and the format's own retention.
 
 The limits become part of the policy itself, so that decider, actor and the recomputation of a ledger record agree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from shared.errors import InvalidInput
 from shared.format_support import FormatSupport
 from shared.job_payload import CHECKPOINT, VACUUM
 from shared.policy import ClusteringOrder, Policy
 
 
-def limit(policy: Policy, support: FormatSupport) -> tuple[Policy, tuple[str, ...]]:
-    """Return the policy with the limits of a format, and a note for each property that has no effect under them."""
-    limited = replace(policy, job_kinds=" ".join(support.job_kinds), orders_rows=support.orders_rows)
-    return limited, (*_ignored_orders(limited, support), *_ignored_jobs(limited, support))
+def limit(policy: Policy, support: FormatSupport, configuration: Mapping[str, str]) -> tuple[Policy, tuple[str, ...]]:
+    """Return the policy with the limits of a format, and a note for each property that has no effect under them.
+
+    configuration: the table's properties.
+    """
+    limited = replace(
+        policy,
+        job_kinds=" ".join(support.job_kinds),
+        orders_rows=support.orders_rows,
+        own_retention_s=_longer_retention_s(policy, support, configuration),
+    )
+    return limited, (*_ignored_orders(limited, support), *_ignored_jobs(limited, support), *_own_retention(limited))
+
+
+def _longer_retention_s(policy: Policy, support: FormatSupport, configuration: Mapping[str, str]) -> int:
+    """Return the table's own retention in seconds where it is longer than that of the policy; 0 where it is not."""
+    try:
+        own_s = support.own_retention_s(configuration)
+    except InvalidInput:
+        return 0  # The actor cannot read it either, and deletes nothing.
+    return own_s if own_s > max(policy.retain_s or 0, policy.min_retain_s) else 0
+
+
+def _own_retention(policy: Policy) -> Iterator[str]:
+    if policy.own_retention_s:
+        hours = policy.own_retention_s / 3600
+        yield f"removed files are kept for {hours:g} hours: the table's own retention is longer than what is set here"
 
 
 def _ignored_orders(policy: Policy, support: FormatSupport) -> Iterator[str]:

@@ -45,18 +45,26 @@ def retention_ms(policy: Policy, metadata: TableMetadata, options: VacuumOptions
     """
     if options.force and options.retain_s is not None:
         return options.retain_s * 1000
-    own = read_properties(metadata.configuration)
+    return max(options.retain_s or 0, policy.retention_s, own_retention_s(metadata.configuration)) * 1000
+
+
+def own_retention_s(configuration: Mapping[str, str]) -> int:
+    """Return how long a table keeps removed files by its own properties: the longest that any of them sets.
+
+    Raises InvalidInput for one that cannot be read.
+    """
+    own = read_properties(configuration)
     for issue in own.issues:
         name = issue.property
         if name in _RETENTIONS:
             raise InvalidInput(f"{name} = {issue.value!r} cannot be read: {issue.reason}", field=name)
     set_on_table = (own.values.get(name) or 0 for name in ("retain_s", "min_retain_s"))
-    return max(options.retain_s or 0, policy.retention_s, *set_on_table, tombstone_retention_s(metadata)) * 1000
+    return max(*set_on_table, tombstone_retention_s(configuration))
 
 
-def tombstone_retention_s(metadata: TableMetadata) -> int:
+def tombstone_retention_s(configuration: Mapping[str, str]) -> int:
     """Return how long Delta keeps removed files of a table; raises InvalidInput where that cannot be read."""
-    spelled = metadata.configuration.get(RETENTION)
+    spelled = configuration.get(RETENTION)
     try:
         return DEFAULT_RETENTION_S if spelled is None else interval(spelled)
     except ValueError as problem:

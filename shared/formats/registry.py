@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from shared.format_support import FormatSupport
 from shared.formats import delta
+from shared.formats.delta_vacuum_plan import own_retention_s
 from shared.formats.iceberg import names, support
 
 _SUPPORT: Mapping[str, FormatSupport] = {
-    delta.FORMAT: FormatSupport("Delta"),
+    delta.FORMAT: FormatSupport("Delta", own_retention_s=own_retention_s),
     names.FORMAT: support.SUPPORT,
 }
 _EVERYTHING = FormatSupport()

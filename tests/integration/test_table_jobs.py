@@ -100,6 +100,16 @@ def test_a_retention_below_the_tables_least_one_is_refused_without_force(decider
     assert len(data_files(table)) > more
 
 
+def test_the_retention_of_the_format_counts_where_a_property_is_shorter(decider: LiveDecider, table: Path) -> None:
+    properties = {"lakewright.min-retain": "1 hour"}
+    DeltaTable(table).alter.set_table_properties(properties, raise_if_not_exists=False)
+    for dry_run in (True, False):
+        refused = decider.post(f"{URL}/vacuum", {"retain_hours": 24, "dry_run": dry_run})
+        assert (refused.status_code, refused.json()["allowed"]) == (422, "168 hours or more")
+    assert jobs(decider, "vacuum") == []
+    assert any("168 hours" in note for note in decider.get(URL)["policy"]["notes"])
+
+
 def test_a_vacuum_and_a_checkpoint_are_queued_recorded_and_shown(decider: LiveDecider, table: Path) -> None:
     assert table.exists()
     assert "1 job." in call(decider, "vacuum", NAME, "--orphans").stdout

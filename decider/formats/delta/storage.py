@@ -61,7 +61,7 @@ class DeltaStorage:
         _, parts = await self._log.checkpoint_parts(snapshot.version)
         found = await asyncio.to_thread(_tombstones, parts, self._log.location)
         # Delta's own snapshot, from which the actor plans, forgets them then.
-        own_s = tombstone_retention_s(snapshot.metadata)
+        own_s = tombstone_retention_s(snapshot.metadata.configuration)
         known = [one for one in found if one.deleted_ms is None or one.deleted_ms > now_ms - own_s * 1000]
         inputs = VacuumInputs(
             snapshot.version,

@@ -16,7 +16,7 @@ from shared.policy import Policy
 
 @pytest.mark.parametrize("engine", [DeltaEngine, IcebergEngine])
 def test_the_decider_plans_exactly_the_kinds_on_whole_tables_that_the_engine_runs(engine: type[TableEngine]) -> None:
-    policy, _ = limit(Policy(), support_of(engine.format))
+    policy, _ = limit(Policy(), support_of(engine.format), {})
     planned = [kind for kind in ACTIONS.table_kinds if policy.runs(kind)]
     assert sorted(planned) == sorted(engine.table_kinds)
     assert {kind for kind in ACTIONS.partition_kinds if policy.runs(kind)} <= {*RUNNABLE_KINDS}
@@ -25,6 +25,6 @@ def test_the_decider_plans_exactly_the_kinds_on_whole_tables_that_the_engine_run
 @pytest.mark.parametrize("engine", [DeltaEngine, IcebergEngine])
 def test_an_owner_reads_what_to_do_instead_of_each_kind_that_is_not_run(engine: type[TableEngine]) -> None:
     support = support_of(engine.format)
-    policy, _ = limit(Policy(), support)
+    policy, _ = limit(Policy(), support, {})
     assert {kind for kind in ACTIONS.table_kinds if not policy.runs(kind)} == {*support.instead}
     assert support.title

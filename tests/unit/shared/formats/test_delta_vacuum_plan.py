@@ -197,4 +197,4 @@ def test_only_a_retention_that_cannot_be_read_stops_a_vacuum() -> None:
     other = TableMetadata("id", (), {"lakewright.fan-in": "many"})
     assert retention_ms(Policy(), other, VacuumOptions()) == DEFAULT_RETENTION_S * 1000
     with pytest.raises(InvalidInput, match="soon"):
-        tombstone_retention_s(TableMetadata("id", (), {"delta.deletedFileRetentionDuration": "soon"}))
+        tombstone_retention_s({"delta.deletedFileRetentionDuration": "soon"})
