@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # Tests of other contracts must run where PySpark is not inst
 
     from actor.formats.delta.engine import DeltaEngine
     from tests.support.delta_lab import DeltaLab
+    from tests.support.iceberg_lab import IcebergLab
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +45,15 @@ def lab(spark: "SparkSession", engine: "DeltaEngine", tmp_path: Path) -> "DeltaL
     from tests.support.delta_lab import DeltaLab
 
     return DeltaLab(spark, engine, tmp_path)
+
+
+@pytest.fixture
+def ice(spark: "SparkSession", tmp_path: Path) -> "IcebergLab":
+    """A warehouse of Iceberg tables of its own, and an engine for it."""
+    from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
+    from tests.support.iceberg_lab import IcebergLab
+
+    return IcebergLab(spark, IcebergEngine(spark, IcebergEngineSettings(reads_folders=True)), tmp_path)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

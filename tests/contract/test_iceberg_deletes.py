@@ -1,6 +1,5 @@
 """Rewrites of files with position and equality deletes, committed by Iceberg's own classes in a JVM without Spark."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -8,10 +7,9 @@ import pytest
 from shared.partitions import WHOLE_TABLE
 from shared.table import PartitionKey
 from tests.support.iceberg_jvm import IcebergJvm
+from tests.support.iceberg_long import long
 
-pytestmark = pytest.mark.skipif(
-    "LAKEWRIGHT_TEST_ICEBERG" not in os.environ, reason="no long suite of Iceberg asked for: make test-iceberg"
-)
+pytestmark = long
 
 
 @pytest.fixture(scope="module")
