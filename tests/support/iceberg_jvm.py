@@ -14,7 +14,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
-from actor.formats.iceberg.inputs import LiveInput, resolve
+from actor.formats.iceberg.inputs import LiveInput, files_at_read, resolve
 from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.jars import ICEBERG, look_up
 from actor.jvm.java import find_java
@@ -138,14 +138,17 @@ class IcebergJvm:
         assert head.current is not None
         group = FileGroup(partition, tuple(live[path].file for path in paths), RewriteMode.FULL)
         (found,) = resolve([group], loaded.live(head.current, [group]))
-        at_read = loaded.inputs(head, head.current, partitions=None)
         ids = [number for one in found.inputs for number in visible(one)]
         first = found.inputs[0].task
         raw = self._data(first.spec(), ids).withPartition(first.file().partition()).build()
         output = DataFile(str(raw.location()), 1, partition, rows=len(ids))
         before()
         committer = IcebergCommitter(
-            loaded, Signature("{}", str(output.path)), Steps(), since=head.current, at_read=at_read
+            loaded,
+            Signature("{}", str(output.path)),
+            Steps(),
+            since=head.current,
+            at_read=files_at_read(loaded, head, [found]),
         )
         return committer.commit([StagedGroup(found, (output,), len(ids), (raw,))], attempts=3)
 

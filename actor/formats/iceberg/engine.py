@@ -14,7 +14,7 @@ from actor.engines import RUNNABLE_KINDS
 from actor.formats.iceberg.catalogs import TableLoader
 from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
 from actor.formats.iceberg.conflicts import translate
-from actor.formats.iceberg.inputs import InputGroup, LiveInput, resolve, still_live
+from actor.formats.iceberg.inputs import InputGroup, files_at_read, resolve, still_live
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
 from actor.jvm.engine_life import JvmEngine
@@ -45,12 +45,6 @@ _log = structlog.get_logger(__name__)
 
 FILES_WRITTEN = "files_written"
 COMMITTED = "committed"
-
-
-MAX_FILES_READ_FOR_DELETES = 10_000
-"""Data files of the largest table whose scan tasks are all read, to find delete files that no data file needs any more.
-
-In larger tables these delete files stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +170,7 @@ class _Rewrite:
         boundary.check_links(head.location, (file.path for file in inputs))
         signature = Signature(self._request.user_metadata, str(uuid.uuid4()))
         committer = IcebergCommitter(
-            self._table, signature, self._control, since=head.current, at_read=self._with_deletes(head, live)
+            self._table, signature, self._control, since=head.current, at_read=files_at_read(self._java, head, live)
         )
         written, skipped = self._write_all(live, committer)
         written_at = time.monotonic()
@@ -193,18 +187,6 @@ class _Rewrite:
             if result.version is not None:
                 self._control.reached(COMMITTED)
         return self._outcome(skipped, result, started, written_at)
-
-    def _with_deletes(self, head: TableHead, live: Sequence[InputGroup]) -> Mapping[str, LiveInput]:
-        """Return all files of the table at the read, nothing where no delete file is to be removed.
-
-        Of all partitions: a scan of some leaves out files whose bounds contradict their partition, and needs deletes.
-        """
-        if head.current is None or not any(one.deletes for group in live for one in group.inputs):
-            return {}
-        files = head.snapshots[head.current].summary.get("total-data-files", "")
-        if not files.isdigit() or int(files) > MAX_FILES_READ_FOR_DELETES:
-            return {}
-        return self._java.inputs(head, head.current, partitions=None)
 
     def _write_all(
         self, live: tuple[InputGroup, ...], committer: IcebergCommitter

@@ -1,12 +1,16 @@
 """The inputs of a rewrite: live files with the delete files that apply to them, and the rows that readers see."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
+from shared.formats.iceberg.metadata import TableHead
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, DeleteKind, PartitionKey
+
+MAX_FILES_READ_FOR_DELETES = 10_000
+"""Data files of a table in which delete files without data are searched: a second. In larger tables they stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,28 @@ def still_live(group: InputGroup, live: Mapping[str, LiveInput]) -> bool:
     """
     found = {path: one.positional for path, one in live.items()}
     return all(found.get(one.path) == one.positional for one in group.inputs)
+
+
+class FileReader(Protocol):
+    """A table whose live files can be listed."""
+
+    def inputs(
+        self, head: TableHead, snapshot: int, *, partitions: Collection[PartitionKey] | None
+    ) -> Mapping[str, LiveInput]:
+        """Return the live files of partitions (None: all) in a snapshot, by path."""
+
+
+def files_at_read(table: FileReader, head: TableHead, groups: Sequence[InputGroup]) -> Mapping[str, LiveInput]:
+    """Return all files of the table in its newest snapshot, nothing where no delete file is to be removed.
+
+    Of all partitions: a scan of some leaves out files whose bounds contradict their partition, and needs deletes.
+    """
+    if head.current is None or not any(one.deletes for group in groups for one in group.inputs):
+        return {}
+    files = head.snapshots[head.current].summary.get("total-data-files", "")
+    if not files.isdigit() or int(files) > MAX_FILES_READ_FOR_DELETES:
+        return {}
+    return table.inputs(head, head.current, partitions=None)
 
 
 def left_without_data(

@@ -1,20 +1,24 @@
 """Which groups may be rewritten, and how many rows they have, follows from live files and the deletes on them."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from actor.formats.iceberg.inputs import (
+    MAX_FILES_READ_FOR_DELETES,
     AppliedDelete,
     InputGroup,
     LiveInput,
     delete_digest,
+    files_at_read,
     known_rows,
     left_without_data,
     resolve,
     still_live,
 )
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.table import DataFile, DeleteKind, PartitionKey
+from shared.table import DataFile, DeleteKind, PartitionKey, TableMetadata, TableProtocol
 
 VECTOR = AppliedDelete("v#4", DeleteKind.VECTOR, 3, is_exact=True)
 POSITIONS = AppliedDelete("p", DeleteKind.POSITION, 3, is_exact=False)
@@ -102,3 +106,44 @@ def test_a_delete_file_that_others_removed_meanwhile_is_not_removed_again() -> N
 def test_without_a_read_of_the_table_no_delete_file_is_removed() -> None:
     a = live("a", OF_ALL)
     assert left_without_data([InputGroup(group(a), (a,))], {}) == ()
+
+
+class Files:
+    """A table that notes which partitions were read."""
+
+    def __init__(self, *files: LiveInput) -> None:
+        self._files = files
+        self.read: list[Collection[PartitionKey] | None] = []
+
+    def inputs(
+        self, head: TableHead, snapshot: int, *, partitions: Collection[PartitionKey] | None
+    ) -> Mapping[str, LiveInput]:
+        assert snapshot == head.current
+        self.read.append(partitions)
+        return {one.path: one for one in self._files}
+
+
+def head_of(total: str | None) -> TableHead:
+    summary = {} if total is None else {"total-data-files": total}
+    snapshot = SnapshotRecord(1, None, 1, 100, "m", "append", summary)
+    metadata = TableMetadata(table_uuid="u", partition_columns=(), configuration={})
+    return TableHead("file:///t", metadata, TableProtocol(2, 2), 100, 1, {}, {1: snapshot})
+
+
+def test_before_a_delete_file_goes_all_files_of_the_table_are_read() -> None:
+    """A scan of one partition leaves out files whose bounds contradict it; their deleted rows would return."""
+    a, other = live("a", OF_ALL), live("b", OF_ALL, partition=PartitionKey('{"dt":"1"}'))
+    table, groups = Files(a, other), [InputGroup(group(a), (a,))]
+    found = files_at_read(table, head_of("2"), groups)
+    assert (table.read, list(found)) == ([None], ["a", "b"])
+    assert left_without_data(groups, found) == ()
+
+
+def test_nothing_is_read_where_no_delete_file_is_to_be_removed() -> None:
+    a, deleted = live("a"), live("b", OF_ALL)
+    table, groups = Files(a, deleted), [InputGroup(group(deleted), (deleted,))]
+    assert files_at_read(table, head_of("2"), [InputGroup(group(a), (a,))]) == {}
+    assert files_at_read(table, head_of(str(MAX_FILES_READ_FOR_DELETES + 1)), groups) == {}
+    assert files_at_read(table, head_of(None), groups) == {}
+    assert files_at_read(table, replace(head_of("2"), current=None), groups) == {}
+    assert table.read == []
