@@ -83,9 +83,13 @@ class IcebergJvm:
 
     def append(self, table: Any, *starts: int) -> list[str]:
         """Append a file of ten ids from each start on, all of g=0, and return their paths."""
+        return self.append_files(table, *(range(start, start + 10) for start in starts))
+
+    def append_files(self, table: Any, *files: Iterable[int]) -> list[str]:
+        """Append files of these ids, all of g=0, in one commit, and return their paths."""
         change, paths = table.newAppend(), []
-        for start in starts:
-            file = self._data(table.spec(), range(start, start + 10))
+        for ids in files:
+            file = self._data(table.spec(), ids)
             file = (file if table.spec().isUnpartitioned() else file.withPartitionPath("g=0")).build()
             change.appendFile(file)
             paths.append(str(file.location()))
@@ -93,12 +97,14 @@ class IcebergJvm:
         return paths
 
     def delete_places(self, table: Any, places: Sequence[tuple[str, int]]) -> None:
-        """Delete rows by path and position, with one file."""
+        """Delete rows by path and position, with one file, which names the data file if there is one only."""
         schema = pa.schema(
             [_field("file_path", pa.string(), POSITION_FIELDS), _field("pos", pa.int64(), POSITION_FIELDS)]
         )
         rows = [{"file_path": path, "pos": position} for path, position in places]
         file = self._delete(table.spec(), pa.Table.from_pylist(rows, schema)).ofPositionDeletes()
+        paths = {path for path, _ in places}
+        file = file.withReferencedDataFile(paths.pop()) if len(paths) == 1 else file
         file = file if table.spec().isUnpartitioned() else file.withPartitionPath("g=0")
         table.newRowDelta().addDeletes(file.build()).commit()
 

@@ -10,7 +10,9 @@ from shared.layout.planner import FileGroup
 from shared.table import DataFile, DeleteKind, PartitionKey
 
 MAX_FILES_READ_FOR_DELETES = 10_000
-"""Data files of a table in which delete files without data are searched: a second. In larger tables they stay."""
+"""Data files of the largest table whose scan tasks are all read, to find delete files that no data file needs any more.
+
+In larger tables these delete files stay."""
 
 
 @dataclass(frozen=True, slots=True)
