@@ -2,7 +2,9 @@
 
 `python -m tests.support.iceberg_rest PORT FOLDER TOKEN`. A POST to /faults names what happens to the next commits:
 `lost-reply` makes the commit and answers 502, `dropped` answers 502 without it, `late` answers 504 and makes it a
-second later, `unavailable` answers 503 once, `conflict` answers 409.
+second later, `unavailable` answers 503 once, `conflict` answers 409, `error` answers 500 without it, `slow` answers
+seconds later, `cut` makes it and ends the connection within the answer; an empty name leaves a commit alone. A GET of
+/faults counts the names that are left, and the late commits to be made.
 """
 
 import asyncio
@@ -18,12 +20,17 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, No
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableRequest, Table
+from pyiceberg.table.metadata import TableMetadataV3
+from pyiceberg.typedef import IcebergBaseModel
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 LATE_S = 1.0
+SLOW_S = 3.0
+_NOT_MADE = {"error": 500, "dropped": 502, "unavailable": 503}
 _EXPECTED = (NoSuchTableError, NoSuchNamespaceError, CommitFailedException, PermissionError)
 
 
@@ -44,6 +51,7 @@ class Server:
             routes=[
                 Route("/v1/config", self._config),
                 Route("/faults", self._plan, methods=["POST"]),
+                Route("/faults", self._count),
                 Route("/v1/namespaces", self._namespaces),
                 Route("/v1/namespaces", self._create_namespace, methods=["POST"]),
                 Route("/v1/namespaces/{namespace}", self._namespace, methods=["GET", "HEAD"]),
@@ -62,6 +70,9 @@ class Server:
     async def _plan(self, request: Request) -> Response:
         self._faults.extend(await request.json())
         return Response(status_code=204)
+
+    async def _count(self, _: Request) -> Response:
+        return JSONResponse({"planned": len(self._faults), "late": len(self._late)})
 
     async def _namespaces(self, request: Request) -> Response:
         self._authorize(request)
@@ -108,16 +119,18 @@ class Server:
         match fault:
             case "conflict":
                 raise CommitFailedException("by request")
-            case "dropped":
-                return _error(502, "ServiceFailureException", fault)
-            case "unavailable":
-                return _error(503, "ServiceUnavailableException", fault)
+            case "dropped" | "unavailable" | "error":
+                return _error(_NOT_MADE[fault], "ServiceFailureException", fault)
+            case "slow":
+                await asyncio.sleep(SLOW_S)
             case "late":
                 task = asyncio.create_task(self._commit_late(name, body))
                 self._late.add(task)
                 task.add_done_callback(self._late.discard)
                 return _error(504, "ServiceFailureException", fault)
         made = await self._make(name, body)
+        if fault == "cut":
+            return _Unfinished()
         return _error(502, "ServiceFailureException", fault) if fault == "lost-reply" else _described(made)
 
     async def _commit_late(self, name: tuple[str, str], body: bytes) -> Table:
@@ -154,6 +167,21 @@ class Server:
         return _error(code, "ServiceFailureException", f"{type(problem).__name__}: {problem}")
 
 
+def allow_version_3() -> None:
+    """Let pyiceberg write metadata of version 3, whose manifests it does not write: those are of other writers."""
+    TableMetadataV3.model_dump_json = IcebergBaseModel.model_dump_json  # type: ignore[method-assign]
+    TableMetadataV3.model_fields["next_row_id"].default = 0
+    TableMetadataV3.model_rebuild(force=True)
+
+
+class _Unfinished(Response):
+    """An answer whose body never comes: the server ends the connection."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-length", b"1000"), (b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+
 def _name(request: Request) -> tuple[str, str]:
     return request.path_params["namespace"], request.path_params["table"]
 
@@ -172,5 +200,6 @@ def _error(code: int, kind: str, message: str) -> Response:
 
 
 if __name__ == "__main__":
+    allow_version_3()
     port, folder, token = sys.argv[1:]
     uvicorn.run(Server(Path(folder), token).app(), host="127.0.0.1", port=int(port), log_level="error")

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.table.snapshots import Operation
 
 from tests.support.stack import ROOT, free_port
 from tests.support.waiting import until
@@ -41,8 +43,30 @@ class RestLake:
         """Plan what happens to the next commits, see `tests.support.iceberg_rest`."""
         httpx.post(f"{self.uri}/faults", json=kinds).raise_for_status()
 
+    def planned(self) -> int:
+        """Return for how many commits it is planned what happens to them."""
+        return int(self._counts()["planned"])
+
+    def is_quiet(self) -> bool:
+        """Whether no commit that was answered before it was made is still to be made."""
+        return self._counts()["late"] == 0
+
+    def _counts(self) -> dict[str, int]:
+        counts: dict[str, int] = httpx.get(f"{self.uri}/faults").raise_for_status().json()
+        return counts
+
     def ids(self) -> list[int]:
         return sorted(self.catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist())
+
+    def rewrites(self) -> int:
+        """Return how many snapshots replaced files without a change of rows."""
+        snapshots = self.catalog.load_table("db.t").metadata.snapshots
+        return sum(one.summary is not None and one.summary.operation is Operation.REPLACE for one in snapshots)
+
+    def data_files(self) -> int:
+        """Return how many data files are in the table's folder, referred to or not."""
+        folder = Path(urlsplit(self.catalog.load_table("db.t").location()).path) / "data"
+        return len(list(folder.rglob("*.parquet")))
 
     def files(self) -> int:
         return len(list(self.catalog.load_table("db.t").scan().plan_files()))
