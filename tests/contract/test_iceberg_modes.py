@@ -31,6 +31,7 @@ AMORO_INPUTS = {
     RewriteMode.MINOR: {"fragment"},
     RewriteMode.MAJOR: {"fragment", "segment"},
     RewriteMode.FULL: {"fragment", "segment"},
+    RewriteMode.PURGE: {"fragment", "segment"},
 }
 """The files that each mode takes, whose deletes it applies; fragments are no inputs of a major rewrite alone."""
 
@@ -118,3 +119,15 @@ def test_full_leaves_no_delete_file_whatever_the_sizes(ice: IcebergJvm) -> None:
     assert (done.takes, done.makes) == ({INSERT, VALUES, PLACES}, {INSERT})
     assert done.left == 0
     assert all(not one.deletes for one in ice.inputs(table).values())
+
+
+def test_a_segment_is_rewritten_alone_once_enough_of_its_rows_are_deleted_by_position(ice: IcebergJvm) -> None:
+    """Amoro rewrites a segment in a major rewrite if its deletes exceed `major.trigger.duplicate-ratio`."""
+    table = ice.create("purge")
+    first, second = ice.append_files(table, *segments(2))
+    ice.delete_places(table, [(first, place) for place in range(300)])
+    ice.delete_places(table, [(second, place) for place in range(200)])
+    done = run(ice, table, RewriteMode.PURGE)
+    assert (done.takes, done.makes, done.left) == ({INSERT, PLACES}, {INSERT}, 1)
+    assert first not in ice.inputs(table)
+    assert second in ice.inputs(table)

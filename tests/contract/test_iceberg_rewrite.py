@@ -137,7 +137,7 @@ def test_deleted_rows_are_left_out_and_stay_deleted(ice: "IcebergLab", version: 
     lineage = ice.lineage(table) if version == 3 else []
     rows, live = ice.rows(table), ice.live(table, WHOLE_TABLE)
     assert all(file.dv_id for file in live)
-    assert sum(file.deleted_rows for file in live) == (12 if version == 3 else 0)
+    assert sum(file.deleted_rows for file in live) == 12
     outcome = ice.rewrite(table, live)
     assert (outcome.groups[0].status, outcome.groups[0].rows) == (GroupStatus.COMMITTED, 48)
     assert ice.rows(table) == rows

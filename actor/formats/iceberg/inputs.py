@@ -19,13 +19,15 @@ In larger tables these delete files stay."""
 class AppliedDelete:
     """A delete file that applies to a data file; `is_exact`: its rows are rows of that file alone, each once.
 
-    `partition` is its own, None where it is not known; `raw` is Iceberg's object.
+    `is_of_one_file`: they are rows of that file alone, though one may be named twice. `partition` is its own, None
+    where it is not known; `raw` is Iceberg's object.
     """
 
     path: str
     kind: DeleteKind
     rows: int
     is_exact: bool
+    is_of_one_file: bool = False
     partition: PartitionKey | None = None
     raw: Any = field(default=None, compare=False)
 
@@ -71,6 +73,11 @@ def delete_digest(deletes: Sequence[AppliedDelete]) -> str | None:
 def exact_deleted_rows(deletes: Iterable[AppliedDelete]) -> int:
     """Return the deleted rows of a file that are known to be its own; others may be there."""
     return sum(one.rows for one in deletes if one.is_exact)
+
+
+def deleted_rows_to_plan_with(deletes: Iterable[AppliedDelete], rows: int) -> int:
+    """Return about how many of a file's rows are deleted by position, to plan with and never to check a rewrite."""
+    return min(rows, sum(one.rows for one in deletes if one.is_exact or one.is_of_one_file))
 
 
 def known_rows(inputs: Sequence[LiveInput]) -> int | None:

@@ -11,7 +11,7 @@ import structlog
 from py4j.java_gateway import JavaMember
 
 from actor.formats.iceberg.commit import Replacement
-from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, delete_digest, exact_deleted_rows
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, delete_digest, deleted_rows_to_plan_with
 from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
 from shared.errors import Corrupt
@@ -104,12 +104,16 @@ class JavaTable:
         elif str(delete.format()) == "PUFFIN":
             kind = DeleteKind.VECTOR
         is_vector = kind is DeleteKind.VECTOR
+        # By its field, or, in files of older writers, by equal bounds of the paths in it; None for deletes by value.
+        only = self._scala.resolve(f"{_ICEBERG}.util.ContentFileUtil").referencedDataFileLocation(delete)
+        is_of_one_file = only is not None and str(only) == path
         return AppliedDelete(
             f"{delete.location()}#{delete.contentOffset()}" if is_vector else str(delete.location()),
             kind,
             int(delete.recordCount()),
             # A file of positions may name a row twice.
-            is_exact=is_vector and str(delete.referencedDataFile()) == path,
+            is_exact=is_vector and is_of_one_file,
+            is_of_one_file=is_of_one_file,
             partition=self._key(head.specs[delete.specId()], delete),
             raw=delete,
         )
@@ -237,7 +241,7 @@ def _live_input(task: Any, deletes: tuple[AppliedDelete, ...], key: PartitionKey
         key,
         dv_id=delete_digest(deletes),
         rows=rows,
-        deleted_rows=exact_deleted_rows(deletes),
+        deleted_rows=deleted_rows_to_plan_with(deletes, rows),
         modified_ms=added_ms,
         tags=of_file,
     )

@@ -9,6 +9,7 @@ from actor.formats.iceberg.inputs import (
     InputGroup,
     LiveInput,
     delete_digest,
+    deleted_rows_to_plan_with,
     files_at_read,
     known_rows,
     left_without_data,
@@ -38,6 +39,15 @@ def test_rows_are_known_where_each_delete_counts_exactly() -> None:
     assert known_rows([live("a"), live("b", VECTOR)]) == 197
     assert known_rows([live("a"), live("b", POSITIONS)]) is None
     assert known_rows([live("a", VALUES)]) is None
+
+
+def test_rows_that_one_file_lost_by_position_count_for_its_plan_and_not_for_its_rewrite() -> None:
+    own = replace(POSITIONS, is_of_one_file=True)
+    assert [deleted_rows_to_plan_with(one, 100) for one in ([own], [VECTOR, own], [POSITIONS], [VALUES], [])] == [
+        3, 6, 0, 0, 0,
+    ]  # fmt: skip
+    assert deleted_rows_to_plan_with([own], 2) == 2, "a row may be named twice"
+    assert known_rows([live("a", own)]) is None
 
 
 def test_a_group_is_resolved_only_as_it_was_planned() -> None:
