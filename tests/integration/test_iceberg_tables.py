@@ -214,6 +214,20 @@ def test_no_job_is_queued_that_no_actor_runs_on_iceberg_tables(
     assert kinds(redis_url) == {"compact"}
 
 
+def test_waiting_jobs_that_no_actor_runs_any_more_are_cancelled_even_if_a_person_requested_them(
+    decider: LiveDecider, lake: Lake, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.append(12)
+    with monkeypatch.context() as patched:
+        patched.setattr("shared.formats.registry._SUPPORT", {})
+        register(decider, PLACE, name="orders")
+        for path in ("vacuum", "checkpoint"):
+            assert decider.post(f"/v1/tables/orders/{path}", {}).status_code == httpx.codes.ACCEPTED
+        assert kinds(redis_url) == {"compact", "vacuum", "checkpoint"}
+    decider.sweep()
+    assert kinds(redis_url) == {"compact"}
+
+
 def test_a_name_without_a_table_and_an_unknown_catalog_are_refused(decider: LiveDecider) -> None:
     answer = register(decider, "catalog://lake/sales/none", wait_s=20)
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
