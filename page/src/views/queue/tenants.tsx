@@ -35,7 +35,7 @@ export function Tenants({ queue, reload }: { queue: QueueView; reload: () => voi
                 <th scope="col" class="right wide-only">
                   Weight
                 </th>
-                <th scope="col" class="right">
+                <th scope="col" class="right wide-only">
                   Limit
                 </th>
                 {mayOperate.value && (
@@ -62,7 +62,7 @@ export function Tenants({ queue, reload }: { queue: QueueView; reload: () => voi
                     {one.oldestWaitS === undefined ? '–' : duration(one.oldestWaitS)}
                   </td>
                   <td class="right number wide-only">{one.weight}</td>
-                  <td class="right number">{one.limit === '' ? 'none' : one.limit}</td>
+                  <td class="right number wide-only">{one.limit === '' ? 'none' : one.limit}</td>
                   {mayOperate.value && (
                     <td class="right">
                       <TenantActions share={one} reload={reload} />

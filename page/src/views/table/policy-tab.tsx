@@ -71,7 +71,7 @@ function SetBy({ one }: { one: PolicyValue }) {
   return (
     <>
       <Badge state={one.source === 'request' ? 'registration' : one.source} />
-      <span class="note block">{one.set_by}</span>
+      {one.set_by !== one.property && <span class="note block wide-only">{one.set_by}</span>}
     </>
   );
 }
