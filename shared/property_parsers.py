@@ -4,9 +4,10 @@ A parser raises ValueError with what it expects; the caller adds the name of the
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from shared.layout.row_order import parse_sort_columns
@@ -32,35 +33,55 @@ def parse_size(text: str) -> int:
     return int(Fraction(match[1]) * _SIZE_UNITS[match[2]])
 
 
+_US_PER_S = 10**6
+_DURATION = re.compile(r"(?:interval\s+)?((?:\d+(?:\.\d+)?\s*[a-z]+\s*)+)")
+_DELTA_INTERVAL = re.compile(r"(?:interval\s+)?((?:\d+\s+[a-z]+(?:\s+|$))+)")
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
+_DELTA_UNITS_US = {"microsecond": 1, "millisecond": 1_000, "second": _US_PER_S, "minute": 60 * _US_PER_S}
+_DELTA_UNITS_US |= {"hour": 3_600 * _US_PER_S, "day": 86_400 * _US_PER_S, "week": 7 * 86_400 * _US_PER_S}
+_DURATION_UNITS_US = {unit: seconds * _US_PER_S for unit, seconds in _TIME_UNITS.items()}
+_DURATION_UNITS_US |= {"ms": 1_000} | _DELTA_UNITS_US
+
+
+def _duration_us(text: str, form: re.Pattern[str], units_us: Mapping[str, int]) -> Fraction | None:
+    """Return the sum of all parts of a duration in microseconds, None if it has another form or an unknown unit."""
+    match = form.fullmatch(text.strip().lower())
+    parts = _PART.findall(match[1]) if match else []
+    known = [(number, unit if unit in units_us else unit.removesuffix("s")) for number, unit in parts]
+    if not known or any(unit not in units_us for _, unit in known):
+        return None
+    return sum((Fraction(number) * units_us[unit] for number, unit in known), Fraction(0))
+
+
 def parse_duration(text: str) -> int | None:
     """Read a duration such as `6 h`, `30min` or `interval 2 days` into seconds; `off` is None."""
-    lowered = text.strip().lower()
-    if lowered == "off":
+    if text.strip().lower() == "off":
         return None
-    match = _QUANTITY.fullmatch(lowered)
-    unit = match[2] if match else ""
-    if match is None or (unit not in _TIME_UNITS and unit.removesuffix("s") not in _TIME_UNITS):
+    found_us = _duration_us(text, _DURATION, _DURATION_UNITS_US)
+    if found_us is None:
         raise ValueError("expected a duration with its unit such as 30s, 15min, 6h, 2 days, or off")
-    seconds = int(Fraction(match[1]) * _TIME_UNITS.get(unit, _TIME_UNITS.get(unit.removesuffix("s"), 0)))
-    if seconds <= 0:
-        raise ValueError("expected a duration above zero, or off")
-    return seconds
+    if found_us < _US_PER_S:
+        raise ValueError("expected a duration of at least one second, or off")
+    return int(found_us / _US_PER_S)
 
 
-_INTERVAL = re.compile(r"(?:interval\s+)?((?:\d+\s+[a-z]+\s*)+)")
-_INTERVAL_US = {"microsecond": 1, "millisecond": 1_000, "second": 10**6, "minute": 60 * 10**6, "hour": 3_600 * 10**6}
-_INTERVAL_US |= {"day": 86_400 * 10**6, "week": 7 * 86_400 * 10**6}
+def duration_or_zero(text: str) -> int:
+    """Read a duration that may be zero, such as `36h` or `interval 7 days`, into seconds, rounded up."""
+    found_us = _duration_us(text, _DURATION, _DURATION_UNITS_US)
+    if found_us is None:
+        raise ValueError("expected a duration with its unit such as 36h, 7 days or interval 1 week")
+    return ceil(found_us / _US_PER_S)
 
 
 def interval(text: str) -> int:
-    """Read an interval as Delta's properties spell it, such as `interval 1 week 2 days`, into seconds, rounded up."""
-    match = _INTERVAL.fullmatch(text.strip().lower())
-    words = match[1].split() if match else []
-    units = [unit.removesuffix("s") for unit in words[1::2]]
-    if not words or any(unit not in _INTERVAL_US for unit in units):
+    """Read an interval as Delta's properties spell it, such as `interval 1 week 2 days`, into seconds, rounded up.
+
+    It reads nothing else: Delta refuses any other spelling, so another meaning here would be a guess.
+    """
+    found_us = _duration_us(text, _DELTA_INTERVAL, _DELTA_UNITS_US)
+    if found_us is None:
         raise ValueError("expected an interval such as interval 7 days, in weeks or shorter units")
-    total_us = sum(int(number) * _INTERVAL_US[unit] for number, unit in zip(words[::2], units, strict=True))
-    return -(-total_us // 10**6)
+    return ceil(found_us / _US_PER_S)
 
 
 def hours(text: str) -> int:

@@ -290,7 +290,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "min-retain",
         "min_retain_s",
-        spelled.interval,
+        spelled.duration_or_zero,
         "7 days",
         "least time for which removed files are kept; Delta's own retention, 7 days by default, counts if it is longer",
         "seconds",

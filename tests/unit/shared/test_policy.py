@@ -192,6 +192,49 @@ def test_durations_carry_their_unit(text: str, seconds: int) -> None:
     assert parse_duration(text) == seconds
 
 
+DURATIONS = [
+    ("30s", 30),
+    ("15min", 900),
+    ("6 h", 21_600),
+    ("36h", 129_600),
+    ("1.5 h", 5_400),
+    ("7 days", 604_800),
+    ("interval 2 days", 172_800),
+    ("interval 36 hours", 129_600),
+    ("INTERVAL 1 week 2 days", 777_600),
+    ("1h30min", 5_400),
+    ("1500 milliseconds", 1),
+]
+
+
+@pytest.mark.parametrize("prop", [prop for prop in PROPERTIES if prop.unit == "seconds"], ids=lambda prop: prop.name)
+@pytest.mark.parametrize(("text", "seconds"), DURATIONS)
+def test_each_property_of_time_takes_short_durations_and_intervals(prop: Property, text: str, seconds: int) -> None:
+    found = prop.parse(text)
+    # The least retention is rounded up, so that no file is deleted a moment early.
+    assert found == (2 if prop.name == "min-retain" and seconds == 1 else seconds)
+
+
+@pytest.mark.parametrize("prop", [prop for prop in PROPERTIES if prop.unit == "seconds"], ids=lambda prop: prop.name)
+@pytest.mark.parametrize("text", ["", "6", "h", "interval", "1 month", "7 days 2", "-1 day", "1 day, 2 hours"])
+def test_no_property_of_time_guesses_a_duration(prop: Property, text: str) -> None:
+    with pytest.raises(ValueError, match="expected a duration"):
+        prop.parse(text)
+
+
+def test_a_duration_in_milliseconds_is_not_read_in_minutes() -> None:
+    assert parse_duration("2000ms") == 2
+    with pytest.raises(ValueError, match="at least one second"):
+        parse_duration("250ms")
+
+
+@pytest.mark.parametrize("text", ["36h", "7d", "1.5 days", "interval 1 month", "7"])
+def test_deltas_own_retention_takes_only_what_delta_takes(text: str) -> None:
+    """Delta refuses such values, so a table that has one has no retention that can be known."""
+    (issue,) = read_properties({"delta.deletedFileRetentionDuration": text}).issues
+    assert "expected an interval" in issue.reason
+
+
 def test_a_field_that_another_release_has_more_changes_no_version_while_no_one_sets_it() -> None:
     """Deciders of two releases share the tables: by differing versions they would rebuild each other's for ever."""
 
