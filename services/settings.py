@@ -59,7 +59,8 @@ EVENTS_PER_S = "LAKEWRIGHT_EVENTS_PER_S"
 bucket's notifications need, and too few to delay other clients."""
 
 CALLS_PER_S = "LAKEWRIGHT_CALLS_PER_S"
-"""Maximum other requests per second and client. Default 200: people and dashboards need fewer."""
+"""Maximum requests per second and client to all other paths than /v1/events. Default 200: people and dashboards need
+fewer."""
 
 BODY_TIMEOUT_S = "LAKEWRIGHT_BODY_TIMEOUT_S"
 """Seconds within which a request body must have arrived. Default 10: enough for a megabyte over a slow connection."""

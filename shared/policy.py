@@ -28,7 +28,7 @@ class MaxMode(StrEnum):
 
 
 class Priority(StrEnum):
-    """Which band a table's automatic jobs wait in."""
+    """Which band a table's automatic rewrites wait in."""
 
     HIGH = "high"
     NORMAL = "normal"

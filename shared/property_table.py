@@ -175,7 +175,7 @@ PROPERTIES: tuple[Property, ...] = (
         "priority",
         spelled.choice(Priority),
         "normal",
-        "priority band of automatic jobs: high, normal or low",
+        "priority band of automatic rewrites: high, normal or low",
     ),
     # The bounds of a weight are the queue's own.
     Property(

@@ -65,9 +65,10 @@ smallest size from which no query of three readers took more than 1.05 times wha
 columns. 0: any size."""
 
 MIN_COLUMN_CHUNK = "LAKEWRIGHT_MIN_COLUMN_CHUNK_KIB"
-"""Minimum size in KiB of these row groups, per leaf column and on average. Default 128, the stricter of the two limits
-from 33 columns on: readers pay for each chunk of a column; with 70 columns and chunks of 58 KiB, reading two columns
-took up to 1.87 times the CPU time. 0: only LAKEWRIGHT_MIN_ROW_GROUP_MIB counts."""
+"""KiB per leaf column that the row groups of a final file have on average if they are copied; smaller ones are encoded.
+Default 128, which is stricter than LAKEWRIGHT_MIN_ROW_GROUP_MIB from 33 columns on: readers pay for each chunk of a
+column; with 70 columns and chunks of 58 KiB, reading two columns took up to 1.87 times the CPU time. 0: only
+LAKEWRIGHT_MIN_ROW_GROUP_MIB counts."""
 
 CLASS_ARCHIVE = "LAKEWRIGHT_CLASS_ARCHIVE"
 """Directory for an archive of Java's classes (190 MB), from which a JVM starts faster. Default: none, because writing

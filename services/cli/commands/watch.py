@@ -21,7 +21,10 @@ def watch(
         typer.Option(help="Show decisions only about this table (name or id), and all jobs; may be repeated."),
     ] = None,
     about: Annotated[
-        list[str] | None, typer.Option(help="Kind of events: decisions, jobs or queue; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Kind of events: decisions, jobs, queue or tables; may be repeated. Default: all but tables."
+        ),
     ] = None,
     since: Annotated[str | None, typer.Option(help="Resume after the event with this id.")] = None,
     count: Annotated[
