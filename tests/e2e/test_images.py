@@ -80,6 +80,11 @@ class Composed:
         with urllib.request.urlopen(asked, timeout=scaled(10)) as answer:  # noqa: S310 - of the loopback address
             return json.load(answer)
 
+    def page(self) -> str:
+        """Return the start page; it needs no token."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=scaled(10)) as answer:
+            return str(answer.read().decode())
+
 
 @pytest.fixture
 def composed(tmp_path: Path) -> Iterator[Composed]:
@@ -97,6 +102,7 @@ def composed(tmp_path: Path) -> Iterator[Composed]:
 
 def test_the_images_compact_a_table_end_when_asked_and_remember_it(composed: Composed) -> None:
     until("all are healthy", lambda: set(composed.states("Health.Status").values()) == {"healthy"}, seconds=START_S)
+    assert 'src="./page/index-' in composed.page(), "the image holds the built page"
     composed.as_actor("python", "-c", WRITE)
     place = composed.lake / "web" / "clicks"
     assert len(DeltaTable(place).file_uris()) == 12
