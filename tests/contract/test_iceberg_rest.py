@@ -19,6 +19,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin
 from tests.contract.formats.worlds import access
+from tests.support.iceberg_long import long
 from tests.support.iceberg_rest_lake import RestLake, rest_lake
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning"),
-    pytest.mark.skipif(
-        "LAKEWRIGHT_TEST_ICEBERG" not in os.environ, reason="no long suite of Iceberg asked for: make test-iceberg"
-    ),
+    long,
 ]
 
 PLACE = "catalog://lake/db/t"
@@ -52,12 +51,14 @@ def engine(spark: "SparkSession", options: dict[str, str]) -> "IcebergEngine":
     return IcebergEngine(spark, IcebergEngineSettings({"lake": options}))
 
 
-def rewrite(actor: "IcebergEngine") -> RewriteOutcome:
+def rewrite(actor: "IcebergEngine", control: Any = None) -> RewriteOutcome:
     from tests.support.iceberg_lab import Steps
 
     files = actor.read_partition(PLACE, WHOLE_TABLE).files
     mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
-    return actor.rewrite(RewriteRequest(PLACE, (FileGroup(WHOLE_TABLE, files, RewriteMode.FULL),), mark), Steps())
+    return actor.rewrite(
+        RewriteRequest(PLACE, (FileGroup(WHOLE_TABLE, files, RewriteMode.FULL),), mark), control or Steps()
+    )
 
 
 def test_a_rewrite_lands_once_whatever_the_catalog_answers(spark: "SparkSession", lake: RestLake) -> None:
@@ -98,20 +99,50 @@ def test_a_rewrite_lands_once_whatever_the_catalog_answers(spark: "SparkSession"
     found = actor.find_commit(PLACE, job="job-1", token=7, since_version=commit.version)
     assert found is not None
 
-    lake.append(110)
-    rows = lake.ids()
-    lake.fail("conflict")
-    assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
-    assert (lake.ids(), lake.files()) == (rows, 1)
+    assert actor.find_commit(PLACE, job="job-1", token=7, since_version=found) is None
 
-    lake.append(120)
-    rows = lake.ids()
-    lake.fail("unavailable")
+
+@pytest.mark.parametrize("fault", ["lost-reply", "cut", "slow", "conflict"])
+def test_a_commit_that_was_made_is_found_whatever_the_answer(spark: "SparkSession", lake: RestLake, fault: str) -> None:
+    lake.make(3)
+    rows, actor = lake.ids(), engine(spark, lake.options)
+    lake.fail(fault)
+    assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
+    assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 1, 1)
+    assert lake.data_files() == 4
+
+
+@pytest.mark.parametrize("fault", ["dropped", "error", "unavailable"])
+def test_a_commit_whose_outcome_is_unknown_is_left_to_another_run_of_the_job(
+    spark: "SparkSession", lake: RestLake, fault: str
+) -> None:
+    lake.make(3)
+    rows, actor = lake.ids(), engine(spark, lake.options)
+    lake.fail(fault)
     with pytest.raises(RetryableError, match="unknown"):
         rewrite(actor)
-    assert (lake.ids(), lake.files()) == (rows, 2)
+    assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 3, 0)
+    assert lake.data_files() == 4, "an output whose commit may still be made is not deleted"
     assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
-    assert (lake.ids(), lake.files()) == (rows, 1)
+    assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 1, 1)
+
+
+def test_a_catalog_that_is_down_at_the_commit_loses_nothing(spark: "SparkSession", lake: RestLake) -> None:
+    from tests.support.iceberg_lab import Steps
+    from tests.support.tcp_proxy import TcpProxy
+
+    lake.make(3)
+    rows, proxy = lake.ids(), TcpProxy(int(lake.uri.rpartition(":")[2]))
+    actor = engine(spark, lake.options | {"uri": proxy.url})
+    try:
+        with pytest.raises(RetryableError):
+            rewrite(actor, Steps(at="files_written", action=proxy.cut))
+        assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 3, 0)
+        proxy.restore()
+        assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
+        assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 1, 1)
+    finally:
+        proxy.close()
 
 
 def test_a_catalog_that_refuses_the_token_is_no_failure_of_the_moment(spark: "SparkSession", lake: RestLake) -> None:
