@@ -140,7 +140,7 @@ REASONS: Mapping[DecisionReason, str] = {
     SortReason.NO_SORT_ORDER: "Set `lakewright.sort-by` or `lakewright.zorder-by` in the table's own properties",
     SortReason.CURVE_OF_OTHERS: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
     Reason.DISABLED: "Set `lakewright.enabled=true`",
-    Reason.SWITCHED_OFF: "Set the action's own property, or request it with `--force`",
+    Reason.SWITCHED_OFF: "Set the action's own property, such as `lakewright.vacuum=on`, or request a run",
     Reason.NOT_FOR_FORMAT: "Use the engine's own procedures ([Iceberg](iceberg.md#not-built))",
     Reason.OWN_COMMIT: "Nothing",
     Reason.NO_DATA_CHANGE: "Nothing",
