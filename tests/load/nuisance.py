@@ -68,6 +68,9 @@ class Nuisance:
                         break
                     writer.write(piece if announced else f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
                     await asyncio.wait_for(writer.drain(), scaled(10))
+                    if announced:
+                        # Its size is known by now; a client that goes on writing may lose the answer to the reset.
+                        await asyncio.wait({answer}, timeout=scaled(10))
                 line = await asyncio.wait_for(answer, scaled(10))
                 return line.split(b" ")[1].decode() if line else "closed"
             finally:
