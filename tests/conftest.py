@@ -7,10 +7,12 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from shared import tracing
 from shared.retry import RetryPolicy
 from tests.support.queue_bench import QUEUE, Bench
 from tests.support.queue_executors import EXECUTORS
 from tests.support.queue_state import library_with_test_clock
+from tests.support.recording_tracer import RecordingTracer
 from tests.support.redis_server import RedisServer, find_binary
 from tests.support.stack import Stack
 
@@ -57,6 +59,15 @@ def stack(tmp_path: Path, own_redis_server: RedisServer) -> Iterator[Stack]:
     """Services as real processes, which the test starts."""
     with Stack(tmp_path, own_redis_server) as made:
         yield made
+
+
+@pytest.fixture
+def tracer() -> Iterator[RecordingTracer]:
+    """A tracer that records the spans of this process in memory."""
+    made = RecordingTracer()
+    tracing.install(made)
+    yield made
+    tracing.install(None)
 
 
 @pytest.fixture

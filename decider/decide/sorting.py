@@ -33,7 +33,7 @@ class Sorting:
     timers: ActionTimers | None = None
 
     def is_on(self, policy: Policy) -> bool:
-        """Only tables with a sort order are sorted; where the format has none, a record says so."""
+        """Only tables with a sort order are sorted; where the format has no orders, the record has the reason."""
         return (policy.sort_by or policy.zorder_by) is not None
 
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:  # noqa: ARG002

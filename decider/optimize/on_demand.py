@@ -5,7 +5,6 @@ override the tolerance and a table's switch, but never the promotion rule, which
 refusal, which protects the table's rows.
 """
 
-import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,12 +24,12 @@ from decider.optimize.partition_selector import Selector, select
 from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
-from decider.store.traced_jobs import enqueuing
+from decider.store.traced_jobs import enqueue
 from decider.tracking.tracker import TableTracker
 from shared.layout.eligibility import DecisionReason, is_purgeable
 from shared.layout.planner import Plan
 from shared.policy import Policy, PortablePaths
-from shared.queue import commands, queries
+from shared.queue import queries
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobRequest, JobState
 from shared.refusals import Refusal
 from shared.table import PartitionColumn, PartitionKey, TableRef
@@ -231,19 +230,9 @@ class OnDemandOptimizer:
             if live is not None and live.state is JobState.LEASED:
                 running += 1
                 continue
-            with enqueuing(self._queue.name, (spec,)) as (traced,):
-                done = await self._queue.run(
-                    commands.decide(
-                        self._queue.name,
-                        nonce=secrets.token_hex(16),
-                        table=context.table.id,
-                        job=traced,
-                        record=ledger.encode(decision, context),
-                        ledger_kept=self._tracker.ledger_kept,
-                    )
-                )
+            record = ledger.encode(decision, context)
+            outcome = await enqueue(self._queue, spec, record, ledger_kept=self._tracker.ledger_kept)
             files_replaced = decision.prediction.files_replaced if decision.prediction else 0
-            outcome = EnqueueOutcome(done.value)
             jobs.append(
                 RequestedJob(spec.id, decision.action, decision.partition, outcome, spec.cost_bytes, files_replaced)
             )

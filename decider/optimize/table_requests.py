@@ -5,7 +5,6 @@ retention below the table's own has to be forced, and a purge to be confirmed wi
 run on tables of a format raises Unsupported, and nothing is queued.
 """
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -19,13 +18,12 @@ from decider.decide.table_action import evaluate_table
 from decider.formats.table_format import TableReader, VacuumPreview
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
-from decider.store.traced_jobs import enqueuing
+from decider.store.traced_jobs import enqueue
 from decider.tracking.tracker import TableTracker
 from shared.errors import InvalidInput, Unsupported
 from shared.formats.registry import support_of
 from shared.job_payload import CHECKPOINT, VACUUM
 from shared.policy import Policy
-from shared.queue import commands
 from shared.queue.model import Band, EnqueueOutcome, JobId
 from shared.refusals import Refusal
 from shared.table import TableRef
@@ -141,18 +139,9 @@ class TableRequests:
                 return TableRequestResult(cursor.version, refusal=cursor.refusal)
             made = replace(made, options=made.options if options is None else options.encode())
             job = job_request(context, made)
-            with enqueuing(self._queue.name, (job,)) as (traced,):
-                done = await self._queue.run(
-                    commands.decide(
-                        self._queue.name,
-                        nonce=secrets.token_hex(16),
-                        table=table.id,
-                        job=traced,
-                        record=ledger.encode(made, context),
-                        ledger_kept=self._tracker.ledger_kept,
-                    )
-                )
-            jobs.append(RequestedTableJob(job.id, kind, EnqueueOutcome(done.value)))
+            record = ledger.encode(made, context)
+            outcome = await enqueue(self._queue, job, record, ledger_kept=self._tracker.ledger_kept)
+            jobs.append(RequestedTableJob(job.id, kind, outcome))
         log.info("table_job_requested", table=table.name, jobs=[job.id for job in jobs])
         return TableRequestResult(cursor.version, tuple(jobs))
 

@@ -8,7 +8,7 @@ installation cost a bounded share of one core.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
@@ -185,23 +185,28 @@ class TableIndex:
         return TableListing(TableSelection(ids), self._rows_of(ids), total, total, is_complete=False)
 
     async def _select(self, query: TableQuery) -> TableSelection:
-        started_s, revision = self._clock_s(), self._revision
-        found = self._selections.get(query, started_s, revision)
-        if found is None:
+        async def ordered() -> TableSelection:
             filtered = await self._filter(replace(query, sort=TableSort.NAME, descending=False))
-            found = await asyncio.to_thread(order, filtered, dict(self._jobs), query)
-            ended_s = self._clock_s()
-            self._selections.put(query, _Kept(found, ended_s, ended_s - started_s, revision))
-        return found
+            return await asyncio.to_thread(order, filtered, dict(self._jobs), query)
+
+        return await self._kept_or(self._selections, query, ordered)
 
     async def _filter(self, query: TableQuery) -> FilteredRows:
         """Return the rows that a query selects, which another order of the list may have needed just now."""
+
+        async def filtered() -> FilteredRows:
+            return await asyncio.to_thread(filter_rows, list(self._rows.values()), dict(self._jobs), query)
+
+        return await self._kept_or(self._filtered, query, filtered)
+
+    async def _kept_or(self, results: _KeptResults[F], query: TableQuery, compute: Callable[[], Awaitable[F]]) -> F:
+        """Return the kept result of a query, computed and kept if there is none that still holds."""
         started_s, revision = self._clock_s(), self._revision
-        found = self._filtered.get(query, started_s, revision)
+        found = results.get(query, started_s, revision)
         if found is None:
-            found = await asyncio.to_thread(filter_rows, list(self._rows.values()), dict(self._jobs), query)
+            found = await compute()
             ended_s = self._clock_s()
-            self._filtered.put(query, _Kept(found, ended_s, ended_s - started_s, revision))
+            results.put(query, _Kept(found, ended_s, ended_s - started_s, revision))
         return found
 
     async def _refresh(self, wait_s: float) -> None:

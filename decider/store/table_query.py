@@ -121,11 +121,6 @@ class FilteredRows:
     tenants: Mapping[str, int]
 
 
-def select(rows: Iterable[TableRow], jobs: Mapping[str, JobsByState], query: TableQuery) -> TableSelection:
-    """Select and sort rows."""
-    return order(filter_rows(rows, jobs, query), jobs, query)
-
-
 def filter_rows(rows: Iterable[TableRow], jobs: Mapping[str, JobsByState], query: TableQuery) -> FilteredRows:
     """Select rows; a filter does not change the counts of its own field, so that a client can offer the others.
 

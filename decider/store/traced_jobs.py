@@ -1,14 +1,17 @@
-"""Queued jobs carry the trace that led to them, so that the actor's spans continue it.
+"""Queuing jobs with the trace that led to them, so that the actor's spans continue it.
 
 A job of a timer or of the sweep begins a trace of its own; without a tracer nothing is added.
 """
 
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from decider.store.queue_executor import AsyncQueueExecutor
 from shared import tracing
-from shared.queue.model import JobRequest
+from shared.queue import commands
+from shared.queue.model import EnqueueOutcome, JobRequest
 from shared.tracing import Attribute, Origin, SpanKind, SpanName
 
 
@@ -28,3 +31,19 @@ def enqueuing(queue: str, jobs: Sequence[JobRequest]) -> Iterator[tuple[JobReque
     name, origin = f"{SpanName.ENQUEUE} {queue}", Origin(tracing.current())
     with tracing.span(name, origin, attributes, kind=SpanKind.PRODUCER) as span:
         yield tuple(replace(job, trace=span.context) for job in jobs)
+
+
+async def enqueue(queue: AsyncQueueExecutor, job: JobRequest, record: str, *, ledger_kept: int) -> EnqueueOutcome:
+    """Queue the job of a request with the record of its decision; once, even if the answer of Redis is lost."""
+    with enqueuing(queue.name, (job,)) as (traced,):
+        done = await queue.run(
+            commands.decide(
+                queue.name,
+                nonce=secrets.token_hex(16),
+                table=job.key.table,
+                job=traced,
+                record=record,
+                ledger_kept=ledger_kept,
+            )
+        )
+    return EnqueueOutcome(done.value)

@@ -141,13 +141,17 @@ def test_a_move_whose_read_failed_is_read_by_the_next_client(
     assert row(decider, "a.t")["version"] == table.version
 
 
+def three_tables_beyond_the_first_rows(decider: LiveDecider, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_index, "FIRST_ROWS", 2)
+    for name in ("c", "b", "a"):
+        decider.register(WrittenTable(folder / name).path, f"x.{name}")
+
+
 def test_the_first_rows_of_a_long_list_do_not_wait_for_the_others(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They come in the order of names, with their figures, before the registrations have been read."""
-    monkeypatch.setattr(table_index, "FIRST_ROWS", 2)
-    for name in ("c", "b", "a"):
-        decider.register(WrittenTable(tmp_path / name).path, f"x.{name}")
+    three_tables_beyond_the_first_rows(decider, tmp_path, monkeypatch)
     services = decider.services
     index = TableIndex(services.queue.executor, services.tables.registry, time.monotonic)
 
@@ -171,9 +175,7 @@ def test_a_long_list_is_shown_as_it_is_known_while_figures_are_read_and_in_anoth
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing but the order is computed again for another order of the same rows."""
-    monkeypatch.setattr(table_index, "FIRST_ROWS", 2)
-    for name in ("c", "b", "a"):
-        decider.register(WrittenTable(tmp_path / name).path, f"x.{name}")
+    three_tables_beyond_the_first_rows(decider, tmp_path, monkeypatch)
     index = decider.services.tables.index
     read, filtered, may_read = index._read_states, [], asyncio.Event()
 

@@ -112,6 +112,9 @@ class CommitReader(Protocol):
     def digest(self, version: int) -> str | None:
         """Return the digest of one commit, None if it is not there."""
 
+    def has_commit(self, version: int, digest: str | None) -> bool:
+        """Return whether the commit still has this digest."""
+
 
 def newest(cached: CachedSnapshot, commits: CommitReader, delta_log: Any, scala: Scala) -> CachedSnapshot | None:
     """Return the newest snapshot as it follows from a cached one, None if Delta has to read the log."""
@@ -119,6 +122,8 @@ def newest(cached: CachedSnapshot, commits: CommitReader, delta_log: Any, scala:
     version = int(segment.version())
     if version - cached.version > MAX_COMMITS_REPLAYED or version - cached.read_version > MAX_VERSIONS_CARRIED:
         return None
+    if version == cached.version:
+        return cached if commits.has_commit(version, cached.digest) else None
     # Before the commits are read, and the cached one is checked after them: one undone meanwhile is noticed, now or
     # the next time.
     digest = commits.digest(version)
@@ -129,10 +134,8 @@ def newest(cached: CachedSnapshot, commits: CommitReader, delta_log: Any, scala:
         if of_commit is None:
             return None
         change += of_commit
-    if digest is None or commits.digest(cached.version) != cached.digest:
+    if digest is None or not commits.has_commit(cached.version, cached.digest):
         return None
-    if version == cached.version:
-        return cached
     checksum = _carried(scala, cached.snapshot.checksumOpt().get(), change)
     snapshot = delta_log.createSnapshot(segment, scala.none, scala.none, scala.some(checksum))
     return CachedSnapshot(snapshot, version, digest, cached.read_version)

@@ -95,7 +95,7 @@ class Signature:
 class IcebergCommitter:
     """Commits written groups to one table; `since` is the snapshot that their inputs were read at.
 
-    `at_read`: all files of their partitions in it, empty where no input has deletes.
+    `at_read`: all files of the table in it, empty where no delete file is to be removed.
     """
 
     def __init__(

@@ -1,7 +1,5 @@
 """Spans of an actor: a run with its rewrite and its commit, and how each of them ends."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from actor.ports import RewriteOutcome
@@ -14,14 +12,6 @@ from tests.support.recording_tracer import RecordedSpan, RecordingTracer
 from tests.support.worker_world import World
 
 TRACE = f"00-{7:032x}-{7:016x}-01"
-
-
-@pytest.fixture
-def tracer() -> Iterator[RecordingTracer]:
-    made = RecordingTracer()
-    tracing.install(made)
-    yield made
-    tracing.install(None)
 
 
 def run_in(world: World, *traces: str) -> None:

@@ -1,7 +1,5 @@
 """What leads to what in a trace, and that nothing is recorded unless a tracer is installed."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from shared import tracing
@@ -10,14 +8,6 @@ from tests.support.recording_tracer import RecordingTracer
 
 SAMPLED = [f"00-{1:032x}-{number:016x}-01" for number in range(1, 12)]
 UNSAMPLED = f"00-{2:032x}-{9:016x}-00"
-
-
-@pytest.fixture
-def tracer() -> Iterator[RecordingTracer]:
-    made = RecordingTracer()
-    tracing.install(made)
-    yield made
-    tracing.install(None)
 
 
 def test_without_a_tracer_nothing_is_recorded_and_nothing_is_current() -> None:

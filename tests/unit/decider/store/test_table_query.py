@@ -5,7 +5,16 @@ from dataclasses import replace
 import pytest
 
 from decider.state.table_summary import TableSummary
-from decider.store.table_query import JobsByState, TableCondition, TableQuery, TableRow, TableSort, select
+from decider.store.table_query import (
+    JobsByState,
+    TableCondition,
+    TableQuery,
+    TableRow,
+    TableSelection,
+    TableSort,
+    filter_rows,
+    order,
+)
 from decider.store.table_registry import StoredRefusal
 from shared.table import TableId
 
@@ -17,6 +26,10 @@ def row(name: str, files: int = 0, *, tenant: str = "sales", commit_ms: int = 0)
 
 ROWS = [row("b", 5, commit_ms=3), row("a", 5, tenant="web", commit_ms=9), row("c", 7, commit_ms=1)]
 DISABLED = replace(row("d"), summary=TableSummary(0, 0, 0, 0, 10, is_enabled=False))
+
+
+def select(rows: list[TableRow], jobs: dict[str, JobsByState], query: TableQuery) -> TableSelection:
+    return order(filter_rows(rows, jobs, query), jobs, query)
 
 
 def names(query: TableQuery, jobs: dict[str, JobsByState] | None = None) -> str:
