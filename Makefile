@@ -146,4 +146,4 @@ clean: ## remove what builds and tests leave; keeps .venv and the caches of down
 	@find actor decider services shared tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## also remove .venv and the downloads
-	@rm -rf .venv .cache page/node_modules page/src/api/schema.d.ts
+	@rm -rf .venv .cache page/node_modules page/src/api/schema.d.ts page/tests/dashboard.gen.ts

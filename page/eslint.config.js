@@ -2,7 +2,7 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['src/api/schema.d.ts', 'node_modules'] },
+  { ignores: ['src/api/schema.d.ts', 'tests/dashboard.gen.ts', 'node_modules'] },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,
   {
