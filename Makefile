@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care
+.PHONY: help setup demo test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts
 .PHONY: bench bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
 
 help: ## this list
@@ -26,14 +26,14 @@ check: setup ## formatting, lint, types of Python and of the page, import laws; 
 	@echo "[check] page";         $(BIN)/python page/build.py check
 	@echo "[check] lint-imports"; out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }
 
-test: check ## everything: the checks and all tests, with real Redis, real Spark and a real browser where there is one
+test: check ## the checks, and the tests with real Redis, real Spark and a real browser; long ones have targets of their own
 	@echo "[test] unit tests of the page"; $(BIN)/python page/build.py test
-	@echo "[test] all tests; the slowest and the reasons of skips are listed at the end"
+	@echo "[test] all tests but the long ones; the slowest and the reasons of skips are listed at the end"
 	@$(BIN)/pytest -n 3 --dist loadgroup --durations=10 --durations-min=1 $(ARGS)
 
 test-page: check ## the page: unit tests, and all tests in a real browser, those of 100,000 tables included
 	@$(BIN)/python page/build.py test
-	@LAKEWRIGHT_PACKAGED_BROWSER=true LAKEWRIGHT_TEST_PAGE=all $(BIN)/pytest -q -s tests/page $(ARGS)
+	@LAKEWRIGHT_PACKAGED_BROWSER=true $(BIN)/pytest --long page -q -s tests/page $(ARGS)
 
 pictures: setup ## pictures of every view of the page on a running demo, into artifacts/pictures (TO=folder)
 	@$(BIN)/python -m tests.support.page_pictures $(or $(TO),artifacts/pictures)
@@ -65,11 +65,11 @@ helm: setup ## build Helm once, where there is Go; without it the tests of the c
 	@$(BIN)/python -m tests.support.go_programs helm
 
 test-s3: minio ## only the tests with MinIO and with S3's jars in the actor
-	@$(BIN)/pytest --durations=5 --durations-min=1 -m s3 $(ARGS)
+	@$(BIN)/pytest --long s3 --durations=5 --durations-min=1 -m s3 $(ARGS)
 
 test-images: setup ## build the images and run them as compose.yaml says; needs Docker (PYTHON_IMAGE, REDIS_IMAGE: other bases)
 	@LAKEWRIGHT_TOKEN=not-used-for-building docker compose build
-	@LAKEWRIGHT_TEST_IMAGES=1 $(BIN)/pytest tests/e2e/test_images.py $(ARGS)
+	@$(BIN)/pytest --long images tests/e2e/test_images.py $(ARGS)
 
 load: setup ## 2,000 events/s for a minute against one decider, with slow clients and 10 MB bodies; JSON=file
 	@$(BIN)/python -m tests.load $(if $(JSON),--json $(JSON)) $(ARGS)
@@ -90,15 +90,21 @@ soak: setup ## three deltalake writers and Spark on ten tables for twenty minute
 	@$(BIN)/python -m tests.soak $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON)) $(ARGS)
 
 test-iceberg: setup ## the tests of Iceberg tables, the long ones, too
-	@LAKEWRIGHT_TEST_ICEBERG=1 $(BIN)/pytest --durations=5 --durations-min=1 -k iceberg $(ARGS)
+	@$(BIN)/pytest --long iceberg --durations=5 --durations-min=1 -k iceberg $(ARGS)
 
 copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a cluster, all contract tests with copying forced
 	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)
-	@LAKEWRIGHT_TEST_CLUSTER=1 $(BIN)/pytest -q tests/integration/test_copy_on_cluster.py $(ARGS)
-	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --timeout=0 -q -s -m spark tests/contract $(ARGS)
+	@$(BIN)/pytest --long copies -q tests/integration/test_copy_on_cluster.py $(ARGS)
+	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --long contracts --timeout=0 -q -s -m spark tests/contract $(ARGS)
+
+test-crashes: setup ## what kills services, JVMs and Redis, which make test leaves out: no row, event or job is lost
+	@$(BIN)/pytest -n 2 --dist loadgroup --long crashes --durations=5 --durations-min=1 -m long $(ARGS)
+
+test-contracts: setup ## further types, names and engines of the contracts, which make test leaves out
+	@$(BIN)/pytest -n 2 --dist loadgroup --long contracts --durations=5 --durations-min=1 -m long $(ARGS)
 
 test-care: setup ## vacuum, order and metadata of tables for half an hour: kills, two writers, 100,000 files, MinIO
-	@LAKEWRIGHT_TEST_CARE=1 $(BIN)/pytest --timeout=0 -q -s tests/care $(ARGS)
+	@$(BIN)/pytest --long care --timeout=0 -q -s tests/care $(ARGS)
 
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)

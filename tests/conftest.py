@@ -20,6 +20,7 @@ pytest_plugins = [
     "pytester",
     "tests.support.interrupted",
     "tests.support.scaled_timeouts",
+    "tests.support.long_suites",
     "tests.support.allowed_skips",
 ]
 

@@ -32,11 +32,14 @@ class HealthSnapshot:
     unserved: dict[str, int] = field(default_factory=dict)
 
     @property
-    def reasons(self) -> tuple[str, ...]:
-        """Reasons for not being ready; empty if ready."""
-        if self.server is None:
-            return (self.error,)
-        return self.server.issues
+    def issues(self) -> tuple[str, ...]:
+        """Everything that is wrong with Redis; empty if nothing is."""
+        return (self.error,) if self.server is None else self.server.issues
+
+    @property
+    def blockers(self) -> tuple[str, ...]:
+        """Reasons for not being ready; empty if ready. A nearly full Redis is none: it still takes writes."""
+        return (self.error,) if self.server is None else self.server.blockers
 
 
 class HealthReader:

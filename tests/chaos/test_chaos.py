@@ -12,6 +12,7 @@ from tests.support.redis_server import find_binary
 SECONDS = float(os.environ.get("LAKEWRIGHT_CHAOS_SECONDS", "40"))
 
 
+@pytest.mark.long("crashes")
 @pytest.mark.redis
 @pytest.mark.timeout(400)
 def test_no_event_is_lost_and_no_job_is_stuck_whatever_fails() -> None:

@@ -25,7 +25,7 @@ duckdb_delta = pytest.importorskip("duckdb_extension_delta", reason="DuckDB's ex
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
 
 # The default is a sample for `make test` with each of the writers; `make copies` takes two hundred.
-EXAMPLES = int(os.environ.get("LAKEWRIGHT_COPY_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("LAKEWRIGHT_COPY_EXAMPLES", "3"))
 SEED = int(os.environ.get("LAKEWRIGHT_COPY_SEED", "6"))
 
 

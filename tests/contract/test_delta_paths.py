@@ -16,6 +16,7 @@ from shared.policy import Policy, PortablePaths
 from shared.table import PartitionColumn
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import PARTITION_1, DeltaLab
+from tests.support.long_suites import beyond
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
@@ -87,7 +88,8 @@ def ids(lab: DeltaLab, path: Path) -> tuple[list[int], list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("writer", "operation"), [("spark", delete), ("spark", update), ("deltalake", merge), ("deltalake", overwrite)]
+    ("writer", "operation"),
+    beyond(2, [("spark", delete), ("deltalake", merge), ("spark", update), ("deltalake", overwrite)]),
 )
 def test_deltalake_removes_our_files_whatever_the_partition_value(
     lab: DeltaLab, writer: str, operation: Callable[[Any], Callable[[int], bool]]
@@ -130,15 +132,18 @@ def test_files_on_harmful_paths_are_rewritten_once_where_the_policy_says_so(lab:
 
 @pytest.mark.parametrize(
     ("type_name", "values"),
-    [
-        ("timestamp", INSTANTS),
-        ("timestamp_ntz", INSTANTS),
-        ("date", ["0001-01-01", "9999-12-31", None]),
-        ("double", ["1e100", "-0.5", "NaN", "Infinity"]),
-        ("decimal(20,18)", ["0", "1.5", "-2.25"]),
-        ("boolean", ["true", "false"]),
-        ("binary", ["a b", "ü"]),
-    ],
+    beyond(
+        2,
+        [
+            ("timestamp", INSTANTS),
+            ("double", ["1e100", "-0.5", "NaN", "Infinity"]),
+            ("timestamp_ntz", INSTANTS),
+            ("date", ["0001-01-01", "9999-12-31", None]),
+            ("decimal(20,18)", ["0", "1.5", "-2.25"]),
+            ("boolean", ["true", "false"]),
+            ("binary", ["a b", "ü"]),
+        ],
+    ),
 )
 def test_values_of_every_type_lie_on_plain_paths(lab: DeltaLab, type_name: str, values: list[str | None]) -> None:
     path = lab.directory / "t"

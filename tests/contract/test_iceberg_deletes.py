@@ -7,9 +7,8 @@ import pytest
 from shared.partitions import WHOLE_TABLE
 from shared.table import PartitionKey
 from tests.support.iceberg_jvm import IcebergJvm
-from tests.support.iceberg_long import long
 
-pytestmark = long
+pytestmark = pytest.mark.long("iceberg")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.iceberg_long import long
 from tests.support.iceberg_rest_lake import RestLake, rest_lake
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
@@ -18,7 +17,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.usefixtures("redis_url"),
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning"),
-    long,
+    pytest.mark.long("iceberg"),
 ]
 
 COMMITS = 6

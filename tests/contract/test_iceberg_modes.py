@@ -17,9 +17,8 @@ from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, Policy
 from shared.table import DeleteKind
 from tests.support.iceberg_jvm import IcebergJvm
-from tests.support.iceberg_long import long
 
-pytestmark = long
+pytestmark = pytest.mark.long("iceberg")
 
 POLICY = Policy(target_bytes=64 * KIB)
 FRAGMENT_BYTES = POLICY.target_bytes // POLICY.fan_in

@@ -10,7 +10,6 @@ from actor.ports import GroupStatus
 from shared.errors import OtherTable, Unsupported
 from shared.format_options import FormatOptions
 from shared.partitions import WHOLE_TABLE
-from tests.support.iceberg_long import long
 
 if TYPE_CHECKING:
     from tests.support.iceberg_lab import IcebergLab
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_files_that_compress_well_become_one_file(ice: "IcebergLab") -> None:
     """Iceberg measures a growing file by its rows before compression, and begins another one beyond a size."""
     table = ice.create("t", properties={"write.parquet.compression-codec": "zstd"})
@@ -34,7 +33,7 @@ def test_files_that_compress_well_become_one_file(ice: "IcebergLab") -> None:
     assert len(ice.rows(table)) == 8000
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_values_of_several_types_and_files_of_several_formats_stay(ice: "IcebergLab") -> None:
     table = ice.create("t")
     java, types = ice.java(table), "org.apache.iceberg.types.Types"
@@ -59,7 +58,7 @@ def test_values_of_several_types_and_files_of_several_formats_stay(ice: "Iceberg
     assert len(rows) == 3
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_columns_whose_names_differ_in_case_alone_keep_their_values(ice: "IcebergLab") -> None:
     table = ice.create("t")
     java = ice.java(table)
@@ -74,7 +73,7 @@ def test_columns_whose_names_differ_in_case_alone_keep_their_values(ice: "Iceber
     assert sorted(tuple(row) for row in ice.sql(f"SELECT id, v, V FROM {table}").collect()) == wanted
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_tags_of_outputs_are_found_again_by_decider_and_actor(ice: "IcebergLab") -> None:
     table = ice.create("t")
     ice.append(table, 0)
@@ -85,7 +84,7 @@ def test_tags_of_outputs_are_found_again_by_decider_and_actor(ice: "IcebergLab")
     assert [file.tags for file in snapshot.files] == [{"lakewright.idle_compacted": "1"}]
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_another_table_at_the_place_and_a_refused_one_are_left_alone(ice: "IcebergLab") -> None:
     table = ice.create("t")
     ice.append(table, 0)
@@ -128,7 +127,7 @@ def test_both_sides_name_the_partitions_of_every_type_alike(ice: "IcebergLab") -
             assert {file.path for file in ice.live(f"ice.db.k_{name}", partition)} == paths, (name, partition)
 
 
-@long
+@pytest.mark.long("iceberg")
 @pytest.mark.redis
 def test_decider_and_actor_serve_a_table_from_its_first_read_to_the_history(ice: "IcebergLab", redis_url: str) -> None:
     from actor.engines import EngineSet

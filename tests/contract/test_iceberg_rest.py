@@ -19,7 +19,6 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin
 from tests.contract.formats.worlds import access
-from tests.support.iceberg_long import long
 from tests.support.iceberg_rest_lake import RestLake, rest_lake
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning"),
-    long,
+    pytest.mark.long("iceberg"),
 ]
 
 PLACE = "catalog://lake/db/t"

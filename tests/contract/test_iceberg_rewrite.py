@@ -9,7 +9,6 @@ from actor.ports import GroupStatus
 from shared.errors import Conflict, Corrupt, LeaseLost, RetryableError
 from shared.partitions import WHOLE_TABLE
 from shared.table import PartitionKey
-from tests.support.iceberg_long import long
 
 if TYPE_CHECKING:
     from tests.support.iceberg_lab import IcebergLab
@@ -27,7 +26,9 @@ KINDS = {
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=() if kind == "v2 by value" else long) for kind in KINDS])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "v2 by value" else pytest.mark.long("iceberg")) for kind in KINDS]
+)
 def test_exactly_the_planned_files_are_replaced_and_no_row_changes(ice: "IcebergLab", kind: str) -> None:
     version, by = KINDS[kind]
     table = ice.create("t", version=version, by=by)
@@ -67,7 +68,7 @@ def test_exactly_the_planned_files_are_replaced_and_no_row_changes(ice: "Iceberg
     assert ice.engine.find_commit(ice.location(table), job="job-1", token=8, since_version=0) is None
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_files_of_an_old_spec_are_a_partition_of_their_own_and_keep_it(ice: "IcebergLab") -> None:
     table = ice.create("t", by="dt")
     ice.append(table, 0)
@@ -89,7 +90,7 @@ def test_files_of_an_old_spec_are_a_partition_of_their_own_and_keep_it(ice: "Ice
     assert ice.rows(table) == rows
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_an_append_between_write_and_commit_stays_and_the_rewrite_lands(ice: "IcebergLab") -> None:
     from tests.support.iceberg_lab import Steps
 
@@ -104,7 +105,12 @@ def test_an_append_between_write_and_commit_stays_and_the_rewrite_lands(ice: "Ic
 
 
 @pytest.mark.parametrize(
-    "kind", ["positions", pytest.param("copy on write", marks=long), pytest.param("vectors", marks=long)]
+    "kind",
+    [
+        "positions",
+        pytest.param("copy on write", marks=pytest.mark.long("iceberg")),
+        pytest.param("vectors", marks=pytest.mark.long("iceberg")),
+    ],
 )
 def test_a_conflict_takes_only_its_group_and_leaves_no_files(ice: "IcebergLab", kind: str) -> None:
     from tests.support.iceberg_lab import Steps
@@ -126,7 +132,7 @@ def test_a_conflict_takes_only_its_group_and_leaves_no_files(ice: "IcebergLab", 
     assert ice.files_on_disk(table) == ice.known_files(table)
 
 
-@pytest.mark.parametrize("version", [pytest.param(2, marks=long), 3])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.long("iceberg")), 3])
 def test_deleted_rows_are_left_out_and_stay_deleted(ice: "IcebergLab", version: int) -> None:
     table = ice.create("t", version=version, properties=MERGE_ON_READ)
     for number in range(3):
@@ -146,7 +152,7 @@ def test_deleted_rows_are_left_out_and_stay_deleted(ice: "IcebergLab", version: 
         assert ice.lineage(table) == lineage
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_a_delete_file_stays_until_all_files_that_it_applies_to_are_rewritten(ice: "IcebergLab") -> None:
     by_partition = {"write.delete.granularity": "partition"}
     table = ice.create("t", properties=MERGE_ON_READ | by_partition)
@@ -165,7 +171,7 @@ def test_a_delete_file_stays_until_all_files_that_it_applies_to_are_rewritten(ic
     assert ice.rows(table) == rows
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_a_lost_lease_stops_the_commit_and_leaves_no_files(ice: "IcebergLab") -> None:
     from tests.support.iceberg_lab import Steps
 
@@ -179,7 +185,7 @@ def test_a_lost_lease_stops_the_commit_and_leaves_no_files(ice: "IcebergLab") ->
     assert ice.files_on_disk(table) == ice.known_files(table)
 
 
-@pytest.mark.parametrize("is_made", [True, pytest.param(False, marks=long)])
+@pytest.mark.parametrize("is_made", [True, pytest.param(False, marks=pytest.mark.long("iceberg"))])
 def test_a_commit_without_an_answer_is_searched_and_never_made_twice(
     ice: "IcebergLab", is_made: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +217,7 @@ def test_a_commit_without_an_answer_is_searched_and_never_made_twice(
     assert ice.rows(table) == rows
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_two_rewrites_of_the_same_files_leave_one_and_no_files_of_the_other(ice: "IcebergLab") -> None:
     from tests.support.iceberg_lab import Steps
 
@@ -225,7 +231,7 @@ def test_two_rewrites_of_the_same_files_leave_one_and_no_files_of_the_other(ice:
     assert ice.files_on_disk(table) == ice.known_files(table)
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_a_file_that_is_live_twice_is_not_rewritten(ice: "IcebergLab") -> None:
     """A removal by path removes both, and the rows would be written once."""
     table = ice.create("t")
@@ -238,7 +244,7 @@ def test_a_file_that_is_live_twice_is_not_rewritten(ice: "IcebergLab") -> None:
         ice.live(table, WHOLE_TABLE)
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_rows_that_got_ids_between_write_and_commit_keep_them(ice: "IcebergLab") -> None:
     """An upgrade to format version 3 gives ids to all rows with the next commit; outputs written before have none."""
     from tests.support.iceberg_lab import Steps
@@ -262,7 +268,7 @@ def test_rows_that_got_ids_between_write_and_commit_keep_them(ice: "IcebergLab")
     assert ice.lineage(table) == lineage
 
 
-@long
+@pytest.mark.long("iceberg")
 def test_files_are_found_after_a_partition_column_was_renamed(ice: "IcebergLab") -> None:
     table = ice.create("t", by="v", properties=MERGE_ON_READ)
     for number in range(2):

@@ -14,6 +14,7 @@ from shared.locations import canonical_location, decoded_path, deltalake_locatio
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark
+from tests.support.long_suites import beyond
 from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
@@ -34,7 +35,7 @@ def fallback(lab: DeltaLab) -> DeltaEngine:
     return engine
 
 
-@pytest.mark.parametrize(("way", "names"), [("exact", NAMES), ("optimize", NAMES[:3])])
+@pytest.mark.parametrize(("way", "names"), beyond(1, [("exact", NAMES[:4]), ("exact", NAMES), ("optimize", NAMES[:3])]))
 def test_each_of_many_folders_with_awkward_names_is_rewritten_and_no_other(
     lab: DeltaLab, way: str, names: tuple[str, ...]
 ) -> None:

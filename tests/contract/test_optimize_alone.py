@@ -68,6 +68,7 @@ def groups(plan: Any) -> set[frozenset[str]]:
     return {frozenset(group["files"]) for one in plan["plans"] for group in one["groups"]}
 
 
+@pytest.mark.long("contracts")
 def test_two_thousand_files_become_a_few_and_the_run_rewrites_the_groups_of_the_dry_run(lab: DeltaLab) -> None:
     table = many_files(lab.directory / "t", FILES)
     before = tables.rows(table.path)

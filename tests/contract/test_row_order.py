@@ -16,6 +16,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile
 from tests.support.delta_lab import PARTITION_1, DeltaLab
 from tests.support.forced_copies import CountingEngine
+from tests.support.long_suites import beyond
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
 pytestmark = pytest.mark.spark
@@ -47,8 +48,9 @@ def merged(lab: DeltaLab, location: str, files: Sequence[DataFile], order: RowOr
     return list(end.outputs)
 
 
-@pytest.mark.parametrize("partitioned", [False, True])
-@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize(
+    ("copied", "partitioned"), beyond(2, [(False, True), (True, False), (False, False), (True, True)])
+)
 def test_the_rows_of_an_output_are_those_of_its_inputs_one_after_the_other(
     lab: DeltaLab, copied: bool, partitioned: bool
 ) -> None:
@@ -76,7 +78,7 @@ def test_the_order_of_inputs_is_kept_around_deleted_rows(lab: DeltaLab) -> None:
     assert values(location, [output], "n") == [expected]
 
 
-@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("partitioned", beyond(1, [True, False]))
 def test_rows_are_sorted_by_all_columns_and_the_ranges_of_outputs_are_disjoint(
     lab: DeltaLab, partitioned: bool
 ) -> None:
@@ -116,7 +118,7 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", beyond(2, TYPES))
 def test_sorted_outputs_of_every_type_of_key_are_disjoint_by_their_statistics(lab: DeltaLab, kind: str) -> None:
     """Nulls and values that differ after 32 characters, or by microseconds, are no overlap; nothing stops the sort."""
     location = (lab.directory / "t").as_uri()

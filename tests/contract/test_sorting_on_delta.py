@@ -72,6 +72,7 @@ def test_the_depths_of_a_followed_table_are_those_of_its_live_files(lab: DeltaLa
     assert counted == stats_of_files(table.live(), SORTED.size_levels), "decider and actor count alike"
 
 
+@pytest.mark.long("contracts")
 def test_z_ordered_outputs_are_read_less_by_either_column_and_compare_with_delta(
     lab: DeltaLab, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,7 @@ async def policies(path: Path, versions: int) -> list[EffectivePolicy]:
     return found
 
 
+@pytest.mark.long("contracts")
 def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_with_unset(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -160,6 +160,7 @@ def test_vectors_in_use_stay_and_those_of_old_versions_go(lab: DeltaLab, tmp_pat
     assert len({one for one in data_files(table) if one.endswith(".bin")}) == 2
 
 
+@pytest.mark.long("contracts")
 def test_a_shallow_clone_is_vacuumed_within_its_own_folder(lab: DeltaLab, tmp_path: Path) -> None:
     source, clone = tmp_path / "source", tmp_path / "clone"
     write_deltalake(source, pa.table({"id": list(range(10))}))

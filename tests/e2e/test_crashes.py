@@ -10,7 +10,13 @@ from tests.support.outside import assert_state_equals_files, is_at_rest, own_com
 from tests.support.stack import Stack
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.spark,
+    pytest.mark.redis,
+    pytest.mark.timeout(300),
+    pytest.mark.long("crashes"),
+]
 
 
 def test_an_actor_killed_around_its_commit_neither_loses_nor_repeats_it(stack: Stack) -> None:

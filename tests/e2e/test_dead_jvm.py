@@ -18,7 +18,13 @@ from tests.support.outside import own_commits
 from tests.support.stack import ROOT, Stack, until
 from tests.support.time_limits import scaled
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis, pytest.mark.timeout(540)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.spark,
+    pytest.mark.redis,
+    pytest.mark.timeout(540),
+    pytest.mark.long("crashes"),
+]
 
 START_S = 240
 """Longest time for Spark to start on a busy machine."""

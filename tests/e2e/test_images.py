@@ -1,6 +1,6 @@
 """The images do together what compose.yaml says: a table is compacted, no row changes, and all end when asked to.
 
-Only where LAKEWRIGHT_TEST_IMAGES says so (`make test-images`, which builds them first): building takes minutes.
+`make test-images` builds them first, which takes minutes.
 """
 
 import json
@@ -32,7 +32,7 @@ START_S = 240
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_TEST_IMAGES"), reason="no images asked for: make test-images"),
+    pytest.mark.long("images"),
 ]
 
 

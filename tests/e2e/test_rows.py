@@ -11,7 +11,13 @@ from tests.support.outside import assert_state_equals_files, assert_stays_at_res
 from tests.support.stack import Stack
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis, pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.spark,
+    pytest.mark.redis,
+    pytest.mark.timeout(400),
+    pytest.mark.long("crashes"),
+]
 
 SECONDS = 30
 """Of writing; `make soak` goes on for twenty minutes."""

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from tests.support.iceberg_long import long
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
 
@@ -16,7 +15,7 @@ MOST_S = 900.0
 @pytest.mark.redis
 @pytest.mark.e2e
 @pytest.mark.timeout(1000)
-@long
+@pytest.mark.long("iceberg")
 def test_no_row_is_lost_or_doubled_while_writers_work_and_actors_are_killed() -> None:
     """It needs a process of its own for its Spark; it prints its seed."""
     done = subprocess.run(

@@ -1,7 +1,6 @@
 """Executors of a cluster copy row groups, and nothing is lost, doubled or left if one of them is killed."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -18,7 +17,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.e2e,
     pytest.mark.timeout(900),
-    pytest.mark.skipif("LAKEWRIGHT_TEST_CLUSTER" not in os.environ, reason="no cluster asked for: make copies"),
+    pytest.mark.long("copies"),
 ]
 
 LARGE_ROWS = 20 * 2**19

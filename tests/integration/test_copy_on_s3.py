@@ -18,7 +18,7 @@ from tests.support.minio import Minio
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
 
-pytestmark = [pytest.mark.s3, pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.s3, pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.long("s3")]
 
 ROWS = [{"id": number, "v": f"v{number}" if number % 3 else None} for number in range(60)]
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])

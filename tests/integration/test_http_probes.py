@@ -59,6 +59,19 @@ def test_readyz_names_what_makes_redis_unsafe(decider: LiveDecider, own_redis_se
     assert "lakewright_redis_durable 0.0" in decider.client.get("/metrics").text
 
 
+def test_a_nearly_full_redis_is_reported_while_deciders_stay_ready(
+    decider: LiveDecider, own_redis_server: RedisServer
+) -> None:
+    """Otherwise all of them would leave a load balancer at once, and events and the page with them."""
+    with own_redis_server.client() as client:
+        client.set("ballast", b"0" * 2**26)  # Beside which the memory of connections does not matter.
+        client.config_set("maxmemory", 70 * 2**20)
+    until("it is noticed", lambda: "lakewright_redis_durable 0.0" in decider.client.get("/metrics").text)
+    assert decider.client.get("/readyz").status_code == 200
+    (issue,) = decider.get("/v1/status")["redis"]["issues"]
+    assert "raise 'maxmemory'" in issue
+
+
 @pytest.mark.parametrize("is_away", [True, False])
 def test_a_probe_without_a_token_learns_neither_redis_address_nor_its_settings(
     own_redis_server: RedisServer, *, is_away: bool

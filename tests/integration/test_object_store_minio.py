@@ -89,6 +89,7 @@ class Table:
         return found
 
 
+@pytest.mark.long("s3")
 def test_a_table_is_compacted_through_notifications_alone_and_other_buckets_are_left_alone(
     minio: Minio, stack: Stack
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_table_is_compacted_through_notifications_alone_and_other_buckets_are_
     api.close()
 
 
+@pytest.mark.long("s3")
 def test_each_version_is_won_by_exactly_one_writer(minio: Minio) -> None:
     """What makes S3 safe: the server refuses the second of two commits of one version, and both hear the truth."""
     minio.webhook = ""
@@ -160,6 +162,7 @@ def test_each_version_is_won_by_exactly_one_writer(minio: Minio) -> None:
     assert "Contents" not in minio.client.list_objects_v2(Bucket="lake", Prefix="cut/"), "half a commit is there"
 
 
+@pytest.mark.long("s3")
 def test_a_bucket_whose_server_ignores_the_condition_is_refused_and_each_is_asked_once(minio: Minio) -> None:
     """MinIO keeps the condition and so does moto; before one of moto's buckets the gate hides it."""
     minio.webhook = ""

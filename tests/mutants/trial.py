@@ -97,9 +97,18 @@ class Copy:
         """Run tests in the copy as it is; return how each ended, and why nothing is known of them, or ''."""
         written = self.root.parent / "outcomes.json"
         written.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", *_PLUGINS, f"--timeout={TEST_TIMEOUT_S}"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--tb=line",
+            "--long=all",
+            *_PLUGINS,
+            f"--timeout={TEST_TIMEOUT_S}",
+        ]
         # The same seed each night: what a property test finds must not depend on the day.
-        command += ["--hypothesis-seed=0", *sorted(set(tests))]
+        command += ["--hypothesis-seed=0", "--long=all", *sorted(set(tests))]
         code, output = _run(command, self.root, {FILE_VARIABLE: str(written)}, limit_s)
         if code is None:
             return {}, f"no end within {limit_s:.0f} s"

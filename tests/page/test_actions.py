@@ -11,7 +11,7 @@ from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
 from shared.queue.model import RunResult
-from tests.support.browser import Visit, long
+from tests.support.browser import Visit
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.waiting import until
 
@@ -51,7 +51,7 @@ def test_optimize_shows_its_plan_first_and_then_makes_the_jobs(
     assert {job["band"] for job in queued} == {"urgent"}
 
 
-@long
+@pytest.mark.long("page")
 def test_a_partition_that_does_not_exist_is_reported_and_what_was_typed_stays(
     decider: LiveDecider, person: Callable[..., Visit]
 ) -> None:
@@ -63,7 +63,7 @@ def test_a_partition_that_does_not_exist_is_reported_and_what_was_typed_stays(
     expect(tab.get_by_role("dialog").get_by_role("textbox")).to_have_value("no_such_column=1")
 
 
-@long
+@pytest.mark.long("page")
 def test_pause_resume_disable_and_enable(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open("tables/sales.orders")
     press(tab, "Pause")
@@ -80,7 +80,7 @@ def test_pause_resume_disable_and_enable(decider: LiveDecider, person: Callable[
     expect(tab.locator(".sub .badge")).to_have_text("disabled")
 
 
-@long
+@pytest.mark.long("page")
 def test_a_policy_is_tried_and_applied(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open("tables/sales.orders?tab=what-if")
     expect(tab.get_by_text("Cost of each rule")).to_be_visible()
@@ -98,7 +98,7 @@ def test_a_policy_is_tried_and_applied(decider: LiveDecider, person: Callable[..
     expect(tab.get_by_label("One property per line: name = value")).to_have_value("lakewright.fan-in = none")
 
 
-@long
+@pytest.mark.long("page")
 def test_jobs_are_expedited_and_cancelled_and_the_queue_is_paused(
     decider: LiveDecider, person: Callable[..., Visit]
 ) -> None:
@@ -116,7 +116,7 @@ def test_jobs_are_expedited_and_cancelled_and_the_queue_is_paused(
     expect(tab.get_by_role("button", name="Pause the queue")).to_be_visible()
 
 
-@long
+@pytest.mark.long("page")
 def test_a_tenant_gets_a_weight_and_a_quota(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open("queue")
     press(tab, "Weight…")
@@ -129,7 +129,7 @@ def test_a_tenant_gets_a_weight_and_a_quota(decider: LiveDecider, person: Callab
     assert {value for name, value in settings.items() if "tenant|" in name} == {"2.5", "25%"}
 
 
-@long
+@pytest.mark.long("page")
 def test_an_actor_is_drained(decider: LiveDecider, redis_url: str, person: Callable[..., Visit]) -> None:
     queue = SyncQueueExecutor(connect(redis_url), "default")
     about = ActorInfo(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0"})
@@ -141,7 +141,7 @@ def test_an_actor_is_drained(decider: LiveDecider, redis_url: str, person: Calla
     assert decider.get("/v1/actors")["actors"][0]["state"] == "draining"
 
 
-@long
+@pytest.mark.long("page")
 def test_a_quarantined_job_shows_its_error_as_text_and_is_retried(
     decider: LiveDecider, redis_url: str, person: Callable[..., Visit]
 ) -> None:
@@ -175,7 +175,7 @@ def test_a_quarantined_job_shows_its_error_as_text_and_is_retried(
     until("the job is ready", lambda: decider.get("/v1/queue")["depth"]["quarantined"] == 0)
 
 
-@long
+@pytest.mark.long("page")
 def test_a_running_job_is_asked_to_stop(decider: LiveDecider, redis_url: str, person: Callable[..., Visit]) -> None:
     queue = SyncQueueExecutor(connect(redis_url), "default")
     (held,) = queue.run(commands.claim("default", worker="w-1", nonce="c-1", slots=1, lease_ms=600_000))
@@ -187,7 +187,7 @@ def test_a_running_job_is_asked_to_stop(decider: LiveDecider, redis_url: str, pe
     assert shown["stop_reason"] != ""
 
 
-@long
+@pytest.mark.long("page")
 def test_a_table_is_registered_and_a_mistake_loses_nothing_typed(
     decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]
 ) -> None:

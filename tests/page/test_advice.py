@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.browser import Visit, long
+from tests.support.browser import Visit
 from tests.support.live_decider import LiveDecider, WrittenTable
 
-pytestmark = [pytest.mark.redis, pytest.mark.browser, long]
+pytestmark = [pytest.mark.redis, pytest.mark.browser, pytest.mark.long("page")]
 
 
 @pytest.fixture

@@ -7,12 +7,18 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import Visit, long, visit
+from tests.support.browser import Visit, visit
 from tests.support.live_decider import WrittenTable
 from tests.support.stack import Process, Stack, commits_of
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.redis, pytest.mark.browser, pytest.mark.spark, pytest.mark.timeout(900), long]
+pytestmark = [
+    pytest.mark.redis,
+    pytest.mark.browser,
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    pytest.mark.long("page"),
+]
 
 FIRST, SECOND = "dt=2026-01-01", "dt=2026-01-02"
 NAME = "sales.orders"

@@ -8,7 +8,7 @@ import pytest
 from deltalake import write_deltalake
 from playwright.sync_api import expect
 
-from tests.support.browser import PHONE, Visit, long
+from tests.support.browser import PHONE, Visit
 from tests.support.live_decider import LiveDecider, WrittenTable
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser]
@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.redis, pytest.mark.browser]
 HOSTILE = ["<img src=x onerror=document.title='hacked'>", "\u202etxt.drow", "a" * 150, "{{constructor}}", "'\"&amp;"]
 
 
-@pytest.mark.parametrize("size", [pytest.param(None, marks=long, id="wide"), pytest.param(PHONE, id="phone")])
+@pytest.mark.parametrize(
+    "size", [pytest.param(None, marks=pytest.mark.long("page"), id="wide"), pytest.param(PHONE, id="phone")]
+)
 def test_partition_values_are_text(
     decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit], size: dict[str, int] | None
 ) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.support.browser import Visit, long
+from tests.support.browser import Visit
 from tests.support.live_decider import LiveDecider
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.redis, pytest.mark.browser, pytest.mark.usefixtures("orders"), long]
+pytestmark = [pytest.mark.redis, pytest.mark.browser, pytest.mark.usefixtures("orders"), pytest.mark.long("page")]
 
 TABLE = "/v1/tables/sales.orders"
 TABS = ("layout", "partitions", "decisions", "rewrites", "policy", "what-if")

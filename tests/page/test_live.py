@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import Visit, long
+from tests.support.browser import Visit
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.stack import free_port
 from tests.support.tcp_proxy import TcpProxy
@@ -74,7 +74,7 @@ def proxied(decider: LiveDecider) -> Iterator[TcpProxy]:
     proxy.close()
 
 
-@long
+@pytest.mark.long("page")
 @pytest.mark.parametrize("fail", [TcpProxy.cut, TcpProxy.stall], ids=["cut", "stalled"])
 def test_a_connection_that_fails_for_ten_seconds_is_shown_as_lost_and_then_caught_up(
     decider: LiveDecider,
@@ -106,7 +106,7 @@ def test_a_connection_that_fails_for_ten_seconds_is_shown_as_lost_and_then_caugh
     assert tab.evaluate("window.stillTheSame"), "the page was not loaded again"
 
 
-@long
+@pytest.mark.long("page")
 def test_a_decider_that_restarts_is_caught_up_with(
     redis_url: str, tmp_path: Path, person: Callable[..., Visit]
 ) -> None:
@@ -128,7 +128,7 @@ def test_a_decider_that_restarts_is_caught_up_with(
         second.close()
 
 
-@long
+@pytest.mark.long("page")
 def test_a_hidden_tab_has_no_connection(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open()
     live(tab)

@@ -16,7 +16,7 @@ from decider.store.table_state import TableState
 from shared.queue import commands, keys
 from shared.queue.model import Band, JobKey, JobRequest
 from shared.table import TableId, TableMetadata, TableRef
-from tests.support.browser import Visit, long
+from tests.support.browser import Visit
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.time_limits import scaled
 
@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.redis,
     pytest.mark.browser,
     pytest.mark.timeout(1_500),
-    long,
+    pytest.mark.long("page"),
 ]
 
 SCROLL = """async () => {

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from decider.gateway.credentials import Credentials, parse_tokens
-from tests.support.browser import Visit, long
+from tests.support.browser import Visit
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser]
@@ -39,7 +39,14 @@ def sign_in(tab: Page, token: str) -> None:
     tab.get_by_role("button", name="Use this token").click()
 
 
-@pytest.mark.parametrize("role", ["viewer", pytest.param("operator", marks=long), pytest.param("admin", marks=long)])
+@pytest.mark.parametrize(
+    "role",
+    [
+        "viewer",
+        pytest.param("operator", marks=pytest.mark.long("page")),
+        pytest.param("admin", marks=pytest.mark.long("page")),
+    ],
+)
 def test_a_role_sees_the_buttons_that_it_may_use_and_no_other(
     guarded: LiveDecider, person: Callable[..., Visit], role: str
 ) -> None:
@@ -60,7 +67,7 @@ def test_a_role_sees_the_buttons_that_it_may_use_and_no_other(
                 expect(found).to_have_count(0)
 
 
-@long
+@pytest.mark.long("page")
 def test_a_token_is_typed_once_for_the_tab_and_another_tab_does_not_have_it(
     guarded: LiveDecider, person: Callable[..., Visit]
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.browser import PHONE, WIDE, Visit, long
+from tests.support.browser import PHONE, WIDE, Visit
 from tests.support.live_decider import LiveDecider, WrittenTable
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser]
@@ -38,8 +38,8 @@ def show(visit: Visit, path: str) -> None:
     ("size", "scheme"),
     [
         pytest.param(WIDE, "light", id="wide-light"),
-        pytest.param(WIDE, "dark", id="wide-dark", marks=long),
-        pytest.param(PHONE, "light", id="phone-light", marks=long),
+        pytest.param(WIDE, "dark", id="wide-dark", marks=pytest.mark.long("page")),
+        pytest.param(PHONE, "light", id="phone-light", marks=pytest.mark.long("page")),
         pytest.param(PHONE, "dark", id="phone-dark"),
     ],
 )
@@ -70,7 +70,7 @@ def test_a_table_shows_the_figures_of_the_api(
     assert [int(bar) for bar in bars] == [level["files"] for level in table["layout"]["levels"]]
 
 
-@long
+@pytest.mark.long("page")
 @pytest.mark.usefixtures("orders")
 def test_the_list_is_filtered_sorted_and_linked_by_its_address(
     decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]
@@ -90,7 +90,7 @@ def test_the_list_is_filtered_sorted_and_linked_by_its_address(
     expect(again.locator(".table-row .name a")).to_have_text(["sales.orders"])
 
 
-@long
+@pytest.mark.long("page")
 @pytest.mark.usefixtures("orders")
 def test_every_view_is_reached_by_the_keyboard_alone(decider: LiveDecider, person: Callable[..., Visit]) -> None:
     tab = person(decider).open()

@@ -5,7 +5,6 @@ them snapshots expire and the table is rolled back. The reader is replaced now a
 """
 
 import asyncio
-import os
 import random
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from shared.table import PartitionKey, Position, Snapshot, TableMetadata
 from tests.contract.formats.worlds import access
 from tests.support.iceberg_folder import IcebergFolder, Written
 
-COMMITS = 5000 if "LAKEWRIGHT_TEST_ICEBERG" in os.environ else 100
 POLICY = Policy()
 MOST_FILES = 40
 MOST_SNAPSHOTS = 30
@@ -112,15 +110,18 @@ def _files(table: IcebergFolder, choice: random.Random, count: int) -> list[Writ
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("commits", [33, pytest.param(1666, marks=pytest.mark.long("iceberg"))])
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_the_state_equals_a_count_after_random_commits_expiry_and_rollbacks(version: int, tmp_path: Path) -> None:
+def test_the_state_equals_a_count_after_random_commits_expiry_and_rollbacks(
+    version: int, commits: int, tmp_path: Path
+) -> None:
     seed = 7 + version
     choice, rolling = random.Random(seed), RollingState()
     table = IcebergFolder(tmp_path / "t", format_version=version, spec="identity")
     table.create("00000000-0000-4000-8000-00000000000a")
     formats = IcebergFormat(access(), IcebergSettings(reads_folders=True))
     reader = formats.open(table.location)
-    for number in range(COMMITS // 3):
+    for number in range(commits):
         step(table, choice)
         if choice.random() < 0.02:
             reader = formats.open(table.location)
@@ -129,5 +130,5 @@ def test_the_state_equals_a_count_after_random_commits_expiry_and_rollbacks(vers
         asyncio.run(rolling.follow(reader))
         expected = count(asyncio.run(reader.snapshot()))
         assert {key: state for key, state in rolling.states.items() if state != EMPTY_STATS} == expected, (seed, number)
-    print(f"seed {seed}: {COMMITS // 3} commits, {rolling.folded} folded, {rolling.rebuilds} rebuilds")
+    print(f"seed {seed}: {commits} commits, {rolling.folded} folded, {rolling.rebuilds} rebuilds")
     assert rolling.folded > 2 * rolling.rebuilds

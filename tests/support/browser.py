@@ -34,12 +34,6 @@ OPTIONS = (
 )
 START_MS = 60_000
 AXE = ROOT / "page" / "node_modules" / "axe-core" / "axe.min.js"
-long = pytest.mark.skipif(
-    os.environ.get("LAKEWRIGHT_TEST_PAGE") != "all",
-    reason="the long tests of the page were not asked for: make test-page",
-)
-"""Marks what `make test` leaves to `make test-page`."""
-
 WIDE, PHONE = {"width": 1360, "height": 860}, {"width": 390, "height": 844}
 
 

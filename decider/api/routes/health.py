@@ -28,7 +28,7 @@ async def livez(probes: Probes) -> Liveness:
 async def readyz(http: Http, probes: Probes) -> Readiness:
     """Return 200 if Redis responds and is durable and all background tasks run; 503 with the reasons otherwise."""
     health = await probes.health.recent()
-    ill = health.reasons
+    ill = health.blockers
     if ill and http.settings.credentials.are_needed:
         # Probes carry no token, so the response discloses neither addresses nor settings.
         log.warning("redis_unhealthy", reasons=ill)

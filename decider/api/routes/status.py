@@ -33,7 +33,7 @@ async def show_status(
             aof_enabled=server.aof_enabled if server else False,
             eviction_policy=server.eviction_policy if server else "",
             used_memory_bytes=server.used_memory_bytes if server else 0,
-            issues=health.reasons,
+            issues=health.issues,
         ),
         tables=health.tables,
         tables_refused=health.refused,

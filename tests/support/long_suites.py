@@ -1,0 +1,54 @@
+"""`pytest.mark.long("page")`: a test that `make test` leaves to a target of its own, because it takes minutes.
+
+`pytest --long page` runs them beside the others, and `--long all` those of every suite.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+import pytest
+
+TARGETS: Mapping[str, str] = {
+    "care": "test-care",
+    "contracts": "test-contracts",
+    "copies": "copies",
+    "crashes": "test-crashes",
+    "iceberg": "test-iceberg",
+    "images": "test-images",
+    "page": "test-page",
+    "s3": "test-s3",
+}
+"""Suites, with the target of the Makefile that runs each."""
+ALL = "all"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long", action="append", default=[], choices=[*TARGETS, ALL], help="also run the long tests of this suite"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long(suite): takes minutes, and runs only with --long SUITE")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the tests of suites that were not asked for; a suite that is not in the table is an error."""
+    asked = config.getoption("long")
+    for item in items:
+        suites = [mark.args[0] for mark in item.iter_markers("long")]
+        unknown = [suite for suite in suites if suite not in TARGETS]
+        if unknown:
+            raise pytest.UsageError(f"{item.nodeid}: no long suite is called {unknown[0]}; see {__name__}")
+        if suites and ALL not in asked and not set(suites) & set(asked):
+            item.add_marker(pytest.mark.skip(reason=f"a long test: make {TARGETS[suites[0]]}"))
+
+
+def beyond(first: int, values: Iterable[Any], suite: str = "contracts") -> list[Any]:
+    """Return parameters of a test of which all but the first are long; a tuple is several parameters."""
+    rest = iter(values)
+    short = list(islice(rest, first))
+    marks = pytest.mark.long(suite)
+    return [*short, *(pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=marks) for value in rest)]
