@@ -99,6 +99,7 @@ GROUPS = 2
 """Of each kind: a file's tests stay in one process, as all that share a JVM do, and no process has most of the work."""
 
 
+@pytest.hookimpl(tryfirst=True)  # Before pytest-xdist reads the groups.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Distribute files with Spark over two processes at most, so those that start services or a browser, too."""
     if not config.pluginmanager.hasplugin("xdist"):

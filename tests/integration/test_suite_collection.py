@@ -1,5 +1,6 @@
 """The suite can be collected with fewer plugins than `make test` loads."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,3 +17,14 @@ def test_the_suite_is_collected_without_xdist() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(120), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test_crashes.py" in done.stdout
+
+
+def test_tests_that_share_a_jvm_run_in_one_process() -> None:
+    """A JVM for each process would cost a minute of CPU each; long tests are distributed alike, and skipped."""
+    long_tests = "tests/contract/test_iceberg_modes.py"
+    options = ["-p", "no:cacheprovider", "-n", "2", "--dist", "loadgroup", "-v"]
+    command = [sys.executable, "-m", "pytest", *options, long_tests]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(120), check=False)
+    processes = re.findall(r"^\[(gw\d)\] .* SKIPPED ", done.stdout, re.MULTILINE)
+    assert len(processes) > 3, done.stdout + done.stderr
+    assert len(set(processes)) == 1

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tests.mutants.catalog import Mutant
 from tests.mutants.outcomes import FILE_VARIABLE
+from tests.support import long_suites
 
 _LEFT_OUT = (".*", "__pycache__", "dist", "artifacts", "*.egg-info", "spark-warehouse", "metastore_db")
 _LINKED = (".venv", ".cache")
@@ -97,19 +98,12 @@ class Copy:
         """Run tests in the copy as it is; return how each ended, and why nothing is known of them, or ''."""
         written = self.root.parent / "outcomes.json"
         written.unlink(missing_ok=True)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "--tb=line",
-            "--long=all",
-            *_PLUGINS,
-            f"--timeout={TEST_TIMEOUT_S}",
-        ]
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", *_PLUGINS, f"--timeout={TEST_TIMEOUT_S}"]
         # The same seed each night: what a property test finds must not depend on the day.
-        command += ["--hypothesis-seed=0", "--long=all", *sorted(set(tests))]
-        code, output = _run(command, self.root, {FILE_VARIABLE: str(written)}, limit_s)
+        command += ["--hypothesis-seed=0", *sorted(set(tests))]
+        code, output = _run(
+            command, self.root, {FILE_VARIABLE: str(written), long_suites.VARIABLE: long_suites.ALL}, limit_s
+        )
         if code is None:
             return {}, f"no end within {limit_s:.0f} s"
         if code not in (0, 1) or not written.is_file():

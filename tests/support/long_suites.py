@@ -1,8 +1,10 @@
 """`pytest.mark.long("page")`: a test that `make test` leaves to a target of its own, because it takes minutes.
 
-`pytest --long page` runs them beside the others, and `--long all` those of every suite.
+`pytest --long page` runs them beside the others, and `--long all` those of every suite. Where a run starts another one,
+`LAKEWRIGHT_TEST_LONG=all` says the same.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -21,6 +23,7 @@ TARGETS: Mapping[str, str] = {
 }
 """Suites, with the target of the Makefile that runs each."""
 ALL = "all"
+VARIABLE = "LAKEWRIGHT_TEST_LONG"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip the tests of suites that were not asked for; a suite that is not in the table is an error."""
-    asked = config.getoption("long")
+    asked = [*config.getoption("long"), os.environ.get(VARIABLE)]
     for item in items:
         suites = [mark.args[0] for mark in item.iter_markers("long")]
         unknown = [suite for suite in suites if suite not in TARGETS]
