@@ -8,7 +8,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.table import PartitionKey
 from tests.support.iceberg_jvm import IcebergJvm
 
-pytestmark = pytest.mark.long("iceberg")
+pytestmark = [pytest.mark.spark, pytest.mark.long("iceberg")]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from shared.policy import KIB, Policy
 from shared.table import DeleteKind
 from tests.support.iceberg_jvm import IcebergJvm
 
-pytestmark = pytest.mark.long("iceberg")
+pytestmark = [pytest.mark.spark, pytest.mark.long("iceberg")]
 
 POLICY = Policy(target_bytes=64 * KIB)
 FRAGMENT_BYTES = POLICY.target_bytes // POLICY.fan_in
