@@ -120,9 +120,9 @@ class Scala:
         return self.resolve("org.apache.hadoop.fs.GlobFilter")
 
     @property
-    def digests(self) -> Any:
-        """Class `DigestUtils` of Apache Commons Codec, which Spark brings."""
-        return self.resolve("org.apache.commons.codec.digest.DigestUtils")
+    def commit_file(self) -> Any:
+        """Our class that reads a commit of a Delta log (`CommitFile.java`)."""
+        return self.resolve("io.lakewright.CommitFile")
 
     @property
     def uri(self) -> Any:

@@ -24,7 +24,7 @@ from actor.jvm import log_stores
 from actor.jvm.autopsy import JvmProcess
 from actor.jvm.class_archive import class_archive, options_now
 from actor.jvm.jars import DELTA, ICEBERG, S3, look_up
-from actor.jvm.java_sources import CLASSES, classes_dir
+from actor.jvm.java_sources import CLASSES, classes_dir, compile_sources
 from shared.errors import PermanentError
 
 _log = structlog.get_logger(__name__)
@@ -147,6 +147,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
             ) from error
     session = SparkSession(context)
     log_stores.install(session, *_log_stores(settings))
+    compile_sources(session, ["CommitFile"])
     return session
 
 

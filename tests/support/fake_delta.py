@@ -29,7 +29,6 @@ from tests.support.fake_delta_table import (
     FakeSnapshot,
     FakeTransaction,
     JavaError,
-    JavaList,
     MemoryTable,
 )
 
@@ -73,7 +72,6 @@ class FakePath:
 
     def getFileSystem(self, _conf: Any) -> Any:  # noqa: N802 - Hadoop's name
         return SimpleNamespace(
-            open=self._open,
             delete=self._delete,
             exists=lambda path: path.name.endswith(".crc") and self._table.has_checksums,
             getFileStatus=self._status,
@@ -94,10 +92,6 @@ class FakePath:
             raise JavaError("Py4JJavaError", "FileNotFoundException")
         found = sorted(name for name in names if fnmatchcase(name, pattern))
         return [SimpleNamespace(getPath=lambda name=name: SimpleNamespace(getName=lambda: name)) for name in found]
-
-    def _open(self, path: "FakePath") -> Any:
-        text = "\n".join(self._table.lines(path.name))
-        return SimpleNamespace(text=text, close=lambda: None)
 
     def _delete(self, path: "FakePath", _recursive: bool) -> bool:
         self._table.deleted.append(path.name)
@@ -124,10 +118,7 @@ class FakeScala:
 
     def __init__(self, table: FakeTable) -> None:
         self._table = table
-        store = SimpleNamespace(
-            read=lambda path, _conf: JavaList(table.lines(path.name)),
-            readAsIterator=lambda path, _conf: _Lines(table.lines(path.name)),
-        )
+        store = SimpleNamespace(readAsIterator=lambda path, _conf: _Lines(table.lines(path.name)))
         delta_log = SimpleNamespace(
             update=self._read_log,
             getUpdatedLogSegment=lambda *_: SimpleNamespace(_1=lambda: SimpleNamespace(version=lambda: table.version)),
@@ -138,7 +129,7 @@ class FakeScala:
             createDataFrame=lambda _snapshot, adds, *_: FakeFrame(table, [one.body for one in adds]),
             store=lambda: store,
             newDeltaHadoopConf=lambda: None,
-            logPath=lambda: "_delta_log",
+            logPath=lambda: FakePath(table, "_delta_log"),
             dataPath=lambda: FakePath(table, LOCATION),
         )
         self.delta_log = SimpleNamespace(forTable=lambda _session, _location: delta_log)
@@ -146,7 +137,7 @@ class FakeScala:
             preserveRowTrackingColumns=lambda frame, _snapshot: frame,
             addPreservedRowTrackingTagIfNotSet=lambda _snapshot, tags: tags,
         )
-        self.digests = SimpleNamespace(sha256Hex=lambda stream: hashlib.sha256(stream.text.encode()).hexdigest())
+        self.commit_file = SimpleNamespace(read=self._read_commit, digest=self._digest)
         self.sql_metrics = SimpleNamespace(createMetric=lambda _context, _name: _Metric())
 
     def metadata(self, fields_json: str) -> dict[str, Any]:
@@ -155,6 +146,15 @@ class FakeScala:
 
     def version_checksum(self, *fields: Any) -> FakeChecksum:
         return FakeChecksum(fields[1], fields[2], fields[10], fields[11])
+
+    def _read_commit(self, conf: Any, folder: str, version: int) -> str | None:
+        digest = self._digest(conf, folder, version)
+        return None if digest is None else digest + "\n".join(self._table.lines(f"{version:020d}.json"))
+
+    def _digest(self, _conf: Any, _folder: str, version: int) -> str | None:
+        if version in self._table.vanished or version > self._table.version:
+            return None
+        return hashlib.sha256("\n".join(self._table.lines(f"{version:020d}.json")).encode()).hexdigest()
 
     def _read_log(self, *_: Any) -> FakeSnapshot:
         self._table.log_reads += 1

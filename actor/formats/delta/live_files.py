@@ -93,12 +93,14 @@ def resolve_live(
     `known` pairs each group with where it was last seen live, None if nowhere.
     """
     version = int(snapshot.version())
-    digest = log.digest(version) if any(live is not None for _, live in known) else None
-    verdicts = still_live(log, [live for _, live in known if live is not None], at_version=version)
+    seen = [live for _, live in known if live is not None]
+    # Before the commits since are read: one that is undone meanwhile is noticed the next time.
+    digest = log.digest(version) if any(live.version != version for live in seen) else None
+    verdicts = still_live(log, seen, at_version=version)
     unsure = [group for group, _ in known if group not in verdicts]
     resolved = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
     moved = {
-        group: LiveGroup(group, live.inputs, version, digest)
+        group: live if live.version == version else LiveGroup(group, live.inputs, version, digest)
         for group, live in known
         if live is not None and verdicts.get(group)
     }

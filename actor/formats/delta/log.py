@@ -15,11 +15,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.actions import decode_metadata, decode_origins, decode_protocol
+from actor.formats.delta.commit_file import DIGEST_DIGITS, CommitFile
 from actor.formats.delta.snapshot_cache import CachedSnapshot, SnapshotCache, newest, with_checksum
 from actor.jvm.errors import jvm_class_names
 from actor.jvm.scala import Scala, jvm_context, jvm_session
 from shared.data_paths import file_name, is_absolute
-from shared.errors import InvalidInput, PermanentError
+from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.formats.delta_vacuum import COMPLETED
 from shared.locations import hadoop_path
 from shared.table import CommitOrigin, FileKey, TableMetadata, TableProtocol
@@ -77,10 +78,12 @@ class TableLog:
         self.session = session
         self._scala = scala
         self._snapshots = snapshots or SnapshotCache(0)
+        self._read: dict[int, CommitFile] = {}  # Commits read for the snapshot that was returned last.
         self._log = scala.delta_log.forTable(jvm_session(session), hadoop_path(location))
 
     def snapshot(self) -> Any:
         """Return the newest snapshot; raises InvalidInput where there is no Delta table."""
+        self._read.clear()
         cached = self._snapshots.get(self.location)
         found = None if cached is None else newest(cached, self, self._log, self._scala)
         if found is not None:
@@ -224,34 +227,29 @@ class TableLog:
             lines.close()
         return decode_origins((first.get("commitInfo") or {}).get("userMetadata"))
 
-    def actions(self, version: int) -> list[dict[str, Any]]:
-        """Return all actions of one commit, each a dictionary with one key."""
-        lines = self._log.store().read(self._commit_path(version), self.hadoop_conf)
-        # Not splitlines: values may hold U+2028.
-        return [json.loads(line) for line in str(lines.mkString("\n")).split("\n") if line]
+    def commit_file(self, version: int) -> CommitFile | None:
+        """Read one commit, None if it does not exist: it was undone, or log retention has removed it."""
+        text = self._scala.commit_file.read(self.hadoop_conf, self._log_path, version)
+        return None if text is None else CommitFile(text[:DIGEST_DIGITS], text[DIGEST_DIGITS:])
 
-    def actions_if_present(self, version: int) -> list[dict[str, Any]] | None:
-        """Return all actions of one commit, None if log retention has removed it."""
-        try:
-            return self.actions(version)
-        except Py4JError as error:
-            if "FileNotFoundException" in jvm_class_names(error):
-                return None
-            raise
+    def commit_of_snapshot(self, version: int) -> CommitFile | None:
+        """Return a commit as it was read for the newest snapshot; read now if it was not."""
+        found = self._read.get(version) or self.commit_file(version)
+        if found is not None:
+            self._read[version] = found
+        return found
+
+    def actions(self, version: int) -> list[dict[str, Any]]:
+        """Return all actions of one commit, each a dictionary with one key; raises RetryableError if it is gone."""
+        found = self.commit_file(version)
+        if found is None:
+            raise RetryableError(f"commit {version} of {self.location} is gone: it was undone, or removed as too old")
+        return found.actions
 
     def digest(self, version: int) -> str | None:
         """Return the digest of one commit, None if it does not exist; its bytes stay in the JVM, however many."""
-        path = self._commit_path(version)
-        try:
-            stream = path.getFileSystem(self.hadoop_conf).open(path)
-        except Py4JError as error:
-            if "FileNotFoundException" in jvm_class_names(error):
-                return None
-            raise
-        try:
-            return str(self._scala.digests.sha256Hex(stream))
-        finally:
-            stream.close()
+        digest: str | None = self._scala.commit_file.digest(self.hadoop_conf, self._log_path, version)
+        return digest
 
     def has_commit(self, version: int, digest: str | None) -> bool:
         """Return whether the commit still has this digest: it may have been undone, and replaced by another."""
@@ -259,6 +257,10 @@ class TableLog:
 
     def _commit_path(self, version: int) -> Any:
         return self._scala.path(self._log.logPath(), f"{version:020d}.json")
+
+    @cached_property
+    def _log_path(self) -> str:
+        return str(self._log.logPath().toString())
 
     def delete(self, keys: Iterable[FileKey]) -> int:
         """Delete data files of ours that no commit refers to; returns how many existed."""

@@ -97,24 +97,27 @@ def caught_up(log: TableLog, cached: CachedRead, shape: TableShape, *, version: 
     """Return the same partition or table at a later version, None if the commits in between are not conclusive."""
     if shape != cached.shape or not 0 <= version - cached.version <= MAX_COMMITS_REPLAYED:
         return None
-    # Before the commits are read, and the known commit is checked after them: one undone meanwhile is noticed, now or
-    # the next time.
-    digest = log.digest(version)
     if version == cached.version:
-        return cached if digest is not None and digest == cached.digest else None
-    files = _replayed(log, cached, shape, version)
-    if files is None or not log.has_commit(cached.version, cached.digest):
+        return cached if log.has_commit(version, cached.digest) else None
+    replayed = _replayed(log, cached, shape, version)
+    # After the commits were read: if one of them is undone later, the next check of the last digest notices.
+    if replayed is None or not log.has_commit(cached.version, cached.digest):
         return None
+    files, digest = replayed
     return CachedRead(cached.partition, version, digest, shape, files)
 
 
-def _replayed(log: TableLog, cached: CachedRead, shape: TableShape, version: int) -> dict[FileKey, LoggedFile] | None:
+def _replayed(
+    log: TableLog, cached: CachedRead, shape: TableShape, version: int
+) -> tuple[dict[FileKey, LoggedFile], str] | None:
+    """Return the live files after the commits since, and the digest of the last."""
     columns = shape.metadata.partition_columns
-    files = dict(cached.files)
+    files, digest = dict(cached.files), ""
     for number in range(cached.version + 1, version + 1):
-        actions = log.actions_if_present(number)
-        if actions is None:
+        found = log.commit_of_snapshot(number)
+        if found is None:
             return None
+        actions, digest = found.actions, found.digest
         gone = [action["remove"] for action in actions if action.get("remove") is not None]
         added = [action["add"] for action in actions if action.get("add") is not None]
         if not all(is_plain(body["path"]) for body in (*gone, *added)):
@@ -127,7 +130,7 @@ def _replayed(log: TableLog, cached: CachedRead, shape: TableShape, version: int
             if cached.partition in (None, file.partition):
                 # As the snapshot spells it: whether the commit changed data is no property of a live file.
                 files[file.key] = LoggedFile(file, encode({**body, "dataChange": False}))
-    return files
+    return files, digest
 
 
 def _key(body: Mapping[str, object]) -> FileKey:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from actor.formats.delta.commit_file import CommitFile
 from actor.jvm.scala import Scala
 
 MAX_COMMITS_REPLAYED = 50
@@ -106,11 +107,8 @@ def file_change(actions: Iterable[Mapping[str, Any]]) -> FileChange | None:
 class CommitReader(Protocol):
     """What is read of single commits; see `TableLog`."""
 
-    def actions_if_present(self, version: int) -> list[dict[str, Any]] | None:
-        """Return all actions of one commit, None if it is not there."""
-
-    def digest(self, version: int) -> str | None:
-        """Return the digest of one commit, None if it is not there."""
+    def commit_of_snapshot(self, version: int) -> CommitFile | None:
+        """Return one commit, None if it is not there."""
 
     def has_commit(self, version: int, digest: str | None) -> bool:
         """Return whether the commit still has this digest."""
@@ -124,17 +122,15 @@ def newest(cached: CachedSnapshot, commits: CommitReader, delta_log: Any, scala:
         return None
     if version == cached.version:
         return cached if commits.has_commit(version, cached.digest) else None
-    # Before the commits are read, and the cached one is checked after them: one undone meanwhile is noticed, now or
-    # the next time.
-    digest = commits.digest(version)
-    change = FileChange()
+    change, digest = FileChange(), ""
     for number in range(cached.version + 1, version + 1):
-        actions = commits.actions_if_present(number)
-        of_commit = None if actions is None else file_change(actions)
-        if of_commit is None:
+        found = commits.commit_of_snapshot(number)
+        of_commit = None if found is None else file_change(found.actions)
+        if found is None or of_commit is None:
             return None
-        change += of_commit
-    if digest is None or not commits.has_commit(cached.version, cached.digest):
+        change, digest = change + of_commit, found.digest
+    # After the commits were read: if one of them is undone later, the next check of the last digest notices.
+    if not commits.has_commit(cached.version, cached.digest):
         return None
     checksum = _carried(scala, cached.snapshot.checksumOpt().get(), change)
     snapshot = delta_log.createSnapshot(segment, scala.none, scala.none, scala.some(checksum))

@@ -60,11 +60,11 @@ class DeltaTableFiles:
 
     def commit(self, version: int, time_ms: int | None = None) -> LoggedCommit | None:
         """Return one commit; None if it is not there."""
-        actions = self._log.actions_if_present(version)
-        if actions is None:
+        found = self._log.commit_file(version)
+        if found is None:
             return None
         # The commits after the plan only keep files, whatever their time.
-        return decode_commit(actions, version, 0 if time_ms is None else time_ms, self._location)
+        return decode_commit(found.actions, version, 0 if time_ms is None else time_ms, self._location)
 
     def list_files(self) -> Iterator[StoredFile]:
         """Yield every file below the table's folder, in no order."""

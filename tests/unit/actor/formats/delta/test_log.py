@@ -6,7 +6,7 @@ import pytest
 
 from actor.formats.delta import log as log_module
 from actor.formats.delta.snapshot_cache import SnapshotCache
-from shared.errors import PermanentError
+from shared.errors import PermanentError, RetryableError
 from shared.table import CommitOrigin, FileKey
 from tests.support.fake_delta import FakeTable
 from tests.support.fake_delta_table import METADATA, JavaError, add, remove
@@ -61,7 +61,7 @@ def test_a_commit_that_cannot_be_read_is_no_answer() -> None:
     with pytest.raises(JavaError):
         table.log().find_commit(CommitOrigin("j", 1), since_version=0)
     with pytest.raises(JavaError):
-        table.log().actions_if_present(1)
+        table.log().commit_file(1)
     with pytest.raises(JavaError):
         table.log().digest(1)
 
@@ -79,13 +79,6 @@ def test_a_search_has_a_limit_beyond_which_nothing_is_claimed(
     else:
         with pytest.raises(PermanentError, match="4 commits since version 0"):
             table.log().find_commit(CommitOrigin("j", 1), since_version=since)
-
-
-def test_lines_are_distinguished_by_line_feeds_only() -> None:
-    """U+2028 and others end a line for Python, and stand in partition values."""
-    table = FakeTable()
-    table.commit(add("a", p="one\u2028two"), add("b"))
-    assert [action["add"]["path"] for action in table.log().actions(0)] == ["a", "b"]
 
 
 def test_a_commit_stands_only_with_its_own_digest() -> None:
@@ -166,3 +159,23 @@ def test_files_do_not_fit_under_another_protocol() -> None:
     before = log.shape(log.snapshot())
     table.commit({"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}})
     assert not log.shape(log.snapshot()).same_layout(before)
+
+
+def test_a_commit_that_is_gone_is_none_or_an_error() -> None:
+    table = FakeTable(vanished={0})
+    table.commit(add("a"))
+    assert table.log().commit_file(0) is None
+    with pytest.raises(RetryableError, match="commit 0 of file:///lake/t is gone"):
+        table.log().actions(0)
+
+
+def test_a_commit_is_read_once_for_a_snapshot_and_anew_for_the_next() -> None:
+    table = FakeTable()
+    table.commit(add("a"))
+    log = table.log()
+    before = log.commit_of_snapshot(0)
+    table.history[0] = [add("b")]
+    assert log.commit_of_snapshot(0) == before
+    assert log.commit_file(0) != before
+    log.snapshot()
+    assert log.commit_of_snapshot(0) == log.commit_file(0)

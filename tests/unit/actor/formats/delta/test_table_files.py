@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from actor.formats.delta.commit_file import CommitFile
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
@@ -29,8 +30,9 @@ class Log:
             tombstones=lambda: [{"path": "old.parquet", "size": 7, "deletionTimestamp": 11}, {"path": "when.parquet"}],
         )
 
-    def actions_if_present(self, version: int) -> Sequence[Mapping[str, Any]] | None:
-        return [{"commitInfo": {"timestamp": 5}}, {"add": {"path": "new.parquet", "size": 9}}] if version == 3 else None
+    def commit_file(self, version: int) -> CommitFile | None:
+        text = '{"commitInfo": {"timestamp": 5}}\n{"add": {"path": "new.parquet", "size": 9}}\n'
+        return CommitFile("d3", text) if version == 3 else None
 
     def digest(self, version: int) -> str | None:
         return "d3" if version == 3 else None
