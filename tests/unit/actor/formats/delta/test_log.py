@@ -169,7 +169,7 @@ def test_a_commit_that_is_gone_is_none_or_an_error() -> None:
         table.log().actions(0)
 
 
-def test_a_commit_is_read_once_for_a_snapshot_and_anew_for_the_next() -> None:
+def test_a_commit_is_read_once_for_a_snapshot_and_again_for_the_next() -> None:
     table = FakeTable()
     table.commit(add("a"))
     log = table.log()
