@@ -105,6 +105,8 @@ class Policy:
     vacuum_every_s: int = 86_400
     orphans_every_s: int | None = 7 * 86_400
     checkpoint_every: int | None = None
+    compact_every_commits: int | None = None
+    full_every_commits: int | None = None
     # Learned from the table's own rewrites, not configured; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
     # Set only by the table's log: code of the refusal (see `shared.refusals`), empty if there is none.
@@ -160,6 +162,11 @@ class Policy:
     def automatic_levels(self) -> int:
         """How many levels, from the smallest on, automatic rewrites may touch."""
         return SMALL_LEVELS if self.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
+
+    @property
+    def counts_commits(self) -> bool:
+        """Whether the number of commits to a partition can trigger a rewrite."""
+        return self.compact_every_commits is not None or self.full_every_commits is not None
 
     @property
     def retention_s(self) -> int:

@@ -127,6 +127,22 @@ PROPERTIES: tuple[Property, ...] = (
         {"self-optimizing.full.trigger.interval": spelled.milliseconds},
     ),
     Property(
+        "compact-every-commits",
+        "compact_every_commits",
+        spelled.commits_or_off,
+        "off",
+        "commits to a partition after which its small files are merged as if it were idle, or off",
+        "commits",
+    ),
+    Property(
+        "full-every-commits",
+        "full_every_commits",
+        spelled.commits_or_off,
+        "off",
+        "commits to a partition after which it is fully rewritten, or off",
+        "commits",
+    ),
+    Property(
         "delete-ratio-threshold",
         "delete_ratio_threshold",
         spelled.share_or_off("0.001", "1"),

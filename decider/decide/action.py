@@ -6,7 +6,7 @@ let it pass the contract suite.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from decider.decide.decision import Prediction, Trigger
@@ -22,10 +22,14 @@ from shared.table import DataFile, PartitionColumn, PartitionKey
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """An action's answer for one partition: why, and the predicted effect of a job (None: there is nothing to do)."""
+    """An action's answer for one partition: why, and the predicted effect of a job (None: there is nothing to do).
+
+    rewrite_kind: extent of the rewrite, where it is not that of the trigger.
+    """
 
     reason: DecisionReason
     prediction: Prediction | None = None
+    rewrite_kind: RewriteKind | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

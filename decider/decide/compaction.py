@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from decider.decide.action import ActionTimers, Proposal
 from decider.decide.compaction_timers import COMPACTION_TIMERS
-from decider.decide.decision import Prediction, Trigger
+from decider.decide.decision import Prediction, Trigger, TriggerSource
 from shared.job_payload import COMPACT, RewriteKind
 from shared.layout.eligibility import (
     DecisionReason,
@@ -49,17 +49,38 @@ class Compaction:
 
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
         """Evaluate a partition on its rolling state; work is proposed exactly where a plan would not be empty."""
-        if trigger.rewrite_kind is RewriteKind.LEVELS:
-            found = evaluate_layout(stats, policy, trigger.purgeable)
-        else:
-            found = evaluate_full(stats) if trigger.rewrite_kind is RewriteKind.FULL else evaluate_idle(stats, policy)
-        return Proposal(found.reason, predict(stats, found, policy) if found.needs_rewrite else None)
+        due = due_by_commits(trigger.commits, policy)
+        for kind in (trigger.rewrite_kind,) if due is None else (due, trigger.rewrite_kind):
+            found = _evaluate(stats, policy, kind, trigger.purgeable)
+            if found.needs_rewrite:
+                # Commits lead to other rewrites than those of the levels only by their number.
+                is_counted = trigger.source is TriggerSource.DATA_CHANGE and kind is not RewriteKind.LEVELS
+                reason = Reason.COMMIT_COUNT_REACHED if is_counted else found.reason
+                return Proposal(reason, predict(stats, found, policy), rewrite_kind=kind)
+        return Proposal(found.reason)
 
     def plan(
         self, partition: PartitionKey, files: Sequence[DataFile], policy: Policy, rewrite_kind: RewriteKind
     ) -> Plan:
         """Plan as an actor does."""
         return plan_rewrite(rewrite_kind, partition, files, policy)
+
+
+def due_by_commits(commits: int, policy: Policy) -> RewriteKind | None:
+    """Return the rewrite that is due after so many commits to a partition, the greater one where both are."""
+    if not commits:
+        return None
+    if policy.full_every_commits is not None and commits % policy.full_every_commits == 0:
+        return RewriteKind.FULL
+    if policy.compact_every_commits is not None and commits % policy.compact_every_commits == 0:
+        return RewriteKind.IDLE
+    return None
+
+
+def _evaluate(stats: PartitionStats, policy: Policy, kind: RewriteKind, purgeable: int) -> Evaluation:
+    if kind is RewriteKind.LEVELS:
+        return evaluate_layout(stats, policy, purgeable)
+    return evaluate_full(stats) if kind is RewriteKind.FULL else evaluate_idle(stats, policy)
 
 
 def predict(stats: PartitionStats, found: Evaluation, policy: Policy) -> Prediction:

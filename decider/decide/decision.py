@@ -32,7 +32,7 @@ class Trigger:
 
     purgeable: files known to be rewritten even alone. closed_ms: with time windows, those that ended by then are
     compacted (None: all). band: the one requested (None: the policy's). is_forced: a person overrides switch and
-    tolerance.
+    tolerance. commits: how many changed data in the partition until then, this one included; 0 where none is counted.
     """
 
     version: int
@@ -42,12 +42,13 @@ class Trigger:
     closed_ms: int | None = None
     band: Band | None = None
     is_forced: bool = False
+    commits: int = 0
 
 
-def commit_trigger(commit: Commit, purgeable: int = 0) -> Trigger:
+def commit_trigger(commit: Commit, purgeable: int = 0, commits: int = 0) -> Trigger:
     """Return the trigger that a commit is; our mark on a commit that changes data is forged and not believed."""
     if commit.data_change:
-        return Trigger(commit.version, TriggerSource.DATA_CHANGE, purgeable=purgeable)
+        return Trigger(commit.version, TriggerSource.DATA_CHANGE, purgeable=purgeable, commits=commits)
     is_own = commit.origin is not None
     return Trigger(commit.version, TriggerSource.OWN_REWRITE if is_own else TriggerSource.FOREIGN_REWRITE)
 

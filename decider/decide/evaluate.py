@@ -61,6 +61,8 @@ def evaluate(
     proposed = action.evaluate(stats, policy, trigger)
     if proposed.prediction is None:
         return Decision(partition, DecisionKind.SKIP, proposed.reason, stats, trigger, columns=columns, action=kind)
+    if proposed.rewrite_kind is not None:
+        trigger = replace(trigger, rewrite_kind=proposed.rewrite_kind)
     decision = Decision(
         partition,
         DecisionKind.ENQUEUE,

@@ -309,6 +309,7 @@ _SOURCES: Mapping[DecisionReason, TriggerSource] = {
     Reason.OWN_COMMIT: TriggerSource.OWN_REWRITE,
     Reason.NO_DATA_CHANGE: TriggerSource.FOREIGN_REWRITE,
     Reason.REQUESTED: TriggerSource.REQUEST,
+    Reason.COMMIT_COUNT_REACHED: TriggerSource.DATA_CHANGE,
 }
 """Trigger that a reason implies, beyond the numbers of a record."""
 
@@ -336,7 +337,8 @@ def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Dec
         source = _SOURCES.get(record.reason, TriggerSource.REBUILD)
         trigger = Trigger(record.version, source, purgeable=record.purgeable)
     else:
-        trigger = Trigger(record.version, TriggerSource.TIMER, record.rewrite_kind)
+        source = _SOURCES.get(record.reason, TriggerSource.TIMER)
+        trigger = Trigger(record.version, source, record.rewrite_kind)
     return evaluate(context, record.partition, record.state, trigger, actions.of(record.action))
 
 

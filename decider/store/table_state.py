@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from decider.decide.calibration import Calibration
+from decider.state.commit_counts import NO_COMMITS, CommitCounts
 from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
 from decider.state.table_summary import TableSummary
@@ -37,7 +38,8 @@ class TableState:
     `contention`: where MERGE, UPDATE and DELETE ran. `protocol` is None where an earlier release wrote the cursor;
     `is_stopped_by_qbeast`: Qbeast's switch was unset. `refusal` is why the table must not be rewritten at this version,
     by the rule of its format; None if it may be. `summary`: sums over the partitions; None where an earlier release
-    wrote the state. `removals`: what was removed and not vacuumed yet.
+    wrote the state. `removals`: what was removed and not vacuumed yet. `commit_counts`: commits by partition, where the
+    policy counts them.
     """
 
     version: int
@@ -56,6 +58,7 @@ class TableState:
     refusal: Refusal | None = None
     summary: TableSummary | None = None
     removals: Removals = NO_REMOVALS
+    commit_counts: CommitCounts = NO_COMMITS
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -76,6 +79,7 @@ class TableState:
             "refusal": "" if self.refusal is None else json.dumps(asdict(self.refusal), separators=(",", ":")),
             "removals": json.dumps(self.removals.encode(), separators=(",", ":")),
             "heat": json.dumps(self.contention.encode(), separators=(",", ":")),
+            "commit_counts": json.dumps(self.commit_counts.encode(), separators=(",", ":")),
             "summary": "" if self.summary is None else self.summary.encode(),
         }
 
@@ -100,6 +104,7 @@ class TableState:
             _refusal(values.get("refusal", "")),
             TableSummary.decode(values.get("summary", "")),
             Removals.decode(json.loads(values.get("removals", "{}"))),
+            CommitCounts.decode(json.loads(values.get("commit_counts", "{}"))),
         )
 
     @property

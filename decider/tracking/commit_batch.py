@@ -14,10 +14,12 @@ from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
 from decider.decide.table_action import table_timers
 from decider.state.batch_files import BatchFiles
+from decider.state.commit_counts import NO_COMMITS, CommitCounts
 from decider.state.contention import WriteContention
 from decider.state.fold import FoldedCommit, rewritten_windows
 from decider.store.ingest import StateUpdate
 from decider.store.table_state import PartitionStates
+from shared.job_payload import RewriteKind
 from shared.layout.eligibility import is_purgeable
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.path_keys import PathKey, path_key
@@ -28,6 +30,9 @@ from shared.table import Commit, PartitionKey, TableMetadata, TableRef
 
 _JobTarget = tuple[str, PartitionKey]
 """What a job is for: the kind of an action, and a partition."""
+
+
+_RANKS = {kind: rank for rank, kind in enumerate((RewriteKind.LEVELS, RewriteKind.IDLE, RewriteKind.FULL))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +63,16 @@ class CommitBatch:
         self._columns = metadata.partition_columns
         self._actions = actions
         self._folded: list[tuple[Commit, FoldedCommit]] = []
+        self._counts: list[CommitCounts] = []
         self._aborts = 0
 
     def __len__(self) -> int:
         return len(self._folded)
 
-    def add(self, commit: Commit, folded: FoldedCommit, *, aborts: int = 0) -> None:
-        """Add a commit with its changes, and the aborts that our rewrites may have caused by then."""
+    def add(self, commit: Commit, folded: FoldedCommit, *, aborts: int = 0, counts: CommitCounts = NO_COMMITS) -> None:
+        """Add a commit with its changes, aborts that our rewrites may have caused by then, and commits until then."""
         self._aborts += aborts
+        self._counts.append(counts)
         self._folded.append((commit, folded))
         self.changes += len(folded.changes)
 
@@ -90,12 +97,12 @@ class CommitBatch:
         current = dict(known.partitions)
         decisions: list[Decision] = []
         is_possible = True
-        for commit, folded in self._folded:
+        for (commit, folded), counts in zip(self._folded, self._counts, strict=True):
             for partition, change in folded.changes.items():
                 current[partition] = (current.get(partition, EMPTY_STATS) + change).clamped()
                 is_possible = is_possible and current[partition].is_consistent
                 purgeable = sum(is_purgeable(file, self.policy) for file in folded.purge_candidates.get(partition, ()))
-                trigger = commit_trigger(commit, purgeable)
+                trigger = commit_trigger(commit, purgeable, counts.of(partition))
                 decisions += evaluate_each(context, partition, current[partition], trigger, self._actions)
         jobs = self._jobs(context, decisions, current)
         slots = {(job.key.kind, job.key.partition): index for index, job in enumerate(jobs)}
@@ -138,9 +145,9 @@ class CommitBatch:
     ) -> list[JobRequest]:
         """Return one job per action and partition for what is left after the last commit; none where nothing is."""
         purgeable = self._purgeable()
-        last: dict[_JobTarget, Decision] = {
-            (made.action, made.partition): made for made in decisions if made.prediction
-        }
+        # The last of those that request the most: what the number of commits requested is not lost to a later commit.
+        asked = sorted((made for made in decisions if made.prediction), key=lambda made: _RANKS[made.rewrite_kind])
+        last: dict[_JobTarget, Decision] = {(made.action, made.partition): made for made in asked}
         left = (
             made
             if made.state is current[made.partition] and made.trigger.purgeable == purgeable[made.partition]
@@ -148,7 +155,7 @@ class CommitBatch:
                 context,
                 made.partition,
                 current[made.partition],
-                replace(made.trigger, purgeable=purgeable[made.partition]),
+                replace(made.trigger, purgeable=purgeable[made.partition], rewrite_kind=RewriteKind.LEVELS),
                 self._actions.of(made.action),
             )
             for made in last.values()

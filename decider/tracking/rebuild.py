@@ -19,6 +19,7 @@ from decider.decide.evaluate import evaluate_each
 from decider.decide.job_request import job_request
 from decider.decide.table_action import table_timers
 from decider.formats.table_format import TableReader
+from decider.state.commit_counts import NO_COMMITS
 from decider.state.contention import NO_CONTENTION
 from decider.state.effective_policy import LogStatus
 from decider.state.file_columns import LiveFiles, count_live
@@ -135,6 +136,7 @@ class StateRebuilder:
         """Return a table's state as of a snapshot, and the policy in force there."""
         log_status = LogStatus(snapshot.refusal, _is_stopped(old, snapshot), snapshot.metadata.format)
         last_good = old.last_good if old else {}
+        same = old if old and old.metadata.table_uuid == snapshot.metadata.table_uuid else None
         in_force = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status)
         state = TableState(
             version=snapshot.version,
@@ -151,7 +153,8 @@ class StateRebuilder:
             is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
             queue_limits=queue_limits_of(in_force.policy),
             refusal=snapshot.refusal,
-            removals=old.removals if old and old.metadata.table_uuid == snapshot.metadata.table_uuid else NO_REMOVALS,
+            removals=same.removals if same else NO_REMOVALS,
+            commit_counts=same.commit_counts if same else NO_COMMITS,
         )
         return state, in_force.policy
 

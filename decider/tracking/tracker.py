@@ -15,6 +15,7 @@ import structlog
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.decision import TableSignals
 from decider.formats.table_format import TableReader
+from decider.state.commit_counts import CommitCounts
 from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
@@ -234,13 +235,14 @@ class _TableTracking:
             async for commit in commits:
                 folded = fold(commit, last.metadata, batch.policy, batch.files)
                 heat, aborts = last.contention.after_commit(commit, folded.changes, self._parts.now_ms())
-                moved = self._moved(last, commit, heat)
+                counts = last.commit_counts.after_commit(commit, folded.changes, policy)
+                moved = self._moved(last, commit, heat, counts)
                 reason = _why_not_folded(folded, moved, self._parts.max_changes)
                 if reason or moved is None:
                     return _TrackStep(rescan=reason)
                 if batch.changes + len(folded.changes) > self._parts.max_changes:
                     break
-                batch.add(commit, folded, aborts=aborts)
+                batch.add(commit, folded, aborts=aborts, counts=counts)
                 last = moved
                 if len(batch) == COMMITS_PER_INGEST:
                     break
@@ -276,7 +278,9 @@ class _TableTracking:
         self._seen.verify(position, now_ms)
         return True
 
-    def _moved(self, cursor: TableState, commit: Commit, contention: WriteContention) -> TableState | None:
+    def _moved(
+        self, cursor: TableState, commit: Commit, contention: WriteContention, counts: CommitCounts
+    ) -> TableState | None:
         """Move the cursor over a commit; None if it changes the policy, so that every partition is decided again.
 
         Metadata and protocol also say whether the table is refused, which is part of the policy.
@@ -288,6 +292,7 @@ class _TableTracking:
             commit_ms=commit.timestamp_ms,
             contention=contention,
             removals=cursor.removals.after(commit),
+            commit_counts=counts,
         )
         if commit.metadata is None and commit.protocol is None:
             return moved

@@ -8,7 +8,7 @@ After the last commit a replay can continue without commits for `tail_ms`: timer
 and readers continue to read the files.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -259,7 +259,7 @@ def replay_lakewright(
             if ours.wants(partition, commit):
                 jobs.ask(number, partition)
         for partition in jobs.due(number):
-            ours.run(partition)
+            ours.run_requested(partition)
     ended = tally.end_commits()
     ours.ring_until(ended.at_ms + tail_ms)
     tally.pass_time(ended.at_ms + tail_ms)
@@ -323,12 +323,23 @@ class _PolicyRunner:
         self._policy = policy
         self._context = DecisionContext.of_policy(policy, columns)
         self._timers = SimulatedTimers(policy, columns)
+        self._commits: Counter[PartitionKey] = Counter()
+        self._kinds: dict[PartitionKey, RewriteKind] = {}
 
     def wants(self, partition: SimulatedPartition, commit: Commit) -> bool:
         """Return whether a partition that a commit touched gets a job, and set its timers."""
         self._timers.after_commit(partition, commit.timestamp_ms)
-        decision = evaluate(self._context, partition.key, partition.state, _ON_COMMIT, COMPACTION)
-        return decision.verdict is DecisionKind.ENQUEUE
+        self._commits[partition.key] += commit.data_change
+        trigger = replace(_ON_COMMIT, commits=self._commits[partition.key])
+        decision = evaluate(self._context, partition.key, partition.state, trigger, COMPACTION)
+        is_wanted = decision.verdict is DecisionKind.ENQUEUE
+        if is_wanted and decision.rewrite_kind is not RewriteKind.LEVELS:
+            self._kinds[partition.key] = decision.rewrite_kind
+        return is_wanted
+
+    def run_requested(self, partition: SimulatedPartition) -> None:
+        """Run the job of a partition: the rewrite that its commits requested."""
+        self.run(partition, self._kinds.pop(partition.key, RewriteKind.LEVELS))
 
     def run(
         self, partition: SimulatedPartition, ask: RewriteKind = RewriteKind.LEVELS, closed_ms: int | None = None

@@ -40,6 +40,7 @@ class Reason(DecisionReason):
     SINGLE_FILE_REWRITE = "single_file_rewrite"
     FILTERED = "filtered"
     FULL_REWRITE_DUE = "full_rewrite_due"
+    COMMIT_COUNT_REACHED = "commit_count_reached"
     DEFERRED_TO_WRITERS = "deferred_to_writers"
     REFUSED = "refused"
     CLUSTERED = "clustered"
@@ -72,6 +73,9 @@ _MESSAGES = {
     Reason.FILTERED: "The partition is excluded by the table's filter.",
     Reason.IDLE: "The partition is idle and has small files: idle compaction merges each of them once.",
     Reason.FULL_REWRITE_DUE: "The interval between full rewrites has passed, and not all files are full.",
+    Reason.COMMIT_COUNT_REACHED: (
+        "The number of commits to the partition is a multiple of `compact-every-commits` or `full-every-commits`."
+    ),
     Reason.SWITCHED_OFF: "The table's properties do not switch this action on.",
     Reason.NOT_FOR_FORMAT: "No actor can run this action on tables of this format, so its properties have no effect.",
     Reason.REFUSED: "A rewrite could damage the table, so it is refused.",

@@ -42,15 +42,18 @@ POLICIES = st.builds(
     tolerance=st.sampled_from([Fraction(0), Fraction(15, 100)]),
     max_small_files=st.sampled_from([4, 1000]),
     full_rewrite_interval_s=st.sampled_from([None, 3_600]),
+    compact_every_commits=st.sampled_from([None, 2]),
+    full_every_commits=st.sampled_from([None, 3]),
     time_window_s=st.sampled_from([None, 3_600]),
     filter=st.sampled_from([None, "dt = 'a'"]),
     dml_policy=st.sampled_from(DmlPolicy),
 )
-TRIGGERS = st.builds(
-    Trigger,
-    st.integers(0, 10**6),
-    st.sampled_from([TriggerSource.DATA_CHANGE, TriggerSource.REBUILD, TriggerSource.REQUEST]),
-) | st.builds(Trigger, st.integers(0, 10**6), st.just(TriggerSource.TIMER), st.sampled_from(RewriteKind))
+VERSIONS = st.integers(0, 10**6)
+TRIGGERS = (
+    st.builds(Trigger, VERSIONS, st.sampled_from([TriggerSource.REBUILD, TriggerSource.REQUEST]))
+    | st.builds(Trigger, VERSIONS, st.just(TriggerSource.DATA_CHANGE), commits=st.integers(0, 6))
+    | st.builds(Trigger, VERSIONS, st.just(TriggerSource.TIMER), st.sampled_from(RewriteKind))
+)
 CALIBRATIONS = st.sampled_from([UNCALIBRATED, Calibration(4, 400, 800, 400, 240, 400, 400)])
 BUSY = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(9, 10)])
 
@@ -137,7 +140,8 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_t
     job = job_request(context, made)
     payload = JobPayload.decode(job.payload)
     assert (job.key.kind, job.key.partition, job.version) == (action.kind, PARTITION, trigger.version)
-    assert (payload.reason, payload.rewrite_kind, payload.policy) == (made.reason, trigger.rewrite_kind, policy)
+    assert (payload.reason, payload.rewrite_kind, payload.policy) == (made.reason, made.rewrite_kind, policy)
+    assert made.rewrite_kind is trigger.rewrite_kind or made.reason is Reason.COMMIT_COUNT_REACHED
     assert (payload.predicted.bytes, job.cost_bytes) == (made.prediction.bytes,) * 2
     assert 0 <= job.priority < PRIORITIES
 

@@ -251,6 +251,32 @@ def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_ur
     in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
 
+def test_a_full_rewrite_comes_after_the_number_of_commits_to_its_partition(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        for _ in range(3):
+            await world.write(partition(2), [100])
+        for number in range(3):
+            assert await world.jobs() == [], number
+            await world.write(partition(1), [MIB])
+        (job,) = await world.jobs()
+        payload = JobPayload.decode(job.payload)
+        assert (job.key.partition, payload.rewrite_kind) == (partition(1), RewriteKind.FULL)
+        assert payload.reason == Reason.COMMIT_COUNT_REACHED
+        await world.run_job()
+        # Another decider goes on counting, and our own commit does not count.
+        world.decider = world.new_decider()
+        for _ in range(2):
+            await world.write(partition(1), [MIB])
+        assert await world.jobs() == []
+        await world.write(partition(1), [MIB])
+        assert [job.key.partition for job in await world.jobs()] == [partition(1)]
+        records = await LedgerReader(world.queue).newest(TABLE.id, limit=20)
+        assert not any(ledger.contradictions(record) for record in records)
+
+    off = {"lakewright.idle-compaction-after": "off", "lakewright.filter": "dt = '1'"}
+    in_world(redis_url, story, {"lakewright.full-every-commits": "3", **off})
+
+
 def test_a_rebuild_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.write(partition(1), TWO_SMALL)

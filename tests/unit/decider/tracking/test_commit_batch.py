@@ -1,14 +1,18 @@
 """A batch requests what is left to do after its last commit, whatever its commits requested one by one."""
 
+from dataclasses import replace
 from fractions import Fraction
+
+import pytest
 
 from decider.decide.calibration import UNCALIBRATED
 from decider.decide.decision import TableSignals
+from decider.state.commit_counts import NO_COMMITS
 from decider.state.contention import NO_CONTENTION
 from decider.state.fold import fold
 from decider.store.table_state import PartitionStates
 from decider.tracking.commit_batch import CommitBatch
-from shared.job_payload import JobPayload
+from shared.job_payload import JobPayload, RewriteKind
 from shared.layout.partition_stats import PartitionStats, stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
@@ -66,3 +70,21 @@ def test_a_partition_with_delete_files_and_no_data_files_is_kept_until_these_are
     assert kept is not None
     left = PartitionStats.decode(kept)
     assert (left.files, left.dv_files, left.deleted_rows) == (0, 1, 3)
+
+
+@pytest.mark.parametrize(("due_at", "kind"), [(2, RewriteKind.FULL), (None, RewriteKind.LEVELS)])
+def test_what_the_number_of_commits_requests_outlasts_a_merge_that_a_later_commit_requests(
+    due_at: int | None, kind: RewriteKind
+) -> None:
+    policy = replace(POLICY, full_every_commits=due_at)
+    batch = CommitBatch(TableRef(TableId("t"), "t", "memory:///t"), policy, HERE)
+    counts = NO_COMMITS
+    for version in range(3):
+        added = tuple(DataFile(f"s{version}-{number}", MIB, WHOLE_TABLE) for number in range(9))
+        commit = Commit(version, version, "WRITE", added)
+        folded = fold(commit, HERE, policy)
+        counts = counts.after_commit(commit, folded.changes, policy)
+        batch.add(commit, folded, counts=counts)
+    known = PartitionStates({WHOLE_TABLE: stats_of_files(LIVE, policy.size_levels)}, UNCALIBRATED)
+    (job,) = batch.decide(known, NO_CONTENTION, TableSignals(0), 9).step.jobs
+    assert JobPayload.decode(job.payload).rewrite_kind is kind

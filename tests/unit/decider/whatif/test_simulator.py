@@ -116,6 +116,15 @@ def test_full_rewrites_come_at_their_interval_and_not_without_a_commit() -> None
     assert (done.jobs, done.bytes_rewritten, done.files_at_end) == (2, (3 + 5) * MIB, 1)
 
 
+def test_rewrites_after_a_number_of_commits_are_replayed() -> None:
+    policy = replace(POLICY, idle_compaction_after_s=None, full_every_commits=3)
+    history = CommitTrace((), tuple(Commit(n, n * 1_000, "WRITE", (file(f"f{n}"),)) for n in range(7)))
+    done = replay_lakewright(history, policy)
+    # The third and the sixth commit trigger one each; the seventh file stays.
+    assert (done.jobs, done.bytes_rewritten, done.files_at_end) == (2, (3 + 6 - 2) * MIB + 2 * MIB, 2)
+    assert replay_lakewright(history, replace(policy, full_every_commits=None)).jobs == 0
+
+
 def test_a_settling_that_finds_nothing_is_a_useless_scan() -> None:
     # The second file comes a day after two others were idle-compacted: what was idle-compacted once is not settled
     # again.
