@@ -1,0 +1,24 @@
+"""Batches of files by bytes, as the library takes files that are not indexed yet."""
+
+from collections.abc import Iterable, Iterator
+
+from shared.errors import InvalidInput
+from shared.formats.qbeast.files import IndexFile
+
+
+def batches(files: Iterable[IndexFile], batch_bytes: int) -> Iterator[tuple[IndexFile, ...]]:
+    """Yield files in order in batches that end with the file that reaches `batch_bytes`.
+
+    So every batch has a file, and one that is larger than a batch holds up no other. Raises InvalidInput for a size
+    below 1.
+    """
+    if batch_bytes < 1:
+        raise InvalidInput(f"{batch_bytes} bytes in a batch: expected 1 or more", field="batchBytes")
+    batch: list[IndexFile] = []
+    for file in files:
+        batch.append(file)
+        if sum(one.size_bytes for one in batch) >= batch_bytes:
+            yield tuple(batch)
+            batch = []
+    if batch:
+        yield tuple(batch)

@@ -1,0 +1,82 @@
+"""Figures of a revision of a Qbeast index, from the log alone.
+
+They are named and computed as the library's `getIndexMetrics` does, except that bytes are exact.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shared.formats.qbeast.files import IndexFile
+from shared.formats.qbeast.groups import file_level
+from shared.formats.qbeast.revisions import Revision
+from shared.formats.qbeast.weights import cube_weights, is_overhanging, offset_rows
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionMetrics:
+    """The state of one revision.
+
+    height: levels of the tree. min_height: those of a balanced tree of as many rows. fanout: mean number of children of
+    a cube that has any. fragmentation: blocks per cube, 1 right after everything was optimized. overhang_blocks: blocks
+    that may hold rows of descendants, `offset_rows` estimates how many. zero_block_files: files without rows, which no
+    optimization takes. files_by_level: number of files by the power of ten of their largest block.
+    """
+
+    rows: int
+    bytes: int
+    files: int
+    cubes: int
+    blocks: int
+    height: int
+    min_height: int
+    fanout: float
+    overhang_blocks: int
+    offset_rows: int
+    max_blocks_per_file: int
+    max_blocks_per_cube: int
+    zero_block_files: int
+    files_by_level: dict[int, int] = field(hash=False)
+
+    @property
+    def fragmentation(self) -> float:
+        """Blocks per cube."""
+        return self.blocks / self.cubes if self.cubes else 0.0
+
+    @property
+    def blocks_per_file(self) -> float:
+        """Mean blocks of a file."""
+        return self.blocks / self.files if self.files else 0.0
+
+
+def measure(files: Sequence[IndexFile], revision: Revision) -> RevisionMetrics:
+    """Return the figures of a revision; `files` are all live files of it."""
+    space, weights = revision.space, cube_weights(files)
+    blocks = [block for file in files for block in file.blocks]
+    overhanging = [block for block in blocks if is_overhanging(block, weights)]
+    rows = sum(block.rows for block in blocks)
+    levels = Counter(file_level(file) for file in files)
+    children = Counter(space.parent(cube) for cube in weights if cube)
+    return RevisionMetrics(
+        rows=rows,
+        bytes=sum(file.size_bytes for file in files),
+        files=len(files),
+        cubes=len(weights),
+        blocks=len(blocks),
+        height=max((space.depth(cube) + 1 for cube in weights), default=0),
+        min_height=_balanced_height(rows, revision),
+        fanout=children.total() / len(children) if children else 0.0,
+        overhang_blocks=len(overhanging),
+        offset_rows=round(sum(offset_rows(block, weights[block.cube]) for block in overhanging)),
+        max_blocks_per_file=max((len(file.blocks) for file in files), default=0),
+        max_blocks_per_cube=max(Counter(block.cube for block in blocks).values(), default=0),
+        zero_block_files=levels.pop(None, 0),
+        files_by_level={level: levels[level] for level in sorted(level for level in levels if level is not None)},
+    )
+
+
+def _balanced_height(rows: int, revision: Revision) -> int:
+    """Return the levels of a tree in which every cube is full and has all its children."""
+    cubes, ways = math.ceil(rows / revision.desired_cube_size), 2 ** len(revision.columns)
+    return math.ceil(math.log(cubes * (ways - 1) + 1, ways))

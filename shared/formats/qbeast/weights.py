@@ -1,0 +1,43 @@
+"""Weights of cubes: which rows a cube keeps, and which rows of its blocks have outgrown it.
+
+Each row has a fixed weight, uniform over 32 bits. A cube keeps the rows whose weight is at most its own; the others
+belong to its children. New rows lower a cube's weight, and rows above it in older blocks are *offsets*: a rewrite moves
+them down.
+"""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from shared.formats.qbeast.files import MAX_WEIGHT, Block, IndexFile
+
+CubeWeights = Mapping[str, int]
+"""Weight of each cube of a revision: the least of its live blocks."""
+
+_WEIGHT_RANGE = 2**32 - 1
+
+
+def cube_weights(files: Iterable[IndexFile]) -> dict[str, int]:
+    """Return the weight of each cube; `files` are all live files of one revision."""
+    weights: dict[str, int] = {}
+    for file in files:
+        for block in file.blocks:
+            weights[block.cube] = min(block.max_weight, weights.get(block.cube, MAX_WEIGHT))
+    return weights
+
+
+def weight_of_fraction(fraction: float) -> int:
+    """Return the weight below which a sample of this fraction takes rows; computed as the library does."""
+    return int(fraction * _WEIGHT_RANGE - 2**31)
+
+
+def is_overhanging(block: Block, weights: CubeWeights) -> bool:
+    """Return whether a block may hold rows that belong to descendants of its cube."""
+    return block.max_weight > weights[block.cube]
+
+
+def offset_rows(block: Block, limit: int) -> Fraction:
+    """Estimate a block's rows above a weight, from the range of its weights."""
+    low = max(block.min_weight, limit)
+    width = block.max_weight - block.min_weight
+    share = Fraction(block.max_weight - low, width) if width > 0 else Fraction(1)
+    return block.rows * min(max(share, Fraction(0)), Fraction(1))

@@ -1,0 +1,282 @@
+"""The laws of a Qbeast index: what folding keeps, what a selection takes, and that every optimization ends."""
+
+import os
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import pytest
+
+from shared.errors import Conflict
+from shared.formats.qbeast.cubes import CubeSpace, cube_order
+from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
+from shared.formats.qbeast.groups import worthwhile_groups
+from shared.formats.qbeast.index import QbeastIndex
+from shared.formats.qbeast.iterations import (
+    IndexOptions,
+    Iteration,
+    IterationEnd,
+    Strategy,
+    next_iteration,
+    progress_of,
+    run_iterations,
+)
+from shared.formats.qbeast.leveled import IndexBudget, select_leveled
+from shared.formats.qbeast.metrics import measure
+from shared.formats.qbeast.rollup import rollup
+from shared.formats.qbeast.sampling import sample_of, sampling_batches
+from shared.formats.qbeast.unindexed import select_unindexed
+from tests.support.qbeast_tree import QbeastTree
+
+INDEXES = 1_000
+TREES = int(os.environ.get("LAKEWRIGHT_QBEAST_EXAMPLES", "8"))
+"""Simulated tables; `make test-qbeast` takes 1,000."""
+
+SPACE = CubeSpace(2)
+CUBES = ("", "A", "Q", "g", "w", "AA", "Ag", "Qw", "ww", "AAA", "wwg")
+
+
+def random_files(rng: random.Random) -> list[IndexFile]:
+    """Return files of one revision whose blocks have any number of rows; some have two blocks of one cube, or none."""
+    made = []
+    for number in range(rng.randint(0, 25)):
+        blocks = tuple(
+            Block(rng.choice(CUBES), MIN_WEIGHT, rng.randint(MIN_WEIGHT, MAX_WEIGHT), rows_of(rng))
+            for _ in range(rng.randint(0, 4))
+        )
+        made.append(IndexFile(f"f{number}", rng.randint(0, 1000), FileClass.INDEXED, 1, blocks, number))
+    return made
+
+
+def rows_of(rng: random.Random) -> int:
+    return rng.choice((0, rng.randint(1, 9), rng.randint(10, 99), rng.randint(100, 999), 10 ** rng.randint(0, 3)))
+
+
+@dataclass(frozen=True)
+class PlainGroup:
+    """A group counted as plainly as the rule is written, sharing no code with the product."""
+
+    level: int
+    cube: str
+    rows: int
+    blocks: int
+    paths: frozenset[str]
+
+
+def plain_groups(files: list[IndexFile]) -> list[PlainGroup]:
+    found = defaultdict(list)
+    for file in files:
+        largest = max((block.rows for block in file.blocks), default=0)
+        if largest == 0:
+            continue
+        level = next(power for power in range(20) if 10**power <= largest < 10 ** (power + 1))
+        for block in file.blocks:
+            if block.rows:
+                found[level, block.cube].append((file.path, block.rows))
+    groups = [
+        PlainGroup(level, cube, sum(r for _, r in some), len(some), frozenset(p for p, _ in some))
+        for (level, cube), some in found.items()
+    ]
+    kept = [group for group in groups if group.rows >= 10 ** (group.level + 1)]
+    return sorted(kept, key=lambda g: (g.level, len(g.cube), g.blocks, cube_order(g.cube)))
+
+
+@pytest.mark.parametrize("seed", range(INDEXES // 100))
+def test_a_leveled_selection_takes_the_first_groups_of_the_lowest_level_within_its_budget(seed: int) -> None:
+    taken = 0
+    for number in range(100):
+        rng = random.Random(f"leveled {seed} {number}")
+        files = random_files(rng)
+        sizes = {file.path: file.size_bytes for file in files}
+        groups = plain_groups(files)
+        # A block is below the next level of its file, so that one alone never makes a group.
+        assert all(group.blocks > 1 for group in groups)
+        assert [(g.level, g.cube) for g in worthwhile_groups(files, SPACE)] == [(g.level, g.cube) for g in groups]
+
+        budget = IndexBudget(rng.choice((0, 1, 500, 2000, 10**9)))
+        found = select_leveled(files, SPACE, budget)
+        shuffled = list(files)
+        rng.shuffle(shuffled)
+        assert select_leveled(shuffled, SPACE, budget) == found, "the order of the files does not matter"
+        if not groups:
+            assert found.files == ()
+            continue
+        taken += 1
+        lead = groups[0]
+        same_level = [group for group in groups if group.level == lead.level]
+        chosen = set(found.paths)
+        assert len(chosen) == len(found.paths)
+        assert found.level == lead.level
+        assert list(found.cubes) == [group.cube for group in same_level[: len(found.cubes)]], "none is skipped"
+        if budget.bytes == 0:
+            assert chosen == lead.paths
+        elif sum(sizes[path] for path in lead.paths) <= budget.bytes:
+            assert chosen == frozenset().union(*(group.paths for group in same_level[: len(found.cubes)]))
+            assert found.bytes <= budget.bytes
+            assert not found.is_oversized
+            if len(found.cubes) < len(same_level):
+                more = chosen | same_level[len(found.cubes)].paths
+                assert sum(sizes[path] for path in more) > budget.bytes, "the next group did not fit"
+        else:
+            part = [file for file in files if file.path in chosen]
+            assert chosen < lead.paths or sum(sizes[path] for path in chosen) > budget.bytes
+            assert any((g.level, g.cube) == (lead.level, lead.cube) for g in plain_groups(part)), "it is worthwhile"
+            assert found.is_oversized == (found.bytes > budget.bytes)
+            if found.is_oversized:
+                fewer = [file for file in part if file.path != found.paths[-1]]
+                assert not any((g.level, g.cube) == (lead.level, lead.cube) for g in plain_groups(fewer))
+    assert taken > 10
+
+
+@pytest.mark.parametrize("seed", range(INDEXES // 100))
+def test_no_selection_exceeds_the_hard_limit_and_what_it_blocks_is_named(seed: int) -> None:
+    blocked = 0
+    for number in range(100):
+        rng = random.Random(f"blocked {seed} {number}")
+        files = random_files(rng)
+        found = select_leveled(files, SPACE, IndexBudget(rng.choice((0, 400, 10**9)), rng.choice((300, 1500))))
+        limit = 1500 if found.bytes > 300 else 300
+        assert found.bytes <= limit
+        free = [g for g in worthwhile_groups(files, SPACE) if g not in found.blocked]
+        assert bool(found.files) == bool(free)
+        assert not free or (found.level, found.cubes[0]) == (free[0].level, free[0].cube)
+        blocked += bool(found.blocked)
+    assert blocked
+
+
+def test_files_that_are_not_indexed_are_taken_once_oldest_first_with_the_file_that_reaches_the_batch() -> None:
+    for number in range(INDEXES):
+        rng = random.Random(f"unindexed {number}")
+        kinds = (FileClass.UNINDEXED, FileClass.UNINDEXED, FileClass.INDEXED, FileClass.FOREIGN_TAGS)
+        files = [
+            IndexFile(f"f{n}", rng.randint(0, 50), rng.choice(kinds), modified_ms=rng.randint(0, 9)) for n in range(12)
+        ]
+        batch, from_ms = rng.randint(1, 200), rng.randint(0, 9)
+        order: list[IndexFile] = []
+        left = list(files)
+        while found := select_unindexed(left, batch, from_ms):
+            assert sum(file.size_bytes for file in found[:-1]) < batch
+            order += found
+            left = [file for file in left if file not in found]
+            assert not select_unindexed(left, batch, from_ms) or sum(file.size_bytes for file in found) >= batch
+        wanted = [file for file in files if file.kind is FileClass.UNINDEXED and file.modified_ms >= from_ms]
+        assert order == sorted(wanted, key=lambda file: (file.modified_ms, file.path))
+
+
+def plain_rollup(rows: dict[str, int], limit: int) -> dict[str, str]:
+    """Return the rollup as the library computes it: the deepest cube of a queue first, parents join the queue."""
+    groups = {cube: ({cube}, size) for cube, size in rows.items()}
+    queue = list(groups)
+    while queue:
+        cube = queue.pop(queue.index(max(queue, key=len)))
+        cubes, size = groups[cube]
+        if size < limit and cube:
+            parent = cube[:-1]
+            if parent in groups:
+                groups[parent] = (groups[parent][0] | cubes, groups[parent][1] + size)
+            else:
+                groups[parent] = (cubes, size)
+                queue.append(parent)
+            del groups[cube]
+    return {cube: group for group, (cubes, _) in groups.items() for cube in cubes}
+
+
+def test_the_rollup_is_the_librarys() -> None:
+    for number in range(INDEXES):
+        rng = random.Random(f"rollup {number}")
+        rows = {cube: rng.randint(1, 30) for cube in rng.sample(CUBES, rng.randint(0, len(CUBES)))}
+        assert rollup(rows, SPACE, 20) == plain_rollup(rows, 20)
+
+
+def grown(rng: random.Random, *, with_drops: bool) -> QbeastTree:
+    tree = QbeastTree(rng, cube_size=rng.choice((5, 12, 40)))
+    for _ in range(rng.randint(2, 9)):
+        tree.append(tree.new_rows(rng.randint(1, 60)))
+        if with_drops and rng.random() < 0.3:
+            tree.drop(rng.choice(list(tree.files)))
+    return tree
+
+
+@pytest.mark.parametrize("seed", range(TREES))
+def test_folding_commits_gives_the_index_that_a_recount_gives(seed: int) -> None:
+    rng = random.Random(f"fold {seed}")
+    tree = grown(rng, with_drops=True)
+    tree.append_plainly(tree.new_rows(3))
+    while (iteration := next_iteration(tree.read(), IndexOptions(indexes_first=rng.random() < 0.5))) is not None:
+        tree.optimize(iteration)
+
+    folded = QbeastIndex(0, tree.read().revisions, ())
+    for commit in tree.commits:
+        folded.apply(commit)
+    recount = QbeastIndex.of_snapshot(tree.snapshot())
+    assert (folded.version, folded.files) == (recount.version, recount.files)
+    revision = recount.revisions.by_id[1]
+    assert measure(folded.of_revision(1), revision) == measure(recount.of_revision(1), revision)
+
+
+class Watched:
+    """A simulated table that checks at each iteration that rows stay and that a compaction makes progress."""
+
+    def __init__(self, tree: QbeastTree, rng: random.Random, *, foreign: bool = False) -> None:
+        self.tree, self.rng, self.foreign = tree, rng, foreign
+        self.left = 3 if foreign else 0
+
+    def read(self) -> QbeastIndex:
+        return self.tree.read()
+
+    def optimize(self, iteration: Iteration) -> None:
+        if self.left and self.rng.random() < 0.3:
+            self.left -= 1
+            self.tree.append(self.tree.new_rows(20))
+            if self.rng.random() < 0.3:
+                self.tree.drop(iteration.paths[0])
+        rows = Counter(row for some in self.tree.rows.values() for row in some)
+        before = progress_of(self.tree.read().of_revision(1))
+        self.tree.optimize(iteration)
+        assert Counter(row for some in self.tree.rows.values() for row in some) == rows
+        if iteration.strategy is Strategy.LEVELED:
+            assert progress_of(self.tree.read().of_revision(1)) < before, "(overhanging blocks, blocks) falls"
+
+
+@pytest.mark.parametrize("seed", range(TREES))
+@pytest.mark.parametrize("budget_bytes", [0, 3_000, 10**9])
+def test_every_optimization_ends_and_every_compaction_lowers_overhang_then_blocks(seed: int, budget_bytes: int) -> None:
+    rng = random.Random(f"loop {seed}")
+    tree = grown(rng, with_drops=seed % 2 == 0)
+    table = Watched(tree, rng)
+    done = run_iterations(table, IndexOptions(budget_bytes=budget_bytes), lambda: False)
+    assert done.end is IterationEnd.DONE
+    assert worthwhile_groups(tree.read().of_revision(1), SPACE) == []
+
+
+@pytest.mark.parametrize("seed", range(TREES))
+def test_appends_and_deletes_meanwhile_lose_no_row_and_the_optimization_still_ends(seed: int) -> None:
+    rng = random.Random(f"foreign {seed}")
+    tree = grown(rng, with_drops=False)
+    tree.append_plainly(tree.new_rows(5))
+    try:
+        done = run_iterations(Watched(tree, rng, foreign=True), IndexOptions(), lambda: False)
+    except Conflict:
+        return
+    assert done.end is IterationEnd.DONE
+    assert tree.read().of_class(FileClass.UNINDEXED) == ()
+
+
+def sampled_bytes(tree: QbeastTree, fraction: float) -> int:
+    files = tree.read().of_revision(1)
+    sample = sample_of(files, fraction)
+    return sum(file.size_bytes for file in files if any(map(sample.takes, file.blocks)))
+
+
+def test_runs_for_samples_end_and_lower_the_bytes_that_samples_read() -> None:
+    before = after = 0
+    for seed in range(TREES):
+        rng = random.Random(f"sampling {seed}")
+        tree = grown(rng, with_drops=False)
+        fraction = rng.choice((0.05, 0.2, 0.5))
+        before += sampled_bytes(tree, fraction)
+        index = tree.read()
+        for batch in sampling_batches(index.of_revision(1), index.revisions.by_id[1], fraction, 10**6):
+            tree.optimize(Iteration(Strategy.LEVELED, batch))
+        after += sampled_bytes(tree, fraction)
+    assert after < before

@@ -1,0 +1,86 @@
+"""Which files a sample reads in vain, and which of them a rewrite helps."""
+
+import pytest
+
+from shared.errors import InvalidInput
+from shared.formats.qbeast.batches import batches
+from shared.formats.qbeast.cubes import CubeSpace
+from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
+from shared.formats.qbeast.revisions import IndexedColumn, Revision
+from shared.formats.qbeast.rollup import rollup
+from shared.formats.qbeast.sampling import sample_of, sampling_batches
+from shared.formats.qbeast.weights import weight_of_fraction
+
+
+def revision(cube_size: int) -> Revision:
+    return Revision(1, cube_size, (IndexedColumn("a", "linear"), IndexedColumn("b", "linear")))
+
+
+def block(cube: str, low: float, high: float, rows: int = 100) -> Block:
+    return Block(cube, weight_of_fraction(low), weight_of_fraction(high), rows)
+
+
+def file(path: str, *blocks: Block, size: int = 1000) -> IndexFile:
+    return IndexFile(path, size, FileClass.INDEXED, 1, blocks)
+
+
+OFFSET = file("offset", block("", 0.1, 0.2))
+LOW = file("low", block("", 0.1, 0.15))
+MIXED = file("mixed", block("A", 0.1, 0.2), block("AA", 0.2, 0.3))
+
+
+def test_the_two_kinds_of_files_are_those_of_the_documents() -> None:
+    sample = sample_of([OFFSET, LOW], 0.15)
+    assert [sample.is_partly_offset(one) for one in (OFFSET, LOW)] == [True, False]
+    sample = sample_of([MIXED], 0.15)
+    assert (sample.is_partly_offset(MIXED), sample.is_mixed(MIXED)) == (False, True)
+    assert sample_of([MIXED], 0.05).is_mixed(MIXED) is False
+
+
+def test_a_block_at_the_samples_weight_is_not_read() -> None:
+    sample = sample_of([OFFSET], 0.1)
+    assert not sample.takes(OFFSET.blocks[0])
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.5, 1.5])
+def test_a_sample_of_nothing_or_of_everything_is_refused(fraction: float) -> None:
+    with pytest.raises(InvalidInput, match="sample"):
+        sampling_batches([], revision(10), fraction, 1)
+
+
+def test_a_file_with_offsets_is_taken() -> None:
+    assert sampling_batches([OFFSET, LOW], revision(10**6), 0.15, 10**6) == [(OFFSET,)]
+
+
+def test_a_mixed_file_is_taken_only_where_a_rewrite_separates_its_cubes() -> None:
+    assert sampling_batches([MIXED], revision(50), 0.15, 10**6) == [(MIXED,)]
+    assert sampling_batches([MIXED], revision(10**6), 0.15, 10**6) == [], "the rewrite would mix them again"
+
+
+def test_a_batch_that_saves_too_little_is_left() -> None:
+    few = file("few", block("A", 0.1, 0.2, 100), block("AA", 0.2, 0.3, 3))
+    assert sampling_batches([few], revision(2), 0.15, 10**6) == []
+    assert sampling_batches([few], revision(2), 0.15, 10**6, min_gain=0) == [(few,)]  # type: ignore[arg-type]
+    empty = file("empty", block("A", 0.1, 0.2, 0), block("AA", 0.2, 0.3, 0), size=0)
+    assert sampling_batches([empty], revision(2), 0.15, 10**6) == []
+
+
+def test_batches_hold_files_of_near_cubes_and_end_with_the_file_that_reaches_the_size() -> None:
+    files = [file(f"{cube}{n}", block(cube, 0.1, 0.2), block(cube + "A", 0.2, 0.9)) for n in (1, 2) for cube in "wA"]
+    found = sampling_batches(files, revision(10), 0.15, 1500)
+    assert [[one.path for one in batch] for batch in found] == [["A1", "A2"], ["w1", "w2"]]
+
+
+def test_a_batch_of_no_bytes_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="batch"):
+        list(batches([OFFSET], 0))
+
+
+def test_small_cubes_join_their_parent_up_to_the_root() -> None:
+    rows = {"": 1, "A": 30, "AQ": 5, "AQw": 4, "wgg": 2}
+    assert rollup(rows, CubeSpace(2), 10) == {"": "", "wgg": "", "A": "A", "AQ": "A", "AQw": "A"}
+    assert rollup({}, CubeSpace(2), 10) == {}
+
+
+def test_weights_of_samples_stay_within_the_range_of_weights() -> None:
+    assert MIN_WEIGHT < weight_of_fraction(1e-9) < weight_of_fraction(1 - 1e-9) < MAX_WEIGHT
