@@ -2,11 +2,37 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
+
+from shared.index_status import IndexStatus
+from shared.table import Snapshot
 
 
 def _none_s(_: Mapping[str, str]) -> int:
     """Return the retention of a format that has none of its own."""
     return 0
+
+
+class IndexReader(Protocol):
+    """Reads what a table's metadata say of an index on several columns."""
+
+    def __call__(
+        self, snapshot: Snapshot, *, revision: int | None = None, budget_bytes: int | None = None
+    ) -> IndexStatus | None:
+        """Return the status of the index, None for a table without one.
+
+        `revision` and `budget_bytes` (of one iteration) replace those of the table's properties. Raises Corrupt where
+        the index cannot be read, InvalidInput for a revision that it does not have.
+        """
+
+
+def _no_index(
+    snapshot: Snapshot,
+    *,
+    revision: int | None = None,
+    budget_bytes: int | None = None,
+) -> None:
+    """Return None: tables of this format have no index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +42,7 @@ class FormatSupport:
     title: the format's name for people. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
     rewrite can sort rows or keep their order. instead: for each kind that it does not run, what an owner can do.
     own_retention_s: how long a table with these properties keeps removed files by itself, in seconds; raises
-    InvalidInput where that cannot be read.
+    InvalidInput where that cannot be read. index_status: reads the index that a table may have.
     """
 
     title: str = ""
@@ -24,3 +50,4 @@ class FormatSupport:
     orders_rows: bool = True
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
     own_retention_s: Callable[[Mapping[str, str]], int] = _none_s
+    index_status: IndexReader = _no_index

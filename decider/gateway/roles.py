@@ -33,6 +33,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("GET", "/v1/tables/{name}/partitions"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/decisions"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/layout-history"): Role.VIEWER,
+    ("GET", "/v1/tables/{name}/index"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/optimizations"): Role.VIEWER,
     ("POST", "/v1/tables/{name}/optimize"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/vacuum"): Role.OPERATOR,

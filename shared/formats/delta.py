@@ -8,6 +8,7 @@ their files are decided in `shared/layout/eligibility.py`.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from shared.formats.qbeast.names import LAST_REVISION
 from shared.layout.key_depth import KeyRange
 from shared.layout.key_values import is_sortable, key_range
 from shared.properties import first_sort_column
@@ -71,10 +72,6 @@ def sort_range(key: PartitionColumn, statistics: Mapping[str, Any]) -> KeyRange 
     return key_range(low.get(key.physical), high.get(key.physical), key.type)
 
 
-QBEAST = "qbeast.lastRevisionID"
-"""The property that marks a table with a Qbeast index."""
-
-
 _CATALOG = "Use the maintenance of the catalog"
 _ICEBERG = "Iceberg readers need metadata that a rewrite does not write"
 _CLUSTERING = (
@@ -112,12 +109,12 @@ def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
     if unsafe:
         reason, action = _KNOWN_REASONS.get(unsafe[0], (_UNKNOWN_REASON, _UNKNOWN_ACTION))
         return Refusal(RefusalCode.FEATURE, unsafe[0], f"the table has the feature {unsafe[0]!r}: {reason}", action)
-    if QBEAST in metadata.configuration:
+    if LAST_REVISION in metadata.configuration:
         return Refusal(
             RefusalCode.QBEAST,
-            QBEAST,
-            f"this is a Qbeast table ({QBEAST} is set): merging its files would destroy its index",
-            f"Optimize it with Qbeast; or unset {QBEAST} if the index is no longer used",
+            LAST_REVISION,
+            f"this is a Qbeast table ({LAST_REVISION} is set): merging its files would destroy its index",
+            f"Optimize it with Qbeast; or unset {LAST_REVISION} if the index is no longer used",
         )
     return None
 

@@ -6,9 +6,10 @@ from shared.format_support import FormatSupport
 from shared.formats import delta
 from shared.formats.delta_vacuum_plan import own_retention_s
 from shared.formats.iceberg import names, support
+from shared.formats.qbeast.status import index_status
 
 _SUPPORT: Mapping[str, FormatSupport] = {
-    delta.FORMAT: FormatSupport("Delta", own_retention_s=own_retention_s),
+    delta.FORMAT: FormatSupport("Delta", own_retention_s=own_retention_s, index_status=index_status),
     names.FORMAT: support.SUPPORT,
 }
 _EVERYTHING = FormatSupport()

@@ -10,7 +10,7 @@ import pytest
 from shared.errors import Conflict
 from shared.formats.qbeast.cubes import CubeSpace, cube_order
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
-from shared.formats.qbeast.groups import worthwhile_groups
+from shared.formats.qbeast.groups import eligible_groups
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import (
     IndexOptions,
@@ -91,7 +91,7 @@ def test_a_leveled_selection_takes_the_first_groups_of_the_lowest_level_within_i
         groups = plain_groups(files)
         # A block is below the next level of its file, so that one alone never makes a group.
         assert all(group.blocks > 1 for group in groups)
-        assert [(g.level, g.cube) for g in worthwhile_groups(files, SPACE)] == [(g.level, g.cube) for g in groups]
+        assert [(g.level, g.cube) for g in eligible_groups(files, SPACE)] == [(g.level, g.cube) for g in groups]
 
         budget = IndexBudget(rng.choice((0, 1, 500, 2000, 10**9)))
         found = select_leveled(files, SPACE, budget)
@@ -120,7 +120,7 @@ def test_a_leveled_selection_takes_the_first_groups_of_the_lowest_level_within_i
         else:
             part = [file for file in files if file.path in chosen]
             assert chosen < lead.paths or sum(sizes[path] for path in chosen) > budget.bytes
-            assert any((g.level, g.cube) == (lead.level, lead.cube) for g in plain_groups(part)), "it is worthwhile"
+            assert any((g.level, g.cube) == (lead.level, lead.cube) for g in plain_groups(part)), "it is eligible"
             assert found.is_oversized == (found.bytes > budget.bytes)
             if found.is_oversized:
                 fewer = [file for file in part if file.path != found.paths[-1]]
@@ -137,7 +137,7 @@ def test_no_selection_exceeds_the_hard_limit_and_what_it_blocks_is_named(seed: i
         found = select_leveled(files, SPACE, IndexBudget(rng.choice((0, 400, 10**9)), rng.choice((300, 1500))))
         limit = 1500 if found.bytes > 300 else 300
         assert found.bytes <= limit
-        free = [g for g in worthwhile_groups(files, SPACE) if g not in found.blocked]
+        free = [g for g in eligible_groups(files, SPACE) if g not in found.blocked]
         assert bool(found.files) == bool(free)
         assert not free or (found.level, found.cubes[0]) == (free[0].level, free[0].cube)
         blocked += bool(found.blocked)
@@ -198,7 +198,7 @@ def grown(rng: random.Random, *, with_drops: bool) -> QbeastTree:
 
 
 @pytest.mark.parametrize("seed", range(TREES))
-def test_folding_commits_gives_the_index_that_a_recount_gives(seed: int) -> None:
+def test_folding_commits_gives_the_index_that_the_snapshot_gives(seed: int) -> None:
     rng = random.Random(f"fold {seed}")
     tree = grown(rng, with_drops=True)
     tree.append_plainly(tree.new_rows(3))
@@ -208,10 +208,10 @@ def test_folding_commits_gives_the_index_that_a_recount_gives(seed: int) -> None
     folded = QbeastIndex(0, tree.read().revisions, ())
     for commit in tree.commits:
         folded.apply(commit)
-    recount = QbeastIndex.of_snapshot(tree.snapshot())
-    assert (folded.version, folded.files) == (recount.version, recount.files)
-    revision = recount.revisions.by_id[1]
-    assert measure(folded.of_revision(1), revision) == measure(recount.of_revision(1), revision)
+    counted = QbeastIndex.of_snapshot(tree.snapshot())
+    assert (folded.version, folded.files) == (counted.version, counted.files)
+    revision = counted.revisions.by_id[1]
+    assert measure(folded.of_revision(1), revision) == measure(counted.of_revision(1), revision)
 
 
 class Watched:
@@ -246,7 +246,7 @@ def test_every_optimization_ends_and_every_compaction_lowers_overhang_then_block
     table = Watched(tree, rng)
     done = run_iterations(table, IndexOptions(budget_bytes=budget_bytes), lambda: False)
     assert done.end is IterationEnd.DONE
-    assert worthwhile_groups(tree.read().of_revision(1), SPACE) == []
+    assert eligible_groups(tree.read().of_revision(1), SPACE) == []
 
 
 @pytest.mark.parametrize("seed", range(TREES))

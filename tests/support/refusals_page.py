@@ -5,7 +5,9 @@ complete whenever it can be printed; a test compares it with the one in docs.
 """
 
 import ast
+import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -20,13 +22,19 @@ from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.tracking.refresh import UNREADABLE
 from shared.formats.delta import _KNOWN_REASONS as KNOWN
-from shared.formats.delta import ALLOWED_VERSIONS, QBEAST, SAFE_FEATURES, refusal
+from shared.formats.delta import ALLOWED_VERSIONS, SAFE_FEATURES, refusal
 from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, GENERATED_BY, MIXED_FORMAT
 from shared.formats.iceberg.refusal import refusal as iceberg_refusal
+from shared.formats.qbeast.index import QbeastIndex
+from shared.formats.qbeast.names import LAST_REVISION, LEGACY_CUBE_TAG
+from shared.formats.qbeast.status import DELETION_VECTORS
+from shared.formats.qbeast.status import refusal as index_refusal
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.sort_planner import SortReason
+from shared.partitions import WHOLE_TABLE
 from shared.refusals import Refusal, RefusalCode
-from shared.table import TableMetadata, TableProtocol
+from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
+from tests.support.qbeast_tree import QbeastTree
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "refusals.md"
@@ -72,6 +80,7 @@ CONDITIONAL_PUT = "actor/formats/delta/conditional_put.py"
 OUTPUT_FORMAT = "actor/formats/delta/output_format.py"
 WRITE = "actor/formats/delta/write.py"
 ICEBERG = "shared/formats/iceberg/refusal.py"
+INDEX = "shared/formats/qbeast/status.py"
 ICEBERG_METADATA = "shared/formats/iceberg/metadata.py"
 CATALOGS = "decider/formats/iceberg/catalogs.py"
 ICEBERG_FOLDERS = "actor/formats/iceberg/catalogs.py"
@@ -241,9 +250,10 @@ def _tables() -> Iterator[tuple[str, ...]]:
     protocol = refusal(_metadata(), TableProtocol(9, 9))
     assert protocol is not None
     yield f"protocol version other than {ALLOWED_VERSIONS}", f"`{protocol.code}`", f"`{RULE}`", protocol.action
-    qbeast = refusal(_metadata({QBEAST: "1"}), TableProtocol(1, 2))
+    qbeast = refusal(_metadata({LAST_REVISION: "1"}), TableProtocol(1, 2))
     assert qbeast is not None
-    yield f"Qbeast index (`{QBEAST}` is set)", f"`{qbeast.code}`", f"`{RULE}`", qbeast.action
+    yield f"Qbeast index (`{LAST_REVISION}` is set)", f"`{qbeast.code}`", f"`{RULE}`", qbeast.action
+    yield from _indexes()
     assert {found.code, unknown.code, protocol.code, qbeast.code} == set(RefusalCode)
     for version, properties, kind in (
         (FORMAT_VERSIONS.stop, {}, f"Iceberg format version {FORMAT_VERSIONS.stop} or later"),
@@ -266,6 +276,22 @@ def _tables() -> Iterator[tuple[str, ...]]:
     yield "unknown reader feature or version", f"`{UNREADABLE}`", f"`{LOG}`", "Update Lakewright"
     for reason, code, where, remedy in READS:
         yield reason, code, f"`{where}`", remedy
+
+
+def _indexes() -> Iterator[tuple[str, ...]]:
+    made = QbeastTree(random.Random(0), cube_size=10)
+    made.append(made.new_rows(1))
+    plain = made.snapshot()
+    column = PartitionColumn("d", "d", "date")
+    legacy = DataFile("old", 1, WHOLE_TABLE, tags={LEGACY_CUBE_TAG: ""})
+    for kind, snapshot in (
+        ("that may have deletion vectors", replace(plain, protocol=TableProtocol(3, 7, frozenset({DELETION_VECTORS})))),
+        ("that is partitioned", replace(plain, metadata=replace(plain.metadata, partition_columns=(column,)))),
+        ("with files of the library before version 0.6", replace(plain, files=(legacy,))),
+    ):
+        index = index_refusal(snapshot, QbeastIndex.of_snapshot(snapshot))
+        assert index is not None
+        yield f"Qbeast index of a table {kind}", f"`{index.code}`", f"`{INDEX}`", index.action
 
 
 def _decisions(kinds: Sequence[type[DecisionReason]]) -> Iterator[tuple[str, ...]]:

@@ -16,7 +16,14 @@ from services.cli.render import at
 HISTORY = "services.cli.commands.history"
 
 app = typer.Typer(
-    cls=lazy_group({"optimizations": f"{HISTORY}:optimizations", "scheduled": f"{HISTORY}:scheduled"}, at_end=True),
+    cls=lazy_group(
+        {
+            "index": "services.cli.commands.table_index:index",
+            "optimizations": f"{HISTORY}:optimizations",
+            "scheduled": f"{HISTORY}:scheduled",
+        },
+        at_end=True,
+    ),
     no_args_is_help=True,
     help="Register, list, show, pause and unregister tables; show their partitions and decisions.",
 )

@@ -45,7 +45,7 @@ class BlockGroup:
         return sum(member.file.size_bytes for member in self.members)
 
     @property
-    def is_worthwhile(self) -> bool:
+    def is_eligible(self) -> bool:
         """Whether its blocks make one of the next level."""
         return self.rows >= next_level_rows(self.level) and self.blocks > 1
 
@@ -62,7 +62,7 @@ def file_level(file: IndexFile) -> int | None:
     return len(str(largest)) - 1 if largest > 0 else None
 
 
-def worthwhile_groups(files: Iterable[IndexFile], space: CubeSpace) -> list[BlockGroup]:
+def eligible_groups(files: Iterable[IndexFile], space: CubeSpace) -> list[BlockGroup]:
     """Return the groups that make a block of the next level, in the order in which they are rewritten.
 
     Low levels first, because that is cheap and feeds the next ones; then cubes near the root, whose rewrite moves rows
@@ -82,7 +82,7 @@ def worthwhile_groups(files: Iterable[IndexFile], space: CubeSpace) -> list[Bloc
         BlockGroup(level, cube, tuple(members[path] for path in sorted(members)))
         for (level, cube), members in found.items()
     )
-    return sorted((group for group in groups if group.is_worthwhile), key=lambda group: _order(group, space))
+    return sorted((group for group in groups if group.is_eligible), key=lambda group: _order(group, space))
 
 
 def _order(group: BlockGroup, space: CubeSpace) -> tuple[int, int, int, CubeOrder]:

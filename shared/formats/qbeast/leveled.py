@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.files import IndexFile
-from shared.formats.qbeast.groups import BlockGroup, GroupMember, worthwhile_groups
+from shared.formats.qbeast.groups import BlockGroup, GroupMember, eligible_groups
 
 FIRST_GROUP_ONLY = 0
 """The budget with which an iteration takes exactly the first group."""
@@ -70,14 +70,14 @@ def select_leveled(files: Iterable[IndexFile], space: CubeSpace, budget: IndexBu
 
     `files` are all live files that are indexed under one revision, from one snapshot; the order does not matter.
     """
-    groups = worthwhile_groups(files, space)
+    groups = eligible_groups(files, space)
     blocked = tuple(group for group in groups if _is_blocked(group, budget))
     groups = [group for group in groups if group not in blocked]
     if not groups:
         return LeveledSelection(blocked=blocked)
     lead, fitting = groups[0], budget.fitting
     if fitting is not None and lead.bytes > fitting:
-        part = _worthwhile_part(lead, fitting)
+        part = _eligible_part(lead, fitting)
         return LeveledSelection(part, lead.level, (lead.cube,), blocked, sum(f.size_bytes for f in part) > fitting)
     if budget.bytes == FIRST_GROUP_ONLY:
         return LeveledSelection(tuple(m.file for m in lead.members), lead.level, (lead.cube,), blocked)
@@ -102,16 +102,16 @@ def _accumulated(
 def _is_blocked(group: BlockGroup, budget: IndexBudget) -> bool:
     if budget.max_bytes is None:
         return False
-    return sum(file.size_bytes for file in _worthwhile_part(group, 0)) > budget.max_bytes
+    return sum(file.size_bytes for file in _eligible_part(group, 0)) > budget.max_bytes
 
 
-def _worthwhile_part(group: BlockGroup, fitting: int) -> tuple[IndexFile, ...]:
-    """Return the part of a group that is worthwhile with the fewest files, and more files as far as they fit."""
+def _eligible_part(group: BlockGroup, fitting: int) -> tuple[IndexFile, ...]:
+    """Return the part of a group that is eligible with the fewest files, and more files as far as they fit."""
     members = sorted(group.members, key=lambda m: (-m.rows, m.file.size_bytes, m.file.path))
     part: list[GroupMember] = []
     for member in members:
         grown = [*part, member]
-        is_enough = BlockGroup(group.level, group.cube, tuple(part)).is_worthwhile
+        is_enough = BlockGroup(group.level, group.cube, tuple(part)).is_eligible
         if is_enough and sum(m.file.size_bytes for m in grown) > fitting:
             break
         part = grown

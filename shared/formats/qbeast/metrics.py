@@ -6,51 +6,15 @@ They are named and computed as the library's `getIndexMetrics` does, except that
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from shared.formats.qbeast.files import IndexFile
 from shared.formats.qbeast.groups import file_level
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.weights import cube_weights, is_overhanging, offset_rows
+from shared.index_status import IndexMetrics
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionMetrics:
-    """The state of one revision.
-
-    height: levels of the tree. min_height: those of a balanced tree of as many rows. fanout: mean number of children of
-    a cube that has any. fragmentation: blocks per cube, 1 right after everything was optimized. overhang_blocks: blocks
-    that may hold rows of descendants, `offset_rows` estimates how many. zero_block_files: files without rows, which no
-    optimization takes. files_by_level: number of files by the power of ten of their largest block.
-    """
-
-    rows: int
-    bytes: int
-    files: int
-    cubes: int
-    blocks: int
-    height: int
-    min_height: int
-    fanout: float
-    overhang_blocks: int
-    offset_rows: int
-    max_blocks_per_file: int
-    max_blocks_per_cube: int
-    zero_block_files: int
-    files_by_level: dict[int, int] = field(hash=False)
-
-    @property
-    def fragmentation(self) -> float:
-        """Blocks per cube."""
-        return self.blocks / self.cubes if self.cubes else 0.0
-
-    @property
-    def blocks_per_file(self) -> float:
-        """Mean blocks of a file."""
-        return self.blocks / self.files if self.files else 0.0
-
-
-def measure(files: Sequence[IndexFile], revision: Revision) -> RevisionMetrics:
+def measure(files: Sequence[IndexFile], revision: Revision) -> IndexMetrics:
     """Return the figures of a revision; `files` are all live files of it."""
     space, weights = revision.space, cube_weights(files)
     blocks = [block for file in files for block in file.blocks]
@@ -58,7 +22,7 @@ def measure(files: Sequence[IndexFile], revision: Revision) -> RevisionMetrics:
     rows = sum(block.rows for block in blocks)
     levels = Counter(file_level(file) for file in files)
     children = Counter(space.parent(cube) for cube in weights if cube)
-    return RevisionMetrics(
+    return IndexMetrics(
         rows=rows,
         bytes=sum(file.size_bytes for file in files),
         files=len(files),

@@ -62,7 +62,7 @@ def sampling_batches(
     """Return the batches of one run, each worth its rewrite; `files` are all live files of the revision.
 
     The list is made once for a run: outputs never join it, because a rewrite mixes small cubes again, and a list that
-    is made anew after each commit might never end. Raises InvalidInput for a fraction or size out of range.
+    is made again after each commit might never end. Raises InvalidInput for a fraction or size out of range.
     """
     sample = sample_of(files, fraction)
     wasteful = [file for file in files if sample.is_partly_offset(file) or sample.is_mixed(file)]

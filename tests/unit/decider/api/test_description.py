@@ -55,6 +55,7 @@ EXPECTED = {
     "GET /v1/me",
     "GET /v1/table-rows",
     "GET /v1/tables/{name}/layout-history",
+    "GET /v1/tables/{name}/index",
     "GET /v1/stream",
     "GET /livez",
     "GET /readyz",

@@ -33,6 +33,7 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("GET /v1/tables/{name}/decisions", 200, "tables why sales.orders --at 2026-01-01T14:03:00Z"),
     ("GET /v1/tables/{name}/optimizations", 200, "tables optimizations sales.orders"),
     ("GET /v1/tables/{name}/optimizations", 200, "optimizations sales.orders --before 40"),
+    ("GET /v1/tables/{name}/index", 200, "tables index sales.orders --revision-id 1"),
     ("POST /v1/tables/{name}/pause", 200, "tables pause sales.orders"),
     ("POST /v1/tables/{name}/resume", 200, "tables resume sales.orders"),
     ("POST /v1/tables/{name}/optimize", 200, "optimize sales.orders --dry-run"),

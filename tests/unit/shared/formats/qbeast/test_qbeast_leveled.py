@@ -4,7 +4,7 @@ import pytest
 
 from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.files import MAX_WEIGHT, Block, FileClass, IndexFile
-from shared.formats.qbeast.groups import file_level, worthwhile_groups
+from shared.formats.qbeast.groups import eligible_groups, file_level
 from shared.formats.qbeast.leveled import IndexBudget, select_leveled
 
 SPACE = CubeSpace(2)
@@ -34,7 +34,7 @@ def test_ten_times_the_level_is_enough_and_one_row_less_is_not() -> None:
 
 def test_a_small_block_of_a_large_file_is_of_the_files_level() -> None:
     files = [file("large", ("", 50), ("w", 5)), file("small", ("w", 6))]
-    assert worthwhile_groups(files, SPACE) == []
+    assert eligible_groups(files, SPACE) == []
 
 
 def test_two_blocks_of_one_cube_in_one_file_are_merged() -> None:
@@ -52,7 +52,7 @@ def test_low_levels_come_first_then_shallow_cubes_then_few_blocks() -> None:
         file("deep1", ("AA", 9)),
         file("deep2", ("AA", 9)),
     ]
-    assert [(g.level, g.cube) for g in worthwhile_groups(files, SPACE)] == [(0, "w"), (0, "A"), (0, "AA"), (1, "")]
+    assert [(g.level, g.cube) for g in eligible_groups(files, SPACE)] == [(0, "w"), (0, "A"), (0, "AA"), (1, "")]
     assert select_leveled(files, SPACE, IndexBudget(0)).paths == ("few1", "few2")
     found = select_leveled(files, SPACE, IndexBudget(500))
     assert (found.cubes, found.bytes) == (("w", "A"), 500), "the next level waits, whatever the budget"

@@ -1,0 +1,90 @@
+"""`lakewright tables index`: the index of a table on several columns, and which files the next rewrite takes.
+
+A location is read directly, from the table's own log: its index needs no decider and no registration.
+"""
+
+from typing import Annotated, Any
+
+import typer
+
+from services.cli.cli_context import setting_of
+from services.cli.client import CallFailed, segment
+from services.cli.decider_parts import decider_parts
+from services.cli.locations import is_location, location_of
+from services.cli.render import Output, counted, size
+from services.settings import format_options, store_options
+
+
+def index(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of a registered table; or path or URI of any table.")],
+    revision_id: Annotated[
+        int | None, typer.Option(min=0, help="Revision to optimize; default: that of the table's properties.")
+    ] = None,
+    bytes_per_iter: Annotated[
+        int | None, typer.Option(min=0, help="Bytes of one iteration, 0 for its first group.")
+    ] = None,
+) -> None:
+    """Show a Qbeast index: its revisions, their fragmentation, and the files of the next rewrite. Changes nothing."""
+    out = setting_of(context).output()
+    if is_location(table):
+        setting_of(context).prepare_logs()
+        answer = _read(table, revision_id, bytes_per_iter)
+    else:
+        with setting_of(context).api() as api:
+            asked = {"revision": revision_id, "bytes_per_iter": bytes_per_iter}
+            answer = api.get(f"/v1/tables/{segment(table)}/index", asked)
+    return out.raw(answer) if out.as_json else _show(out, answer)
+
+
+def _read(table: str, revision: int | None, budget_bytes: int | None) -> Any:
+    import asyncio  # noqa: PLC0415 - for reading a log alone
+
+    with decider_parts():
+        from decider.api.routes.table_index import index_view  # noqa: PLC0415 - optional
+        from decider.formats.registry import table_formats  # noqa: PLC0415
+        from decider.formats.table_format import StorageAccess  # noqa: PLC0415
+        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
+        from decider.storage.stores import ObjectStores  # noqa: PLC0415
+        from shared.formats.registry import support_of  # noqa: PLC0415
+    formats = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options())), format_options())
+    snapshot = asyncio.run(formats.open(location_of(table)).snapshot())
+    read = support_of(snapshot.metadata.format).index_status
+    found = read(snapshot, revision=revision, budget_bytes=budget_bytes)
+    if found is None:
+        raise CallFailed(f"{table} has no index")
+    return index_view(found).model_dump(mode="json")
+
+
+def _show(out: Output, answer: Any) -> None:
+    rows = [
+        (
+            one["id"],
+            ", ".join(one["columns"]),
+            f"{one['rows']:,}",
+            size(one["bytes"]),
+            one["files"],
+            one["cubes"],
+            one["blocks"],
+            f"{one['fragmentation']:.2f}",
+            f"{one['height']} ({one['min_height']})",
+            f"{one['offset_rows']:,}",
+            size(one["eligible_bytes"]),
+        )
+        for one in answer["revisions"]
+    ]
+    heads = ("revision", "columns", "rows", "bytes", "files", "cubes", "blocks", "fragmentation", "height", "offsets")
+    out.rows(f"Index at version {answer['version']}", (*heads, "eligible"), rows)
+    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in answer["files_by_class"].items())
+    out.line(f"Files: {counts}. Not indexed: {size(answer['unindexed_bytes'])}.")
+    for problem in (answer["first_problem"], *answer["ignored_properties"]):
+        if problem:
+            out.line(problem)
+    if answer["refusal"]:
+        out.line(f"Not to be optimized: {answer['refusal']}")
+    elif answer["next"] is None:
+        out.line("Nothing is eligible for a rewrite.")
+    else:
+        following = answer["next"]
+        files = counted(len(following["files"]), "file")
+        out.line(f"Next: {files} ({size(following['bytes'])}), chosen as {following['strategy']}; --json lists them.")

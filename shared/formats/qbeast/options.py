@@ -1,0 +1,74 @@
+"""How a table's owner wants its Qbeast index optimized: the properties of the Unified Storage Engine.
+
+Its documents are of two generations, each with names of its own. Where both name a value, the newer name wins.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.errors import InvalidInput
+from shared.formats.qbeast.iterations import IndexOptions
+from shared.policy import PropertyIssue
+from shared.property_parsers import Parser, boolean, integer, parse_size
+
+_USE = "use.optimization."
+_AUTO = f"{_USE}autoOptimize."
+_UNINDEXED = f"{_AUTO}optimizeUnindexedFiles."
+_REVISION_REWRITE = f"{_USE}revision-rewrite"
+
+
+def moment_ms(text: str) -> int:
+    """Read milliseconds since 1970, or a date and time, which are in UTC unless they name an offset."""
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("expected milliseconds since 1970, or a time such as 2026-01-31 14:03:00") from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def batch_size(text: str) -> int:
+    """Read the bytes of a batch, at least 1."""
+    found = parse_size(text)
+    if found < 1:
+        raise ValueError("expected a size of 1 byte or more")
+    return found
+
+
+_PARSERS: tuple[tuple[str, str, Parser], ...] = (
+    ("revision", f"{_AUTO}revisionId", integer(0, 2**31)),
+    ("revision", f"{_USE}revision-id", integer(0, 2**31)),
+    ("indexes_files", f"{_UNINDEXED}enabled", boolean),
+    ("indexes_first", f"{_UNINDEXED}prioritize", boolean),
+    ("batch_bytes", f"{_UNINDEXED}batchBytes", batch_size),
+    ("from_ms", f"{_UNINDEXED}fromTimestamp", moment_ms),
+    ("budget_bytes", f"{_USE}bytes-per-iter", parse_size),
+)
+"""Which option each property sets, and how it is read, in the order in which they win."""
+
+
+def read_options(configuration: Mapping[str, str]) -> tuple[IndexOptions, tuple[PropertyIssue, ...]]:
+    """Return the options that a table's properties set, and an issue for each property that has no effect."""
+    values: dict[str, Any] = {}
+    issues: list[PropertyIssue] = []
+    for sets, name, parse in _PARSERS:
+        if name not in configuration or sets in values:
+            continue
+        try:
+            values[sets] = parse(configuration[name])
+        except ValueError as problem:
+            issues.append(PropertyIssue(name, configuration[name], str(problem)))
+    if configuration.get(_REVISION_REWRITE, "false").strip().lower() != "false":
+        reason = "whole revisions are not rewritten: leveled compaction takes what is eligible for a rewrite"
+        issues.append(PropertyIssue(_REVISION_REWRITE, configuration[_REVISION_REWRITE], reason))
+    options = IndexOptions(**values)
+    try:
+        options.strategies  # noqa: B018 - raises where none is left
+    except InvalidInput as problem:
+        name = f"{_UNINDEXED}enabled"
+        issues.append(PropertyIssue(name, configuration[name], str(problem)))
+        options = IndexOptions(**{key: value for key, value in values.items() if key != "indexes_files"})
+    return options, tuple(issues)

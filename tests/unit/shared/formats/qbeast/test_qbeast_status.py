@@ -1,0 +1,123 @@
+"""The status of an index, and the tables whose index must not be optimized."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from shared.errors import Corrupt, InvalidInput
+from shared.formats.qbeast.index import QbeastIndex
+from shared.formats.qbeast.status import index_status, refusal
+from shared.formats.registry import support_of
+from shared.partitions import WHOLE_TABLE
+from shared.refusals import RefusalCode
+from shared.table import DataFile, PartitionColumn, Snapshot, TableProtocol
+from tests.support.qbeast_tree import QbeastTree
+
+
+def tree() -> QbeastTree:
+    made = QbeastTree(random.Random(7), cube_size=20)
+    for _ in range(6):
+        made.append(made.new_rows(25))
+    return made
+
+
+def with_file(tags: dict[str, str]) -> Snapshot:
+    snapshot = tree().snapshot()
+    return replace(snapshot, files=(*snapshot.files, DataFile("odd", 9, WHOLE_TABLE, modified_ms=5, tags=tags)))
+
+
+def test_a_table_without_an_index_has_no_status_in_any_format() -> None:
+    snapshot = tree().snapshot()
+    plain = replace(snapshot, metadata=replace(snapshot.metadata, configuration={}))
+    assert index_status(plain) is None
+    assert support_of("delta").index_status(plain) is None
+    assert support_of("iceberg").index_status(snapshot) is None
+
+
+def test_the_status_shows_revisions_files_and_the_next_rewrite() -> None:
+    made = tree()
+    found = index_status(made.snapshot())
+    assert found is not None
+    revision = found.revisions[0]
+    assert (found.kind, found.version, found.last_revision) == ("qbeast", 6, 1)
+    assert (revision.id, revision.desired_cube_size, revision.metrics.rows) == (1, 20, 150)
+    assert revision.columns == ("price:linear", "user:linear")
+    assert revision.eligible_groups > 0
+    assert 0 < revision.eligible_bytes <= revision.metrics.bytes
+    assert found.next is not None
+    assert found.next.strategy == "leveled"
+    assert found.next.bytes == sum(made.files[path].size_bytes for path in found.next.paths)
+    assert found.files_by_class["indexed"] == len(made.files)
+    assert (found.unindexed.files, found.unindexed.oldest_ms, found.first_problem) == (0, None, "")
+
+
+def test_files_that_are_not_indexed_come_first_unless_another_revision_or_budget_is_asked_for() -> None:
+    snapshot = with_file({})
+    found = index_status(snapshot)
+    assert found is not None
+    assert found.next is not None
+    assert (found.next.strategy, found.next.paths) == ("unindexed", ("odd",))
+    assert (found.unindexed.files, found.unindexed.bytes, found.unindexed.oldest_ms) == (1, 9, 5)
+    fewer = index_status(tree().snapshot(), revision=1, budget_bytes=1)
+    more = index_status(tree().snapshot())
+    assert fewer is not None
+    assert more is not None
+    assert fewer.next is not None
+    assert more.next is not None
+    assert fewer.next.bytes < more.next.bytes
+    with pytest.raises(InvalidInput, match="no revision 9"):
+        index_status(tree().snapshot(), revision=9)
+
+
+def test_a_table_with_nothing_to_do_has_no_next_rewrite() -> None:
+    made = QbeastTree(random.Random(7), cube_size=20)
+    made.append(made.new_rows(3))
+    found = index_status(made.snapshot())
+    assert found is not None
+    assert (found.next, found.refusal, found.issues) == (None, None, ())
+
+
+def test_a_damaged_file_is_named_and_left_alone() -> None:
+    found = index_status(with_file({"revision": "1", "blocks": "[{}]"}))
+    assert found is not None
+    assert found.first_problem.startswith("odd: ")
+    assert found.files_by_class["malformed"] == 1
+    assert found.next is not None
+    assert "odd" not in found.next.paths
+
+
+@pytest.mark.parametrize(
+    ("protocol", "subject"),
+    [
+        (TableProtocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"})), "deletionVectors"),
+        (TableProtocol(1, 7, frozenset(), frozenset({"deletionVectors"})), "deletionVectors"),
+        (TableProtocol(1, 7, frozenset(), frozenset({"clustering"})), "clustering"),
+        (TableProtocol(9, 9), "protocol"),
+    ],
+)
+def test_a_table_whose_protocol_the_library_does_not_keep_is_refused(protocol: TableProtocol, subject: str) -> None:
+    found = index_status(replace(tree().snapshot(), protocol=protocol))
+    assert found is not None
+    assert found.refusal is not None
+    assert (found.refusal.subject, found.next) == (subject, None)
+
+
+def test_partitions_and_the_old_format_are_refused() -> None:
+    snapshot = tree().snapshot()
+    partitioned = replace(snapshot.metadata, partition_columns=(PartitionColumn("d", "d", "date"),))
+    for refused, subject in (
+        (replace(snapshot, metadata=partitioned), "partitions"),
+        (with_file({"cube": "w", "revision": "1"}), "legacy-format"),
+    ):
+        found = refusal(refused, QbeastIndex.of_snapshot(refused))
+        assert found is not None
+        assert found.key == f"{RefusalCode.QBEAST}:{subject}"
+    assert refusal(snapshot, QbeastIndex.of_snapshot(snapshot)) is None
+
+
+def test_revisions_that_cannot_be_read_are_an_error() -> None:
+    snapshot = tree().snapshot()
+    damaged = snapshot.metadata.configuration | {"qbeast.revision.1": "{"}
+    with pytest.raises(Corrupt):
+        index_status(replace(snapshot, metadata=replace(snapshot.metadata, configuration=damaged)))
