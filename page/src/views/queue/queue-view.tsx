@@ -53,10 +53,11 @@ export function QueueView() {
 }
 
 function Depth({ queue }: { queue: Queue }) {
+  const queued = queue.depth['queued'] ?? 0;
   return (
     <Figures>
-      <Figure label="Queued" note={`oldest for ${duration(queue.oldest_wait_s)}`}>
-        <Count value={queue.depth['queued'] ?? 0} />
+      <Figure label="Queued" note={queued === 0 ? 'none waits' : `oldest for ${duration(queue.oldest_wait_s)}`}>
+        <Count value={queued} />
       </Figure>
       <Figure label="Running" note={`${queue.slots} slots`}>
         <Count value={queue.depth['leased'] ?? 0} />

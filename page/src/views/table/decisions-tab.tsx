@@ -4,6 +4,7 @@ import { api, read } from '../../api/client';
 import type { DecisionRecord, TableStatus } from '../../api/schema';
 import { thisTable, useResource } from '../../api/use-resource';
 import { bytes, exact, plural } from '../../format/numbers';
+import { predictionText } from '../../format/prediction';
 import { clock } from '../../format/times';
 import { route, setParams } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
@@ -102,7 +103,6 @@ function Filters({ partition, at }: { partition: string; at: string }) {
 }
 
 function Decision({ one }: { one: DecisionRecord }) {
-  const predicted = Object.entries(one.predicted);
   return (
     <li class={`decision ${one.decision}`}>
       <span class="decision-time">
@@ -121,7 +121,7 @@ function Decision({ one }: { one: DecisionRecord }) {
         <p class="reason">{one.reason_text}</p>
         <p class="note">
           {one.files === null || one.files === undefined ? one.message : numbersOf(one)}
-          {predicted.length > 0 && <> Predicted: {predicted.map(predictedText).join(', ')}.</>}
+          {` ${predictionText(one.predicted)}`}
         </p>
       </div>
     </li>
@@ -131,9 +131,4 @@ function Decision({ one }: { one: DecisionRecord }) {
 function numbersOf(one: DecisionRecord): string {
   const shortfall = one.mse_bytes2 ?? 0;
   return `${plural(one.files ?? 0, 'file')}, ${exact(one.small_files ?? 0)} small; root mean squared shortfall ${bytes(Math.sqrt(shortfall))}.`;
-}
-
-function predictedText([name, value]: [string, number]): string {
-  const text = name === 'bytes' || name.endsWith('_bytes') ? bytes(value) : exact(value);
-  return `${name.replaceAll('_', ' ')} ${text}`;
 }

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { predictionText } from '../src/format/prediction';
+
+test('a prediction never says that more files go than there are now', () => {
+  const predicted = { files_replaced: 31, files_removed: 45, bytes: 2048, benefit: 91.028 };
+  expect(predictionText(predicted)).toBe(
+    '31 files can be replaced now. Predicted for its run: 45 fewer files, 2 KiB to read, benefit 91.028.',
+  );
+});
+
+test('other actions predict other figures, or none', () => {
+  expect(predictionText({ files_deleted: 3, freed_bytes: 1024 })).toBe(
+    'Predicted for its run: files deleted 3, freed bytes 1 KiB.',
+  );
+  expect(predictionText({})).toBe('');
+});
