@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { predictionText } from '../src/format/prediction';
 
-test('a prediction never says that more files go than there are now', () => {
+test('what can be replaced now and what the run removes are two figures', () => {
   const predicted = { files_replaced: 31, files_removed: 45, bytes: 2048, benefit: 91.028 };
   expect(predictionText(predicted)).toBe(
     '31 files can be replaced now. Predicted for its run: 45 fewer files, 2 KiB to read, benefit 91.028.',
