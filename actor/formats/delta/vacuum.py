@@ -33,6 +33,9 @@ from shared.vacuum_options import VacuumOptions
 COMMITS_PER_STEP = 100
 """Commits that are read between two checks whether the job has to stop."""
 
+FILES_PER_STEP = 10_000
+"""Files that are listed between two such checks."""
+
 log = structlog.get_logger()
 
 
@@ -92,6 +95,7 @@ class _Progress:
     missing: int = 0
     rescued: int = 0
     young: int = 0
+    live: int = 0
 
     def count(
         self,
@@ -120,6 +124,7 @@ class _Progress:
             "orphan_bytes_freed": self.orphan_bytes,
             "files_missing": self.missing,
             "files_live_again": self.rescued,
+            "files_deleted_and_live": self.live,
             "files_too_young": self.young,
             "files_planned": plan.files,
         }
@@ -140,9 +145,10 @@ class Vacuum:
         """Delete all that is due, or as much of it as the job may; raises what reading and deleting raise."""
         options = VacuumOptions.decode(self.job.options)
         started_ms = self.now_ms()
-        self.control.reached("listing")
-        listing = tuple(self.table.list_files()) if options.with_orphans else None
+        listing = self._listing() if options.with_orphans else None
         version, metadata = self.table.head()
+        if options.with_orphans and listing is None:
+            return TableJobOutcome(version, metadata, is_complete=False)
         reason = self._switched_off(metadata, is_requested=options.requested_ms is not None)
         if reason:
             return TableJobOutcome(version, metadata, reason=reason)
@@ -163,6 +169,18 @@ class Vacuum:
         )
         plan = plan_vacuum(inputs, retain_ms, as_of_ms)
         done = _Progress()
+        if not plan.files and options.requested_ms is not None:
+            # The decider waits for the end of its own runs alone: a version that says nothing new would wake readers.
+            return TableJobOutcome(version, metadata, figures=done.figures(plan), reason="nothing is to be deleted")
+        log.info(
+            "vacuum_begins",
+            table=self.job.location,
+            job=self.job.origin.job,
+            version=version,
+            removed_before_ms=plan.cutoff_ms,
+            files=plan.files,
+            orphans=len(plan.orphans),
+        )
         if not self._delete_all(plan, done, seen, orphan_cutoff_ms(plan.cutoff_ms, as_of_ms)):
             return TableJobOutcome(version, metadata, figures=done.figures(plan), is_complete=False)
         self.control.may_change()
@@ -178,6 +196,17 @@ class Vacuum:
         ended = self.table.end(mark, done.figures(plan))
         self.control.reached("committed")
         return TableJobOutcome(version, metadata, (ended,), done.figures(plan))
+
+    def _listing(self) -> tuple[StoredFile, ...] | None:
+        """List the store; None if the job is to stop."""
+        found: list[StoredFile] = []
+        for file in self.table.list_files():
+            if len(found) % FILES_PER_STEP == 0:
+                self.control.reached("listing", len(found))
+                if self.control.should_stop():
+                    return None
+            found.append(file)
+        return tuple(found)
 
     def _as_of_ms(self, started_ms: int, options: VacuumOptions) -> int:
         """Return the moment from which the retention counts back: the earliest of all clocks, and of the request."""
@@ -239,6 +268,7 @@ class Vacuum:
         orphans = {file.name for file in plan.orphans}
         names = iter((*plan.removed, *(file.name for file in plan.orphans)))
         begun_s, count = time.monotonic(), 0
+        gone: tuple[str, ...] = ()
         while batch := tuple(islice(names, self.limits.batch)):
             self.control.reached("deleting", count, plan.files)
             if self.control.should_stop():
@@ -249,6 +279,7 @@ class Vacuum:
             if newer is None:
                 return False
             seen = newer
+            done.live += self._report_live(plan, gone)
             needed = {name for name in batch if _is_needed(plan, name, is_orphan=name in orphans)}
             old = {
                 name: file
@@ -257,13 +288,22 @@ class Vacuum:
             }
             self.control.may_change()
             log.info("vacuum_deletes", table=self.job.location, job=self.job.origin.job, files=sorted(old))
-            self.table.delete(tuple(old))
+            self.table.delete(gone := tuple(old))
             done.count(batch, stored, old, needed=needed, orphans=orphans)
             self.control.measured(done.figures(plan))
             count += len(batch)
             self._pace(count, begun_s)
         # The end is committed into the history that was planned for, or into none.
-        return self._need_newer(plan, seen) is not None
+        is_same = self._need_newer(plan, seen) is not None
+        done.live += self._report_live(plan, gone)
+        return is_same
+
+    def _report_live(self, plan: VacuumPlan, deleted: Sequence[str]) -> int:
+        """Log the files of a batch that a commit made live again in the moment of their deletion; return how many."""
+        found = sorted(name for name in deleted if name in plan.needed)
+        if found:
+            log.error("vacuum_deleted_live_files", table=self.job.location, job=self.job.origin.job, files=found)
+        return len(found)
 
     def _need_newer(self, plan: VacuumPlan, seen: "_Seen") -> "_Seen | None":
         """Need what commits after `seen` name, and return the newest of them: a restored file is live again.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from structlog.testing import capture_logs
 
 from actor.formats.delta.vacuum import Vacuum, VacuumLimits
 from actor.ports import TableJob
@@ -38,6 +39,45 @@ def test_what_no_version_inside_the_retention_needs_goes_and_the_end_is_committe
     assert DeltaTable(table.path, version=11).to_pyarrow_table().num_rows == 11
     again = run_locally(table)
     assert (again.figures["files_planned"], again.commits) == (0, (14,))
+
+
+def test_a_requested_run_that_finds_nothing_commits_nothing(table: LocalTable) -> None:
+    run_locally(table)
+    asked = VacuumOptions(with_orphans=True, requested_ms=now_ms())
+    done = run_locally(table, asked)
+    assert (done.is_complete, done.commits, done.reason) == (True, (), "nothing is to be deleted")
+    assert versions(table.path)[-1] == 13
+    # One that deletes something commits its end, requested or not.
+    (table.path / "orphan.parquet").write_bytes(b"x")
+    set_time(table.path / "orphan.parquet", now_ms() - 30 * DAY_MS)
+    assert run_locally(table, asked).commits == (14,)
+
+
+def test_a_listing_stops_when_it_is_asked_to_and_deletes_nothing(
+    table: LocalTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actor.formats.delta.vacuum.FILES_PER_STEP", 5)
+    control = Control()
+    control.should_stop = lambda: ("listing", 5, 0) in control.points  # type: ignore[method-assign]
+    done = run_locally(table, control=control)
+    assert (done.is_complete, done.commits, table.deleted) == (False, (), [])
+    assert ("listing", 5, 0) in control.points
+
+
+def test_files_that_became_live_in_the_moment_of_their_deletion_are_counted_and_named(
+    table: LocalTable,
+) -> None:
+    def restore(batch: int) -> None:
+        if batch == 1:
+            actions = [{"add": {**_body(one), "dataChange": True}} for one in removed_by(table, 10)]
+            commit_file(table.path, 13).write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+    table.before_delete = restore
+    with capture_logs() as logs:
+        done = run_locally(table, limits=BATCHES)
+    assert (done.figures["files_deleted_and_live"], done.figures["files_live_again"]) == (2, 8)
+    (named,) = [one["files"] for one in logs if one["event"] == "vacuum_deleted_live_files"]
+    assert named == sorted(table.deleted)
 
 
 def test_a_run_deletes_in_batches_and_shows_its_progress(table: LocalTable) -> None:
