@@ -3,17 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import duckdb
-import duckdb_extension_avro
-import duckdb_extension_iceberg
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from tests.iceberg_stress.operations import Row, Rows
+from tests.support.duckdb_extensions import load_extension
 
 EQUALITY_UNKNOWN = "PyIceberg does not yet support equality deletes"
 """What pyiceberg answers for a table that has delete files by value."""
@@ -50,8 +48,8 @@ class _DuckDb:
 
     def __init__(self) -> None:
         self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-        for name, package in {"avro": duckdb_extension_avro, "iceberg": duckdb_extension_iceberg}.items():
-            self._connection.execute(f"LOAD '{_extension(name, package)}'")
+        for name in ("avro", "iceberg"):
+            load_extension(self._connection, name)
 
     def rows(self, table: Table, snapshot: int) -> Rows | None:
         """Return the rows of a snapshot, None for version 3.
@@ -63,11 +61,6 @@ class _DuckDb:
             return None
         scan = f"iceberg_scan('{_local(table.metadata_location)}', snapshot_from_id => {snapshot})"
         return Counter(Row(*row) for row in self._connection.execute(f"SELECT id, g, v FROM {scan}").fetchall())
-
-
-def _extension(name: str, package: ModuleType) -> Path:
-    (folder,) = map(Path, package.__path__)
-    return folder / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
 
 
 def referenced_files(table: Table) -> set[Path]:

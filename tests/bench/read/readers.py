@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
-import duckdb_extension_delta
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
@@ -20,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from tests.bench.read.rows import ROWS_PER_TICK, RowKind
 from tests.bench.rewrite.sides import CpuMeter
+from tests.support.duckdb_extensions import load_extension
 
 Answer = tuple[Any, ...]
 
@@ -135,12 +135,10 @@ class DuckDbReader(InProcess):
     name = "DuckDB"
 
     def __init__(self) -> None:
-        folder = Path(next(iter(duckdb_extension_delta.__path__)))
-        extension = folder / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
         self._connection = duckdb.connect(
             config={"autoinstall_known_extensions": False, "threads": os.cpu_count() or 1}
         )
-        self._connection.execute(f"LOAD '{extension}'")
+        load_extension(self._connection, "delta")
         for setting in ("enable_external_file_cache", "parquet_metadata_cache"):
             self._connection.execute(f"SET {setting} = false")
         self._names: dict[Path, str] = {}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import duckdb_extension_delta
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,14 +18,14 @@ from tests.interop.operations import Append, Operation
 from tests.interop.table_case import KEY, Case
 from tests.interop.table_log import TableLog
 from tests.interop.values import Rows, rows_of
+from tests.support.duckdb_extensions import load_extension
 
 
 def connected(*, delta: bool) -> duckdb.DuckDBPyConnection:
     """Open an empty database; the extension is loaded from its package, nothing is fetched or installed."""
     connection = duckdb.connect(config={"autoinstall_known_extensions": False, "threads": 1})
     if delta:
-        folder = Path(next(iter(duckdb_extension_delta.__path__)))
-        connection.execute(f"LOAD '{folder / 'extensions' / f'v{duckdb.__version__}' / 'delta.duckdb_extension'}'")
+        load_extension(connection, "delta")
     return connection
 
 

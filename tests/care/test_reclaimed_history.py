@@ -1,0 +1,55 @@
+"""`acid.data.retain.hours = 24` and a purge: history before the last day is gone, the last day and the data are not."""
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from actor.ports import TableJob
+from shared.job_payload import CHECKPOINT, VACUUM
+from shared.policy import Policy, apply
+from shared.properties import read_properties
+from shared.table import CommitOrigin
+from shared.vacuum_options import VacuumOptions
+from tests.support.aged_table import commit_file, data_files, now_ms, versions
+from tests.support.delta_lab import DeltaLab
+from tests.support.local_vacuum import Control
+from tests.support.long_history import contents, files_needed, history
+
+pytestmark = pytest.mark.spark
+
+DAY = {
+    "acid.data.retain.hours": "24",
+    # Without these, Delta's own retentions of 7 and 30 days keep more.
+    "delta.deletedFileRetentionDuration": "interval 24 hours",
+    "delta.logRetentionDuration": "interval 24 hours",
+}
+
+
+def test_a_purge_leaves_the_data_and_a_day_of_history(lab: DeltaLab, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    history(table)
+    DeltaTable(table).alter.set_table_properties(DAY, raise_if_not_exists=False)
+    newest, rows = versions(table)[-1], sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist())
+    before = contents(table, 1)
+    needed = files_needed(table, before)
+    policy = apply(Policy(), read_properties(DAY))
+    options = VacuumOptions(with_orphans=True, requested_ms=now_ms())
+    vacuum = TableJob(VACUUM, table.as_uri(), policy, CommitOrigin("job", 7), options=options.encode())
+    assert lab.engine.run_table_job(vacuum, Control()).figures["files_deleted"] > 0
+    checkpoint = TableJob(CHECKPOINT, table.as_uri(), policy, CommitOrigin("job", 8))
+    figures = lab.engine.run_table_job(checkpoint, Control()).figures
+    assert (figures["written"], figures["log_files_deleted"] > 0) == (1, True)
+
+    assert sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == rows
+    assert {name for name in data_files(table) if name.endswith(".parquet")} == needed
+    first = min(before)
+    print(f"\nversions {first} to {newest} are kept of {newest + 1}; figures {dict(figures)}")
+    assert not commit_file(table, 0).exists()
+    for version in range(first):
+        with pytest.raises(Exception, match=r".+"):
+            DeltaTable(table, version=version).to_pyarrow_table()
+    readable = [version for version in before if version >= versions(table)[0]]
+    assert {
+        version: sorted(DeltaTable(table, version=version).to_pyarrow_table()["id"].to_pylist()) for version in readable
+    } == {version: before[version] for version in readable}
