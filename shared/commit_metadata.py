@@ -31,6 +31,7 @@ class CommitMetadata:
     and partition_small_files: the partition's files before it.
     Of the end of a vacuum: the version up to which all removed files are gone, the moment before which they were
     removed, and whether files that no commit names are gone, too (1 or 0).
+    deduplicated_version: of the last commit of a removal of older rows: the version up to which all rows were compared.
     traceparent: context of the span that wrote it, if traces are recorded.
     """
 
@@ -46,6 +47,7 @@ class CommitMetadata:
     vacuumed_version: int | None = None
     vacuumed_until_ms: int | None = None
     vacuumed_orphans: int | None = None
+    deduplicated_version: int | None = None
     traceparent: str | None = None
 
     @property
@@ -81,6 +83,7 @@ _PLAIN: Mapping[str, type] = {
     "vacuumed_version": int,
     "vacuumed_until_ms": int,
     "vacuumed_orphans": int,
+    "deduplicated_version": int,
     "traceparent": str,
 }
 

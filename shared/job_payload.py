@@ -21,6 +21,9 @@ SORT = "sort"
 VACUUM = "vacuum"
 """The kind of job that deletes files of a table that no version inside the retention needs."""
 
+DEDUPLICATE = "deduplicate"
+"""The kind of job that removes rows of a table for which a newer row of the same key exists."""
+
 CHECKPOINT = "checkpoint"
 """The kind of job that writes a table's checkpoint and cleans up its log, by the format's own rules."""
 

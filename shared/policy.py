@@ -68,6 +68,13 @@ class ClusteringOrder(StrEnum):
     TIME = "time"
 
 
+class KeyScope(StrEnum):
+    """Where a primary key is unique: in the table, so that partitions never share one, or in each partition."""
+
+    TABLE = "table"
+    PARTITION = "partition"
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The values in force for one table; sizes in bytes, durations in seconds, None meaning off."""
@@ -105,6 +112,11 @@ class Policy:
     vacuum_every_s: int = 86_400
     orphans_every_s: int | None = 7 * 86_400
     checkpoint_every: int | None = None
+    primary_key: str | None = None
+    sequence_by: str | None = None
+    delete_marker: str | None = None
+    key_scope: KeyScope = KeyScope.TABLE
+    deduplicate_every_s: int = 86_400
     compact_every_commits: int | None = None
     full_every_commits: int | None = None
     # Learned from the table's own rewrites, not configured; never above 1, which is the safe side.
@@ -162,6 +174,11 @@ class Policy:
     def automatic_levels(self) -> int:
         """How many levels, from the smallest on, automatic rewrites may touch."""
         return SMALL_LEVELS if self.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
+
+    @property
+    def has_key(self) -> bool:
+        """Whether older rows of a key are removed."""
+        return self.primary_key is not None and self.sequence_by is not None
 
     @property
     def counts_commits(self) -> bool:
@@ -274,6 +291,7 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
     "portable_paths": PortablePaths,
     "row_group_copy": RowGroupCopy,
     "clustering_order": ClusteringOrder,
+    "key_scope": KeyScope,
 }
 
 

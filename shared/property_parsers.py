@@ -202,11 +202,19 @@ def sort_columns(text: str) -> str | None:
     return text.strip()
 
 
-def curve_columns(text: str) -> str | None:
-    """Read the columns of a space-filling curve, which have no direction; `none` is None."""
+def undirected_columns(text: str) -> str | None:
+    """Read columns without a direction, such as those of a key or of a space-filling curve; `none` is None."""
     found = sort_columns(text)
     if found is not None and any(column.is_descending for column in parse_sort_columns(found)):
-        raise ValueError("a curve has no direction: leave out desc")
+        raise ValueError("these columns have no direction: leave out desc")
+    return found
+
+
+def key_column(text: str) -> str | None:
+    """Read one column; `none` is None."""
+    found = undirected_columns(text)
+    if found is not None and len(parse_sort_columns(found)) > 1:
+        raise ValueError("expected one column, or none")
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shared import property_parsers as spelled
-from shared.policy import ClusteringOrder, DmlPolicy, MaxMode, PortablePaths, Priority, RowGroupCopy
+from shared.policy import ClusteringOrder, DmlPolicy, KeyScope, MaxMode, PortablePaths, Priority, RowGroupCopy
 from shared.property_parsers import Parser
 
 PREFIX = "lakewright."
@@ -274,7 +274,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "zorder-by",
         "zorder_by",
-        spelled.curve_columns,
+        spelled.undirected_columns,
         "none",
         "columns by which full files are Z-ordered, such as a, b, or none",
     ),
@@ -286,6 +286,43 @@ PROPERTIES: tuple[Property, ...] = (
         "4",
         "files of one sort level that may overlap at a point of the key before they are sorted again",
         "files",
+    ),
+    Property(
+        "primary-key",
+        "primary_key",
+        spelled.undirected_columns,
+        "none",
+        "columns that identify a row: older rows of the same key are removed; not as a default of a service or tenant",
+    ),
+    Property(
+        "sequence-by",
+        "sequence_by",
+        spelled.undirected_columns,
+        "none",
+        "columns of which the newest row of a key has the greatest values, or none",
+    ),
+    Property(
+        "delete-marker",
+        "delete_marker",
+        spelled.key_column,
+        "none",
+        "boolean column that is true in rows that delete their key, or none",
+    ),
+    Property(
+        "key-scope",
+        "key_scope",
+        spelled.choice(KeyScope),
+        "table",
+        "where a primary key is unique: table (it contains all partition columns) or partition (keys of different "
+        "partitions are different rows)",
+    ),
+    Property(
+        "deduplicate-every",
+        "deduplicate_every_s",
+        spelled.duration,
+        "1 day",
+        "least time between two automatic removals of older rows",
+        "seconds",
     ),
     Property(
         "vacuum",

@@ -201,7 +201,7 @@ class Commit:
     `metadata` and `protocol` are set only where this commit changes them. `execution_ms` is how long its command ran,
     0 where the log does not record it. `external` is the path of a file added outside of the table that may not be read
     there, empty if there is none. `added_deletes` and `removed_deletes` are delete files. `vacuum` is set on the commit
-    that ends a vacuum.
+    that ends a vacuum, `deduplicated_version` on one that ends a removal of older rows: up to which all were compared.
     """
 
     version: int
@@ -219,6 +219,7 @@ class Commit:
     added_deletes: tuple[DeleteFile, ...] = ()
     removed_deletes: tuple[DeleteFile, ...] = ()
     vacuum: VacuumMark | None = None
+    deduplicated_version: int | None = None
 
     @property
     def position(self) -> Position:

@@ -95,6 +95,16 @@ class Scala:
         return self.resolve(f"{_DELTA}.DeltaOperations$VacuumEnd")
 
     @property
+    def delete_operation(self) -> Any:
+        """Case class `DeltaOperations.Delete`."""
+        return self.resolve(f"{_DELTA}.DeltaOperations$Delete")
+
+    @property
+    def sql_parser(self) -> Any:
+        """Object `CatalystSqlParser`."""
+        return self.module("org.apache.spark.sql.catalyst.parser.CatalystSqlParser")
+
+    @property
     def java_string(self) -> Any:
         """Class `java.lang.String`."""
         return self.resolve("java.lang.String")

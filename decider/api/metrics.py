@@ -54,6 +54,14 @@ FUNNEL = (
     "vacuum_orphan_bytes_freed",
     "checkpoint_runs",
     "checkpoint_written",
+    "deduplicate_runs",
+    "deduplicate_rows_removed",
+    "deduplicate_files_replaced",
+    "deduplicate_bytes_replaced",
+    "deduplicate_files_written",
+    "deduplicate_bytes_written",
+    "deduplicate_partitions_read",
+    "deduplicate_conflicts",
 )
 """Funnel stages that are exported; other counters are on the status page only."""
 

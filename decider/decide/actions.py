@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decider.decide.action import Action, ActionKind, TimerTarget
 from decider.decide.checkpoint import CHECKPOINT_ACTION
 from decider.decide.compaction import COMPACTION
+from decider.decide.deduplicate import DEDUPLICATE_ACTION
 from decider.decide.sorting import SORTING
 from decider.decide.table_action import TableAction, timer_name
 from decider.decide.vacuum import VACUUM_ACTION
@@ -77,4 +78,4 @@ class ActionRegistry:
         return next((action for action in self.table_actions if timer_name(action) == name), None)
 
 
-ACTIONS = ActionRegistry((COMPACTION, SORTING), (VACUUM_ACTION, CHECKPOINT_ACTION))
+ACTIONS = ActionRegistry((COMPACTION, SORTING), (VACUUM_ACTION, CHECKPOINT_ACTION, DEDUPLICATE_ACTION))

@@ -9,6 +9,7 @@ from typing import Any
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
+from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.removals import NO_REMOVALS, Removals
 from shared.queue.model import Band
@@ -59,22 +60,31 @@ class TableSignals:
 
     checkpoint: version of the table's newest checkpoint, -1 if it has none; None where it is not known.
     new_commits: how many commits led to this version since the signals were evaluated last; timers alone depend on it.
+    key_runs: which rows were added and compared by their keys.
     """
 
     version: int
     removals: Removals = NO_REMOVALS
     checkpoint: int | None = None
     new_commits: int = 0
+    key_runs: KeyRuns = NO_KEY_RUNS
 
     def encode(self) -> dict[str, Any]:
         """Write as JSON values."""
         written = {"v": self.version, "removals": self.removals.encode()}
-        return written if self.checkpoint is None else {**written, "checkpoint": self.checkpoint}
+        keys = {} if self.key_runs == NO_KEY_RUNS else {"keys": self.key_runs.encode()}
+        checkpoint = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
+        return {**written, **checkpoint, **keys}
 
     @staticmethod
     def decode(raw: Mapping[str, Any]) -> "TableSignals":
         """Read what `encode` wrote."""
-        return TableSignals(int(raw["v"]), Removals.decode(raw["removals"]), raw.get("checkpoint"))
+        return TableSignals(
+            int(raw["v"]),
+            Removals.decode(raw["removals"]),
+            raw.get("checkpoint"),
+            key_runs=KeyRuns.decode(raw.get("keys", {})),
+        )
 
 
 class DecisionKind(StrEnum):

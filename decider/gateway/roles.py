@@ -39,6 +39,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/tables/{name}/vacuum"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/checkpoint"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/reclaim"): Role.ADMIN,
+    ("POST", "/v1/tables/{name}/deduplicate"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/what-if"): Role.VIEWER,
     ("POST", "/v1/tables/{name}/pause"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/resume"): Role.OPERATOR,

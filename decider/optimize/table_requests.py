@@ -1,11 +1,11 @@
-"""Jobs on whole tables on demand: a person requests a vacuum, a checkpoint, or that history is purged, or a dry run.
+"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate, or a dry run.
 
 A request runs although the table's properties do not switch the action on, and never although the table is refused. A
 retention below the table's own has to be forced, and a purge to be confirmed with the table's name. What no actor can
 run on tables of a format raises Unsupported, and nothing is queued.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -20,9 +20,10 @@ from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
 from decider.store.traced_jobs import enqueue
 from decider.tracking.tracker import TableTracker
+from shared.deduplicate_options import DeduplicateOptions
 from shared.errors import InvalidInput, Unsupported
 from shared.formats.registry import support_of
-from shared.job_payload import CHECKPOINT, VACUUM
+from shared.job_payload import CHECKPOINT, DEDUPLICATE, VACUUM
 from shared.policy import Policy
 from shared.queue.model import Band, EnqueueOutcome, JobId
 from shared.refusals import Refusal
@@ -103,6 +104,21 @@ class TableRequests:
         wanted: list[tuple[str, VacuumOptions | None]] = [(VACUUM, options), (CHECKPOINT, None)]
         return await self._request(table, cursor, policy, [one for one in wanted if policy.runs(one[0])])
 
+    async def deduplicate(self, table: TableRef, *, dry_run: bool) -> TableRequestResult:
+        """Queue a removal of older rows from all partitions, or a count of them.
+
+        Raises InvalidInput if the table has no primary key.
+        """
+        cursor = await self._tracker.followed(table)
+        policy = self._tracker.effective(table, cursor).policy
+        _require_runnable(table, cursor.metadata.format, policy, DEDUPLICATE)
+        if not policy.has_key:
+            raise InvalidInput(
+                f"the table {table.name} has no key: set lakewright.primary-key and lakewright.sequence-by",
+                field="primary-key",
+            )
+        return await self._request(table, cursor, policy, [(DEDUPLICATE, DeduplicateOptions(dry_run=dry_run))])
+
     async def preview_vacuum(self, table: TableRef, options: VacuumOptions) -> VacuumPreview:
         """Return what a vacuum would delete now, and change nothing; raises what `vacuum` raises."""
         reader = self._open_table(table.location)
@@ -120,7 +136,7 @@ class TableRequests:
         table: TableRef,
         cursor: TableState,
         policy: Policy,
-        wanted: list[tuple[str, VacuumOptions | None]],
+        wanted: Sequence[tuple[str, VacuumOptions | DeduplicateOptions | None]],
     ) -> TableRequestResult:
         """Decide about each kind as requested, and queue its job with the record of the decision."""
         calibration = await self._states.calibration(table.id)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from shared.errors import InvalidInput
 from shared.format_support import FormatSupport
-from shared.job_payload import CHECKPOINT, VACUUM
+from shared.job_payload import CHECKPOINT, DEDUPLICATE, VACUUM
 from shared.policy import ClusteringOrder, Policy
 
 
@@ -23,7 +23,8 @@ def limit(policy: Policy, support: FormatSupport, configuration: Mapping[str, st
         orders_rows=support.orders_rows,
         own_retention_s=_longer_retention_s(policy, support, configuration),
     )
-    return limited, (*_ignored_orders(limited, support), *_ignored_jobs(limited, support), *_own_retention(limited))
+    ignored = (*_ignored_orders(limited, support), *_ignored_jobs(limited, support), *_half_keys(limited))
+    return limited, (*ignored, *_own_retention(limited))
 
 
 def _longer_retention_s(policy: Policy, support: FormatSupport, configuration: Mapping[str, str]) -> int:
@@ -52,8 +53,17 @@ def _ignored_orders(policy: Policy, support: FormatSupport) -> Iterator[str]:
             yield f"{name} has no effect: rewrites of {support.title} tables neither sort rows nor keep their order"
 
 
+def _half_keys(policy: Policy) -> Iterator[str]:
+    if (policy.primary_key is None) is not (policy.sequence_by is None):
+        yield "primary-key and sequence-by have no effect without each other: set both or none"
+
+
 def _ignored_jobs(policy: Policy, support: FormatSupport) -> Iterator[str]:
-    named = {VACUUM: ("vacuum", policy.vacuum), CHECKPOINT: ("checkpoint-every", policy.checkpoint_every is not None)}
+    named = {
+        VACUUM: ("vacuum", policy.vacuum),
+        CHECKPOINT: ("checkpoint-every", policy.checkpoint_every is not None),
+        DEDUPLICATE: ("primary-key", policy.has_key),
+    }
     for kind, (name, is_set) in named.items():
         if is_set and not policy.runs(kind):
             yield f"{name} has no effect on {support.title} tables: {support.instead.get(kind, 'no actor can run it')}"

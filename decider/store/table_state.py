@@ -17,6 +17,7 @@ from decider.state.effective_policy import LogStatus
 from decider.state.table_summary import TableSummary
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
+from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.removals import NO_REMOVALS, Removals
 from shared.queue import keys
@@ -39,7 +40,7 @@ class TableState:
     `is_stopped_by_qbeast`: Qbeast's switch was unset. `refusal` is why the table must not be rewritten at this version,
     by the rule of its format; None if it may be. `summary`: sums over the partitions; None where an earlier release
     wrote the state. `removals`: what was removed and not vacuumed yet. `commit_counts`: commits by partition, where the
-    policy counts them.
+    policy counts them. `key_runs`: which rows were added and compared, where the table has a key.
     """
 
     version: int
@@ -59,6 +60,7 @@ class TableState:
     summary: TableSummary | None = None
     removals: Removals = NO_REMOVALS
     commit_counts: CommitCounts = NO_COMMITS
+    key_runs: KeyRuns = NO_KEY_RUNS
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -80,6 +82,7 @@ class TableState:
             "removals": json.dumps(self.removals.encode(), separators=(",", ":")),
             "heat": json.dumps(self.contention.encode(), separators=(",", ":")),
             "commit_counts": json.dumps(self.commit_counts.encode(), separators=(",", ":")),
+            "key_runs": json.dumps(self.key_runs.encode(), separators=(",", ":")),
             "summary": "" if self.summary is None else self.summary.encode(),
         }
 
@@ -105,6 +108,7 @@ class TableState:
             TableSummary.decode(values.get("summary", "")),
             Removals.decode(json.loads(values.get("removals", "{}"))),
             CommitCounts.decode(json.loads(values.get("commit_counts", "{}"))),
+            KeyRuns.decode(json.loads(values.get("key_runs", "{}"))),
         )
 
     @property

@@ -33,6 +33,7 @@ from decider.tracking.shared_defaults import DefaultsProvider
 from shared.errors import Corrupt
 from shared.job_payload import JobPayload
 from shared.layout.eligibility import Reason
+from shared.layout.key_runs import NO_KEY_RUNS
 from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.removals import NO_REMOVALS, Removals
@@ -155,6 +156,9 @@ class StateRebuilder:
             refusal=snapshot.refusal,
             removals=same.removals if same else NO_REMOVALS,
             commit_counts=same.commit_counts if same else NO_COMMITS,
+            key_runs=(same.key_runs if same else NO_KEY_RUNS).rebuilt(
+                snapshot.version, is_same_rule=same is not None and same.policy == in_force.policy.version
+            ),
         )
         return state, in_force.policy
 
@@ -168,7 +172,7 @@ class StateRebuilder:
         )
         # In a thread: a million files take seconds, which other tables' events must not wait for.
         update, total = await asyncio.to_thread(self._decided, context, live)
-        signals = TableSignals(new.version, new.removals, new_commits=new.version + 1)
+        signals = TableSignals(new.version, new.removals, new_commits=new.version + 1, key_runs=new.key_runs)
         made = table_timers(self._actions.table_actions, signals, context.policy, context.at_ms)
         of_table = [timer for timer in made if timer.change is not TimerChange.STOP]
         return replace(update, timers=[*await self._with_earlier(table, update.timers), *of_table]), total

@@ -169,7 +169,7 @@ class TableTracker:
     async def signals(self, table: TableRef, cursor: TableState) -> TableSignals:
         """Return what decisions about a table as a whole rest on, with its newest checkpoint."""
         checkpoint = await self._logs.at(table.location).checkpoint()
-        return TableSignals(cursor.version, cursor.removals, checkpoint)
+        return TableSignals(cursor.version, cursor.removals, checkpoint, key_runs=cursor.key_runs)
 
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in effect for a table in this state."""
@@ -293,6 +293,7 @@ class _TableTracking:
             contention=contention,
             removals=cursor.removals.after(commit),
             commit_counts=counts,
+            key_runs=cursor.key_runs.after(commit),
         )
         if commit.metadata is None and commit.protocol is None:
             return moved
@@ -333,7 +334,7 @@ class _TableTracking:
 
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
-        signals = TableSignals(new.version, new.removals, new_commits=new.version - old.version)
+        signals = TableSignals(new.version, new.removals, new_commits=new.version - old.version, key_runs=new.key_runs)
         done = batch.decide(known, new.contention, signals, self._parts.now_ms())
         if not done.is_consistent:
             return _TrackStep(rescan="the log removed files that the state never held")

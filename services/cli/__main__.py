@@ -27,6 +27,7 @@ COMMANDS = {
     "vacuum": f"{_COMMANDS}.table_jobs:vacuum",
     "checkpoint": f"{_COMMANDS}.table_jobs:checkpoint",
     "reclaim": f"{_COMMANDS}.table_jobs:reclaim",
+    "deduplicate": f"{_COMMANDS}.table_jobs:deduplicate",
     "what-if": f"{_COMMANDS}.what_if:what_if",
     "optimizations": f"{_COMMANDS}.history:optimizations",
     "scheduled": f"{_COMMANDS}.history:scheduled",

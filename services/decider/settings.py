@@ -237,9 +237,11 @@ def parse_policy(text: str) -> Policy:
 
 
 def _require_no_deletions(layer: PolicyLayer) -> None:
-    """Raise ValueError where defaults would delete files: only a table's own properties may."""
+    """Raise ValueError where defaults would delete files or rows: only a table's own properties may."""
     if layer.values.get("vacuum"):
         raise ValueError("vacuum=on deletes files, and no default does: set lakewright.vacuum=on on each table")
+    if layer.values.get("primary_key"):
+        raise ValueError("primary-key removes rows, and no default does: set lakewright.primary-key on each table")
 
 
 def _tenant(text: str) -> str:

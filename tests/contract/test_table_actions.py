@@ -17,6 +17,7 @@ from decider.decide.table_action import TableAction, evaluate_table, table_timer
 from shared.errors import InvalidInput
 from shared.job_payload import JobPayload
 from shared.layout.eligibility import Reason
+from shared.layout.key_runs import KeyRuns
 from shared.layout.removals import Removals
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy, Priority
@@ -30,7 +31,8 @@ each_action = pytest.mark.parametrize("action", list(WITH_TOY_TABLE.table_action
 DAY_MS = 86_400_000
 NOW_MS = 40 * DAY_MS
 POLICIES = st.builds(
-    Policy,
+    lambda keyed, **values: Policy(**values, **({"primary_key": "id", "sequence_by": "ts"} if keyed else {})),
+    keyed=st.booleans(),
     priority=st.sampled_from(Priority),
     vacuum=st.booleans(),
     orphans_every_s=st.sampled_from([None, 86_400]),
@@ -43,6 +45,7 @@ SIGNALS = st.builds(
     st.lists(st.tuples(st.integers(0, NOW_MS), st.integers(0, 2**40)), max_size=20).map(Removals.of),
     st.sampled_from([None, -1, 0, 17]),
     st.just(0),
+    st.builds(KeyRuns, st.integers(-1, 9), st.integers(-1, 9), st.sampled_from([0, NOW_MS // 2, NOW_MS])),
 )
 TRIGGERS = st.builds(
     Trigger,

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from decider.gateway.credentials import Credentials, parse_tokens
 from services.cli.__main__ import app
+from shared.deduplicate_options import DeduplicateOptions
 from shared.job_payload import JobPayload
 from shared.locations import table_id
 from shared.queue import queries
@@ -124,6 +125,20 @@ def test_a_vacuum_and_a_checkpoint_are_queued_recorded_and_shown(decider: LiveDe
     assert {one["reason"] for one in asked} == {"requested"}
     assert decider.client.delete(URL).is_success
     assert decider.get("/v1/jobs")["jobs"] == []
+
+
+def test_older_rows_are_removed_on_request_only_where_the_table_has_a_key(decider: LiveDecider, table: Path) -> None:
+    refused = decider.post(f"{URL}/deduplicate", {})
+    assert (refused.status_code, refused.json()["field"]) == (422, "primary-key")
+    keyed = {"lakewright.primary-key": "id", "lakewright.sequence-by": "day"}
+    DeltaTable(table).alter.set_table_properties(keyed, raise_if_not_exists=False)
+    shown = call(decider, "deduplicate", NAME, "--dry-run")
+    assert shown.exit_code == 0, shown.output
+    (job,) = jobs(decider, "deduplicate")
+    view = decider.run(decider.services.queue.executor.run(queries.job("default", job["id"])))
+    assert JobPayload.decode(view.payload).options == DeduplicateOptions(dry_run=True).encode()
+    (record,) = (one for one in decider.get(f"{URL}/decisions")["decisions"] if one["action"] == "deduplicate")
+    assert record["reason"] == "requested"
 
 
 def test_reclaim_asks_for_the_tables_name_and_is_forced_to_the_hours_that_are_given(

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from shared.policy import GIB, MIB, ClusteringOrder, DmlPolicy, MaxMode, PortablePaths, Priority, RowGroupCopy
+from shared.policy import GIB, MIB, ClusteringOrder, DmlPolicy, KeyScope, MaxMode, PortablePaths, Priority, RowGroupCopy
 
 GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.enabled", "false", "enabled", False),
@@ -57,6 +57,12 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.max-depth", "8", "max_depth", 8),
     ("lakewright.dml-policy", "always", "dml_policy", DmlPolicy.ALWAYS),
     ("lakewright.max-write-contention", "0.5", "max_write_contention", Fraction(1, 2)),
+    ("lakewright.primary-key", "a, `b c`", "primary_key", "a, `b c`"),
+    ("lakewright.sequence-by", "ts", "sequence_by", "ts"),
+    ("lakewright.delete-marker", "gone", "delete_marker", "gone"),
+    ("lakewright.delete-marker", "none", "delete_marker", None),
+    ("lakewright.key-scope", "Partition", "key_scope", KeyScope.PARTITION),
+    ("lakewright.deduplicate-every", "6 h", "deduplicate_every_s", 21_600),
     ("lakewright.vacuum", "on", "vacuum", True),
     ("lakewright.retain", "30 days", "retain_s", 30 * 86_400),
     ("acid.data.retain.hours", "24", "retain_s", 86_400),

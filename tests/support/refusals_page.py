@@ -15,6 +15,7 @@ from pathlib import Path
 from decider.api.sns_confirmation import ConfirmationResult
 from decider.decide.actions import ACTIONS
 from decider.decide.checkpoint import CheckpointReason
+from decider.decide.deduplicate import DeduplicateReason
 from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
 from decider.formats.delta.metadata import REFUSED_FEATURES
@@ -66,6 +67,7 @@ STARTS_WORK = frozenset(
         VacuumReason.FILES_EXPIRED,
         VacuumReason.ORPHANS_DUE,
         CheckpointReason.MANY_COMMITS,
+        DeduplicateReason.ROWS_ADDED,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
@@ -164,6 +166,8 @@ REASONS: Mapping[DecisionReason, str] = {
     Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
     VacuumReason.NOTHING_EXPIRED: "Nothing; to delete earlier, lower every [retention](storage.md#retention)",
     VacuumReason.VACUUMED_RECENTLY: "Nothing; lower `lakewright.vacuum-every` to delete more often",
+    DeduplicateReason.NO_ROWS_ADDED: "Nothing",
+    DeduplicateReason.COMPARED_RECENTLY: "Nothing; lower `lakewright.deduplicate-every` to remove rows more often",
     CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
     CheckpointReason.NOT_KNOWN: "Nothing; the next timer reads it again",
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.conflicts import CommitFailure, classify, refused
 from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog, TableShape
@@ -71,7 +72,7 @@ class Committer:
                 return self._result(None, (), written, conflicts)
             self._require_permission(offered)
             try:
-                version = self._log.commit(txn, self._actions(txn, offered), self._metrics(offered))
+                version = self._commit(txn, offered)
             except Exception as error:  # noqa: BLE001 - judged, and raised again unless the log shows the commit
                 found = self._resolve_failure(error, offered, since_version=int(txn.readVersion()))
                 if found is not None:
@@ -82,6 +83,9 @@ class Committer:
                 return self._result(version, offered, written, conflicts)
         self.discard(offered)
         raise last or Conflict(f"no commit to {self._log.location} was attempted: {attempts=}", kind=CommitFailure.BUSY)
+
+    def _commit(self, txn: Any, offered: Sequence[WrittenGroup]) -> int:
+        return self._log.commit(txn, self._actions(txn, offered), self._metrics(offered))
 
     def _result(
         self, version: int | None, committed: tuple[WrittenGroup, ...], written: Sequence[WrittenGroup], conflicts: int
@@ -146,7 +150,7 @@ class Committer:
 
     def _resolve_failure(self, error: Exception, offered: Sequence[WrittenGroup], *, since_version: int) -> int | None:
         """Return the version if the commit was made after all, None if it may be tried again; raise otherwise."""
-        verdict = classify(error)
+        verdict = self._classify(error)
         # Even a conflict may be one with our own first write, which was made although its response was lost.
         version = self._find_this_commit(error, offered, since_version)
         _log.info(
@@ -186,9 +190,16 @@ class Committer:
         actions = self._log.actions(version)
         removed = {action["remove"]["path"] for action in actions if "remove" in action}
         added = {action["add"]["path"] for action in actions if "add" in action}
-        return removed == {logged.file.path for group in offered for logged in group.live.inputs} and added == {
+        return removed == {logged.file.path for group in offered for logged in self._replaced(group)} and added == {
             logged.file.path for group in offered for logged in group.outputs
         }
+
+    def _classify(self, error: Exception) -> CommitFailure:
+        return classify(error)
+
+    def _replaced(self, group: WrittenGroup) -> Sequence[LoggedFile]:
+        """Return the files that a commit of the group removes."""
+        return group.live.inputs
 
     def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
         """Return adds and removes for Delta, after passing the files that they were made from to the transaction."""

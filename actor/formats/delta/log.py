@@ -23,7 +23,8 @@ from shared.data_paths import file_name, is_absolute
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.formats.delta_vacuum import COMPLETED
 from shared.locations import hadoop_path
-from shared.table import CommitOrigin, FileKey, TableMetadata, TableProtocol
+from shared.partitions import partition_key
+from shared.table import CommitOrigin, FileKey, PartitionColumn, PartitionKey, TableMetadata, TableProtocol
 
 MAX_COMMITS_SEARCHED = 10_000
 """Commits that `find_commit` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
@@ -113,6 +114,14 @@ class TableLog:
         """Return the metadata and protocol of a snapshot."""
         return TableShape(snapshot.metadata().json(), snapshot.protocol().json())
 
+    def partitions(self, snapshot: Any, columns: tuple[PartitionColumn, ...]) -> frozenset[PartitionKey]:
+        """Return the keys of all partitions that have live files, by one Spark job."""
+        texts = snapshot.allFiles().selectExpr(self._scala.seq(["to_json(partitionValues) AS text"])).distinct()
+        values = (json.loads(json.loads(row)["text"]) for row in texts.toJSON().collectAsList())
+        return frozenset(
+            partition_key(columns, {one.physical: found.get(one.physical) for one in columns}) for found in values
+        )
+
     def files(self, snapshot: Any, condition: str = "") -> str:
         """Return the live files as a JSON array of `add` fields, filtered by an SQL condition on those fields."""
         files = snapshot.allFiles()
@@ -151,6 +160,11 @@ class TableLog:
         """Commit that a vacuum has deleted all that was due, as Delta's own does; returns the version."""
         operation = self._scala.vacuum_end(COMPLETED)
         return self._commit(self.transaction(), self._scala.seq(), operation, metrics)
+
+    def commit_delete(self, txn: Any, actions: Any, condition: str, metrics: Mapping[str, int]) -> int:
+        """Commit actions as a DELETE under a condition, an SQL expression that is only shown; returns the version."""
+        operation = self._scala.delete_operation(self._scala.seq([self._scala.sql_parser.parseExpression(condition)]))
+        return self._commit(txn, actions, operation, metrics)
 
     def _commit(self, txn: Any, actions: Any, operation: Any, metrics: Mapping[str, int]) -> int:
         scala = self._scala

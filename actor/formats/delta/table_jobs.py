@@ -5,6 +5,7 @@ from typing import Any
 
 from actor.formats.delta.actions import decode_metadata, decode_protocol
 from actor.formats.delta.checkpoint_job import CheckpointJob
+from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.table_files import DeltaTableFiles
@@ -16,10 +17,10 @@ from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.boundary import Boundary
 from shared.commit_metadata import CommitMetadata
 from shared.errors import RetryableError
-from shared.job_payload import CHECKPOINT, VACUUM
+from shared.job_payload import CHECKPOINT, DEDUPLICATE, VACUUM
 from shared.table import TableMetadata
 
-TABLE_KINDS = (VACUUM, CHECKPOINT)
+TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE)
 """Kinds of jobs on whole tables that this engine runs."""
 
 
@@ -34,6 +35,8 @@ class TableJobs:
 
     def run(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
         """Run a job; raises RetryableError for a kind that only another release knows."""
+        if job.kind == DEDUPLICATE:
+            return Deduplication(self._scala, self._sessions, self._boundary, job, control).run()
         lease = self._sessions.lease(tag=job.origin.job)
         with lease as owned, self._sessions.bound(owned) as session:
             log = TableLog(self._scala, session, job.location)

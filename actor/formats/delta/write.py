@@ -53,7 +53,7 @@ class GroupWriter:
 
     def write(self, live: LiveGroup) -> WrittenGroup:
         """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
-        spelling = self._one_spelling(live)
+        spelling = one_spelling(self._log.location, self._columns, live)
         copied = self._copier.copy(live, self._rule, spelling)
         if isinstance(copied, EncodeReason):
             return self._encode(live, spelling, copied)
@@ -106,19 +106,6 @@ class GroupWriter:
             outputs.append(LoggedFile(decode_add(final, self._columns), encode(final)))
         return tuple(outputs)
 
-    def _one_spelling(self, live: LiveGroup) -> dict[str, str | None]:
-        """Return the partition values as the first input spells them; raises Unsupported if readers see several."""
-        spellings = [json.loads(logged.json).get("partitionValues") or {} for logged in live.inputs]
-        for column in self._columns:
-            seen = {_seen(column, spelling.get(column.physical)) for spelling in spellings}
-            if len(seen) > 1:
-                raise Unsupported(
-                    f"the files of {live.group.partition} at {self._log.location} spell {column.name!r} in ways "
-                    f"readers take for different values ({', '.join(sorted(map(repr, seen)))}), so they are not merged",
-                    field=column.name,
-                )
-        return {column.physical: spellings[0].get(column.physical) for column in self._columns}
-
     def _check_rows(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> int:
         expected = logical_rows(live.inputs)
         counted = expected is None
@@ -136,6 +123,20 @@ class GroupWriter:
                 "The table is unchanged",
             )
         return written
+
+
+def one_spelling(location: str, columns: Sequence[PartitionColumn], live: LiveGroup) -> dict[str, str | None]:
+    """Return the partition values as the first input spells them; raises Unsupported if readers see several."""
+    spellings = [json.loads(logged.json).get("partitionValues") or {} for logged in live.inputs]
+    for column in columns:
+        seen = {_seen(column, spelling.get(column.physical)) for spelling in spellings}
+        if len(seen) > 1:
+            raise Unsupported(
+                f"the files of {live.group.partition} at {location} spell {column.name!r} in ways readers take for "
+                f"different values ({', '.join(sorted(map(repr, seen)))}), so they are not merged",
+                field=column.name,
+            )
+    return {column.physical: spellings[0].get(column.physical) for column in columns}
 
 
 def json_array(files: Sequence[LoggedFile]) -> str:

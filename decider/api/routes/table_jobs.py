@@ -1,4 +1,4 @@
-"""Jobs on whole tables on demand: vacuum, checkpoint and reclaim."""
+"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim and deduplicate."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -9,6 +9,7 @@ from decider.api.dependencies import KnownTable, Requests
 from decider.api.openapi import failures
 from decider.api.schemas.table_jobs import (
     LISTED_FILES,
+    DeduplicateRequest,
     DeletionView,
     ReclaimRequest,
     TableJobResponse,
@@ -76,6 +77,17 @@ async def reclaim_table(table: KnownTable, asked: ReclaimRequest, requests: Requ
     """Queue jobs that delete all files and commits outside the retention, for good; `confirm` is the table's name."""
     retain_s = None if asked.retain_hours is None else asked.retain_hours * 3_600
     return _jobs_view(await requests.table_requests.reclaim(table, confirm=asked.confirm, retain_s=retain_s))
+
+
+@router.post(
+    "/{name}/deduplicate",
+    status_code=202,
+    summary="Keep only the newest row of each key",
+    responses=_FAILURES,
+)
+async def deduplicate_table(table: KnownTable, asked: DeduplicateRequest, requests: Requests) -> TableJobResponse:
+    """Queue a job that removes rows for which a newer row of the same key exists, or that counts them (`dry_run`)."""
+    return _jobs_view(await requests.table_requests.deduplicate(table, dry_run=asked.dry_run))
 
 
 def _jobs_view(result: TableRequestResult) -> TableJobResponse:

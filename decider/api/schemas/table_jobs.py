@@ -1,4 +1,4 @@
-"""Schemas of requests about whole tables: vacuum, checkpoint and reclaim."""
+"""Schemas of requests about whole tables: vacuum, checkpoint, reclaim and deduplicate."""
 
 from pydantic import ConfigDict, Field
 
@@ -46,6 +46,19 @@ class ReclaimRequest(RequestModel):
         le=MAX_HOURS,
         description="Hours of history that stay, even below the table's retention; null: its whole retention.",
     )
+
+
+class DeduplicateRequest(RequestModel):
+    """Request to remove rows for which a newer row of the same key exists."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"dry_run": True}]},
+    )
+
+    dry_run: bool = Field(default=False, description="Count the rows in a job that changes nothing.")
 
 
 class TableJobView(ResponseModel):

@@ -15,6 +15,8 @@ from decider.formats.delta.files import FileDecoder
 from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.metadata import decode_metadata, decode_protocol
 from decider.formats.delta.vacuum_mark import decode_vacuum
+from shared import commit_metadata
+from shared.layout.key_runs import DELETE
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, RemovedFile, TableMetadata, TableProtocol
 
 _METADATA = b'"metaData"'
@@ -124,6 +126,7 @@ class _CommitReader:
             origin=_origin(self._info),
             execution_ms=_execution_ms(self._info),
             vacuum=decode_vacuum(self._info, _time_ms(self._info), self._after),
+            deduplicated_version=_deduplicated_version(self._info),
         )
 
     def _decoder(self, decoder: FileDecoder | None, position: int) -> FileDecoder:
@@ -174,6 +177,14 @@ def _execution_ms(info: object) -> int:
         if value.isascii() and value.isdigit() and len(value) <= _MAX_EXECUTION_DIGITS:
             return int(value)
     return 0
+
+
+def _deduplicated_version(info: object) -> int | None:
+    """Return up to which version a removal of older rows has compared all; a mark that was copied means nothing."""
+    if not isinstance(info, dict) or info.get("operation") != DELETE:
+        return None
+    mark = commit_metadata.decode(info.get("userMetadata"))
+    return None if mark is None else mark.deduplicated_version
 
 
 def _origin(info: object) -> CommitOrigin | None:

@@ -1,4 +1,4 @@
-"""`lakewright vacuum`, `checkpoint` and `reclaim`: jobs on whole tables, through the decider."""
+"""`lakewright vacuum`, `checkpoint`, `reclaim` and `deduplicate`: jobs on whole tables, through the decider."""
 
 from typing import Annotated, Any
 
@@ -61,6 +61,16 @@ def reclaim(
     """Delete all history of a table outside the retention, at once and for good."""
     setting = setting_of(context)
     _show_jobs(setting, _call(setting, table, "reclaim", {"confirm": confirm, "retain_hours": retain_hours}))
+
+
+def deduplicate(
+    context: typer.Context,
+    table: Table,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the rows in a job that changes nothing.")] = False,  # noqa: FBT002
+) -> None:
+    """Delete rows for which a newer row of the same primary key exists."""
+    setting = setting_of(context)
+    _show_jobs(setting, _call(setting, table, "deduplicate", {"dry_run": dry_run}))
 
 
 def _call(setting: CliContext, table: str, what: str, body: dict[str, Any]) -> dict[str, Any]:

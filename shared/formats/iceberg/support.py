@@ -1,7 +1,7 @@
 """What Lakewright's engine can do with Iceberg tables: add a kind of job here once the engine runs it."""
 
 from shared.format_support import FormatSupport
-from shared.job_payload import CHECKPOINT, COMPACT, VACUUM
+from shared.job_payload import CHECKPOINT, COMPACT, DEDUPLICATE, VACUUM
 
 JOB_KINDS = (COMPACT,)
 """Kinds of jobs that the engine runs."""
@@ -12,6 +12,7 @@ SUPPORT = FormatSupport(
     orders_rows=False,
     instead={
         VACUUM: "use the procedures expire_snapshots and remove_orphan_files of Iceberg, in Spark",
+        DEDUPLICATE: "use MERGE INTO in the table's own engine",
         CHECKPOINT: "there are no checkpoints in Iceberg; its procedure rewrite_manifests, in Spark, merges manifests",
     },
 )

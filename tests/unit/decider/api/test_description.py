@@ -37,6 +37,7 @@ EXPECTED = {
     "POST /v1/tables/{name}/vacuum",
     "POST /v1/tables/{name}/checkpoint",
     "POST /v1/tables/{name}/reclaim",
+    "POST /v1/tables/{name}/deduplicate",
     "GET /v1/jobs",
     "GET /v1/jobs/{job}",
     "DELETE /v1/jobs/{job}",

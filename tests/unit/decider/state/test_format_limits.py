@@ -55,6 +55,20 @@ def test_a_job_that_no_actor_runs_on_iceberg_tables_has_a_note_with_advice(
     assert advice in note
 
 
+@pytest.mark.parametrize(
+    ("configuration", "notes"),
+    [
+        ({"lakewright.primary-key": "id"}, 1),
+        ({"lakewright.sequence-by": "ts"}, 1),
+        ({"lakewright.primary-key": "id", "lakewright.sequence-by": "ts"}, 0),
+    ],
+)
+def test_half_of_a_key_has_no_effect_and_a_note_says_so(configuration: dict[str, str], notes: int) -> None:
+    found = in_force("delta", configuration)
+    assert (len(found.notes), found.policy.has_key) == (notes, not notes)
+    assert all("without each other" in note for note in found.notes)
+
+
 def test_limits_are_part_of_the_policy_that_jobs_and_records_carry() -> None:
     limited = in_force("iceberg", {}).policy
     assert Policy.decode(limited.encode()) == limited

@@ -74,7 +74,12 @@ def test_an_address_has_a_host_and_a_port() -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    [{"LAKEWRIGHT_POLICY": "vacuum=on"}, {"LAKEWRIGHT_TENANTS": '{"sales": {"lakewright.vacuum": "on"}}'}],
+    [
+        {"LAKEWRIGHT_POLICY": "vacuum=on"},
+        {"LAKEWRIGHT_TENANTS": '{"sales": {"lakewright.vacuum": "on"}}'},
+        {"LAKEWRIGHT_POLICY": "primary-key=id,sequence-by=ts"},
+        {"LAKEWRIGHT_TENANTS": '{"sales": {"lakewright.primary-key": "id", "lakewright.sequence-by": "ts"}}'},
+    ],
 )
 def test_no_default_of_the_service_or_a_tenant_switches_deletions_on(setting: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="no default does"):

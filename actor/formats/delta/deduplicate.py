@@ -1,0 +1,232 @@
+"""Removes the older rows of each key, partition by partition: one commit for each partition that has any.
+
+Only partitions to which a commit added data since the last run are read. The last commit of a run names the version up
+to which all rows were compared, from which the decider and the next run learn where to begin; if the last partition has
+nothing to remove, that commit is empty. A run that dies has removed rows in some partitions, and the next one does the
+rest: removed rows are not found again.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.footers import Footers
+from actor.formats.delta.free_space import MIB, require_free_space
+from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.log import TableLog, TableShape
+from actor.formats.delta.output_format import OutputFormat
+from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.parquet_classes import ParquetClasses
+from actor.formats.delta.preflight import check_files, check_identity, check_table
+from actor.formats.delta.row_removal import NOTHING_REMOVED, RemovalCommitter, RemovalWriter
+from actor.formats.delta.snapshot import list_partition
+from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
+from actor.formats.delta.write import json_array
+from actor.jvm.scala import Scala
+from actor.jvm.sessions import Sessions
+from actor.ports import TableJob, TableJobControl, TableJobOutcome
+from shared.boundary import Boundary
+from shared.commit_metadata import CommitMetadata
+from shared.deduplicate_options import DeduplicateOptions
+from shared.errors import Conflict, Unsupported
+from shared.formats.delta_keys import find_problem
+from shared.key_rule import KeyRule
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import partition_key
+from shared.properties import is_switched_off, policy_digest
+from shared.table import PartitionKey, TableMetadata
+
+READS = 3
+"""Times that a partition is read at most: each time others changed a file of it before the commit."""
+
+COMMIT_ATTEMPTS = 20
+"""Attempts of one commit: others may add rows several times a second, which is no conflict."""
+
+RESERVED_BYTES = 256 * MIB
+"""Left free on a local disk, as for rewrites."""
+
+MAX_COMMITS_READ = 10_000
+"""Commits since the last run that are read to learn which partitions changed; beyond, all partitions are compared."""
+
+
+@dataclass(slots=True)
+class Deduplication:
+    """One run on one table."""
+
+    scala: Scala
+    sessions: Sessions
+    boundary: Boundary
+    job: TableJob
+    control: TableJobControl
+    _figures: Counter[str] = field(default_factory=Counter, init=False)
+    _commits: list[int] = field(default_factory=list, init=False)
+
+    def run(self) -> TableJobOutcome:
+        """Compare the rows of all partitions that changed. Raises Unsupported for a key that must not be compared."""
+        started_ms, options = int(time.time() * 1000), DeduplicateOptions.decode(self.job.options)
+        with self._log() as log:
+            snapshot = log.snapshot()
+            version, shape = int(snapshot.version()), log.shape(snapshot)
+            reason = self._not_wanted(shape)
+            rule = None if reason else self._rule(shape)
+            if rule is None:
+                return TableJobOutcome(version, shape.metadata, reason=reason or "the table has no primary key")
+            partitions = sorted(self._changed(log, snapshot, options.since_version))
+        mark = CommitMetadata(
+            self.job.origin, mode=self.job.kind, started_ms=started_ms, traceparent=self.job.trace or None
+        )
+        for number, partition in enumerate(partitions):
+            self.control.reached("comparing", number, len(partitions))
+            if self.control.should_stop():
+                return self._outcome(version, shape.metadata, is_complete=False)
+            self._remove_from(partition, rule, replace(mark, partition=partition), is_dry=options.dry_run)
+            self.control.measured(self._figures)
+        if partitions and not options.dry_run:
+            self._end(replace(mark, deduplicated_version=version))
+        # What was only counted satisfies no request.
+        return self._outcome(-1 if options.dry_run else version, shape.metadata, is_complete=True)
+
+    def _outcome(self, version: int, metadata: TableMetadata, *, is_complete: bool) -> TableJobOutcome:
+        return TableJobOutcome(version, metadata, tuple(self._commits), dict(self._figures), is_complete)
+
+    @contextmanager
+    def _log(self, mark: CommitMetadata | None = None) -> Iterator[TableLog]:
+        """Open the table's log in a session of its own, whose commits carry the mark."""
+        text = "" if mark is None else mark.encode()
+        lease = self.sessions.lease(tag=self.job.origin.job, user_metadata=text)
+        with lease as owned, self.sessions.bound(owned) as session:
+            yield TableLog(self.scala, session, self.job.location)
+
+    def _not_wanted(self, shape: TableShape) -> str:
+        """Return why the job has nothing to do; raises OtherTable or Unsupported for a table not to be touched."""
+        check_identity(self.job.location, shape.metadata, self.job.table_uuid)
+        check_table(self.job.location, shape.metadata, shape.protocol)
+        configuration, decided = shape.metadata.configuration, self.job.policy_digest
+        if is_switched_off(configuration) and not self.job.even_if_disabled:
+            return "the table's properties switch it off"
+        if decided and policy_digest(configuration) != decided:
+            return "the table's properties changed since the decision, which is made again"
+        return ""
+
+    def _rule(self, shape: TableShape) -> KeyRule | None:
+        rule = KeyRule.of(self.job.policy)
+        fields = json.loads(json.loads(shape.metadata_json)["metaData"]["schemaString"])["fields"]
+        problem = None if rule is None else find_problem(rule, shape.metadata, fields)
+        if problem is not None:
+            raise Unsupported(f"{self.job.location}: {problem.message}; no row was removed", field=problem.property)
+        return rule
+
+    def _changed(self, log: TableLog, snapshot: Any, since_version: int) -> frozenset[PartitionKey]:
+        """Return the partitions to which data was added after a version; all where that cannot be read."""
+        columns, newest = log.shape(snapshot).metadata.partition_columns, int(snapshot.version())
+        live = log.partitions(snapshot, columns)
+        if not 0 <= since_version <= newest or newest - since_version > MAX_COMMITS_READ:
+            return live
+        found: set[PartitionKey] = set()
+        for version in range(since_version + 1, newest + 1):
+            commit = log.commit_file(version)
+            if commit is None or any("metaData" in action for action in commit.actions):
+                return live
+            adds = (action["add"] for action in commit.actions if "add" in action)
+            found |= {partition_key(columns, add.get("partitionValues") or {}) for add in adds if add["dataChange"]}
+        return live & found
+
+    def _remove_from(self, partition: PartitionKey, rule: KeyRule, mark: CommitMetadata, *, is_dry: bool) -> None:
+        """Remove the older rows of one partition. Raises Conflict if others changed its files each time."""
+        for _ in range(READS):
+            with self._log(mark) as log:
+                if self._try(log, partition, rule, is_dry=is_dry):
+                    return
+            self._figures["conflicts"] += 1
+        raise Conflict(
+            f"others changed files of {partition} at {self.job.location} each of {READS} times before the removal of "
+            "older rows could be committed; it is tried again later",
+            kind="Stale",
+        )
+
+    def _try(self, log: TableLog, partition: PartitionKey, rule: KeyRule, *, is_dry: bool) -> bool:
+        """Read a partition and remove its older rows; False if others changed its files before the commit."""
+        reading = log.transaction()
+        snapshot = reading.snapshot()
+        shape = log.shape(snapshot)
+        if self._not_wanted(shape) or self._rule(shape) != rule:
+            return True
+        files = tuple(list_partition(log, snapshot, shape.metadata.partition_columns, partition))
+        self._check_files(files)
+        named = files_by_name(files, self.job.location)
+        with SupersededRows(self.scala, self._frame(log, snapshot, files), rule) as rows:
+            counts = {named[name]: count for name, count in rows.counts().items()}
+            if is_dry or not counts:
+                self._count(counts)
+                return True
+            require_free_space(log, sum(logged.file.size_bytes for logged in counts), reserved_bytes=RESERVED_BYTES)
+            group = FileGroup(partition, tuple(logged.file for logged in files), RewriteMode.PURGE)
+            live = LiveGroup(group, files, int(snapshot.version()), log.digest(int(snapshot.version())))
+            committer = RemovalCommitter(self.scala, log, shape, self.job.origin, _Permission(self.control))
+            paths = OutputPaths(self.scala, log, reading, shape)
+            output = OutputFormat(Footers(self.scala, log, ParquetClasses()), shape, self.job.location)
+            try:
+                removal = RemovalWriter(self.scala, log, snapshot, paths, output).write(live, rows, counts)
+            except BaseException:
+                committer.sweep(paths, ())
+                raise
+            finally:
+                paths.close()
+            try:
+                landed = committer.commit([removal], attempts=COMMIT_ATTEMPTS)
+            except Conflict:
+                return False
+        if landed.version is None:
+            return False
+        self._commits.append(landed.version)
+        self._count(counts)
+        self._figures["files_written"] += len(removal.outputs)
+        self._figures["bytes_written"] += sum(logged.file.size_bytes for logged in removal.outputs)
+        self.control.reached("committed")
+        return True
+
+    def _check_files(self, files: Sequence[LoggedFile]) -> None:
+        data = [logged.file for logged in files]
+        check_files(self.job.location, data)
+        self.boundary.check_files(self.job.location, data)
+        self.boundary.check_links(self.job.location, (file.path for file in data))
+
+    def _frame(self, log: TableLog, snapshot: Any, files: Sequence[LoggedFile]) -> Any:
+        return log.frame(snapshot, self.scala.seq(self.scala.add_files(json_array(files))))
+
+    def _count(self, counts: dict[LoggedFile, int]) -> None:
+        self._figures["partitions_read"] += 1
+        self._figures["rows_removed"] += sum(counts.values())
+        self._figures["files_replaced"] += len(counts)
+        self._figures["bytes_replaced"] += sum(logged.file.size_bytes for logged in counts)
+
+    def _end(self, mark: CommitMetadata) -> None:
+        """Commit the version up to which all rows were compared."""
+        self.control.may_change()
+        with self._log(mark) as log:
+            condition, txn = RemovalCommitter.condition, log.transaction()
+            self._commits.append(log.commit_delete(txn, self.scala.seq(), condition, NOTHING_REMOVED))
+
+
+@dataclass(frozen=True, slots=True)
+class _Permission:
+    """The control of a table job as that of a commit."""
+
+    control: TableJobControl
+
+    def may_commit(self) -> None:
+        """Raise LeaseLost unless the job may still change the table."""
+        self.control.may_change()
+
+    def should_stop(self) -> bool:
+        """Return False: a partition is finished."""
+        return False
+
+    def reached(self, point: str) -> None:
+        """Report progress."""
+        self.control.reached(point)

@@ -1,0 +1,67 @@
+"""Why no row of a Delta table may be removed by its key: decided by its properties, metadata and schema alone."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shared.key_rule import KeyRule
+from shared.policy import KeyScope
+from shared.table import TableMetadata
+
+APPEND_ONLY = "delta.appendOnly"
+"""Delta's property that forbids to remove rows."""
+
+_COMPARABLE = re.compile(r"byte|short|integer|long|string|date|timestamp|timestamp_ntz|boolean|decimal\(\d+,\s*-?\d+\)")
+"""Types whose equality and order are the same in every engine: no floating point, which has NaN and two zeros."""
+
+_COLLATIONS = "__COLLATIONS"
+"""Metadata of a field of text that is compared otherwise than by its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyProblem:
+    """Why no row may be removed by a rule: the property to change, and the reason as a sentence."""
+
+    property: str
+    message: str
+
+
+def find_problem(
+    rule: KeyRule, metadata: TableMetadata, fields: Iterable[Mapping[str, Any]] | None = None
+) -> KeyProblem | None:
+    """Return why rows of a table must not be removed by a rule, None if they may be.
+
+    fields: those of the table's schema; None where only its metadata is known, so that columns are not checked.
+    """
+    if metadata.configuration.get(APPEND_ONLY, "false").lower() == "true":
+        return KeyProblem(APPEND_ONLY, f"the table has {APPEND_ONLY} = true, which forbids to remove rows")
+    keys = {name.lower() for name in rule.keys}
+    loose = [column.name for column in metadata.partition_columns if column.name.lower() not in keys]
+    if loose and rule.scope is KeyScope.TABLE:
+        return KeyProblem(
+            "key-scope",
+            f"the partition column {loose[0]!r} is not in the primary key, so rows of one key can lie in several "
+            "partitions, and only those of one partition are compared; add it to lakewright.primary-key, or set "
+            "lakewright.key-scope = partition if keys of different partitions are different rows",
+        )
+    return None if fields is None else _column_problem(rule, {str(field["name"]).lower(): field for field in fields})
+
+
+def _column_problem(rule: KeyRule, fields: Mapping[str, Mapping[str, Any]]) -> KeyProblem | None:
+    named = [("primary-key", name) for name in rule.keys] + [("sequence-by", name) for name in rule.sequence]
+    for prop, name in named:
+        field = fields.get(name.lower())
+        if field is None:
+            return KeyProblem(prop, f"lakewright.{prop} names the column {name!r}, which the table does not have")
+        kind = field.get("type")
+        if not isinstance(kind, str) or not _COMPARABLE.fullmatch(kind) or _COLLATIONS in (field.get("metadata") or {}):
+            return KeyProblem(
+                prop, f"lakewright.{prop} names the column {name!r}, whose type is not compared alike by all engines"
+            )
+    if rule.delete_marker is None:
+        return None
+    marker = fields.get(rule.delete_marker.lower())
+    if marker is None or marker.get("type") != "boolean":
+        return KeyProblem("delete-marker", f"lakewright.delete-marker: {rule.delete_marker!r} is no boolean column")
+    return None

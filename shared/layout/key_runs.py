@@ -1,0 +1,52 @@
+"""What is known of a table's removals of older rows: whether rows were added since the last one, and when it ran."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from shared.table import Commit
+
+DELETE = "DELETE"
+"""The operation of a commit that adds no rows, although it may write files again: that of our own removals, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRuns:
+    """The newest version that added rows, the version up to which all rows were compared, and when, in ms since 1970.
+
+    A version is -1 where there is none.
+    """
+
+    appended_version: int = -1
+    compared_version: int = -1
+    compared_ms: int = 0
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether rows were added that were not compared yet."""
+        return self.appended_version > self.compared_version
+
+    def after(self, commit: Commit) -> "KeyRuns":
+        """Return the state after a commit."""
+        if commit.deduplicated_version is not None:
+            version = min(commit.deduplicated_version, commit.version)
+            return replace(self, compared_version=version, compared_ms=commit.timestamp_ms)
+        if commit.data_change and commit.added and commit.operation != DELETE:
+            return replace(self, appended_version=commit.version)
+        return self
+
+    def rebuilt(self, version: int, *, is_same_rule: bool) -> "KeyRuns":
+        """Return the state after a rebuild at a version: whether commits since then added rows is not known."""
+        return replace(self, appended_version=version, compared_version=self.compared_version if is_same_rule else -1)
+
+    def encode(self) -> dict[str, int]:
+        """Write as JSON values."""
+        return {"added": self.appended_version, "compared": self.compared_version, "at": self.compared_ms}
+
+    @staticmethod
+    def decode(raw: Mapping[str, int]) -> "KeyRuns":
+        """Read what `encode` wrote."""
+        return KeyRuns(int(raw.get("added", -1)), int(raw.get("compared", -1)), int(raw.get("at", 0)))
+
+
+NO_KEY_RUNS = KeyRuns()
+"""No row was added, and none compared."""

@@ -1,0 +1,67 @@
+"""A removal of rows counts rows in and out before its commit; what needs a JVM is tested with Spark."""
+
+import json
+from typing import Any, cast
+
+import pytest
+
+from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.row_removal import RemovalWriter, has_change_feed
+from shared.errors import Corrupt
+from shared.table import TableMetadata
+
+
+class FakeLog:
+    """A log whose files hold 7 rows, if they have to be counted."""
+
+    location = "file:///t"
+
+    def rows(self, _snapshot: object, _adds: object) -> int:
+        return 7
+
+
+class FakeScala:
+    """Passes collections on as they are."""
+
+    def seq(self, items: object) -> object:
+        return items
+
+    def add_files(self, text: str) -> object:
+        return text
+
+
+def file(rows: int | None, deleted: int = 0) -> LoggedFile:
+    add: dict[str, Any] = {"path": f"{rows}-{deleted}", "size": 1, "partitionValues": {}}
+    if rows is not None:
+        add["stats"] = json.dumps({"numRecords": rows})
+    if deleted:
+        add["deletionVector"] = {"storageType": "i", "pathOrInlineDv": "x", "cardinality": deleted}
+    return LoggedFile(decode_add(add, ()), json.dumps(add))
+
+
+def writer() -> RemovalWriter:
+    any_part = cast("Any", None)
+    return RemovalWriter(cast("Any", FakeScala()), cast("Any", FakeLog()), any_part, any_part, any_part)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "removed"),
+    [([file(10)], [file(8)], 2), ([file(10, 3)], [], 7), ([file(None)], [file(5)], 2), ([file(9)], [file(None)], 2)],
+)
+def test_rows_that_stay_are_those_that_were_not_removed(
+    inputs: list[LoggedFile], outputs: list[LoggedFile], removed: int
+) -> None:
+    assert writer()._check_rows(inputs, outputs, removed) == sum(
+        7 if one.file.rows is None else one.file.rows for one in outputs
+    )
+
+
+@pytest.mark.parametrize("rows", [7, 9])
+def test_a_removal_that_loses_or_keeps_a_row_too_many_is_stopped(rows: int) -> None:
+    with pytest.raises(Corrupt, match="10 rows in"):
+        writer()._check_rows([file(10)], [file(rows)], 2)
+
+
+def test_a_change_feed_is_read_from_the_tables_properties() -> None:
+    assert has_change_feed(TableMetadata("u", (), {"delta.enableChangeDataFeed": "True"}))
+    assert not has_change_feed(TableMetadata("u"))

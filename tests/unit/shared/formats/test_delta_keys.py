@@ -1,0 +1,59 @@
+"""Which rows of a table may be removed by a key, and why not: decided by its properties, metadata and schema alone."""
+
+from typing import Any
+
+import pytest
+
+from shared.formats.delta_keys import APPEND_ONLY, find_problem
+from shared.key_rule import KeyRule
+from shared.policy import KeyScope
+from shared.table import PartitionColumn, TableMetadata
+
+FIELDS: list[dict[str, Any]] = [
+    {"name": "Id", "type": "long", "metadata": {}},
+    {"name": "ts", "type": "timestamp"},
+    {"name": "price", "type": "decimal(10,2)"},
+    {"name": "score", "type": "double"},
+    {"name": "tags", "type": {"type": "array"}},
+    {"name": "name", "type": "string", "metadata": {"__COLLATIONS": {"name": "spark.UTF8_LCASE"}}},
+    {"name": "gone", "type": "boolean"},
+]
+RULE = KeyRule(("id",), ("ts",))
+DAILY = (PartitionColumn("day", "col-1", "date"),)
+
+
+def problem(rule: KeyRule, columns: tuple[PartitionColumn, ...] = (), **configuration: str) -> str:
+    found = find_problem(rule, TableMetadata("u", columns, configuration), FIELDS)
+    return "" if found is None else found.property
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (RULE, ""),
+        (KeyRule(("ID", "price"), ("TS", "id"), "Gone"), ""),
+        (KeyRule(("missing",), ("ts",)), "primary-key"),
+        (KeyRule(("id",), ("missing",)), "sequence-by"),
+        (KeyRule(("score",), ("ts",)), "primary-key"),
+        (KeyRule(("id",), ("score",)), "sequence-by"),
+        (KeyRule(("tags",), ("ts",)), "primary-key"),
+        (KeyRule(("name",), ("ts",)), "primary-key"),
+        (KeyRule(("id",), ("ts",), "missing"), "delete-marker"),
+        (KeyRule(("id",), ("ts",), "id"), "delete-marker"),
+    ],
+)
+def test_columns_must_be_there_and_compared_alike_by_every_engine(rule: KeyRule, expected: str) -> None:
+    assert problem(rule) == expected
+
+
+def test_rows_of_one_key_in_several_partitions_need_the_owners_word() -> None:
+    assert problem(RULE, DAILY) == "key-scope"
+    assert problem(KeyRule(("id",), ("ts",), scope=KeyScope.PARTITION), DAILY) == ""
+    found = find_problem(KeyRule(("id", "Day"), ("ts",)), TableMetadata("u", DAILY))
+    assert found is None
+    assert "'day'" in str(find_problem(RULE, TableMetadata("u", DAILY)))
+
+
+def test_an_append_only_table_loses_no_row() -> None:
+    assert problem(RULE, **{APPEND_ONLY: "True"}) == APPEND_ONLY
+    assert problem(RULE, **{APPEND_ONLY: "false"}) == ""
