@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from shared.index_status import IndexStatus
+from shared.index_status import IndexQuery, IndexStatus
 from shared.table import Snapshot
 
 
@@ -13,25 +12,7 @@ def _none_s(_: Mapping[str, str]) -> int:
     return 0
 
 
-class IndexReader(Protocol):
-    """Reads what a table's metadata say of an index on several columns."""
-
-    def __call__(
-        self, snapshot: Snapshot, *, revision: int | None = None, budget_bytes: int | None = None
-    ) -> IndexStatus | None:
-        """Return the status of the index, None for a table without one.
-
-        `revision` and `budget_bytes` (of one iteration) replace those of the table's properties. Raises Corrupt where
-        the index cannot be read, InvalidInput for a revision that it does not have.
-        """
-
-
-def _no_index(
-    snapshot: Snapshot,
-    *,
-    revision: int | None = None,
-    budget_bytes: int | None = None,
-) -> None:
+def _no_index(snapshot: Snapshot, query: IndexQuery) -> None:
     """Return None: tables of this format have no index."""
 
 
@@ -42,7 +23,8 @@ class FormatSupport:
     title: the format's name for people. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
     rewrite can sort rows or keep their order. instead: for each kind that it does not run, what an owner can do.
     own_retention_s: how long a table with these properties keeps removed files by itself, in seconds; raises
-    InvalidInput where that cannot be read. index_status: reads the index that a table may have.
+    InvalidInput where that cannot be read. index_status: returns the status of a table's index on several columns, None
+    for a table without one; raises Corrupt where the index cannot be read, InvalidInput for a query that does not fit.
     """
 
     title: str = ""
@@ -50,4 +32,4 @@ class FormatSupport:
     orders_rows: bool = True
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
     own_retention_s: Callable[[Mapping[str, str]], int] = _none_s
-    index_status: IndexReader = _no_index
+    index_status: Callable[[Snapshot, IndexQuery], IndexStatus | None] = _no_index

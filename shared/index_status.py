@@ -11,6 +11,19 @@ from shared.refusals import Refusal
 
 
 @dataclass(frozen=True, slots=True)
+class IndexQuery:
+    """What a call requests of an index beside its state.
+
+    `revision` and `budget_bytes` (of one iteration) replace those of the table's properties. sample: fraction of the
+    rows that a sampling query reads, between 0 and 1.
+    """
+
+    revision: int | None = None
+    budget_bytes: int | None = None
+    sample: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IndexMetrics:
     """The state of one revision of an index, which is a tree of cubes of the indexed space.
 
@@ -80,12 +93,34 @@ class NextRewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleReads:
+    """What a sampling query reads of the optimized revision, and the files whose rewrite would lower that."""
+
+    fraction: float
+    files: int
+    bytes: int
+    rewrite_files: int
+    rewrite_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRewrites:
+    """What an optimization would rewrite: the next iteration, and for a sample, where one is requested.
+
+    None where nothing is eligible, or no rewrite is allowed.
+    """
+
+    next: NextRewrite | None = None
+    sample: SampleReads | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IndexStatus:
     """The index of a table at a version.
 
     last_revision: 0 where nothing is indexed yet. files_by_class: number of live files by what the index knows of them.
     first_problem: of the files with damaged index data, the first one and what is wrong. refusal: why the index must
-    not be optimized. issues: properties without effect. next: None where nothing is eligible, or no rewrite is allowed.
+    not be optimized. issues: properties without effect.
     """
 
     kind: str
@@ -97,4 +132,4 @@ class IndexStatus:
     first_problem: str
     refusal: Refusal | None
     issues: tuple[PropertyIssue, ...]
-    next: NextRewrite | None
+    rewrites: IndexRewrites

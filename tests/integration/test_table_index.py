@@ -64,6 +64,9 @@ def test_another_revision_and_budget_can_be_tried(tmp_path: Path) -> None:
     path = str(written(tmp_path))
     everything = shown(path, "--revision-id", "1", "--bytes-per-iter", "0")
     assert everything["next"]["strategy"] == "unindexed"
-    text = shown(path, as_json=False)
+    assert everything["sample"] is None
+    assert 0 < shown(path, "--sample", "0.05")["sample"]["bytes"] < everything["revisions"][0]["bytes"]
+    text = shown(path, "--sample", "0.05", as_json=False)
+    assert "A sample of 5% opens" in text
     assert "price:linear" in text
     assert "chosen as unindexed" in text

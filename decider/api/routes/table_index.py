@@ -10,11 +10,11 @@ from fastapi import APIRouter, Query
 
 from decider.api.dependencies import Http, KnownTable, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.table_index import IndexRevisionView, NextRewriteView, TableIndexResponse
+from decider.api.schemas.table_index import IndexRevisionView, NextRewriteView, SampleView, TableIndexResponse
 from decider.web.base_model import moment
 from decider.web.errors import ApiError
 from shared.formats.registry import support_of
-from shared.index_status import IndexRevision, IndexStatus
+from shared.index_status import IndexQuery, IndexRevision, IndexStatus
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -31,6 +31,9 @@ async def show_table_index(
         int | None,
         Query(ge=0, lt=2**63, description="Bytes of one iteration, 0 for its first group; default: as `revision`."),
     ] = None,
+    sample: Annotated[
+        float | None, Query(gt=0, lt=1, description="Fraction of the rows that a sampling query reads.")
+    ] = None,
 ) -> TableIndexResponse:
     """Show a Qbeast index: revisions, fragmentation, files that are not indexed, and what is eligible for a rewrite.
 
@@ -39,7 +42,7 @@ async def show_table_index(
     async with http.expensive_calls.table_reads.turn():
         snapshot = await tables.formats.open(table.location).snapshot()
         read = support_of(snapshot.metadata.format).index_status
-        found = await asyncio.to_thread(read, snapshot, revision=revision, budget_bytes=bytes_per_iter)
+        found = await asyncio.to_thread(read, snapshot, IndexQuery(revision, bytes_per_iter, sample))
     if found is None:
         raise ApiError(404, f"{table.name} has no index", field="name", allowed="a table with a Qbeast index")
     return index_view(found)
@@ -47,7 +50,7 @@ async def show_table_index(
 
 def index_view(found: IndexStatus) -> TableIndexResponse:
     """Show the status of an index."""
-    oldest_ms, following = found.unindexed.oldest_ms, found.next
+    oldest_ms, following, sample = found.unindexed.oldest_ms, found.rewrites.next, found.rewrites.sample
     return TableIndexResponse(
         kind=found.kind,
         version=found.version,
@@ -62,6 +65,7 @@ def index_view(found: IndexStatus) -> TableIndexResponse:
         next=None
         if following is None
         else NextRewriteView(strategy=following.strategy, bytes=following.bytes, files=following.paths),
+        sample=None if sample is None else SampleView(**asdict(sample)),
     )
 
 

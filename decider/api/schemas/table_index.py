@@ -43,6 +43,7 @@ INDEX_EXAMPLE: dict[str, Any] = {
     "refusal": "",
     "ignored_properties": [],
     "next": {"strategy": "unindexed", "bytes": 1_048_576, "files": ["part-00000-6d1e.parquet"]},
+    "sample": {"fraction": 0.1, "files": 60, "bytes": 480_000_000, "rewrite_files": 20, "rewrite_bytes": 160_000_000},
 }
 
 
@@ -80,6 +81,16 @@ class NextRewriteView(ResponseModel):
     files: tuple[str, ...] = Field(description="Paths of the files.")
 
 
+class SampleView(ResponseModel):
+    """What a sampling query reads."""
+
+    fraction: float = Field(description="Fraction of the rows that it reads.")
+    files: int = Field(description="Number of files that it opens.")
+    bytes: int = Field(description="Their size in bytes.")
+    rewrite_files: int = Field(description="Number of files whose rewrite lowers that.")
+    rewrite_bytes: int = Field(description="Their size in bytes.")
+
+
 class TableIndexResponse(ResponseModel):
     """The index of a table, from its log alone."""
 
@@ -99,3 +110,4 @@ class TableIndexResponse(ResponseModel):
     refusal: str = Field(description="Why the index must not be optimized; empty if it may be.")
     ignored_properties: tuple[str, ...] = Field(description="Properties about the index that have no effect, and why.")
     next: NextRewriteView | None = Field(description="What is rewritten first; null if nothing is.")
+    sample: SampleView | None = Field(description="What a sampling query reads; null if none is requested.")

@@ -24,20 +24,23 @@ def index(
     bytes_per_iter: Annotated[
         int | None, typer.Option(min=0, help="Bytes of one iteration, 0 for its first group.")
     ] = None,
+    sample: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Also show what a query reads that samples this fraction.")
+    ] = None,
 ) -> None:
     """Show a Qbeast index: its revisions, their fragmentation, and the files of the next rewrite. Changes nothing."""
     out = setting_of(context).output()
     if is_location(table):
         setting_of(context).prepare_logs()
-        answer = _read(table, revision_id, bytes_per_iter)
+        answer = _read(table, revision_id, bytes_per_iter, sample)
     else:
         with setting_of(context).api() as api:
-            asked = {"revision": revision_id, "bytes_per_iter": bytes_per_iter}
+            asked = {"revision": revision_id, "bytes_per_iter": bytes_per_iter, "sample": sample}
             answer = api.get(f"/v1/tables/{segment(table)}/index", asked)
     return out.raw(answer) if out.as_json else _show(out, answer)
 
 
-def _read(table: str, revision: int | None, budget_bytes: int | None) -> Any:
+def _read(table: str, revision: int | None, budget_bytes: int | None, sample: float | None) -> Any:
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
@@ -47,10 +50,11 @@ def _read(table: str, revision: int | None, budget_bytes: int | None) -> Any:
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from shared.formats.registry import support_of  # noqa: PLC0415
+        from shared.index_status import IndexQuery  # noqa: PLC0415
     formats = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options())), format_options())
     snapshot = asyncio.run(formats.open(location_of(table)).snapshot())
     read = support_of(snapshot.metadata.format).index_status
-    found = read(snapshot, revision=revision, budget_bytes=budget_bytes)
+    found = read(snapshot, IndexQuery(revision, budget_bytes, sample))
     if found is None:
         raise CallFailed(f"{table} has no index")
     return index_view(found).model_dump(mode="json")
@@ -88,3 +92,10 @@ def _show(out: Output, answer: Any) -> None:
         following = answer["next"]
         files = counted(len(following["files"]), "file")
         out.line(f"Next: {files} ({size(following['bytes'])}), chosen as {following['strategy']}; --json lists them.")
+    if answer["sample"] is not None:
+        reads = answer["sample"]
+        lower = f"a rewrite of {counted(reads['rewrite_files'], 'file')} ({size(reads['rewrite_bytes'])}) lowers that"
+        out.line(
+            f"A sample of {reads['fraction']:.0%} opens {counted(reads['files'], 'file')} ({size(reads['bytes'])}); "
+            f"{lower if reads['rewrite_files'] else 'no rewrite lowers that'}."
+        )

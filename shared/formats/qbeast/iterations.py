@@ -122,7 +122,7 @@ def next_iteration(index: QbeastIndex, options: IndexOptions) -> Iteration | Non
         found: tuple[IndexFile, ...] = ()
         if strategy is Strategy.UNINDEXED:
             found = select_unindexed(index.files, options.batch_bytes, options.from_ms)
-        elif (revision := _compacted(index, options)) is not None:
+        elif (revision := compacted_revision(index, options)) is not None:
             files = index.of_revision(revision.id)
             found = select_leveled(files, revision.space, IndexBudget(options.budget_bytes)).files
         if found:
@@ -167,21 +167,24 @@ def run_iterations(
         done.append(iteration)
 
 
-def progress_of(files: Sequence[IndexFile]) -> Progress:
-    """Return the progress of a revision, whose live files these all are."""
-    weights = cube_weights(files)
-    blocks = [block for file in files for block in file.blocks]
-    return Progress(sum(is_overhanging(block, weights) for block in blocks), len(blocks))
+def compacted_revision(index: QbeastIndex, options: IndexOptions) -> Revision | None:
+    """Return the revision that is compacted, None where none is indexed yet.
 
-
-def _compacted(index: QbeastIndex, options: IndexOptions) -> Revision | None:
-    """Return the revision that is compacted, None where none is indexed yet."""
+    Raises InvalidInput for one that the table does not have.
+    """
     wanted = index.revisions.last if options.revision is None else options.revision
     found = index.revisions.get(wanted)
     if found is None and wanted != NOT_INDEXED:
         known = ", ".join(map(str, sorted(index.revisions.by_id)))
         raise InvalidInput(f"the table has no revision {wanted}", field="revision", allowed=known)
     return found
+
+
+def progress_of(files: Sequence[IndexFile]) -> Progress:
+    """Return the progress of a revision, whose live files these all are."""
+    weights = cube_weights(files)
+    blocks = [block for file in files for block in file.blocks]
+    return Progress(sum(is_overhanging(block, weights) for block in blocks), len(blocks))
 
 
 def _has_stalled(iteration: Iteration, before: QbeastIndex, after: QbeastIndex, options: IndexOptions) -> bool:
@@ -193,7 +196,7 @@ def _has_stalled(iteration: Iteration, before: QbeastIndex, after: QbeastIndex, 
     live = {file.path for file in after.files}
     if live.issuperset(iteration.paths):
         return True
-    revision = _compacted(before, options)
+    revision = compacted_revision(before, options)
     if iteration.strategy is Strategy.UNINDEXED or revision is None or after.version > before.version + 1:
         return False
     return progress_of(after.of_revision(revision.id)) >= progress_of(before.of_revision(revision.id))

@@ -1,19 +1,28 @@
 """The status of a Qbeast index, and why it may not be optimized, from a snapshot of its table alone."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from shared.formats import delta
-from shared.formats.qbeast.files import FileClass
+from shared.formats.qbeast.files import FileClass, IndexFile
 from shared.formats.qbeast.groups import eligible_groups
 from shared.formats.qbeast.index import QbeastIndex
-from shared.formats.qbeast.iterations import next_iteration
+from shared.formats.qbeast.iterations import IndexOptions, compacted_revision, next_iteration
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.names import LAST_REVISION, NOT_INDEXED
 from shared.formats.qbeast.options import read_options
 from shared.formats.qbeast.revisions import Revision
-from shared.index_status import IndexRevision, IndexStatus, NextRewrite, UnindexedFiles
+from shared.formats.qbeast.sampling import sample_of, sampling_batches
+from shared.index_status import (
+    IndexQuery,
+    IndexRevision,
+    IndexRewrites,
+    IndexStatus,
+    NextRewrite,
+    SampleReads,
+    UnindexedFiles,
+)
 from shared.refusals import Refusal, RefusalCode
 from shared.table import Snapshot
 
@@ -23,23 +32,22 @@ DELETION_VECTORS = "deletionVectors"
 """The table feature under which rows may be deleted outside of data files."""
 
 
-def index_status(
-    snapshot: Snapshot, *, revision: int | None = None, budget_bytes: int | None = None
-) -> IndexStatus | None:
+def index_status(snapshot: Snapshot, query: IndexQuery) -> IndexStatus | None:
     """Return the status of a table's index, None for a table without one.
 
-    `revision` and `budget_bytes` replace the table's own options. Raises Corrupt where the revisions cannot be read,
-    InvalidInput for a revision that the table does not have.
+    Raises Corrupt where the revisions cannot be read, InvalidInput for a revision that the table does not have, or a
+    sample out of range.
     """
     configuration = snapshot.metadata.configuration
     if LAST_REVISION not in configuration:
         return None
     index = QbeastIndex.of_snapshot(snapshot)
     options, issues = read_options(configuration)
-    options = replace(options, revision=options.revision if revision is None else revision)
-    options = replace(options, budget_bytes=options.budget_bytes if budget_bytes is None else budget_bytes)
+    if query.revision is not None:
+        options = replace(options, revision=query.revision)
+    if query.budget_bytes is not None:
+        options = replace(options, budget_bytes=query.budget_bytes)
     refused = refusal(snapshot, index)
-    found = next_iteration(index, options)
     malformed = index.of_class(FileClass.MALFORMED)
     unindexed = index.of_class(FileClass.UNINDEXED)
     return IndexStatus(
@@ -52,16 +60,37 @@ def index_status(
         files_by_class=_by_class(index),
         unindexed=UnindexedFiles(
             len(unindexed),
-            sum(file.size_bytes for file in unindexed),
+            _bytes(unindexed),
             min((file.modified_ms for file in unindexed), default=None),
         ),
         first_problem=f"{malformed[0].path}: {malformed[0].problem}" if malformed else "",
         refusal=refused,
         issues=issues,
-        next=None
-        if found is None or refused is not None
-        else NextRewrite(found.strategy, found.paths, sum(file.size_bytes for file in found.files)),
+        rewrites=IndexRewrites() if refused is not None else _rewrites(index, options, query.sample),
     )
+
+
+def _rewrites(index: QbeastIndex, options: IndexOptions, sample: float | None) -> IndexRewrites:
+    found = next_iteration(index, options)
+    following = None if found is None else NextRewrite(found.strategy, found.paths, _bytes(found.files))
+    revision = compacted_revision(index, options)
+    return IndexRewrites(
+        following, None if sample is None or revision is None else _sample(index, revision, sample, options)
+    )
+
+
+def _sample(index: QbeastIndex, revision: Revision, fraction: float, options: IndexOptions) -> SampleReads:
+    files = index.of_revision(revision.id)
+    sample = sample_of(files, fraction)
+    read = [file for file in files if any(map(sample.takes, file.blocks))]
+    # With the budget of a single group, each file is a batch of its own.
+    batches = sampling_batches(files, revision, fraction, max(1, options.budget_bytes))
+    rewritten = [file for batch in batches for file in batch]
+    return SampleReads(fraction, len(read), _bytes(read), len(rewritten), _bytes(rewritten))
+
+
+def _bytes(files: Iterable[IndexFile]) -> int:
+    return sum(file.size_bytes for file in files)
 
 
 def refusal(snapshot: Snapshot, index: QbeastIndex) -> Refusal | None:

@@ -17,6 +17,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import progress_of
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.status import index_status
+from shared.index_status import IndexQuery
 from shared.table import Position, Snapshot, TableMetadata
 
 LOG = Path(__file__).parents[4] / "data" / "qbeast"
@@ -87,8 +88,8 @@ def test_plain_rewrites_of_the_table_are_refused_and_its_index_is_shown() -> Non
     found = snapshot(4)
     assert found.refusal is not None
     assert found.refusal.code == "qbeast"
-    status = index_status(found)
+    status = index_status(found, IndexQuery())
     assert status is not None
     assert status.refusal is None
-    assert status.next is not None
-    assert set(status.next.paths) <= {file.path for file in found.files}
+    assert status.rewrites.next is not None
+    assert set(status.rewrites.next.paths) <= {file.path for file in found.files}

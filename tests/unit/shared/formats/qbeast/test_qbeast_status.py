@@ -9,10 +9,13 @@ from shared.errors import Corrupt, InvalidInput
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.status import index_status, refusal
 from shared.formats.registry import support_of
+from shared.index_status import IndexQuery
 from shared.partitions import WHOLE_TABLE
 from shared.refusals import RefusalCode
 from shared.table import DataFile, PartitionColumn, Snapshot, TableProtocol
 from tests.support.qbeast_tree import QbeastTree
+
+PLAIN = IndexQuery()
 
 
 def tree() -> QbeastTree:
@@ -30,14 +33,14 @@ def with_file(tags: dict[str, str]) -> Snapshot:
 def test_a_table_without_an_index_has_no_status_in_any_format() -> None:
     snapshot = tree().snapshot()
     plain = replace(snapshot, metadata=replace(snapshot.metadata, configuration={}))
-    assert index_status(plain) is None
-    assert support_of("delta").index_status(plain) is None
-    assert support_of("iceberg").index_status(snapshot) is None
+    assert index_status(plain, PLAIN) is None
+    assert support_of("delta").index_status(plain, PLAIN) is None
+    assert support_of("iceberg").index_status(snapshot, PLAIN) is None
 
 
 def test_the_status_shows_revisions_files_and_the_next_rewrite() -> None:
     made = tree()
-    found = index_status(made.snapshot())
+    found = index_status(made.snapshot(), PLAIN)
     assert found is not None
     revision = found.revisions[0]
     assert (found.kind, found.version, found.last_revision) == ("qbeast", 6, 1)
@@ -45,46 +48,46 @@ def test_the_status_shows_revisions_files_and_the_next_rewrite() -> None:
     assert revision.columns == ("price:linear", "user:linear")
     assert revision.eligible_groups > 0
     assert 0 < revision.eligible_bytes <= revision.metrics.bytes
-    assert found.next is not None
-    assert found.next.strategy == "leveled"
-    assert found.next.bytes == sum(made.files[path].size_bytes for path in found.next.paths)
+    assert found.rewrites.next is not None
+    assert found.rewrites.next.strategy == "leveled"
+    assert found.rewrites.next.bytes == sum(made.files[path].size_bytes for path in found.rewrites.next.paths)
     assert found.files_by_class["indexed"] == len(made.files)
     assert (found.unindexed.files, found.unindexed.oldest_ms, found.first_problem) == (0, None, "")
 
 
 def test_files_that_are_not_indexed_come_first_unless_another_revision_or_budget_is_asked_for() -> None:
     snapshot = with_file({})
-    found = index_status(snapshot)
+    found = index_status(snapshot, PLAIN)
     assert found is not None
-    assert found.next is not None
-    assert (found.next.strategy, found.next.paths) == ("unindexed", ("odd",))
+    assert found.rewrites.next is not None
+    assert (found.rewrites.next.strategy, found.rewrites.next.paths) == ("unindexed", ("odd",))
     assert (found.unindexed.files, found.unindexed.bytes, found.unindexed.oldest_ms) == (1, 9, 5)
-    fewer = index_status(tree().snapshot(), revision=1, budget_bytes=1)
-    more = index_status(tree().snapshot())
+    fewer = index_status(tree().snapshot(), IndexQuery(1, 1))
+    more = index_status(tree().snapshot(), PLAIN)
     assert fewer is not None
     assert more is not None
-    assert fewer.next is not None
-    assert more.next is not None
-    assert fewer.next.bytes < more.next.bytes
+    assert fewer.rewrites.next is not None
+    assert more.rewrites.next is not None
+    assert fewer.rewrites.next.bytes < more.rewrites.next.bytes
     with pytest.raises(InvalidInput, match="no revision 9"):
-        index_status(tree().snapshot(), revision=9)
+        index_status(tree().snapshot(), IndexQuery(9))
 
 
 def test_a_table_with_nothing_to_do_has_no_next_rewrite() -> None:
     made = QbeastTree(random.Random(7), cube_size=20)
     made.append(made.new_rows(3))
-    found = index_status(made.snapshot())
+    found = index_status(made.snapshot(), PLAIN)
     assert found is not None
-    assert (found.next, found.refusal, found.issues) == (None, None, ())
+    assert (found.rewrites.next, found.refusal, found.issues) == (None, None, ())
 
 
 def test_a_damaged_file_is_named_and_left_alone() -> None:
-    found = index_status(with_file({"revision": "1", "blocks": "[{}]"}))
+    found = index_status(with_file({"revision": "1", "blocks": "[{}]"}), PLAIN)
     assert found is not None
     assert found.first_problem.startswith("odd: ")
     assert found.files_by_class["malformed"] == 1
-    assert found.next is not None
-    assert "odd" not in found.next.paths
+    assert found.rewrites.next is not None
+    assert "odd" not in found.rewrites.next.paths
 
 
 @pytest.mark.parametrize(
@@ -97,10 +100,10 @@ def test_a_damaged_file_is_named_and_left_alone() -> None:
     ],
 )
 def test_a_table_whose_protocol_the_library_does_not_keep_is_refused(protocol: TableProtocol, subject: str) -> None:
-    found = index_status(replace(tree().snapshot(), protocol=protocol))
+    found = index_status(replace(tree().snapshot(), protocol=protocol), PLAIN)
     assert found is not None
     assert found.refusal is not None
-    assert (found.refusal.subject, found.next) == (subject, None)
+    assert (found.refusal.subject, found.rewrites.next) == (subject, None)
 
 
 def test_partitions_and_the_old_format_are_refused() -> None:
@@ -120,4 +123,20 @@ def test_revisions_that_cannot_be_read_are_an_error() -> None:
     snapshot = tree().snapshot()
     damaged = snapshot.metadata.configuration | {"qbeast.revision.1": "{"}
     with pytest.raises(Corrupt):
-        index_status(replace(snapshot, metadata=replace(snapshot.metadata, configuration=damaged)))
+        index_status(replace(snapshot, metadata=replace(snapshot.metadata, configuration=damaged)), PLAIN)
+
+
+def test_a_sample_shows_what_it_reads_and_what_a_rewrite_would_lower() -> None:
+    made = tree()
+    found = index_status(made.snapshot(), IndexQuery(sample=0.1))
+    assert found is not None
+    reads = found.rewrites.sample
+    assert reads is not None
+    assert 0 < reads.files <= len(made.files)
+    assert 0 < reads.rewrite_files <= len(made.files)
+    assert 0 < reads.rewrite_bytes <= found.revisions[0].metrics.bytes
+    with pytest.raises(InvalidInput, match="sample"):
+        index_status(made.snapshot(), IndexQuery(sample=1.5))
+    only_new_files = index_status(made.snapshot(), IndexQuery(revision=0, sample=0.1))
+    assert only_new_files is not None
+    assert only_new_files.rewrites.sample is None
