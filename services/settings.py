@@ -104,6 +104,11 @@ BUCKETS = "LAKEWRIGHT_BUCKETS"
 """`bucket=uri` pairs, comma-separated: URI of a bucket that events name, such as `logs=file:///mnt/logs`. Default: the
 scheme of the event's source with the bucket's name, such as `s3://logs`."""
 
+STATE = "LAKEWRIGHT_STATE"
+"""Folder or object store location where the registry is saved (tables with names, tenants and properties; pauses,
+limits and settings of the queue), so that it [outlives Redis](deploy.md#the-saved-registry); one location for each
+Redis. Default: none; the standalone uses `registry` in its data directory."""
+
 SWEEP_S = "LAKEWRIGHT_SWEEP_S"
 """Sweep interval: seconds between two refreshes of a table without events. Default 300: a lost event is noticed
 within this time, and each interval costs two small requests per table."""

@@ -24,10 +24,12 @@ from decider.storage.object_reads import ReadMeter
 from decider.store.actor_registry import ActorRegistry
 from decider.store.counters import CounterReader
 from decider.store.manual_runs import ManualRunStore
+from decider.store.operator_settings import OperatorSettings
 from decider.store.queue_admin import QueueAdmin
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_health import RedisSafety
 from decider.store.run_queries import RunQueries
+from decider.store.saved_registry import SavedRegistry
 from decider.store.stream_reader import StreamReader
 from decider.store.table_index import TableIndex
 from decider.store.table_registry import TableRegistry
@@ -38,9 +40,13 @@ from decider.tracking.tracker import TableTracker
 
 @dataclass(frozen=True, slots=True)
 class TableServices:
-    """What is known of tables: registration, state, policy defaults, decisions, and their own logs."""
+    """What is known of tables: registration, state, policy defaults, decisions, and their own logs.
+
+    `saved`: the registry outside of Redis, None without `LAKEWRIGHT_STATE`.
+    """
 
     registry: TableRegistry
+    saved: SavedRegistry | None
     index: TableIndex
     states: TableStateStore
     ledgers: LedgerReader
@@ -56,6 +62,7 @@ class QueueServices:
 
     executor: AsyncQueueExecutor
     admin: QueueAdmin
+    operator: OperatorSettings
     runs: RunQueries
     actors: ActorRegistry
     streams: StreamReader

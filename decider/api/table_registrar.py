@@ -48,6 +48,7 @@ class TableRegistrar:
             table = await self._register(asked)
             return await self._with_first_read(table, asked, is_new=known is None), known is None
         _require_same(asked, known)
+        await self._tables.registry.save(known)
         if asked.paused:
             await self._queue.admin.pause(Scope.TABLE, known.id, paused=True)
         return await self._with_first_read(known, asked, is_new=False), False

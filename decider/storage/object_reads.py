@@ -188,18 +188,26 @@ class ObjectReader:
         return ListedFolders(tuple(name for name in names if name), pages)
 
     def _failed(self, doing: str, key: str, problem: Exception) -> LakewrightError:
-        first_line = str(problem).split("\n", 1)[0]
-        message = f"{self.location}: cannot {doing} {key}: {first_line}"
-        # A refused listing is a generic error to the client, with the status in its text.
-        match = _STATUS.search(first_line)
-        status = int(match[1]) if match else 0
-        if isinstance(problem, _REFUSED) or status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return PermanentError(f"{message}; {_ADVICE.get(self.location.partition(':')[0], _ADVICE_ELSEWHERE)}")
-        if status == HTTPStatus.NOT_FOUND:
-            return PermanentError(f"{message}; is there such a bucket at this endpoint?")
-        if isinstance(problem, _HOPELESS) or _REDIRECT in first_line:
-            return PermanentError(f"{message}; check LAKEWRIGHT_STORE_OPTIONS (region, endpoint)")
-        return RetryableError(message)
+        return storage_failure(self.location, f"{doing} {key}", problem)
+
+
+def storage_failure(location: str, doing: str, problem: Exception) -> LakewrightError:
+    """Return the error for a failed call to the store of a location, by whether a retry may help.
+
+    doing: what failed, as in `read a key`.
+    """
+    first_line = str(problem).split("\n", 1)[0]
+    message = f"{location}: cannot {doing}: {first_line}"
+    # A refused listing is a generic error to the client, with the status in its text.
+    match = _STATUS.search(first_line)
+    status = int(match[1]) if match else 0
+    if isinstance(problem, _REFUSED) or status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return PermanentError(f"{message}; {_ADVICE.get(location.partition(':')[0], _ADVICE_ELSEWHERE)}")
+    if status == HTTPStatus.NOT_FOUND:
+        return PermanentError(f"{message}; is there such a bucket at this endpoint?")
+    if isinstance(problem, _HOPELESS) or _REDIRECT in first_line:
+        return PermanentError(f"{message}; check LAKEWRIGHT_STORE_OPTIONS (region, endpoint)")
+    return RetryableError(message)
 
 
 def _read_files(folder: Path, keys: Sequence[str]) -> list[bytes | None]:

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from decider.store.occupancy import OldestWaits, SlotOccupancy, occupancy, oldest_waits
+from decider.store.operator_settings import OperatorSettings
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.redis_health import rewrite_aof
@@ -54,10 +55,11 @@ class WaitingCounts:
 
 
 class QueueAdmin:
-    """Administration of one queue; every call may be repeated."""
+    """Administration of one queue; every call may be repeated. What operators set is saved, see `OperatorSettings`."""
 
-    def __init__(self, queue: AsyncQueueExecutor) -> None:
+    def __init__(self, queue: AsyncQueueExecutor, operator: OperatorSettings) -> None:
         self._queue = queue
+        self._operator = operator
         self._name = queue.name
 
     async def depth(self) -> QueueDepth:
@@ -99,6 +101,8 @@ class QueueAdmin:
     async def configure(self, settings: Mapping[str, int]) -> None:
         """Write the settings that are given, by name; the others stay."""
         await self._queue.run(commands.configure(self._name, settings))
+        if by_operator := {name: value for name, value in settings.items() if not SETTINGS[name].is_set_by_decider}:
+            await self._operator.record_settings(by_operator)
 
     @translate_redis_errors
     async def settings(self) -> QueueSettings:
@@ -147,14 +151,17 @@ class QueueAdmin:
     async def set_weight(self, scope: Scope, name: str, weight: float | None) -> None:
         """Set a weight; None is the default."""
         await self._queue.run(admin_commands.set_weight(self._name, scope, name, weight))
+        await self._operator.record_weight(scope, name, weight)
 
     async def set_limit(self, scope: Scope, name: str, limit: SlotLimit | SlotQuota | None) -> None:
         """Set how many jobs of a tenant or table run at once; None lifts the limit."""
         await self._queue.run(admin_commands.set_limit(self._name, scope, name, limit))
+        await self._operator.record_limit(scope, name, limit)
 
     async def pause(self, scope: Scope, name: str, *, paused: bool) -> None:
         """Stop dispatching jobs of a scope, or start again."""
         await self._queue.run(admin_commands.pause(self._name, scope, name, paused=paused))
+        await self._operator.record_pause(scope, name, paused=paused)
 
     async def expedite(self, job: JobId) -> MoveOutcome:
         """Make a waiting job the next one to be claimed."""

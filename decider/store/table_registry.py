@@ -4,14 +4,16 @@ A table's id is derived from its location, so registering twice finds the same e
 """
 
 import json
-from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from redis.asyncio import Redis
 
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.redis_health import RedisSafety
+from decider.store.registry_document import SavedEntry, table_entry, table_key
+from decider.store.saved_registry import SavedRegistry
 from shared.errors import InvalidInput
 from shared.queue import keys
 from shared.queue.decode import text
@@ -51,16 +53,32 @@ class TableRegistry:
     """Registered tables in Redis, safe to share between deciders.
 
     Hashes hold tables and refusals by id, and ids by name; a sorted set holds the names in their order.
+    Each change has a time, and a removed table leaves a tombstone: so other copies of the registry merge with this one.
     """
 
-    def __init__(self, redis: Redis, safety: RedisSafety | None = None) -> None:
-        """With `safety`, no table is registered in a Redis that might lose it."""
+    def __init__(
+        self,
+        redis: Redis,
+        safety: RedisSafety | None = None,
+        *,
+        now_ms: Callable[[], int],
+        saved: SavedRegistry | None = None,
+    ) -> None:
+        """Set the clock of changes, and where they are saved.
+
+        With `safety`, no table is registered in a Redis that might lose it; with `saved`, each change is saved there.
+        """
         self._redis = redis
         self._safety = safety
+        self._now_ms = now_ms
+        self._saved = saved
 
     @translate_redis_errors
     async def register(self, table: TableRef) -> bool:
-        """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table."""
+        """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table.
+
+        A discovered one is saved later, with the next pass: until then, discovery finds it again.
+        """
         if self._safety is not None:
             await self._safety.require_safe()
         if not await self._redis.hsetnx(keys.TABLE_NAMES, table.name, table.id):
@@ -71,7 +89,12 @@ class TableRegistry:
                 )
         await self._redis.zadd(keys.TABLE_ORDER, {table.name: 0})
         await self._redis.incr(keys.TABLES_REVISION)
-        if await self._redis.hsetnx(keys.TABLES, table.id, json.dumps(asdict(table))):
+        removed_ms = int(await self._redis.hget(keys.REMOVED_TABLES, table.id) or 0)
+        made = replace(table, changed_ms=max(self._now_ms(), removed_ms + 1))
+        if await self._redis.hsetnx(keys.TABLES, table.id, json.dumps(asdict(made))):
+            await self._redis.hdel(keys.REMOVED_TABLES, table.id)
+            if not made.is_discovered:
+                await self._save(table_key(made.id), table_entry(made))
             return True
         known = await self.get(table.id)
         if known is not None and known.name != table.name:
@@ -88,6 +111,7 @@ class TableRegistry:
             raise InvalidInput(
                 f"the name {after.name!r} belongs to another table ({owner}); choose another name", field="name"
             )
+        after = replace(after, changed_ms=max(self._now_ms(), before.changed_ms + 1))
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(keys.TABLES, after.id, json.dumps(asdict(after)))
             pipe.incr(keys.TABLES_REVISION)
@@ -96,6 +120,15 @@ class TableRegistry:
                 pipe.zrem(keys.TABLE_ORDER, before.name)
                 pipe.zadd(keys.TABLE_ORDER, {after.name: 0})
             await pipe.execute()
+        await self._save(table_key(after.id), table_entry(after))
+
+    async def save(self, table: TableRef) -> None:
+        """Return once a registered table is saved, as it is after every change that did not fail on the way."""
+        await self._save(table_key(table.id), table_entry(table))
+
+    async def _save(self, key: str, entry: SavedEntry) -> None:
+        if self._saved is not None:
+            await self._saved.save({key: entry})
 
     async def _drop_name(self, name: str) -> None:
         async with self._redis.pipeline(transaction=True) as pipe:
@@ -106,13 +139,16 @@ class TableRegistry:
     @translate_redis_errors
     async def remove(self, table: TableRef) -> bool:
         """Delete a table; False if it was not registered."""
+        removed_ms = max(self._now_ms(), table.changed_ms + 1)
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hdel(keys.TABLES, table.id)
             pipe.hdel(keys.TABLE_NAMES, table.name)
             pipe.hdel(keys.REFUSED_TABLES, table.id)
             pipe.zrem(keys.TABLE_ORDER, table.name)
+            pipe.hset(keys.REMOVED_TABLES, table.id, removed_ms)
             pipe.incr(keys.TABLES_REVISION)
             removed, *_ = await pipe.execute()
+        await self._save(table_key(table.id), SavedEntry(removed_ms))
         return bool(removed)
 
     @translate_redis_errors

@@ -36,16 +36,19 @@ from decider.optimize.on_demand import OnDemandOptimizer
 from decider.optimize.property_trigger import PropertyTriggers
 from decider.optimize.table_requests import TableRequests
 from decider.state.effective_policy import PolicyDefaults
+from decider.storage.numbered_objects import NumberedObjects
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
 from decider.store.actor_registry import ActorRegistry
 from decider.store.counters import CounterReader
 from decider.store.discovery_lease import DiscoveryLeases
 from decider.store.manual_runs import ManualRunStore
+from decider.store.operator_settings import OperatorSettings
 from decider.store.queue_admin import QueueAdmin
 from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.redis_health import RedisSafety
 from decider.store.run_queries import RunQueries
+from decider.store.saved_registry import SavedRegistry
 from decider.store.stream_reader import StreamReader
 from decider.store.table_index import TableIndex
 from decider.store.table_registry import TableRegistry
@@ -95,11 +98,12 @@ def build_services(
     boundary = build_boundary(settings.locations)
     http = build_http(settings)
     operations = build_operations(settings)
-    queue = build_queue(settings, operations)
     stores = ObjectStores(settings.locations.store_options)
+    saved = build_saved_registry(settings, operations, stores)
+    queue = build_queue(settings, operations, saved)
     access = StorageAccess(operations.read_meter, stores, boundary)
     formats = table_formats(access, settings.locations.formats) if with_formats is None else with_formats(access)
-    tables = build_tables(settings, operations, queue, formats, actions)
+    tables = build_tables(settings, operations, queue, (formats, actions), saved)
     requests = build_requests(settings, operations, queue, tables, boundary)
     background = build_background(settings, operations, queue, tables, requests)
     return Services(tables, queue, requests, operations, http, background)
@@ -137,12 +141,25 @@ def build_operations(settings: DeciderSettings) -> OperationServices:
     )
 
 
-def build_queue(settings: DeciderSettings, operations: OperationServices) -> QueueServices:
+def build_saved_registry(
+    settings: DeciderSettings, operations: OperationServices, stores: ObjectStores
+) -> SavedRegistry | None:
+    """Build the registry outside of Redis; None where none is configured."""
+    if settings.locations.state is None:
+        return None
+    return SavedRegistry(NumberedObjects(stores, settings.locations.state, operations.read_meter), operations.now_ms)
+
+
+def build_queue(
+    settings: DeciderSettings, operations: OperationServices, saved: SavedRegistry | None = None
+) -> QueueServices:
     """Build the queue's scripts, administration and queries."""
     executor = AsyncQueueExecutor(operations.redis, settings.queue, safety=operations.safety)
+    operator = OperatorSettings(executor, operations.now_ms, saved)
     return QueueServices(
         executor=executor,
-        admin=QueueAdmin(executor),
+        admin=QueueAdmin(executor, operator),
+        operator=operator,
         runs=RunQueries(executor),
         actors=ActorRegistry(executor),
         streams=StreamReader(executor),
@@ -154,14 +171,16 @@ def build_tables(
     settings: DeciderSettings,
     operations: OperationServices,
     queue: QueueServices,
-    formats: TableFormats,
-    actions: ActionRegistry,
+    formats_and_actions: tuple[TableFormats, ActionRegistry],
+    saved: SavedRegistry | None = None,
 ) -> TableServices:
     """Build the stores of what is known of tables."""
+    formats, actions = formats_and_actions
     own = PolicyDefaults(settings.tracking.policy, settings.tracking.tenants, settings.queue)
-    registry = TableRegistry(operations.redis, operations.safety)
+    registry = TableRegistry(operations.redis, operations.safety, now_ms=operations.now_ms, saved=saved)
     return TableServices(
         registry=registry,
+        saved=saved,
         index=TableIndex(queue.executor, registry, time.monotonic),
         states=TableStateStore(queue.executor),
         ledgers=LedgerReader(queue.executor, actions),

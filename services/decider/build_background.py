@@ -1,5 +1,6 @@
 """Builds the background tasks by name, in the order in which they start; an archive has one where it is wanted."""
 
+import time
 from collections.abc import Mapping
 
 from decider.api.services import OperationServices, QueueServices, RequestServices, TableServices
@@ -15,11 +16,14 @@ from decider.background.preemption import JobPreemption
 from decider.background.queue_audit import QueueAudit
 from decider.background.redis_upkeep import AofRewrite, LibraryCleanup
 from decider.background.refresh_workers import RefreshWorkers
+from decider.background.registry_sync import AppliedChanges, RegistrySync
 from decider.background.rewrite_archiver import RewriteArchiver, RewriteSources
 from decider.background.runner import BackgroundTask
 from decider.background.slot_count import SlotCount
 from decider.background.sweep import Sweep
 from decider.background.timer_runner import TimerRunner
+from decider.store.registry_entries import RegistryEntries
+from decider.store.saved_registry import SavedRegistry
 from services.decider.settings import DeciderSettings
 from shared.locations import deltalake_location, table_id
 from shared.store_options import StoreOptions
@@ -43,7 +47,25 @@ def build_background(
     }
     if requests.discovery.is_periodic:
         tasks["discovery"] = requests.discovery
+    if tables.saved is not None:
+        tasks["registry_sync"] = _registry_sync(tables.saved, operations, queue, tables, requests)
     return tasks | _archive_tasks(settings, queue, tables, requests) | _queue_tasks(queue)
+
+
+def _registry_sync(
+    saved: SavedRegistry,
+    operations: OperationServices,
+    queue: QueueServices,
+    tables: TableServices,
+    requests: RequestServices,
+) -> RegistrySync:
+    return RegistrySync(
+        tables.registry,
+        saved,
+        RegistryEntries(operations.redis, queue.operator, operations.now_ms),
+        AppliedChanges(requests.refresh_queue, queue.executor, tables.actions.kinds),
+        clock_s=time.monotonic,
+    )
 
 
 def _queue_tasks(queue: QueueServices) -> dict[str, BackgroundTask]:

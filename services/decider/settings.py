@@ -31,6 +31,7 @@ from services.settings import (
     REDIS_URL,
     ROOTS,
     SNS_TOPICS,
+    STATE,
     SWEEP_S,
     TENANT,
     TENANTS,
@@ -50,6 +51,7 @@ from services.settings import (
 )
 from shared.errors import InvalidInput
 from shared.format_options import FormatOptions
+from shared.locations import canonical_location
 from shared.policy import Policy, PolicyLayer, apply
 from shared.properties import as_properties, read_properties
 from shared.queue.limits import require_name
@@ -93,7 +95,7 @@ class AccessSettings:
 
 @dataclass(frozen=True, slots=True)
 class LocationSettings:
-    """Where tables may lie, how their stores are opened, and whose they are by default."""
+    """Where tables may lie, how their stores are opened, whose they are by default, and where the registry is saved."""
 
     roots: tuple[str, ...] = ()
     buckets: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +103,7 @@ class LocationSettings:
     store_options: StoreOptions = field(default_factory=StoreOptions, repr=False)
     formats: FormatOptions = field(default_factory=FormatOptions)
     allow_external_files: bool = False
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,7 @@ def _locations(read: EnvironmentReader, environment: Mapping[str, str]) -> Locat
         store_options=store_options(environment),
         formats=format_options(environment),
         allow_external_files=read(ALLOW_EXTERNAL_FILES, boolean, defaults.allow_external_files),
+        state=read(STATE, canonical_location, None),
     )
 
 

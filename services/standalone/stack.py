@@ -23,7 +23,7 @@ import structlog
 from services.paths import ready_file
 from services.private import closed_dir
 from services.redis_socket import socket_path
-from services.settings import DATA_DIR, DEFAULT_HTTP_ADDRESS, HTTP_ADDRESS, REDIS_URL, start_timeout_s
+from services.settings import DATA_DIR, DEFAULT_HTTP_ADDRESS, HTTP_ADDRESS, REDIS_URL, STATE, start_timeout_s
 from services.standalone import redis_server
 from services.standalone.redis_server import AppendFsync, RedisOptions
 from services.standalone.supervisor import ChildSpec
@@ -123,6 +123,7 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
         REDIS_URL: redis.url,
         HTTP_ADDRESS: options.http_address,
         DATA_DIR: str(home),
+        STATE: options.environment.get(STATE) or str(home / "registry"),
         "PYTHONUNBUFFERED": "1",  # A log that ends before the crash it should explain is of no use.
     }
     log.info("redis_selected", version=binary.version, url=redis.url, data=str(redis.data_dir))

@@ -228,6 +228,9 @@ def drain(queue: str, name: str) -> str:
 TABLES = "lw:tables"
 """Hash: table id to the registered table."""
 
+REMOVED_TABLES = "lw:removed"
+"""Hash: table id to the time at which the table was unregistered, for a month: its registration elsewhere is older."""
+
 TABLE_NAMES = "lw:names"
 """Hash: table name to table id; it makes names unique."""
 
@@ -236,6 +239,9 @@ TABLE_ORDER = "lw:order"
 
 TABLES_REVISION = "lw:revision"
 """Number that grows with every change of the registered tables."""
+
+MERGED_REGISTRY = "lw:merged"
+"""String: the run id of the server process in which the registry was last merged with the saved one."""
 
 REFUSED_TABLES = "lw:refused"
 """Hash: table id to the reason why it is not rewritten."""
@@ -257,6 +263,11 @@ def manual_run(table: str) -> str:
 def owned_queue_limits(queue: str) -> str:
     """Hash: table to those of its limits in this queue (`limit weight`) that a property may have set."""
     return f"lw:queue-limits:{queue}"
+
+
+def administered(queue: str) -> str:
+    """Hash: field of the queue's configuration to the time at which an operator set it last."""
+    return f"lw:administered:{queue}"
 
 
 def policy_defaults(queue: str) -> str:

@@ -45,7 +45,7 @@ async def never(_: TableRef, __: int | None) -> None:
 def test_known_tables_do_not_wait_for_strangers_and_looks_do_not_pile_up(redis_url: str) -> None:
     async def scenario() -> None:
         async with connect(redis_url) as redis:
-            registry, inbox, lake = TableRegistry(redis), RefreshQueue(never), SlowLake()
+            registry, inbox, lake = TableRegistry(redis, now_ms=lambda: 0), RefreshQueue(never), SlowLake()
             intake = EventResolver(registry, inbox, AllowedRoots((ROOT,), lambda _: lake))
             known = f"{ROOT}/known"
             await registry.register(TableRef(table_id(known), "known", known))

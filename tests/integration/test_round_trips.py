@@ -44,7 +44,7 @@ def test_a_refresh_that_applies_a_commit_takes_three_round_trips(
     async def story() -> None:
         world = World(redis_url)
         defaults = Alone(PolicyDefaults(POLICY))
-        registry = TableRegistry(world.queue.redis)
+        registry = TableRegistry(world.queue.redis, now_ms=lambda: world.now_ms)
         clock = lambda: world.now_ms  # noqa: E731 - a name for what three of them share
         on_demand = OnDemandOptimizer(world.queue, world.decider, lambda _: world.log, clock)
         triggers = PropertyTriggers(ManualRunStore(world.queue.redis), on_demand, defaults, clock)

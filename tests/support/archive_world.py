@@ -35,7 +35,7 @@ class World:
 
     def __init__(self, url: str, folder: Path) -> None:
         self.queue = AsyncQueueExecutor(connect(url), "default")
-        self.registry = TableRegistry(self.queue.redis)
+        self.registry = TableRegistry(self.queue.redis, now_ms=lambda: 0)
         self.ledgers = LedgerReader(self.queue)
         self.folder = folder
         self.tables = [TableRef(TableId(f"t-{n}"), f"lake.t{n}", f"file:///lake/t{n}") for n in range(3)]

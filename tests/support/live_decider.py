@@ -137,6 +137,11 @@ class LiveDecider:
         """Requests to object stores so far."""
         return sum(self.services.operations.read_meter.counts.values())
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and not closed."""
+        return self._thread is not None and self._thread.is_alive()
+
     def close(self) -> None:
         """End the server and its thread."""
         self.client.close()

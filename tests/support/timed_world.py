@@ -37,7 +37,7 @@ class World:
         self.metadata = TableMetadata("u-1", DT, configuration)
         self.log = MemoryLog(self.metadata)
         self.queue = AsyncQueueExecutor(connect(url), "default")
-        self.registry = TableRegistry(self.queue.redis)
+        self.registry = TableRegistry(self.queue.redis, now_ms=lambda: self.now_ms)
         self.timers = TimerStore(self.queue)
         self.now_ms = 1_000_000
         self.files = 0

@@ -204,7 +204,11 @@ def _side(home: House, folder: Path, tables: int, seed: int) -> Side:
 async def _fill(home: House, folder: Path, tables: int) -> None:
     """Register idle tables with a cursor and some partitions each, through the decider's own stores."""
     client = connect(home.stack.redis.url)
-    queue, registry, policy = AsyncQueueExecutor(client, QUEUE), TableRegistry(client), Policy(target_bytes=128 * MIB)
+    queue, registry, policy = (
+        AsyncQueueExecutor(client, QUEUE),
+        TableRegistry(client, now_ms=lambda: 0),
+        Policy(target_bytes=128 * MIB),
+    )
     metadata = TableMetadata("5f6fcd10-5d3c-4be9-a4c3-9d3f3b8f0a11", (PartitionColumn("day", "day", "date"),))
     cursor = TableState(41, metadata, TableProtocol(1, 2), policy.version, "0123456789abcdef", folded_ms=1, commit_ms=1)
     state = file_stats(policy.size_levels, MIB).encode()

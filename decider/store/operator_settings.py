@@ -1,0 +1,140 @@
+"""What operators set in a queue (pauses, limits, weights, settings) as entries that outlive the queue's Redis.
+
+The queue's own hash also holds what properties and deciders set, which they set again by themselves. Operators would
+not: a table that one of them paused would be rewritten after a loss of Redis.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from redis.exceptions import WatchError
+
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
+from decider.store.registry_document import Entries, SavedEntry, newer
+from decider.store.saved_registry import SavedRegistry
+from shared.queue import admin_commands, commands, keys
+from shared.queue.admin_commands import SlotLimit, SlotQuota
+from shared.queue.command import Command
+from shared.queue.decode import text
+from shared.queue.model import Scope
+
+SETTINGS_FIELD = "settings"
+"""Field of the queue's settings, which are one entry because ranges of some depend on others."""
+
+
+class OperatorSettings:
+    """What operators set in one queue, as a hash of entries."""
+
+    def __init__(
+        self, queue: AsyncQueueExecutor, now_ms: Callable[[], int], saved: SavedRegistry | None = None
+    ) -> None:
+        """With `saved`, each change is saved there before the call returns."""
+        self._queue = queue
+        self._now_ms = now_ms
+        self._saved = saved
+        self._hash = keys.administered(queue.name)
+        self._prefix = f"queue/{queue.name}/"
+
+    async def record_pause(self, scope: Scope, name: str, *, paused: bool) -> None:
+        """Record that a queue, band, tenant or table was paused or resumed."""
+        await self._record(f"pause|{scope}|{name}", paused or None)
+
+    async def record_weight(self, scope: Scope, name: str, weight: float | None) -> None:
+        """Record a weight; None is the default."""
+        await self._record(f"weight|{scope}|{name}", weight)
+
+    async def record_limit(self, scope: Scope, name: str, limit: SlotLimit | SlotQuota | None) -> None:
+        """Record a limit of concurrent jobs; None for none."""
+        await self._record(f"limit|{scope}|{name}", _encode_limit(limit))
+
+    async def record_settings(self, settings: Mapping[str, int]) -> None:
+        """Record changed settings of the queue."""
+        before = (await self._read_field(SETTINGS_FIELD)) or SavedEntry(0, {})
+        await self._record(SETTINGS_FIELD, {**(before.value or {}), **settings})
+
+    @translate_redis_errors
+    async def read(self) -> dict[str, SavedEntry]:
+        """Return the entries by their keys in the saved registry."""
+        found = await self._queue.redis.hgetall(self._hash)
+        return {self._prefix + text(field): _decode(raw) for field, raw in found.items()}
+
+    async def apply(self, entries: Entries) -> None:
+        """Set again what is later than in Redis; entries of other queues and of tables are left out."""
+        for key, entry in entries.items():
+            if key.startswith(self._prefix):
+                await self._apply(key.removeprefix(self._prefix), entry)
+
+    @translate_redis_errors
+    async def _record(self, field: str, value: Any) -> None:
+        before = await self._read_field(field)
+        entry = SavedEntry(max(self._now_ms(), before.changed_ms + 1 if before else 0), value)
+        await self._queue.redis.hset(self._hash, field, _encode(entry))
+        if self._saved is not None:
+            await self._saved.save({self._prefix + field: entry})
+
+    @translate_redis_errors
+    async def _read_field(self, field: str) -> SavedEntry | None:
+        raw = await self._queue.redis.hget(self._hash, field)
+        return None if raw is None else _decode(raw)
+
+    @translate_redis_errors
+    async def _apply(self, field: str, entry: SavedEntry) -> None:
+        """Set a value and record it; if an operator sets another meanwhile, that one is set again, because it is later.
+
+        The record is last: a call that dies before it is repeated.
+        """
+        pipe: Any
+        while True:
+            async with self._queue.redis.pipeline(transaction=True) as pipe:
+                await pipe.watch(self._hash)
+                raw = await pipe.hget(self._hash, field)
+                chosen = newer(None if raw is None else _decode(raw), entry) or entry
+                await self._queue.run(_command(self._queue.name, field, chosen.value))
+                pipe.multi()
+                pipe.hset(self._hash, field, _encode(chosen))
+                try:
+                    await pipe.execute()
+                except WatchError:
+                    continue
+                return
+
+
+def _command(queue: str, field: str, value: Any) -> Command[Any]:
+    """Return the call that sets what an entry records."""
+    if field == SETTINGS_FIELD:
+        return commands.configure(queue, value or {})
+    kind, scope, name = field.split("|", 2)
+    match kind:
+        case "pause":
+            return admin_commands.pause(queue, Scope(scope), name, paused=bool(value))
+        case "weight":
+            return admin_commands.set_weight(queue, Scope(scope), name, value)
+        case _:
+            return admin_commands.set_limit(queue, Scope(scope), name, _decode_limit(value))
+
+
+def _encode_limit(limit: SlotLimit | SlotQuota | None) -> str | None:
+    match limit:
+        case None:
+            return None
+        case SlotLimit(count):
+            return str(count)
+        case SlotQuota(percent):
+            return f"{percent}%"
+
+
+def _decode_limit(value: str | None) -> SlotLimit | SlotQuota | None:
+    if value is None:
+        return None
+    return SlotQuota(int(value[:-1])) if value.endswith("%") else SlotLimit(int(value))
+
+
+def _encode(entry: SavedEntry) -> str:
+    return json.dumps([entry.changed_ms, entry.value])
+
+
+def _decode(raw: bytes | str) -> SavedEntry:
+    changed_ms, value = json.loads(raw)
+    return SavedEntry(changed_ms, value)

@@ -1,0 +1,176 @@
+"""Tables, names, overrides and pauses outlive Redis: real deciders, a real Redis that loses what it had."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.redis_server import RedisServer
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "registry"
+
+
+@pytest.fixture
+def start(own_redis_server: RedisServer, state: Path) -> Iterator[Callable[[], LiveDecider]]:
+    """Start deciders that share a Redis and a saved registry."""
+    running: list[LiveDecider] = []
+
+    def start_one() -> LiveDecider:
+        running.append(LiveDecider(decider_settings(own_redis_server.url, state=state.as_uri())).start())
+        return running[-1]
+
+    yield start_one
+    for live in running:
+        if live.is_running:
+            live.close()
+
+
+@pytest.fixture
+def decider(start: Callable[[], LiveDecider]) -> LiveDecider:
+    return start()
+
+
+def listed(live: LiveDecider) -> dict[str, dict[str, Any]]:
+    """Return what is registered, by name; nothing while Redis restarts."""
+    answer = live.client.get("/v1/tables")
+    tables = answer.json()["tables"] if answer.status_code == httpx.codes.OK else ()
+    kept = ("id", "location", "tenant", "properties")
+    return {table["name"]: {field: table[field] for field in kept} for table in tables}
+
+
+def register_three(live: LiveDecider, tmp_path: Path) -> dict[str, dict[str, Any]]:
+    """Register tables, and rename, move, override and pause one of each."""
+    for name in ("orders", "clicks", "users"):
+        live.register(WrittenTable(tmp_path / name).path, name)
+    live.client.patch("/v1/tables/orders", json={"name": "sales.orders", "tenant": "sales"}).raise_for_status()
+    overrides = {"properties": {"lakewright.enabled": "false"}}
+    live.client.patch("/v1/tables/clicks", json=overrides).raise_for_status()
+    live.client.post("/v1/tables/users/pause").raise_for_status()
+    weight = {"scope": "tenant", "name": "sales", "weight": 3, "limit": 2}
+    live.client.put("/v1/queue/weights", json=weight).raise_for_status()
+    live.client.patch("/v1/queue/settings", json={"max_attempts": 4}).raise_for_status()
+    return listed(live)
+
+
+def expect_all(live: LiveDecider, tables: dict[str, dict[str, Any]]) -> None:
+    """Wait until everything of `register_three` is there, and read by the decider."""
+    until("all tables are back", lambda: listed(live) == tables)
+    live.drain()
+    for name in tables:
+        until(f"{name} is read again", lambda name=name: live.get(f"/v1/tables/{name}")["state"] is not None)  # type: ignore[misc]
+    users = tables["users"]["id"]
+    settings = live.get("/v1/queue")["settings"]
+    assert (settings[f"limit:table|{users}"], settings["weight:tenant|sales"]) == ("!", "3")
+    assert settings["limit:tenant|sales"] == "2"
+    assert live.run(live.services.queue.admin.settings()).max_attempts == 4
+
+
+def flush(server: RedisServer, _: Path) -> None:
+    with server.client() as client:
+        client.flushall()
+
+
+def replace_server(server: RedisServer, _: Path) -> None:
+    server.kill()
+    for path in server.folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    server.start()
+
+
+LOSSES: dict[str, Callable[[RedisServer, Path], None]] = {"flushall": flush, "a new server": replace_server}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_all_tables_and_what_operators_set_come_back_after_a_loss_of_redis(
+    decider: LiveDecider, own_redis_server: RedisServer, tmp_path: Path, loss: str
+) -> None:
+    tables = register_three(decider, tmp_path)
+    LOSSES[loss](own_redis_server, tmp_path)
+    expect_all(decider, tables)
+
+
+def test_an_empty_redis_gets_the_tables_from_a_decider_that_starts(
+    start: Callable[[], LiveDecider], own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    first = start()
+    tables = register_three(first, tmp_path)
+    first.close()
+    replace_server(own_redis_server, tmp_path)
+    expect_all(start(), tables)
+
+
+def test_a_backup_of_yesterday_becomes_what_is_saved_today(
+    decider: LiveDecider, own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Since the backup, a table was registered, one unregistered, and the others changed."""
+    removed = decider.register(WrittenTable(tmp_path / "removed").path, "removed")
+    decider.register(WrittenTable(tmp_path / "orders").path, "orders")
+    backup = tmp_path / "backup"
+    own_redis_server.kill()
+    shutil.copytree(own_redis_server.folder, backup, ignore=shutil.ignore_patterns("*.sock"))
+    own_redis_server.start()
+    until("Redis is back", lambda: listed(decider))
+    decider.client.delete(f"/v1/tables/{removed}").raise_for_status()
+    decider.client.patch("/v1/tables/orders", json={"name": "sales.orders", "tenant": "sales"}).raise_for_status()
+    decider.register(WrittenTable(tmp_path / "new").path, "new")
+    tables = listed(decider)
+    assert tables.keys() == {"new", "sales.orders"}
+    own_redis_server.kill()
+    shutil.rmtree(own_redis_server.folder)
+    shutil.copytree(backup, own_redis_server.folder)
+    own_redis_server.start()
+    until("the registry is that of today", lambda: listed(decider) == tables)
+    with own_redis_server.client() as client:
+        until("nothing is left of the removed table", lambda: not list(client.scan_iter("*removed-*")))
+
+
+def test_two_deciders_that_register_at_once_save_all(
+    decider: LiveDecider, start: Callable[[], LiveDecider], own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    other = start()
+    paths = [WrittenTable(tmp_path / f"t{number}").path for number in range(20)]
+    with ThreadPoolExecutor(8) as callers:
+        chosen = [(decider, other)[number % 2] for number in range(len(paths))]
+        list(callers.map(lambda live, path: live.register(path, path.name), chosen, paths))
+    tables = listed(decider)
+    assert tables.keys() == {path.name for path in paths}
+    flush(own_redis_server, tmp_path)
+    until("all tables are back", lambda: listed(decider) == tables)
+
+
+def test_a_table_that_is_registered_is_saved_when_the_call_returns(
+    decider: LiveDecider, tmp_path: Path, state: Path
+) -> None:
+    decider.register(WrittenTable(tmp_path / "orders").path, "orders")
+    assert b'"name":"orders"' in max(state.iterdir()).read_bytes()
+    decider.client.delete("/v1/tables/orders").raise_for_status()
+    assert b'"name":"orders"' not in max(state.iterdir()).read_bytes()
+
+
+def test_while_no_saved_generation_is_whole_a_registration_is_refused_until_it_is_restored(
+    start: Callable[[], LiveDecider], tmp_path: Path, state: Path
+) -> None:
+    first = start()
+    first.register(WrittenTable(tmp_path / "orders").path, "orders")
+    (only,) = state.glob("*.json")
+    whole = only.read_bytes()
+    only.write_bytes(whole[:-10])
+    other = start()
+    asked = {"location": str(WrittenTable(tmp_path / "late").path), "name": "late"}
+    refused = other.post("/v1/tables", asked)
+    assert refused.status_code == httpx.codes.BAD_GATEWAY
+    assert f"{only.as_uri()} is damaged" in refused.json()["detail"]
+    only.write_bytes(whole)
+    until("the registration is accepted", lambda: other.post("/v1/tables", asked).is_success)
+    assert b'"name":"late"' in max(state.iterdir()).read_bytes()
