@@ -23,8 +23,8 @@ class TableRef:
     """A registered table: `location` is a canonical URI (`file:///…`, `s3://bucket/key`) without a final slash.
 
     `properties` were set at its registration and take precedence over the table's own. `is_discovered`: it was not
-    registered by a call, so name and tenant are derived from its location. `is_declared`: it comes from the file of
-    declared tables, which alone changes it. `changed_ms`: when its registration changed last, 0 if that is not known.
+    registered by a call, so name and tenant are derived from its location. `changed_ms`: when its
+    registration changed last, 0 if that is not known.
     """
 
     id: TableId
@@ -33,7 +33,6 @@ class TableRef:
     tenant: str = "default"
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     is_discovered: bool = False
-    is_declared: bool = False
     changed_ms: int = field(default=0, compare=False)
 
 

@@ -59,6 +59,7 @@ def test_a_writer_that_stood_still_until_its_number_was_free_again_still_saves(t
         late._objects.create = create  # type: ignore[method-assign]
         for other in range(KEPT + 2):
             await saved_at(tmp_path).save(entry(f"t{other}"))
+        (tmp_path / f"{number:012d}.json").unlink(missing_ok=True)
         return await create(number, data)
 
     late._objects.create = create_late  # type: ignore[method-assign]
