@@ -15,10 +15,12 @@ def batches(files: Iterable[IndexFile], batch_bytes: int) -> Iterator[tuple[Inde
     if batch_bytes < 1:
         raise InvalidInput(f"{batch_bytes} bytes in a batch: expected 1 or more", field="batchBytes")
     batch: list[IndexFile] = []
+    total = 0
     for file in files:
         batch.append(file)
-        if sum(one.size_bytes for one in batch) >= batch_bytes:
+        total += file.size_bytes
+        if total >= batch_bytes:
             yield tuple(batch)
-            batch = []
+            batch, total = [], 0
     if batch:
         yield tuple(batch)

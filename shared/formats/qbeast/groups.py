@@ -44,15 +44,10 @@ class BlockGroup:
         """Bytes of its files."""
         return sum(member.file.size_bytes for member in self.members)
 
-    @property
-    def is_eligible(self) -> bool:
-        """Whether its blocks make one of the next level."""
-        return self.rows >= next_level_rows(self.level) and self.blocks > 1
 
-
-def next_level_rows(level: int) -> int:
-    """Return the rows from which a block is above a level."""
-    return int(10 ** (level + 1))
+def is_eligible(level: int, rows: int, blocks: int) -> bool:
+    """Return whether blocks of one cube, in files of a level, make a block of the next level."""
+    return rows >= 10 ** (level + 1) and blocks > 1
 
 
 def file_level(file: IndexFile) -> int | None:
@@ -82,7 +77,10 @@ def eligible_groups(files: Iterable[IndexFile], space: CubeSpace) -> list[BlockG
         BlockGroup(level, cube, tuple(members[path] for path in sorted(members)))
         for (level, cube), members in found.items()
     )
-    return sorted((group for group in groups if group.is_eligible), key=lambda group: _order(group, space))
+    return sorted(
+        (group for group in groups if is_eligible(group.level, group.rows, group.blocks)),
+        key=lambda group: _order(group, space),
+    )
 
 
 def _order(group: BlockGroup, space: CubeSpace) -> tuple[int, int, int, CubeOrder]:

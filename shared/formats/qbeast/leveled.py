@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.files import IndexFile
-from shared.formats.qbeast.groups import BlockGroup, GroupMember, eligible_groups
+from shared.formats.qbeast.groups import BlockGroup, eligible_groups, is_eligible
 
 FIRST_GROUP_ONLY = 0
 """The budget with which an iteration takes exactly the first group."""
@@ -89,9 +89,10 @@ def _accumulated(
 ) -> LeveledSelection:
     chosen: dict[str, IndexFile] = {}
     cubes: list[str] = []
+    total = 0
     for group in groups:
         more = {m.file.path: m.file for m in group.members if m.file.path not in chosen}
-        total = sum(file.size_bytes for file in (*chosen.values(), *more.values()))
+        total += sum(file.size_bytes for file in more.values())
         if fitting is not None and total > fitting:
             break
         chosen |= more
@@ -107,12 +108,12 @@ def _is_blocked(group: BlockGroup, budget: IndexBudget) -> bool:
 
 def _eligible_part(group: BlockGroup, fitting: int) -> tuple[IndexFile, ...]:
     """Return the part of a group that is eligible with the fewest files, and more files as far as they fit."""
-    members = sorted(group.members, key=lambda m: (-m.rows, m.file.size_bytes, m.file.path))
-    part: list[GroupMember] = []
-    for member in members:
-        grown = [*part, member]
-        is_enough = BlockGroup(group.level, group.cube, tuple(part)).is_eligible
-        if is_enough and sum(m.file.size_bytes for m in grown) > fitting:
+    part: list[IndexFile] = []
+    rows = blocks = size_bytes = 0
+    for member in sorted(group.members, key=lambda m: (-m.rows, m.file.size_bytes, m.file.path)):
+        size_bytes += member.file.size_bytes
+        if is_eligible(group.level, rows, blocks) and size_bytes > fitting:
             break
-        part = grown
-    return tuple(member.file for member in part)
+        part.append(member.file)
+        rows, blocks = rows + member.rows, blocks + member.blocks
+    return tuple(part)

@@ -7,7 +7,6 @@ kinds of files waste that: those with offsets above the sample, and those that m
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from shared.errors import InvalidInput
 from shared.formats.qbeast.batches import batches
@@ -17,7 +16,7 @@ from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.weights import CubeWeights, cube_weights, offset_rows, weight_of_fraction
 
-DEFAULT_MIN_GAIN = Fraction(1, 20)
+DEFAULT_MIN_GAIN = 0.05
 """Least share of a batch's bytes that samples must save; below it a rewrite costs more than it gives."""
 
 
@@ -57,7 +56,7 @@ def sampling_batches(
     revision: Revision,
     fraction: float,
     batch_bytes: int,
-    min_gain: Fraction = DEFAULT_MIN_GAIN,
+    min_gain: float = DEFAULT_MIN_GAIN,
 ) -> list[tuple[IndexFile, ...]]:
     """Return the batches of one run, each worth its rewrite; `files` are all live files of the revision.
 
@@ -84,20 +83,17 @@ def _is_separated(file: IndexFile, groups: dict[str, str], sample: Sample) -> bo
     return any(groups[block.cube] not in sampled for block in file.blocks)
 
 
-def _gain(batch: Sequence[IndexFile], revision: Revision, sample: Sample) -> Fraction:
+def _gain(batch: Sequence[IndexFile], revision: Revision, sample: Sample) -> float:
     """Estimate the share of a batch's bytes that a reader of the sample no longer reads after its rewrite."""
     groups = _groups(batch, revision)
     sampled = {groups[block.cube] for file in batch for block in file.blocks if sample.takes(block)}
-    saved = sum(
-        (file.size_bytes * _saved_rows(file, groups, sampled, sample) / file.rows for file in batch if file.rows),
-        Fraction(0),
-    )
+    saved = sum(file.size_bytes * _saved_rows(file, groups, sampled, sample) / file.rows for file in batch if file.rows)
     total = sum(file.size_bytes for file in batch)
-    return saved / total if total else Fraction(0)
+    return saved / total if total else 0.0
 
 
-def _saved_rows(file: IndexFile, groups: dict[str, str], sampled: set[str], sample: Sample) -> Fraction:
-    rows = Fraction(0)
+def _saved_rows(file: IndexFile, groups: dict[str, str], sampled: set[str], sample: Sample) -> float:
+    rows = 0.0
     for block in file.blocks:
         if sample.has_offsets(block):
             rows += offset_rows(block, max(sample.weight, sample.cube_weights[block.cube]))

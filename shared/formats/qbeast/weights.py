@@ -6,7 +6,6 @@ them down.
 """
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 
 from shared.formats.qbeast.files import MAX_WEIGHT, Block, IndexFile
 
@@ -35,9 +34,9 @@ def is_overhanging(block: Block, weights: CubeWeights) -> bool:
     return block.max_weight > weights[block.cube]
 
 
-def offset_rows(block: Block, limit: int) -> Fraction:
+def offset_rows(block: Block, limit: int) -> float:
     """Estimate a block's rows above a weight, from the range of its weights."""
     low = max(block.min_weight, limit)
     width = block.max_weight - block.min_weight
-    share = Fraction(block.max_weight - low, width) if width > 0 else Fraction(1)
-    return block.rows * min(max(share, Fraction(0)), Fraction(1))
+    share = (block.max_weight - low) / width if width > 0 else 1.0
+    return block.rows * max(share, 0.0)

@@ -60,7 +60,7 @@ def test_a_mixed_file_is_taken_only_where_a_rewrite_separates_its_cubes() -> Non
 def test_a_batch_that_saves_too_little_is_left() -> None:
     few = file("few", block("A", 0.1, 0.2, 100), block("AA", 0.2, 0.3, 3))
     assert sampling_batches([few], revision(2), 0.15, 10**6) == []
-    assert sampling_batches([few], revision(2), 0.15, 10**6, min_gain=0) == [(few,)]  # type: ignore[arg-type]
+    assert sampling_batches([few], revision(2), 0.15, 10**6, min_gain=0) == [(few,)]
     empty = file("empty", block("A", 0.1, 0.2, 0), block("AA", 0.2, 0.3, 0), size=0)
     assert sampling_batches([empty], revision(2), 0.15, 10**6) == []
 
