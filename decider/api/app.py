@@ -16,6 +16,7 @@ from decider.api.openapi import describe
 from decider.api.routes import (
     actors,
     api_docs,
+    backlog,
     discovery,
     events,
     health,
@@ -118,7 +119,16 @@ def create_app(services: Services, traces: Any = None) -> FastAPI:
         discovery.router,
     ):
         app.include_router(router)
-    for router in (jobs.router, queue.router, actors.router, status.router, me.router, stream.router, health.router):
+    for router in (
+        jobs.router,
+        queue.router,
+        backlog.router,
+        actors.router,
+        status.router,
+        me.router,
+        stream.router,
+        health.router,
+    ):
         app.include_router(router)
     app.include_router(api_docs.router)
     app.include_router(page.router)

@@ -52,6 +52,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/jobs/{job}/expedite"): Role.OPERATOR,
     ("POST", "/v1/jobs/{job}/requeue"): Role.OPERATOR,
     ("GET", "/v1/queue"): Role.VIEWER,
+    ("GET", "/v1/backlog"): Role.VIEWER,
     ("GET", "/v1/queue/settings"): Role.VIEWER,
     ("PATCH", "/v1/queue/settings"): Role.ADMIN,
     ("PUT", "/v1/queue/weights"): Role.ADMIN,

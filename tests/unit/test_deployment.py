@@ -14,6 +14,7 @@ import yaml
 
 from actor.jvm import jars
 from actor.jvm.java import JavaHome, JavaSource
+from decider.api.schemas.backlog import QueueBacklog
 from services import bootstrap
 from services.actor import settings as actor_variables
 from services.actor.settings import actor_settings
@@ -206,3 +207,48 @@ def test_each_value_of_the_chart_is_used_and_each_used_one_is_there() -> None:
     there = paths(values, "")
     assert not {one for one in used if not any(leaf == one or leaf.startswith(one + ".") for leaf in there)}
     assert not {leaf for leaf in there if not any(leaf == one or leaf.startswith(one + ".") for one in used)}
+
+
+def test_each_value_of_the_chart_is_in_its_schema_and_others_are_refused() -> None:
+    def compare(value: Any, schema: Any, path: str) -> None:
+        if isinstance(value, dict) and "properties" in schema:
+            assert schema["additionalProperties"] is False, path
+            assert value.keys() == schema["properties"].keys() - {"global"}, path
+            for key, inner in value.items():
+                compare(inner, schema["properties"][key], f"{path}.{key}")
+
+    values = yaml.safe_load((ROOT / "helm" / "values.yaml").read_text("utf-8"))
+    compare(values, json.loads((ROOT / "helm" / "values.schema.json").read_text("utf-8")), "")
+
+
+@pytest.mark.parametrize("mistake", ["actor.slot=2", "actor.slots=0", "roots=s3://lake", "image.pullPolicy=Sometimes"])
+def test_lint_names_a_value_that_the_chart_does_not_know(mistake: str) -> None:
+    command = [str(HELM.binary()), "lint", str(ROOT / "helm"), "--set"]
+    good = subprocess.run([*command, SWITCHES], capture_output=True, text=True, timeout=scaled(60), check=False)
+    assert good.returncode == 0, good.stdout
+    bad = subprocess.run([*command, mistake], capture_output=True, text=True, timeout=scaled(60), check=False)
+    assert bad.returncode == 1
+    assert mistake.partition("=")[0].rpartition(".")[2] in bad.stdout + bad.stderr
+
+
+def test_actors_are_scaled_by_the_backlog_that_the_decider_serves() -> None:
+    found = {one["kind"]: one for one in rendered("--set", "actor.autoscaling.enabled=true,actor.slots=3")}
+    scaled_object = found["ScaledObject"]["spec"]
+    (trigger,) = scaled_object["triggers"]
+    assert scaled_object["scaleTargetRef"] == {"name": "x-actor"}
+    assert (scaled_object["minReplicaCount"], scaled_object["maxReplicaCount"]) == (0, 10)
+    assert trigger["type"] == "metrics-api"
+    assert trigger["metadata"] == {
+        "url": "http://x-decider.default.svc:7420/v1/backlog",
+        "valueLocation": "work_s",
+        "targetValue": "900",
+        "authMode": "bearer",
+    }
+    assert trigger["metadata"]["valueLocation"] in QueueBacklog.model_fields
+    secret = found["TriggerAuthentication"]["spec"]["secretTargetRef"]
+    assert secret == [{"parameter": "token", "name": "lakewright-token", "key": "token"}]
+    deployments = [one for one in rendered("--set", "actor.autoscaling.enabled=true") if one["kind"] == "Deployment"]
+    assert {one["metadata"]["name"]: "replicas" in one["spec"] for one in deployments} == {
+        "x-actor": False,
+        "x-decider": True,
+    }

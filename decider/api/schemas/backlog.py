@@ -1,0 +1,25 @@
+"""Schemas of the backlog: predicted seconds of work, for scalers."""
+
+from pydantic import Field
+
+from decider.web.base_model import ResponseModel
+
+
+class FormatBacklog(ResponseModel):
+    """Backlog of the tables of one format."""
+
+    jobs: int = Field(description="Jobs that wait for an actor or run.")
+    work_s: int = Field(description="Predicted seconds that they take one slot.")
+    bands: dict[str, int] = Field(description="The same seconds by band.")
+
+
+class QueueBacklog(ResponseModel):
+    """Predicted work of the queue; 0 exactly if no job that an actor could run waits, and none runs."""
+
+    jobs: int = Field(description="Jobs that wait for an actor or run; paused and delayed ones are left out.")
+    running: int = Field(description="Jobs that run.")
+    work_s: int = Field(description="Predicted seconds that all of them take one slot; the value to scale actors by.")
+    formats: dict[str, FormatBacklog] = Field(description="Backlog by table format.")
+    job_s: float = Field(description="Predicted seconds of a run without data.")
+    gib_s: float = Field(description="Predicted additional seconds for each GiB.")
+    measured_runs: int = Field(description="Recent runs that this prediction is fitted to; below 5, it is a default.")

@@ -1,0 +1,130 @@
+"""How much work waits: the seconds that the jobs of the queue are predicted to take one slot, by format and band.
+
+A scaler starts and stops actors by this figure. So it counts what actors could run now, including jobs whose delay is
+over (a claim makes them ready, and without actors none claims), and what runs. It counts no jobs that are paused.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
+from shared.queue import keys, queries
+from shared.queue.decode import text
+from shared.queue.model import Band, JobId
+from shared.queue.records import RunRecord
+
+MAX_JOBS_READ = 5_000
+"""Jobs per state that one call reads; the others count as the average of these."""
+
+PAGE = 500
+"""Jobs read per round trip."""
+
+DEFAULT_JOB_S = 3.0
+DEFAULT_S_PER_BYTE = 1 / 50_000_000
+"""Duration of a run while too few were measured: its commit, and 50 MB per second."""
+
+MIN_RUNS = 5
+"""Runs below which a measured duration says little."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDuration:
+    """Predicted duration of a run: seconds for each, and for each byte."""
+
+    job_s: float = DEFAULT_JOB_S
+    s_per_byte: float = DEFAULT_S_PER_BYTE
+    runs: int = 0
+
+    def predict_s(self, cost_bytes: float) -> float:
+        """Return the seconds that a job of so many bytes takes one slot."""
+        return self.job_s + self.s_per_byte * cost_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedWork:
+    """Jobs and predicted seconds of work by format (empty: unknown) and band; `duration` is what predicts them."""
+
+    jobs: Mapping[tuple[str, Band], int]
+    work_s: Mapping[tuple[str, Band], int]
+    running: int
+    duration: RunDuration
+
+
+def fit_duration(runs: Sequence[tuple[int, float]]) -> RunDuration:
+    """Fit seconds to bytes of measured runs by least squares, neither part negative; the default for too few runs."""
+    if len(runs) < MIN_RUNS:
+        return RunDuration(runs=len(runs))
+    mean_bytes = sum(size for size, _ in runs) / len(runs)
+    mean_s = sum(took_s for _, took_s in runs) / len(runs)
+    variance = sum((size - mean_bytes) ** 2 for size, _ in runs)
+    slope = sum((size - mean_bytes) * (took_s - mean_s) for size, took_s in runs) / variance if variance else 0.0
+    slope = min(max(0.0, slope), mean_s / mean_bytes if mean_bytes else 0.0)
+    return RunDuration(mean_s - slope * mean_bytes, slope, len(runs))
+
+
+@translate_redis_errors
+async def read_backlog(queue: AsyncQueueExecutor) -> PredictedWork:
+    """Predict the work that waits or runs; a queue of many thousand jobs is extrapolated."""
+    now_ms = (await queue.run(queries.depth(queue.name))).now_ms
+    history = await queue.run(queries.history(queue.name))
+    duration = fit_duration([_measured(run) for run in history.runs if run.cost_bytes and run.run_result == "done"])
+    configured = {
+        text(name): text(value) for name, value in (await queue.redis.hgetall(keys.config(queue.name))).items()
+    }
+    jobs: defaultdict[tuple[str, Band], float] = defaultdict(float)
+    work_s: defaultdict[tuple[str, Band], float] = defaultdict(float)
+    for key, upto in (
+        (keys.queued(queue.name), "+inf"),
+        (keys.delayed(queue.name), str(now_ms)),
+        (keys.quarantined(queue.name), str(now_ms)),
+        (keys.leases(queue.name), "+inf"),
+    ):
+        is_running = key == keys.leases(queue.name)
+        ids = await queue.redis.zrangebyscore(key, "-inf", upto, start=0, num=MAX_JOBS_READ)
+        total = await queue.redis.zcount(key, "-inf", upto)
+        scale = total / len(ids) if ids else 1.0
+        for table_format, band, cost_bytes in await _read_jobs(queue, ids, {} if is_running else configured):
+            jobs[table_format, band] += scale
+            work_s[table_format, band] += scale * duration.predict_s(cost_bytes)
+    running = await queue.redis.zcard(keys.leases(queue.name))
+    return PredictedWork(
+        {group: ceil(count) for group, count in jobs.items()},
+        {group: ceil(seconds) for group, seconds in work_s.items()},
+        int(running),
+        duration,
+    )
+
+
+async def _read_jobs(
+    queue: AsyncQueueExecutor, ids: Sequence[Any], configured: Mapping[str, str]
+) -> list[tuple[str, Band, int]]:
+    """Return format, band and estimated bytes of those of the jobs that are not paused."""
+    found: list[tuple[str, Band, int]] = []
+    for first in range(0, len(ids), PAGE):
+        pipeline = queue.redis.pipeline(transaction=False)
+        for job in ids[first : first + PAGE]:
+            pipeline.hmget(keys.job(queue.name, JobId(text(job))), "band", "tenant", "table", "cost")
+        read = [list(map(text, fields)) for fields in await pipeline.execute() if None not in fields]
+        active = [fields for fields in read if not _is_paused(configured, *fields[:3])]
+        for _, _, table, _ in active:
+            pipeline.hget(keys.table_state(queue.name, table), "format")
+        formats = await pipeline.execute() if active else []
+        found += [
+            (text(name or ""), Band(int(band)), int(cost_bytes))
+            for (band, _, _, cost_bytes), name in zip(active, formats, strict=True)
+        ]
+    return found
+
+
+def _is_paused(configured: Mapping[str, str], band: str, tenant: str, table: str) -> bool:
+    paused = configured.get("paused", "")
+    limits = (configured.get(f"limit:tenant|{tenant}", ""), configured.get(f"limit:table|{table}", ""))
+    return paused.startswith("all") or band in paused or any(limit.startswith("!") for limit in limits)
+
+
+def _measured(run: RunRecord) -> tuple[int, float]:
+    return run.cost_bytes, max(0, run.finished_ms - run.started_ms) / 1000
