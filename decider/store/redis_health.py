@@ -33,7 +33,7 @@ STATUS_MAX_AGE_S = 1.0
 class ServerStatus:
     """The relevant part of the server's INFO; sizes in bytes, 0 for a memory limit means none.
 
-    `refusal` is what the server answers to a write, empty if it takes writes.
+    `refusal` is what the server answers to a write, empty if it takes writes. `is_cluster`: it is a node of a cluster.
     """
 
     name: str
@@ -45,6 +45,7 @@ class ServerStatus:
     uptime_s: int
     is_replica: bool
     refusal: str = ""
+    is_cluster: bool = False
 
     @property
     def issues(self) -> tuple[str, ...]:
@@ -67,6 +68,11 @@ class ServerStatus:
             found.append(
                 f"the eviction policy is {self.eviction_policy}: jobs may vanish under memory pressure; "
                 "set 'maxmemory-policy noeviction'"
+            )
+        if self.is_cluster:
+            found.append(
+                "the server is a node of a cluster, and the registry's keys are not of one slot: "
+                "use one primary, with replicas and Sentinel if it has to be available"
             )
         if self.is_replica:
             found.append("the server is a replica: it takes no writes; connect to the primary")
@@ -109,6 +115,7 @@ async def read_server_status(redis: Redis) -> ServerStatus:
         uptime_s=int(info["uptime_in_seconds"]),
         is_replica=info["role"] != "master",
         refusal=await _refusal(redis),
+        is_cluster="cluster" in (info.get("server_mode"), info.get("redis_mode")),
     )
 
 

@@ -11,7 +11,7 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands, keys
 from shared.queue.model import Band, JobKey, JobRequest, RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
-from tests.support.redis_server import RedisServer
+from tests.support.redis_server import RedisServer, find_binary
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -59,6 +59,24 @@ def test_deciders_and_actors_work_with_the_documented_rights(limited_url: str, t
         until("it is ready", lambda: live.client.get("/readyz").is_success)
     finally:
         live.close()
+
+
+def test_a_node_of_a_cluster_is_refused_with_what_to_do_instead() -> None:
+    binary = find_binary()
+    assert binary is not None
+    server = RedisServer(binary, extra=(("cluster-enabled", "yes"),)).start()
+    try:
+        with server.client() as client:
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+            until("the cluster is up", lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"))
+        live = LiveDecider(decider_settings(server.url)).start()
+        try:
+            ready = live.client.get("/readyz")
+            assert (ready.status_code, "node of a cluster" in ready.json()["detail"]) == (503, True)
+        finally:
+            live.close()
+    finally:
+        server.close()
 
 
 @pytest.mark.parametrize(
