@@ -15,10 +15,10 @@ from tests.support.duckdb_extensions import load_extension
 
 pytestmark = pytest.mark.spark
 
-SCALE = 0.1
-"""600,000 rows: some 20 MB of Parquet, enough for dictionaries and runs to show."""
+SCALE = 0.02
+"""120,000 rows: some 4 MB of Parquet, enough for dictionaries and runs to show."""
 
-FILES = 24
+FILES = 8
 
 
 def test_a_sorted_lineitem_is_smaller_than_one_that_was_only_merged(lab: DeltaLab, tmp_path: Path) -> None:

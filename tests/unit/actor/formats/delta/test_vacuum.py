@@ -294,5 +294,5 @@ def test_a_commit_that_vanished_from_the_middle_stops_the_run(table: LocalTable)
 def test_a_run_that_is_stopped_while_it_reads_deletes_nothing(table: LocalTable) -> None:
     control = Control()
     control.stop_after = 0
-    done = run_locally(table, control=control)
+    done = run_locally(table, BY_NAME, control=control)
     assert (done.is_complete, table.deleted) == (False, [])
