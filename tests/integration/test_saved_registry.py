@@ -1,5 +1,6 @@
 """Tables, names, overrides and pauses outlive Redis: real deciders, a real Redis that loses what it had."""
 
+import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,15 @@ from typing import Any
 import httpx
 import pytest
 
+from decider.storage.numbered_objects import NumberedObjects
+from decider.storage.object_reads import ReadMeter
+from decider.storage.stores import ObjectStores
+from decider.store.registry_document import SavedEntry
+from decider.store.saved_registry import SavedRegistry
+from shared.store_options import StoreOptions
+from tests.support.go_programs import MINIO
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.minio import Minio
 from tests.support.redis_server import RedisServer
 from tests.support.waiting import until
 
@@ -174,3 +183,24 @@ def test_while_no_saved_generation_is_whole_a_registration_is_refused_until_it_i
     only.write_bytes(whole)
     until("the registration is accepted", lambda: other.post("/v1/tables", asked).is_success)
     assert b'"name":"late"' in max(state.iterdir()).read_bytes()
+
+
+@pytest.mark.s3
+def test_of_writers_to_an_s3_server_none_loses_a_change(tmp_path: Path) -> None:
+    server = Minio(MINIO.binary(), tmp_path / "minio").start()
+    try:
+        server.client.create_bucket(Bucket="state")
+
+        async def write() -> set[str]:
+            stores = ObjectStores(StoreOptions({"s3://": server.options()}))
+            writers = [
+                SavedRegistry(NumberedObjects(stores, "s3://state/lakewright", ReadMeter()), lambda: 1)
+                for _ in range(3)
+            ]
+            changes = [{f"table/t{number}": SavedEntry(1, {"id": "t", "name": f"t{number}"})} for number in range(12)]
+            await asyncio.gather(*(writers[number % 3].save(change) for number, change in enumerate(changes)))
+            return set((await writers[0].save({})).entries)
+
+        assert asyncio.run(write()) == {f"table/t{number}" for number in range(12)}
+    finally:
+        server.close()

@@ -73,6 +73,7 @@ WITHOUT_A_COMMAND = {
     "GET /v1/me": "for the page, which hides what a role may not do; a command is refused with the role that it needs",
     "GET /v1/table-rows": "the sorted list of the page; `tables list` and `scheduled` name the tables page by page",
     "GET /v1/tables/{name}/layout-history": "points of a chart of the page; `tables show` has the present layout",
+    "GET /v1/backlog": "for scalers; `queue show` is for people",
     "GET /metrics": "for Prometheus; `status` shows the same to people",
 }
 """Calls that no person makes, and why."""
