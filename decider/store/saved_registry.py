@@ -57,14 +57,12 @@ class SavedRegistry:
             numbers = await self._objects.numbers()
             newest = await self._read_newest(numbers)
             highest = numbers[0] if numbers else 0
-            if highest == newest.generation and _contains(newest.entries, changes):
+            if highest == newest.generation and await asyncio.to_thread(_contains, newest.entries, changes):
                 return newest
-            entries = registry_document.resolve_names(registry_document.merge(newest.entries, changes))
-            entries = registry_document.without_old_tombstones(entries, self._now_ms())
-            made = RegistryDocument(highest + 1, entries)
+            made, data = await asyncio.to_thread(_next, newest, changes, highest + 1, self._now_ms())
             # Whether it was created or another writer was faster, the next round reads what is the newest now: this
             # process may have been suspended for so long that its number was free again.
-            if await self._objects.create(made.generation, registry_document.encode(made)):
+            if await self._objects.create(made.generation, data):
                 self._newest = made
                 await self._delete_old(numbers, newest.generation)
         raise RetryableError(f"other writers were always faster at {self.location}; try again")
@@ -79,7 +77,7 @@ class SavedRegistry:
             if data is None:
                 continue
             try:
-                self._newest = registry_document.decode(data, self._objects.name(number))
+                self._newest = await asyncio.to_thread(registry_document.decode, data, self._objects.name(number))
             except Corrupt as problem:
                 self._damaged[number] = str(problem)
                 if number not in known:
@@ -106,3 +104,10 @@ class SavedRegistry:
 
 def _contains(entries: Entries, changes: Entries) -> bool:
     return all(registry_document.newer(entries.get(key), change) == entries.get(key) for key, change in changes.items())
+
+
+def _next(newest: RegistryDocument, changes: Entries, generation: int, now_ms: int) -> tuple[RegistryDocument, bytes]:
+    """Return the generation that also contains the changes, and its text; a second of work for 100,000 tables."""
+    entries = registry_document.resolve_names(registry_document.merge(newest.entries, changes))
+    made = RegistryDocument(generation, registry_document.without_old_tombstones(entries, now_ms))
+    return made, registry_document.encode(made)
