@@ -68,7 +68,9 @@ class CommitMetadata:
         for name in _PLAIN:
             body[name] = getattr(self, name)
         if self.size_levels is not None:
-            body["size_levels"] = [self.size_levels.target_bytes, self.size_levels.fan_in, self.size_levels.full_bytes]
+            levels = self.size_levels
+            fitted = [levels.typical_file_bytes] if levels.typical_file_bytes else []
+            body["size_levels"] = [levels.target_bytes, levels.fan_in, levels.full_bytes, *fitted]
         kept = {name: value for name, value in body.items() if value is not None}
         return json.dumps({KEY: kept}, separators=(",", ":"))
 
@@ -125,9 +127,9 @@ def _others(raw: object) -> tuple[CommitOrigin, ...]:
 
 
 def _size_levels(raw: object) -> SizeLevels | None:
-    if not isinstance(raw, list) or [type(number) for number in raw] != [int, int, int]:
+    if not isinstance(raw, list) or len(raw) not in (3, 4) or any(type(number) is not int for number in raw):
         return None
-    target, fan_in, full = raw
+    target, fan_in, full, typical_bytes = (*raw, 0)[:4]
     if not (target > 0 and fan_in > 1 and 0 < full <= target):
         return None
-    return build_size_levels(target, fan_in, Fraction(full, target))
+    return build_size_levels(target, fan_in, Fraction(full, target), typical_file_bytes=typical_bytes)

@@ -121,6 +121,10 @@ class Policy:
     full_every_commits: int | None = None
     # Learned from the table's own rewrites, not configured; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
+    # Whether no one has set the fan-in (see `apply`), so that the levels may be fitted to the table's files; and the
+    # size to which they are, learned from the files that its writers append. 0: levels lie at T / k^i.
+    fits_levels: bool = True
+    typical_file_bytes: int = 0
     # Set only by the table's log: code of the refusal (see `shared.refusals`), empty if there is none.
     refused: str = ""
     # Set only by the table's format (see `shared.format_support`): kinds of jobs that its engine runs, separated by
@@ -158,7 +162,8 @@ class Policy:
     @property
     def size_levels(self) -> SizeLevels:
         """The level bounds that this policy implies."""
-        return build_size_levels(self.target_bytes, self.fan_in, self.full_file_threshold, self.shrink)
+        typical_bytes = self.typical_file_bytes if self.fits_levels else 0
+        return build_size_levels(self.target_bytes, self.fan_in, self.full_file_threshold, self.shrink, typical_bytes)
 
     @property
     def sort_order(self) -> RowOrder | None:
@@ -320,9 +325,12 @@ class PolicyLayer:
 def apply(base: Policy, *layers: PolicyLayer) -> Policy:
     """Return `base` with the values of the layers laid over it, the later ones winning.
 
-    Raises InvalidInput when values that are fine alone contradict each other.
+    A fan-in that anyone sets fixes the levels. Raises InvalidInput when values that are fine alone contradict each
+    other.
     """
     values: dict[str, Any] = {}
     for layer in layers:
         values.update(layer.values)
+    if "fan_in" in values:
+        values["fits_levels"] = False
     return replace(base, **values) if values else base

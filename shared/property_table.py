@@ -71,7 +71,7 @@ PROPERTIES: tuple[Property, ...] = (
         "fan_in",
         spelled.integer(2, 64),
         "8",
-        "ratio between neighboring levels",
+        "ratio between neighboring levels; set to any value, it keeps the levels from being fitted",
         "ratio",
         {"self-optimizing.fragment-ratio": spelled.integer(2, 64)},
     ),

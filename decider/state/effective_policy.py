@@ -14,7 +14,7 @@ from enum import StrEnum
 from decider.state.format_limits import limit
 from shared.errors import InvalidInput
 from shared.formats.registry import support_of
-from shared.policy import Policy, PolicyLayer, PropertyIssue, apply
+from shared.policy import MIB, Policy, PolicyLayer, PropertyIssue, apply
 from shared.properties import read_properties
 from shared.property_table import QBEAST_SWITCH
 from shared.refusals import Refusal
@@ -29,12 +29,14 @@ class LogStatus:
     """Inputs to a table's policy from its log, besides the current properties.
 
     `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset. `format`: name
-    of the table's format; empty: not known.
+    of the table's format; empty: not known. `typical_file_bytes`: size of the files that its commits append, to which
+    the levels are fitted; 0: they are not.
     """
 
     refusal: Refusal | None = None
     is_stopped_by_qbeast: bool = False
     format: str = ""
+    typical_file_bytes: int = 0
 
 
 class PolicySource(StrEnum):
@@ -103,7 +105,7 @@ class PolicyDefaults:
         """
         found = self._resolved(table, configuration, last_good)
         policy, notes = limit(found.policy, support_of(log_status.format), configuration)
-        found = replace(found, policy=policy, notes=(*found.notes, *notes))
+        found = _fitted(replace(found, policy=policy, notes=(*found.notes, *notes)), log_status.typical_file_bytes)
         return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, log_status.refusal)
 
     def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
@@ -179,6 +181,18 @@ def resolve_unregistered(
     return PolicyDefaults(default, queue="").resolve(
         unregistered, configuration, last_good, LogStatus(format=table_format)
     )
+
+
+def _fitted(found: EffectivePolicy, typical_file_bytes: int) -> EffectivePolicy:
+    """Fit the levels to the size of the table's new files, unless its owner has fixed them."""
+    if not typical_file_bytes or not found.policy.fits_levels:
+        return found
+    note = (
+        f"the size levels are fitted to new files of {typical_file_bytes / MIB:.3g} MiB; set fan-in to keep them at "
+        "target / fan-in^n"
+    )
+    policy = replace(found.policy, typical_file_bytes=typical_file_bytes)
+    return replace(found, policy=policy, notes=(*found.notes, note))
 
 
 def _stopped(found: EffectivePolicy) -> EffectivePolicy:

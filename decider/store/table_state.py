@@ -14,6 +14,7 @@ from decider.decide.calibration import Calibration
 from decider.state.commit_counts import NO_COMMITS, CommitCounts
 from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
+from decider.state.level_fit import NOT_FITTED, LevelFit
 from decider.state.table_summary import TableSummary
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
@@ -40,7 +41,8 @@ class TableState:
     `is_stopped_by_qbeast`: Qbeast's switch was unset. `refusal` is why the table must not be rewritten at this version,
     by the rule of its format; None if it may be. `summary`: sums over the partitions; None where an earlier release
     wrote the state. `removals`: what was removed and not vacuumed yet. `commit_counts`: commits by partition, where the
-    policy counts them. `key_runs`: which rows were added and compared, where the table has a key.
+    policy counts them. `key_runs`: which rows were added and compared, where the table has a key. `level_fit`: the size
+    of new files that the partitions' levels are fitted to.
     """
 
     version: int
@@ -61,6 +63,7 @@ class TableState:
     removals: Removals = NO_REMOVALS
     commit_counts: CommitCounts = NO_COMMITS
     key_runs: KeyRuns = NO_KEY_RUNS
+    level_fit: LevelFit = NOT_FITTED
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -80,6 +83,7 @@ class TableState:
             "format": self.metadata.format,
             "refusal": "" if self.refusal is None else json.dumps(asdict(self.refusal), separators=(",", ":")),
             "removals": json.dumps(self.removals.encode(), separators=(",", ":")),
+            "level_fit": json.dumps(self.level_fit.encode(), separators=(",", ":")),
             "heat": json.dumps(self.contention.encode(), separators=(",", ":")),
             "commit_counts": json.dumps(self.commit_counts.encode(), separators=(",", ":")),
             "key_runs": json.dumps(self.key_runs.encode(), separators=(",", ":")),
@@ -109,6 +113,7 @@ class TableState:
             Removals.decode(json.loads(values.get("removals", "{}"))),
             CommitCounts.decode(json.loads(values.get("commit_counts", "{}"))),
             KeyRuns.decode(json.loads(values.get("key_runs", "{}"))),
+            LevelFit.decode(json.loads(values.get("level_fit", "{}"))),
         )
 
     @property
@@ -119,7 +124,8 @@ class TableState:
     @property
     def log_status(self) -> LogStatus:
         """Inputs to the policy from the log beyond the properties."""
-        return LogStatus(self.refusal, self.is_stopped_by_qbeast, self.metadata.format)
+        fitted_bytes = self.level_fit.typical_file_bytes
+        return LogStatus(self.refusal, self.is_stopped_by_qbeast, self.metadata.format, fitted_bytes)
 
 
 @dataclass(frozen=True, slots=True)

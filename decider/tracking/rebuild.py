@@ -23,6 +23,7 @@ from decider.state.commit_counts import NO_COMMITS
 from decider.state.contention import NO_CONTENTION
 from decider.state.effective_policy import LogStatus
 from decider.state.file_columns import LiveFiles, count_live
+from decider.state.level_fit import NOT_FITTED
 from decider.state.table_summary import TableSummary
 from decider.store.ingest import StateUpdate, ingest
 from decider.store.queue_executor import AsyncQueueExecutor
@@ -135,9 +136,12 @@ class StateRebuilder:
         self, table: TableRef, snapshot: Snapshot, old: TableState | None, reason: str
     ) -> tuple[TableState, Policy]:
         """Return a table's state as of a snapshot, and the policy in force there."""
-        log_status = LogStatus(snapshot.refusal, _is_stopped(old, snapshot), snapshot.metadata.format)
         last_good = old.last_good if old else {}
         same = old if old and old.metadata.table_uuid == snapshot.metadata.table_uuid else None
+        level_fit = same.level_fit if same else NOT_FITTED
+        log_status = LogStatus(
+            snapshot.refusal, _is_stopped(old, snapshot), snapshot.metadata.format, level_fit.typical_file_bytes
+        )
         in_force = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status)
         state = TableState(
             version=snapshot.version,
@@ -159,6 +163,7 @@ class StateRebuilder:
             key_runs=(same.key_runs if same else NO_KEY_RUNS).rebuilt(
                 snapshot.version, is_same_rule=same is not None and same.policy == in_force.policy.version
             ),
+            level_fit=level_fit,
         )
         return state, in_force.policy
 

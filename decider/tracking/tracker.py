@@ -15,8 +15,6 @@ import structlog
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.decision import TableSignals
 from decider.formats.table_format import TableReader
-from decider.state.commit_counts import CommitCounts
-from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
 from decider.store.ingest import ingest
@@ -76,13 +74,14 @@ class TrackResult:
 class _TrackStep:
     """One attempt to advance: `rescan` requests a rebuild, `raced`: another process moved the cursor.
 
-    `caught_up` is the state in which there is nothing more to apply.
+    `caught_up` is the state in which there is nothing more to apply. `fitted`: the state to rebuild, with other levels.
     """
 
     commits: int = 0
     raced: bool = False
     rescan: str = ""
     caught_up: TableState | None = None
+    fitted: TableState | None = None
 
 
 @dataclass(slots=True)
@@ -179,7 +178,8 @@ class TableTracker:
     def effective_at(self, table: TableRef, snapshot: Snapshot, cursor: TableState | None) -> EffectivePolicy:
         """Return the policy in effect for a snapshot, which may be newer than the table's state; None: it has none."""
         is_stopped = cursor is not None and cursor.is_stopped_by_qbeast
-        status = LogStatus(snapshot.refusal, is_stopped, snapshot.metadata.format)
+        typical_bytes = cursor.level_fit.typical_file_bytes if cursor else 0
+        status = LogStatus(snapshot.refusal, is_stopped, snapshot.metadata.format, typical_bytes)
         last_good = cursor.last_good if cursor else {}
         return self._parts.defaults.current.resolve(table, snapshot.metadata.configuration, last_good, status)
 
@@ -204,7 +204,7 @@ class _TableTracking:
             else:
                 step = await self._advance(cursor, hinted)
                 if step.rescan:
-                    step = await self._rebuild(cursor, step.rescan)
+                    step = await self._rebuild(step.fitted or cursor, step.rescan)
             total += step.commits
             rescan = step.rescan or rescan
             races = races + 1 if step.raced else 0
@@ -236,7 +236,8 @@ class _TableTracking:
                 folded = fold(commit, last.metadata, batch.policy, batch.files)
                 heat, aborts = last.contention.after_commit(commit, folded.changes, self._parts.now_ms())
                 counts = last.commit_counts.after_commit(commit, folded.changes, policy)
-                moved = self._moved(last, commit, heat, counts)
+                fit = last.level_fit.after(commit, policy)
+                moved = self._moved(replace(last, contention=heat, commit_counts=counts, level_fit=fit), commit)
                 reason = _why_not_folded(folded, moved, self._parts.max_changes)
                 if reason or moved is None:
                     return _TrackStep(rescan=reason)
@@ -278,21 +279,18 @@ class _TableTracking:
         self._seen.verify(position, now_ms)
         return True
 
-    def _moved(
-        self, cursor: TableState, commit: Commit, contention: WriteContention, counts: CommitCounts
-    ) -> TableState | None:
+    def _moved(self, cursor: TableState, commit: Commit) -> TableState | None:
         """Move the cursor over a commit; None if it changes the policy, so that every partition is decided again.
 
-        Metadata and protocol also say whether the table is refused, which is part of the policy.
+        `cursor` has learned from the commit already: contention, counts and sizes. Metadata and protocol also decide
+        whether the table is refused, which is part of the policy.
         """
         moved = replace(
             cursor,
             version=commit.version,
             digest=commit.digest,
             commit_ms=commit.timestamp_ms,
-            contention=contention,
             removals=cursor.removals.after(commit),
-            commit_counts=counts,
             key_runs=cursor.key_runs.after(commit),
         )
         if commit.metadata is None and commit.protocol is None:
@@ -303,7 +301,8 @@ class _TableTracking:
             return None
         was, now = cursor.metadata.configuration, metadata.configuration
         stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
-        log_status = LogStatus(self._reader.refusal(metadata, protocol), stopped, metadata.format)
+        refusal, typical_bytes = self._reader.refusal(metadata, protocol), cursor.level_fit.typical_file_bytes
+        log_status = LogStatus(refusal, stopped, metadata.format, typical_bytes)
         after = self._effective(metadata, before.last_good, log_status)
         if after.policy != before.policy:
             return None
@@ -333,6 +332,10 @@ class _TableTracking:
         return _TrackStep(caught_up=cursor)
 
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
+        fit = new.level_fit.refitted(batch.policy, self._parts.now_ms())
+        if fit.typical_file_bytes != old.level_fit.typical_file_bytes:
+            return _TrackStep(rescan=fit.reason, fitted=replace(old, level_fit=fit))
+        new = replace(new, level_fit=fit)
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
         signals = TableSignals(new.version, new.removals, new_commits=new.version - old.version, key_runs=new.key_runs)
         done = batch.decide(known, new.contention, signals, self._parts.now_ms())

@@ -15,7 +15,7 @@ from decider.whatif.comparison import Candidate, Comparison, CostModel, Recommen
 from decider.whatif.simulator import CurvePoint, SimulationResult, replay_lakewright
 from decider.whatif.storage import RETENTIONS_S, held_storage
 from decider.whatif.trace_reader import TableTrace
-from shared.policy import Policy, apply
+from shared.policy import MIB, Policy, apply
 from shared.properties import as_properties, read_settings
 
 TITLES = {
@@ -104,7 +104,11 @@ def examine(
         done = replace(replay_lakewright(table.history, asked.policy, tail_ms=prices.tail_ms), name="custom")
         yours = CustomPolicy(asked, Candidate(asked.policy, done, prices.cost_s(done)))
     recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
-    notes = (*_refused(table), *_missing(table), *_notes(in_force), *(asked.notes if asked else ()))
+    notes = (
+        *(*_refused(table), *_missing(table), *_notes(in_force)),
+        *_fitted(comparison.ours),
+        *(asked.notes if asked else ()),
+    )
     return WhatIfReport(table, policy, prices, comparison, recommendation, yours, tuple(dict.fromkeys(notes)))
 
 
@@ -113,6 +117,14 @@ def _refused(table: TableTrace) -> tuple[str, ...]:
         return ()
     note = "The table is refused, so nothing is rewritten whatever its policy is; the replay ignores that: "
     return (note + table.refusal.message,)
+
+
+def _fitted(ours: SimulationResult) -> tuple[str, ...]:
+    if not ours.level_fits:
+        return ()
+    times = "once" if ours.level_fits == 1 else f"{ours.level_fits} times"
+    size = f"{ours.typical_file_bytes / MIB:.3g} MiB"
+    return (f"The replay of Lakewright fitted the size levels {times}, in the end to new files of {size}.",)
 
 
 def _missing(table: TableTrace) -> tuple[str, ...]:

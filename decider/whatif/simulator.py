@@ -4,6 +4,9 @@ Our own rule is compaction, by the code that decides and plans in production (`e
 a lag between decision and run, a table may change in between and a job may find nothing; our rule and the others can be
 given the same lag. Every output is assumed to be as large as its inputs. Pure: time comes from the commits.
 
+The size levels are fitted to the files of the history during the replay, as in production, unless the policy fixes
+them.
+
 After the last commit a replay can continue without commits for `tail_ms`: timers fire, idle partitions are compacted,
 and readers continue to read the files.
 """
@@ -16,6 +19,7 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.context import DecisionContext
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
+from decider.state.level_fit import NOT_FITTED
 from decider.whatif.baselines import BaselineRule, ObservedPartition
 from decider.whatif.simulated_timers import SimulatedTimers
 from decider.whatif.trace import CommitTrace, SimulatedMerge, SimulatedPartition, SimulatedTable
@@ -46,7 +50,8 @@ class SimulationResult:
     small_mean, small_max: small files in a partition after a commit touched it, before any merge; scans: times the rule
     had to list a partition; full_overwrite_files: files that the same jobs would replace if each replaced its whole
     partition; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same for the tail_ms
-    after the last commit; stale_ms: mean time that an added file stayed small while commits arrived.
+    after the last commit; stale_ms: mean time that an added file stayed small while commits arrived;
+    level_fits: changes of the size levels; typical_file_bytes: size that they are fitted to at the end, 0 if to none.
     """
 
     name: str
@@ -66,6 +71,8 @@ class SimulationResult:
     tail_ms: int
     stale_ms: float
     curve: tuple[CurvePoint, ...]
+    level_fits: int = 0
+    typical_file_bytes: int = 0
 
     @property
     def wa(self) -> float:
@@ -120,6 +127,7 @@ class _RunningSums:
     small_max: int = 0
     file_ms: int = 0
     small_ms: int = 0
+    level_fits: int = 0
     last_ms: int | None = None
     ended: _FinalSums | None = None
     curve: list[CurvePoint] = field(default_factory=list)
@@ -187,6 +195,8 @@ class _RunningSums:
             tail_ms=(self.last_ms or 0) - ended.at_ms,
             stale_ms=ended.small_ms / added if added else 0.0,
             curve=tuple(self.curve),
+            level_fits=self.level_fits,
+            typical_file_bytes=self.table.typical_file_bytes,
         )
 
 
@@ -255,9 +265,8 @@ def replay_lakewright(
         tally.pass_time(commit.timestamp_ms)
         touched = tally.table.apply(commit)
         tally.saw(touched)
-        for partition in touched:
-            if ours.wants(partition, commit):
-                jobs.ask(number, partition)
+        for partition in ours.wanted(touched, commit):
+            jobs.ask(number, partition)
         for partition in jobs.due(number):
             ours.run_requested(partition)
     ended = tally.end_commits()
@@ -323,14 +332,28 @@ class _PolicyRunner:
         self._policy = policy
         self._context = DecisionContext.of_policy(policy, columns)
         self._timers = SimulatedTimers(policy, columns)
+        self._fit = NOT_FITTED
         self._commits: Counter[PartitionKey] = Counter()
         self._kinds: dict[PartitionKey, RewriteKind] = {}
 
-    def wants(self, partition: SimulatedPartition, commit: Commit) -> bool:
-        """Return whether a partition that a commit touched gets a job, and set its timers."""
-        self._timers.after_commit(partition, commit.timestamp_ms)
-        self._commits[partition.key] += commit.data_change
-        trigger = replace(_ON_COMMIT, commits=self._commits[partition.key])
+    def wanted(self, touched: Sequence[SimulatedPartition], commit: Commit) -> list[SimulatedPartition]:
+        """Return the partitions that get a job after a commit touched some of them, and set their timers.
+
+        After a change of the levels every partition is counted and decided again.
+        """
+        for partition in touched:
+            self._timers.after_commit(partition, commit.timestamp_ms)
+            self._commits[partition.key] += commit.data_change
+        self._fit, before = self._fit.after(commit, self._policy).refitted(self._policy, commit.timestamp_ms), self._fit
+        if self._fit.typical_file_bytes != before.typical_file_bytes:
+            self._policy = replace(self._policy, typical_file_bytes=self._fit.typical_file_bytes)
+            self._context = replace(self._context, policy=self._policy)
+            self._tally.table.count_again(self._policy)
+            self._tally.level_fits += 1
+            return [one for one in self._tally.table.partitions.values() if self._is_eligible(one, _ON_COMMIT)]
+        return [one for one in touched if self._is_eligible(one, replace(_ON_COMMIT, commits=self._commits[one.key]))]
+
+    def _is_eligible(self, partition: SimulatedPartition, trigger: Trigger) -> bool:
         decision = evaluate(self._context, partition.key, partition.state, trigger, COMPACTION)
         is_wanted = decision.verdict is DecisionKind.ENQUEUE
         if is_wanted and decision.rewrite_kind is not RewriteKind.LEVELS:

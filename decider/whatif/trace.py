@@ -98,6 +98,19 @@ class SimulatedTable:
             self._home[file.path] = (partition, file.path)
         return tuple(touched.values())
 
+    @property
+    def typical_file_bytes(self) -> int:
+        """Size in bytes that the levels are fitted to; 0 if to none."""
+        return self._rungs.typical_file_bytes
+
+    def count_again(self, policy: Policy) -> None:
+        """Count every partition again under a policy of the same target and the same full size with other levels."""
+        self._policy, self._rungs = policy, policy.size_levels
+        self._states.clear()
+        for partition in self.partitions.values():
+            files = (*partition.small.values(), *partition.nearly.values(), *partition.full.values())
+            partition.state = self._known(sum(map(self._state, files), EMPTY_STATS))
+
     def merge(self, partition: SimulatedPartition, merges: Sequence[SimulatedMerge]) -> None:
         """Replace the inputs of each merge by its outputs, among which the origins are shared in the order of bytes."""
         for merge in merges:

@@ -1,8 +1,11 @@
 """Levels: how large a file is on the way to its target, and the promotion rule that bounds write amplification.
 
 A file below `full_bytes` lies on one of six levels; the lower bound of level l is T / k^(6-l), that of level 0 is
-nothing. A file group may be rewritten only if its output lies on a higher level than every input. Each byte then
-rises at least one level with each rewrite, so no byte is rewritten more often than there are levels.
+nothing. Where the typical size s of a table's new files is known, the fan-in from s on is the one nearest to k that
+leads to T in whole, equal steps: k' = (T / s)^(1 / L) with L = log_k(T / s), rounded.
+
+A file group may be rewritten only if its output lies on a higher level than every input. Each byte then rises at least
+one level with each rewrite, so no byte is rewritten more often than there are levels.
 
 All bounds are integers, rounded up once, so that every comparison is exact.
 """
@@ -25,13 +28,15 @@ class SizeLevels:
 
     shrink: size of an output as a share of its inputs, as learned for the table. The promotion rule is applied to the
     output that it predicts, so inputs must total more where outputs come out smaller. `cover_bytes`: inputs in bytes
-    from which an output of the target's size is predicted.
+    from which an output of the target's size is predicted. typical_file_bytes: size that the levels are fitted to; 0:
+    they are not.
     """
 
     target_bytes: int
     fan_in: int
     floors: tuple[int, ...]
     shrink: Fraction = Fraction(1)
+    typical_file_bytes: int = 0
     cover_bytes: int = field(init=False)
     _required: tuple[int, ...] = field(init=False, repr=False)
 
@@ -92,11 +97,53 @@ class SizeLevels:
 
 @lru_cache(maxsize=1_024)
 def build_size_levels(
-    target_bytes: int, fan_in: int, full_file_threshold: Fraction, shrink: Fraction = Fraction(1)
+    target_bytes: int,
+    fan_in: int,
+    full_file_threshold: Fraction,
+    shrink: Fraction = Fraction(1),
+    typical_file_bytes: int = 0,
 ) -> SizeLevels:
-    """Build the size levels for a target in bytes, a fan-in and the share of the target from which a file is full."""
+    """Build the size levels for a target in bytes, a fan-in and the share of the target from which a file is full.
+
+    typical_file_bytes: size that the table's files typically arrive with, to which the levels are fitted; 0: not known.
+    """
+    full_bytes = _ceil(target_bytes * full_file_threshold)
+    steps = fitted_steps(target_bytes, fan_in, typical_file_bytes)
+    fitted = _fitted_floors(target_bytes, fan_in, typical_file_bytes, steps) if steps else ()
+    if fitted and fitted[-1] < full_bytes:
+        return SizeLevels(target_bytes, fan_in, (0, *fitted, full_bytes), shrink, typical_file_bytes)
     small = (_ceil(Fraction(target_bytes, fan_in ** (SMALL_LEVELS - level))) for level in range(1, SMALL_LEVELS))
-    return SizeLevels(target_bytes, fan_in, (0, *small, _ceil(target_bytes * full_file_threshold)), shrink)
+    return SizeLevels(target_bytes, fan_in, (0, *small, full_bytes), shrink)
+
+
+def fitted_steps(target_bytes: int, fan_in: int, typical_file_bytes: int) -> int:
+    """Return in how many equal steps files climb from their typical size to the target; 0: levels are not fitted.
+
+    It is log_k(T / s), rounded: one step at least, and no more than there are levels.
+    """
+    if not 0 < typical_file_bytes < target_bytes:
+        return 0
+    steps = 1
+    # log_k(T / s) >= n + 1/2 exactly where (T / s)^2 >= k^(2 n + 1).
+    while steps < SMALL_LEVELS and target_bytes**2 >= fan_in ** (2 * steps + 1) * typical_file_bytes**2:
+        steps += 1
+    return steps
+
+
+def _fitted_floors(target_bytes: int, fan_in: int, typical_bytes: int, steps: int) -> tuple[int, ...]:
+    """Return the lower bounds in bytes of level 1 to 5: equal steps above the typical size, factors of k below it."""
+    above = (_root(target_bytes**n * typical_bytes ** (steps - n), steps) for n in range(steps))
+    below = (_ceil(Fraction(typical_bytes, fan_in**n)) for n in range(SMALL_LEVELS - steps, 0, -1))
+    return (*below, *above)[1:]
+
+
+def _root(value: int, degree: int) -> int:
+    """Return the smallest integer whose power of this degree is at least `value`."""
+    low, high = 0, 1 << -(-value.bit_length() // degree)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if middle**degree >= value else (middle + 1, high)
+    return low
 
 
 def _ceil(value: Fraction) -> int:

@@ -228,3 +228,36 @@ def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_version(red
         await world.expect_exact()
 
     in_world(redis_url, story)
+
+
+def test_levels_are_fitted_to_what_writers_append_and_the_table_is_counted_again_under_them(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        def append(commits: int, size_bytes: int) -> None:
+            for _ in range(commits):
+                number = len(world.log.commits)
+                world.log.add([DataFile(f"f{number}", size_bytes, partition(1))])
+
+        append(31, 70_000)
+        await world.decider.follow(TABLE)
+        cursor = await world.states.state(TABLE.id)
+        assert cursor is not None
+        assert (cursor.level_fit.typical_file_bytes, cursor.rebuilds) == (0, 0)
+        append(1, 70_000)
+        followed = await world.decider.follow(TABLE)
+        assert "levels fitted to new files of 0.0668 MiB" in followed.rescan
+        fitted = replace(POLICY, typical_file_bytes=70_000)
+        assert fitted.size_levels.floors != POLICY.size_levels.floors
+        await world.expect_exact(fitted)
+        append(3, 70_000)
+        restarted = world.new_decider(POLICY)
+        assert (await restarted.follow(TABLE)).rescan == "", "the fit is part of the state"
+        await world.expect_exact(fitted)
+        world.log.add(metadata=replace(META, configuration={"lakewright.fan-in": "8"}))
+        await restarted.follow(TABLE)
+        await world.expect_exact(POLICY)
+        cursor = await world.states.state(TABLE.id)
+        assert cursor is not None
+        assert cursor.level_fit.typical_file_bytes == 70_000
+        assert restarted.effective(TABLE, cursor).policy.size_levels == POLICY.size_levels
+
+    in_world(redis_url, story)

@@ -77,7 +77,7 @@ def test_each_name_that_the_page_calls_ignored_is_shown_with_a_reason_and_change
     (issue,) = found.issues
     assert (issue.property, issue.value, issue.is_blocking) == (name, "24", False)
     assert "is ignored" in issue.reason or "use lakewright." in issue.reason
-    assert found.policy == Policy(fan_in=4)
+    assert found.policy == Policy(fan_in=4, fits_levels=False)
 
 
 def test_the_page_lists_every_name_that_is_obeyed_or_ignored() -> None:

@@ -58,3 +58,11 @@ def test_each_rewrite_of_a_claim_has_a_name_of_its_own() -> None:
     origin = CommitOrigin("j", 7)
     names = [CommitMetadata(origin, round=number).write_id for number in (None, 1, 2)]
     assert names == ["j/7/0", "j/7/1", "j/7/2"]
+
+
+@pytest.mark.parametrize("typical_file_bytes", [0, 3_000_000])
+def test_the_levels_of_a_rewrite_are_read_back_as_they_were(typical_file_bytes: int) -> None:
+    levels = build_size_levels(128 << 20, 8, Fraction(3, 4), typical_file_bytes=typical_file_bytes)
+    found = commit_metadata.decode(CommitMetadata(CommitOrigin("j", 1), size_levels=levels).encode())
+    assert found is not None
+    assert found.size_levels == levels

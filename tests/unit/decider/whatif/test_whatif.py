@@ -90,7 +90,8 @@ def test_a_table_that_is_switched_off_is_switched_on_only_where_that_pays() -> N
 def test_of_targets_that_cost_the_same_the_nearest_to_the_present_one_is_recommended(
     present: int, advised: str
 ) -> None:
-    found = advice(stream(60, 4 * KIB), Policy(target_bytes=present), CostModel(queries_per_hour=1_000))
+    fixed = Policy(target_bytes=present, fits_levels=False)
+    found = advice(stream(60, 4 * KIB), fixed, CostModel(queries_per_hour=1_000))
     least_s = min(one.cost_s for one in found.curve)
     assert sum(one.cost_s == least_s for one in found.curve) == 4
     assert found.properties["lakewright.target-file-size"] == advised
@@ -299,12 +300,13 @@ def test_settings_that_cannot_be_used_are_refused_with_the_reason(name: str, val
 
 
 def test_what_holds_in_production_and_not_in_a_replay_is_reported() -> None:
-    (unusable,) = report({"lakewright.target-file-size": "banana"})["notes"]
+    unusable, fitted = report({"lakewright.target-file-size": "banana"})["notes"]
     assert "lakewright.target-file-size = banana cannot be used" in unusable
+    assert "fitted the size levels once, in the end to new files of " in fitted
     off = report({"lakewright.enabled": "false"})
     assert "as if it were switched on" in off["notes"][0]
     assert rule(off, "lakewright")["jobs"] > 0
     assert off["recommendation"]["current_cost_s"] == rule(off, "no_compaction")["cost_s"]
-    (weight, ratio) = report({"lakewright.weight": "2"}, {"delete-ratio-threshold": "0.2"})["notes"]
+    weight, _, ratio = report({"lakewright.weight": "2"}, {"delete-ratio-threshold": "0.2"})["notes"]
     assert "lakewright.weight is not replayed" in weight
     assert "lakewright.delete-ratio-threshold is not replayed" in ratio
