@@ -135,6 +135,9 @@ class _ProbedTable:
     async def checkpoint(self) -> int | None:
         return await (await self._found()).checkpoint()
 
+    async def checkpointed_files(self) -> tuple[int, int] | None:
+        return await (await self._found()).checkpointed_files()
+
     async def removals(self) -> Sequence[tuple[int, int]]:
         return await (await self._found()).removals()
 

@@ -118,6 +118,12 @@ class TableReader(Protocol):
         It costs one request, so an old answer is possible where a writer does not announce its checkpoints.
         """
 
+    async def checkpointed_files(self) -> tuple[int, int] | None:
+        """Return the version of the newest checkpoint and the number of live files in it; None where no one counts.
+
+        It costs one request.
+        """
+
     async def removals(self) -> Sequence[tuple[int, int]]:
         """Return time in ms and size in bytes of each file that was removed and may still be in the store.
 

@@ -1,9 +1,11 @@
 """Files that a batch of commits has added or removed: none of them counts twice, whatever the commits repeat.
 
 Delta lets a commit add a file that is live, and remove one that is not; replaying the log, neither changes anything.
-The rolling state keeps no paths, so only files of this batch are known; the drift check finds the rest.
+The rolling state keeps no paths: files of this batch are known exactly, those of earlier ones as far as the process
+remembers them, and the drift check finds the rest.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -20,13 +22,21 @@ class PriorState(Enum):
 
 @dataclass(slots=True)
 class BatchFiles:
-    """The latest action of a batch of commits on each file."""
+    """The latest action of a batch of commits on each file.
 
+    is_live: whether a file is live, or not any more, by the commits before the batch; None: not known. `repeated`: what
+    a commit repeats of one before the batch, so that the state cannot be trusted; empty if nothing is known to be.
+    """
+
+    is_live: Callable[[PathKey], bool | None] = lambda _: None
+    repeated: str = ""
     _files: dict[PathKey, DataFile | None] = field(default_factory=dict)
 
     def add(self, file: DataFile) -> DataFile | None:
         """Apply an `add`; return the file of this batch that it replaces, None if there is none."""
         key = path_key(file)
+        if key not in self._files and self.is_live(key):
+            self.repeated = f"{file.path} was added again, although it is live"
         before = self._files.get(key)
         self._files[key] = file
         return before
@@ -34,6 +44,13 @@ class BatchFiles:
     def remove(self, removed: RemovedFile) -> DataFile | PriorState:
         """Apply a `remove`; return the file if this batch added it, else what is known of it."""
         key = path_key(removed)
+        if key not in self._files and self.is_live(key) is False:
+            self.repeated = f"{removed.path} was removed again, although it is not live"
         before = self._files.get(key, PriorState.UNKNOWN)
         self._files[key] = None
         return PriorState.REMOVED if before is None else before
+
+    def latest(self) -> Iterator[tuple[PathKey, bool]]:
+        """Yield each file of the batch, and whether the latest action on it was an `add`."""
+        for key, file in self._files.items():
+            yield key, file is not None

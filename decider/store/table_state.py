@@ -30,6 +30,13 @@ PAGE = 1_000
 """Partitions read per round trip: decoding them takes a few milliseconds, which other calls may wait for."""
 
 
+COUNTED_VERSIONS = 10
+"""Versions whose multiples have their live files remembered: writers leave a checkpoint every 10 or 100 commits."""
+
+COUNTS_KEPT = 16
+"""Counts that are remembered: a checkpoint of the last 160 versions can be compared."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableState:
     """Version of a table up to which commits are applied, with its metadata and policy.
@@ -42,7 +49,8 @@ class TableState:
     by the rule of its format; None if it may be. `summary`: sums over the partitions; None where an earlier release
     wrote the state. `removals`: what was removed and not vacuumed yet. `commit_counts`: commits by partition, where the
     policy counts them. `key_runs`: which rows were added and compared, where the table has a key. `level_fit`: the size
-    of new files that the partitions' levels are fitted to.
+    of new files that the partitions' levels are fitted to. `file_counts`: versions at which checkpoints may
+    lie, each with the number of live files that the state counted there.
     """
 
     version: int
@@ -64,6 +72,7 @@ class TableState:
     commit_counts: CommitCounts = NO_COMMITS
     key_runs: KeyRuns = NO_KEY_RUNS
     level_fit: LevelFit = NOT_FITTED
+    file_counts: tuple[tuple[int, int], ...] = ()
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -84,6 +93,7 @@ class TableState:
             "refusal": "" if self.refusal is None else json.dumps(asdict(self.refusal), separators=(",", ":")),
             "removals": json.dumps(self.removals.encode(), separators=(",", ":")),
             "level_fit": json.dumps(self.level_fit.encode(), separators=(",", ":")),
+            "file_counts": json.dumps(self.file_counts, separators=(",", ":")),
             "heat": json.dumps(self.contention.encode(), separators=(",", ":")),
             "commit_counts": json.dumps(self.commit_counts.encode(), separators=(",", ":")),
             "key_runs": json.dumps(self.key_runs.encode(), separators=(",", ":")),
@@ -114,6 +124,7 @@ class TableState:
             CommitCounts.decode(json.loads(values.get("commit_counts", "{}"))),
             KeyRuns.decode(json.loads(values.get("key_runs", "{}"))),
             LevelFit.decode(json.loads(values.get("level_fit", "{}"))),
+            tuple((version, files) for version, files in json.loads(values.get("file_counts", "[]"))),
         )
 
     @property

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from decider.decide import ledger
@@ -17,8 +18,9 @@ from decider.state.batch_files import BatchFiles
 from decider.state.commit_counts import NO_COMMITS, CommitCounts
 from decider.state.contention import WriteContention
 from decider.state.fold import FoldedCommit, rewritten_windows
+from decider.state.recent_files import RecentFiles
 from decider.store.ingest import StateUpdate
-from decider.store.table_state import PartitionStates
+from decider.store.table_state import COUNTED_VERSIONS, PartitionStates
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import is_purgeable
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
@@ -51,14 +53,22 @@ class CommitBatch:
     """Commits applied but not yet ingested, in order."""
 
     def __init__(
-        self, table: TableRef, policy: Policy, metadata: TableMetadata, actions: ActionRegistry = ACTIONS
+        self,
+        table: TableRef,
+        policy: Policy,
+        metadata: TableMetadata,
+        actions: ActionRegistry = ACTIONS,
+        recent: RecentFiles | None = None,
     ) -> None:
-        """`policy`: the effective one, without what was learned of the table; `metadata`: before the first commit."""
+        """`policy`: the effective one, without what was learned of the table; `metadata`: before the first commit.
+
+        recent: files of the commits before these.
+        """
         self.table = table
         self.policy = policy
         self.size_levels = policy.size_levels
         self.changes = 0
-        self.files = BatchFiles()
+        self.files = BatchFiles() if recent is None else BatchFiles(partial(recent.is_live, table.id))
         self._metadata = metadata
         self._columns = metadata.partition_columns
         self._actions = actions
@@ -80,6 +90,15 @@ class CommitBatch:
     def partitions(self) -> tuple[PartitionKey, ...]:
         """Every partition that a commit of this batch touches, each once."""
         return tuple(dict.fromkeys(partition for _, folded in self._folded for partition in folded.changes))
+
+    def file_counts(self, before: int) -> tuple[tuple[int, int], ...]:
+        """Return the number of live files after each commit of a multiple of `COUNTED_VERSIONS`; `before`: at first."""
+        counts: list[tuple[int, int]] = []
+        for commit, folded in self._folded:
+            before += sum(change.files for change in folded.changes.values())
+            if commit.version % COUNTED_VERSIONS == 0:
+                counts.append((commit.version, before))
+        return tuple(counts)
 
     @property
     def last_rewrite_ms(self) -> int:

@@ -1,12 +1,12 @@
-"""Compares the rolling state periodically with the checksums that a table's writers left.
+"""Compares the rolling state periodically with the checksums that a table's writers left, or with their checkpoints.
 
-A check reads one small object and the table's partitions, and only if the table has moved since the last one; so an
-idle table costs nothing. If state and checksum differ, the log shows which of them is wrong, so that a writer with
-wrong checksums does not cause a rebuild each time.
+A check reads one small object and, for a checksum, the table's partitions, and only if the table has moved since the
+last one; so an idle table costs nothing. If the two differ, the log shows which of them is wrong, so that a writer
+with wrong checksums does not cause a rebuild each time.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -33,11 +33,12 @@ class StateDrift:
 
 @dataclass(frozen=True, slots=True)
 class _LastCheck:
-    """The last check of a table: when, on which version, and whether its checksums were found to be wrong."""
+    """The last check of a table: when, on which version, and whether its checksums were missing, or wrong."""
 
     at_ms: int
     version: int
     is_distrusted: bool = False
+    has_checksums: bool = True
 
 
 class DriftCheck:
@@ -58,19 +59,16 @@ class DriftCheck:
         cursor = await self._states.state(table.id)
         if cursor is None or cursor.version == last.version:
             return None
-        self._last[table.id] = _LastCheck(now_ms, cursor.version)
-        totals = await reader.totals(cursor.position)
-        if totals is None:
+        self._last[table.id] = replace(last, at_ms=now_ms, version=cursor.version)
+        if await self._agrees(table, reader, cursor, since=last.version):
             return None
         files, total = await self._counted(table)
-        if (files, total) == (totals.files, totals.bytes) or not await self._is_unchanged(table, cursor):
+        if not await self._is_unchanged(table, cursor):
             return None
         live = (await reader.live_files(cursor.position)).totals
         if live == (files, total):
             self._last[table.id] = _LastCheck(now_ms, cursor.version, is_distrusted=True)
-            log.warning(
-                "checksum_invalid", table=table.name, version=cursor.version, requested=totals.files, live=live[0]
-            )
+            log.warning("checksum_invalid", table=table.name, version=cursor.version, live=live[0])
             return None
         reason = (
             f"{DRIFT}: at version {cursor.version} the state counted {files} files of {total} bytes, "
@@ -78,6 +76,23 @@ class DriftCheck:
         )
         log.error("state_drift_detected", table=table.name, version=cursor.version, counted=files, live=live[0])
         return StateDrift(cursor, reason)
+
+    async def _agrees(self, table: TableRef, reader: TableReader, cursor: TableState, *, since: int) -> bool:
+        """Return whether what the writers counted agrees with the state, or they have counted nothing.
+
+        One request: for the version's checksum or, where the last one was missing, for the newest checkpoint, if one
+        may have been written after version `since`.
+        """
+        last = self._last[table.id]
+        if not last.has_checksums and any(version > since for version, _ in cursor.file_counts):
+            checkpointed = await reader.checkpointed_files()
+            counted = None if checkpointed is None else dict(cursor.file_counts).get(checkpointed[0])
+            return counted is None or checkpointed is None or counted == checkpointed[1]
+        totals = await reader.totals(cursor.position)
+        self._last[table.id] = replace(last, has_checksums=totals is not None)
+        if totals is None:
+            return True
+        return await self._counted(table) == (totals.files, totals.bytes)
 
     def _is_due(self, last: _LastCheck, now_ms: int) -> bool:
         return self._every_ms > 0 and now_ms - last.at_ms >= self._every_ms

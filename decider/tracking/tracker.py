@@ -17,9 +17,10 @@ from decider.decide.decision import TableSignals
 from decider.formats.table_format import TableReader
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
+from decider.state.recent_files import RecentFiles
 from decider.store.ingest import ingest
 from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.table_state import TableState, TableStateStore
+from decider.store.table_state import COUNTS_KEPT, TableState, TableStateStore
 from decider.tracking.commit_batch import CommitBatch
 from decider.tracking.drift_check import DRIFT, DriftCheck
 from decider.tracking.log_cache import LogCache
@@ -113,6 +114,7 @@ class _Parts:
     now_ms: Callable[[], int]
     ledger_kept: int
     actions: ActionRegistry
+    recent: RecentFiles
 
     @property
     def max_changes(self) -> int:
@@ -140,7 +142,8 @@ class TableTracker:
         states = TableStateStore(queue)
         rebuilder = StateRebuilder(queue, now_ms, defaults, ledger_kept=self.ledger_kept, actions=actions)
         self._parts = _Parts(
-            queue, states, drift or DriftCheck(states, now_ms), rebuilder, defaults, now_ms, self.ledger_kept, actions
+            *(queue, states, drift or DriftCheck(states, now_ms), rebuilder, defaults, now_ms),
+            *(self.ledger_kept, actions, RecentFiles()),
         )
         self._logs = LogCache(open_table)
         self._seen: defaultdict[TableId, _SeenTable] = defaultdict(_SeenTable)
@@ -229,7 +232,7 @@ class _TableTracking:
             return _TrackStep(
                 rescan=f"commit {cursor.version} is missing or another one: the table was created again or rolled back"
             )
-        batch = CommitBatch(self._table, policy, cursor.metadata, self._parts.actions)
+        batch = CommitBatch(self._table, policy, cursor.metadata, self._parts.actions, self._parts.recent)
         last = cursor
         async with aclosing(self._reader.changes(cursor.position, cursor.metadata, until=hinted)) as commits:
             async for commit in commits:
@@ -238,7 +241,7 @@ class _TableTracking:
                 counts = last.commit_counts.after_commit(commit, folded.changes, policy)
                 fit = last.level_fit.after(commit, policy)
                 moved = self._moved(replace(last, contention=heat, commit_counts=counts, level_fit=fit), commit)
-                reason = _why_not_folded(folded, moved, self._parts.max_changes)
+                reason = batch.files.repeated or _why_not_folded(folded, moved, self._parts.max_changes)
                 if reason or moved is None:
                     return _TrackStep(rescan=reason)
                 if batch.changes + len(folded.changes) > self._parts.max_changes:
@@ -342,11 +345,14 @@ class _TableTracking:
         if not done.is_consistent:
             return _TrackStep(rescan="the log removed files that the state never held")
         summary = None if old.summary is None else old.summary.after(done.change, batch.last_rewrite_ms)
-        new = replace(new, folded_ms=self._parts.now_ms(), summary=summary)
+        counts = () if old.summary is None else batch.file_counts(old.summary.files)
+        counts = (*old.file_counts, *counts)[-COUNTS_KEPT:]
+        new = replace(new, folded_ms=self._parts.now_ms(), summary=summary, file_counts=counts)
         step = replace(done.step, ledger_kept=self._parts.ledger_kept)
         if not await ingest(self._parts.queue, self._table.id, old=old, new=new, update=step):
             return _TrackStep(raced=True)
         self._seen.verify(new.position, self._parts.now_ms())
+        self._parts.recent.update(self._table.id, batch.files.latest())
         log.info(
             "commits_applied", table=self._table.name, version=new.version, commits=len(batch), jobs=len(step.jobs)
         )

@@ -112,3 +112,19 @@ def test_the_story_repeats_itself_and_spells_paths_in_several_ways() -> None:
     assert {file.path for commit in commits for file in commit.added} != set(keys)
     gone = [canonical_path(file.path) for commit in commits for file in commit.removed]
     assert len(set(gone)) < len(gone)
+
+
+@pytest.mark.parametrize(("is_live", "expected"), [(True, "added again"), (False, "removed again"), (None, "")])
+def test_what_earlier_batches_did_is_repeated_only_by_a_file_that_this_batch_has_not_named(
+    is_live: bool | None, expected: str
+) -> None:
+    batch, one = BatchFiles(lambda _: is_live), DataFile("f", 1, PARTITIONS[0])
+    gone = RemovedFile("f", None, 1, PARTITIONS[0])
+    batch.add(one) if is_live else batch.remove(gone)
+    assert expected in batch.repeated
+    known = BatchFiles(lambda _: is_live)
+    known.remove(gone) if is_live else known.add(one)
+    known.add(one)
+    known.remove(gone)
+    assert not known.repeated
+    assert list(known.latest()) == [(("f", None), False)]

@@ -21,17 +21,21 @@ from shared.table import (
 )
 from shared.vacuum_options import VacuumOptions
 
+CHECKPOINT_EVERY = 10
+
 
 class MemoryLog:
     """Commits in a list; `oldest` is the first version that log retention has left.
 
-    `has_checksums`: the writer leaves one beside each commit, as Spark does.
+    `has_checksums`: the writer leaves one beside each commit, as Spark does. `has_checkpoints`: every tenth version has
+    one that names its number of files.
     """
 
     def __init__(self, metadata: TableMetadata) -> None:
         self.commits = [Commit(0, 0, "CREATE TABLE", metadata=metadata, data_change=False)]
         self.oldest = 0
         self.has_checksums = False
+        self.has_checkpoints = False
         self.checkpointed = -1
 
     def add(
@@ -99,6 +103,10 @@ class MemoryLog:
     async def checkpoint(self) -> int | None:
         return self.checkpointed
 
+    async def checkpointed_files(self) -> tuple[int, int] | None:
+        version = (len(self.commits) - 1) // CHECKPOINT_EVERY * CHECKPOINT_EVERY
+        return (version, len(self._live(version))) if self.has_checkpoints and version else None
+
     async def removals(self) -> Sequence[tuple[int, int]]:
         return [(one.timestamp_ms, gone.size_bytes or 0) for one in self.commits for gone in one.removed]
 
@@ -114,18 +122,23 @@ class MemoryLog:
         return delta.refusal(metadata, protocol)
 
     async def snapshot(self, at: Position | None = None) -> Snapshot:
-        live: dict[object, DataFile] = {}
+        live = self._live(len(self.commits) - 1)
         metadata, protocol = None, TableProtocol(1, 2)
         for commit in self.commits:
-            for file in commit.removed:
-                live.pop(file.key, None)
-            for added in commit.added:
-                live[added.key] = added
             metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
         assert metadata is not None
         newest = len(self.commits) - 1
         refused = self.refusal(metadata, protocol)
         return Snapshot(newest, 0, metadata, protocol, tuple(live.values()), self._digest(newest), refused)
+
+    def _live(self, version: int) -> dict[object, DataFile]:
+        live: dict[object, DataFile] = {}
+        for commit in self.commits[: version + 1]:
+            for file in commit.removed:
+                live.pop(file.key, None)
+            for added in commit.added:
+                live[added.key] = added
+        return live
 
     def _digest(self, version: int) -> str:
         return hashlib.blake2b(repr(self.commits[version]).encode(), digest_size=8).hexdigest()

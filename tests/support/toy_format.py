@@ -206,6 +206,9 @@ class ToyReader:
     async def checkpoint(self) -> int | None:
         return None
 
+    async def checkpointed_files(self) -> tuple[int, int] | None:
+        return None
+
     async def removals(self) -> Sequence[tuple[int, int]]:
         return ()
 

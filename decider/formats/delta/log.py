@@ -6,11 +6,11 @@ is missing above the checkpoint means that unknown files were added or removed, 
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from json import loads
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -177,15 +177,25 @@ class DeltaLog:
         """Return the version that `_last_checkpoint` names, None if it is missing or cannot be read."""
         return await self._hinted(None)
 
-    async def _hinted(self, version: int | None) -> int | None:
-        """Return the version that `_last_checkpoint` names, None if that does not help with the wanted version."""
+    async def checkpointed_files(self) -> tuple[int, int] | None:
+        """Return version and number of `add` actions that `_last_checkpoint` names, None if it does not name both."""
+        hint = await self._last_checkpoint()
+        version, files = hint.get("version"), hint.get("numOfAddFiles")
+        return (version, files) if type(version) is int and type(files) is int else None
+
+    async def _last_checkpoint(self) -> Mapping[str, Any]:
+        """Return the fields of `_last_checkpoint`, none if it is missing or cannot be read."""
         body = await self._reads.get(LAST_CHECKPOINT)
         try:
-            hint = loads(body) if body is not None else None
+            hint = loads(body) if body is not None else {}
         except (ValueError, RecursionError):
             log.info("last_checkpoint_unreadable", location=self.location)
-            return None
-        found = hint.get("version") if isinstance(hint, dict) else None
+            return {}
+        return hint if isinstance(hint, dict) else {}
+
+    async def _hinted(self, version: int | None) -> int | None:
+        """Return the version that `_last_checkpoint` names, None if that does not help with the wanted version."""
+        found = (await self._last_checkpoint()).get("version")
         is_useful = type(found) is int and 0 <= found <= (MAX_VERSION if version is None else version)
         return found if is_useful else None
 

@@ -74,6 +74,10 @@ class DeltaTable:
         found = await self._log.last_checkpoint()
         return -1 if found is None else found
 
+    async def checkpointed_files(self) -> tuple[int, int] | None:
+        """Return version and number of `add` actions that `_last_checkpoint` names."""
+        return await self._log.checkpointed_files()
+
     async def removals(self) -> Sequence[tuple[int, int]]:
         """Return what the newest checkpoint and later commits have removed."""
         return await self._storage.removals()

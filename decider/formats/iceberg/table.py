@@ -130,6 +130,10 @@ class IcebergTable:
         """Return None: metadata files are whole, so there are no checkpoints."""
         return None
 
+    async def checkpointed_files(self) -> tuple[int, int] | None:
+        """Return None: each snapshot has its totals."""
+        return None
+
     async def removals(self) -> Sequence[tuple[int, int]]:
         """Return nothing: no vacuum of this format is decided."""
         return ()

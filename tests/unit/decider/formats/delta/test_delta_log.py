@@ -141,6 +141,26 @@ def test_a_damaged_hint_costs_a_listing_and_nothing_else(lake: Lake, hint: str) 
     assert len(lake.snapshot().files) == 3
 
 
+@pytest.mark.parametrize(
+    ("hint", "expected"),
+    [
+        ('{"version":2,"size":5,"sizeInBytes":13839,"numOfAddFiles":3}', (2, 3)),
+        ('{"version":2,"size":5}', None),
+        ('{"version":true,"numOfAddFiles":3}', None),
+        ('{"version":2,"numOfAddFiles":"3"}', None),
+        ("[]", None),
+        ("{", None),
+    ],
+)
+def test_the_number_of_files_of_a_checkpoint_is_known_where_its_hint_names_it(
+    lake: Lake, hint: str, expected: tuple[int, int] | None
+) -> None:
+    lake.fill(1)
+    lake.put("_last_checkpoint", hint)
+    assert asyncio.run(lake.log.checkpointed_files()) == expected
+    assert lake.meter.counts == {ReadKind.GET: 1}
+
+
 def test_an_unreadable_checkpoint_falls_back_to_an_older_one_and_then_to_commits(lake: Lake) -> None:
     lake.fill(6)
     lake.put(f"{4:020d}.checkpoint.parquet", b"not parquet")
