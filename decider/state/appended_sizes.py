@@ -4,9 +4,11 @@ A size is typical if it is the median of both halves of the window: one odd load
 has none. What leaves the window is forgotten.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 
 from shared.layout.levels import SizeLevels
 from shared.table import Commit
@@ -94,10 +96,5 @@ def _median(sizes: Sequence[int]) -> int:
 def _median_of_bytes(sizes_bytes: Iterable[int]) -> int:
     """Return the smallest size such that files up to it hold half of the bytes: bytes are rewritten, not files."""
     ascending = sorted(sizes_bytes)
-    left = sum(ascending)
-    half = left / 2
-    for size_bytes in ascending:
-        left -= size_bytes
-        if left <= half:
-            break
-    return size_bytes
+    sums = list(accumulate(ascending))
+    return ascending[bisect_left(sums, -(-sums[-1] // 2))]

@@ -145,7 +145,9 @@ def recommend(
     # Of targets that cost the same, the one nearest to the present one: a change that changes nothing is none.
     best = min(curve, key=lambda one: (one.cost_s, abs(log2(one.policy.target_bytes / policy.target_bytes))))
     best_target = best
-    best = cheapest([best.policy, *(replace(best.policy, fan_in=fan_in) for fan_in in FAN_INS)])
+    # A fan-in that is set fixes the levels; the one in effect is replayed with the levels as they are.
+    others = [fan_in for fan_in in FAN_INS if fan_in != policy.fan_in]
+    best = cheapest([best.policy, *(replace(best.policy, fan_in=fan_in, fits_levels=False) for fan_in in others)])
     best = cheapest([best.policy, *(replace(best.policy, tolerance=share) for share in TOLERANCES)])
     # Where rewriting saves nothing, rewriting nothing is the plainer way.
     chosen = best if best.cost_s < left_alone.cost_s else left_alone

@@ -4,7 +4,7 @@ import pytest
 
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource, resolve_unregistered
 from shared.errors import InvalidInput
-from shared.policy import MIB, Policy
+from shared.policy import MIB, Policy, PolicyLayer, apply
 from shared.property_table import QBEAST_SWITCH
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableId, TableRef
@@ -181,3 +181,17 @@ def test_a_table_whose_qbeast_switch_was_unset_is_off_unless_its_registration_en
     found = PolicyDefaults(DEFAULT).resolve(table, stated, {}, LogStatus(is_stopped_by_qbeast=True))
     assert (found.policy.enabled, found.origins["enabled"]) == (is_enabled, origin)
     assert any(QBEAST_SWITCH in note for note in found.notes) == (not registered and not stated)
+
+
+def test_levels_are_fitted_to_the_size_that_the_state_has_learned_unless_anyone_set_a_fan_in() -> None:
+    learned = LogStatus(typical_file_bytes=3_000_000)
+    found = PolicyDefaults(DEFAULT).resolve(TABLE, {}, {}, learned)
+    assert found.policy.typical_file_bytes == 3_000_000
+    assert "the size levels are fitted to new files of 2.86 MiB" in found.notes[-1]
+    for defaults, configuration in (
+        (PolicyDefaults(DEFAULT), {"lakewright.fan-in": "8"}),
+        (PolicyDefaults(DEFAULT, {TABLE.tenant: {"lakewright.fan-in": "8"}}), {}),
+        (PolicyDefaults(apply(DEFAULT, PolicyLayer({"fan_in": 8}))), {}),
+    ):
+        fixed = defaults.resolve(TABLE, configuration, {}, learned)
+        assert (fixed.policy.size_levels, fixed.notes) == (DEFAULT.size_levels, ())

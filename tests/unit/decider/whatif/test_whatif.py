@@ -310,3 +310,9 @@ def test_what_holds_in_production_and_not_in_a_replay_is_reported() -> None:
     weight, _, ratio = report({"lakewright.weight": "2"}, {"delete-ratio-threshold": "0.2"})["notes"]
     assert "lakewright.weight is not replayed" in weight
     assert "lakewright.delete-ratio-threshold is not replayed" in ratio
+
+
+def test_another_fan_in_is_replayed_with_the_levels_that_it_fixes() -> None:
+    found = advice(stream(200), Policy(), CostModel())
+    tried = {one.policy.fan_in: one.policy.fits_levels for one in found.tried}
+    assert tried == {4: False, 8: True, 16: False}
