@@ -345,7 +345,7 @@ PROPERTIES: tuple[Property, ...] = (
         "min_retain_s",
         spelled.duration_or_zero,
         "7 days",
-        "least time for which removed files are kept; Delta's own retention, 7 days by default, counts if it is longer",
+        "least time for which removed files are kept; the format's own (Delta 7 days, Iceberg 5) counts if longer",
         "seconds",
         {"delta.deletedFileRetentionDuration": spelled.interval},
     ),

@@ -204,6 +204,7 @@ class Commit:
     0 where the log does not record it. `external` is the path of a file added outside of the table that may not be read
     there, empty if there is none. `added_deletes` and `removed_deletes` are delete files. `vacuum` is set on the commit
     that ends a vacuum, `deduplicated_version` on one that ends a removal of older rows: up to which all were compared.
+    `superseded_files`: files beside data files that only versions before this one need.
     """
 
     version: int
@@ -222,6 +223,7 @@ class Commit:
     removed_deletes: tuple[DeleteFile, ...] = ()
     vacuum: VacuumMark | None = None
     deduplicated_version: int | None = None
+    superseded_files: int = 0
 
     @property
     def position(self) -> Position:

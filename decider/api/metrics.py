@@ -52,6 +52,7 @@ FUNNEL = (
     "vacuum_bytes_freed",
     "vacuum_orphan_files_deleted",
     "vacuum_orphan_bytes_freed",
+    "vacuum_snapshots_expired",
     "checkpoint_runs",
     "checkpoint_written",
     "deduplicate_runs",

@@ -66,12 +66,17 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class VacuumPreview:
-    """What a vacuum would delete: removed before `cutoff_ms`; nothing of a table with a refusal."""
+    """What a vacuum would delete: removed before `cutoff_ms`; nothing of a table with a refusal.
+
+    snapshots: how many would expire, where a format keeps them. left_out: what is not searched for, as a sentence.
+    """
 
     version: int
     cutoff_ms: int
     deletions: tuple[Deletion, ...]
     refusal: Refusal | None = None
+    snapshots: int = 0
+    left_out: str = ""
 
 
 class TableReader(Protocol):

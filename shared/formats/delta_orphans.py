@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.formats.delta_vacuum import NeededFiles
+from shared.stored_file import StoredFile
 
 MIN_ORPHAN_AGE_MS = 24 * 3_600_000
 """Least age of an orphan that is deleted, whatever the retention: a writer may still commit younger files.
@@ -28,15 +29,6 @@ _ORPHAN_NAME = re.compile(r".+\.parquet|deletion_vector_[0-9a-f-]{36}\.bin", re.
 
 _OTHER_TABLE = re.compile(r"(.+?/)_delta_log/|(|.*?/)(?:\.hoodie/|metadata/[^/]+\.metadata\.json)", re.DOTALL)
 """By what another table is known: a Delta log below the folder, or metadata of Hudi or Iceberg in it or below."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A file in the store: its name below the table's folder, size in bytes, and time of its last change."""
-
-    name: str
-    size_bytes: int
-    modified_ms: int
 
 
 class Kept(StrEnum):

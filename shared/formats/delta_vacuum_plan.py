@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from shared.errors import InvalidInput
-from shared.formats.delta_orphans import Kept, OwnFolders, StoredFile, orphan_cutoff_ms, orphan_verdict
+from shared.formats.delta_orphans import Kept, OwnFolders, orphan_cutoff_ms, orphan_verdict
 from shared.formats.delta_references import FileReference
 from shared.formats.delta_vacuum import (
     LoggedCommit,
@@ -21,8 +21,9 @@ from shared.formats.delta_vacuum import (
     removed_files,
 )
 from shared.policy import Policy
-from shared.properties import names_of, read_properties
 from shared.property_parsers import interval
+from shared.retention import retention_of_run_ms, set_retention_s
+from shared.stored_file import StoredFile
 from shared.table import TableMetadata
 from shared.vacuum_options import VacuumOptions
 
@@ -32,20 +33,10 @@ RETENTION = "delta.deletedFileRetentionDuration"
 DEFAULT_RETENTION_S = 7 * 86_400
 """Delta's default of it."""
 
-_RETENTIONS = names_of("retain_s", "min_retain_s")
-"""Every property that sets a retention."""
-
 
 def retention_ms(policy: Policy, metadata: TableMetadata, options: VacuumOptions) -> int:
-    """Return the retention of a vacuum in milliseconds.
-
-    It is the longest of those requested, set in the policy, and set on the table now, whose properties may be newer;
-    only a forced vacuum may go below it. Raises InvalidInput for a retention of the table that cannot be read: nothing
-    is deleted then.
-    """
-    if options.force and options.retain_s is not None:
-        return options.retain_s * 1000
-    return max(options.retain_s or 0, policy.retention_s, own_retention_s(metadata.configuration)) * 1000
+    """Return the retention of a vacuum in milliseconds, see `retention_of_run_ms`."""
+    return retention_of_run_ms(policy, options, metadata.configuration, own_retention_s)
 
 
 def own_retention_s(configuration: Mapping[str, str]) -> int:
@@ -53,13 +44,7 @@ def own_retention_s(configuration: Mapping[str, str]) -> int:
 
     Raises InvalidInput for one that cannot be read.
     """
-    own = read_properties(configuration)
-    for issue in own.issues:
-        name = issue.property
-        if name in _RETENTIONS:
-            raise InvalidInput(f"{name} = {issue.value!r} cannot be read: {issue.reason}", field=name)
-    set_on_table = (own.values.get(name) or 0 for name in ("retain_s", "min_retain_s"))
-    return max(*set_on_table, tombstone_retention_s(configuration))
+    return max(set_retention_s(configuration), tombstone_retention_s(configuration))
 
 
 def tombstone_retention_s(configuration: Mapping[str, str]) -> int:

@@ -60,6 +60,8 @@ class Removals:
                 for removed in commit.removed
                 if removed.path not in added
             )
+        if commit.superseded_files:
+            found = found.with_files((commit.timestamp_ms, 0) for _ in range(commit.superseded_files))
         if commit.vacuum is not None:
             found = _vacuumed(found, commit.vacuum, commit.timestamp_ms)
         return found

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from actor.formats.delta.vacuum import VacuumLimits
 from actor.ports import TableJob
+from actor.vacuum_steps import VacuumLimits
 from shared.job_payload import VACUUM
 from shared.policy import Policy
 from shared.table import CommitOrigin

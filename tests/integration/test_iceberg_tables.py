@@ -11,18 +11,24 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 from typer.testing import CliRunner
 
 from actor.queue_executor import SyncQueueExecutor, connect
+from decider.store.table_state import TableStateStore
 from decider.store.timer_queries import TimerStore
 from services.cli.__main__ import app
+from shared.commit_metadata import CommitMetadata
 from shared.format_options import FormatOptions
+from shared.formats.iceberg.names import VACUUM_KEY
 from shared.job_payload import JobPayload
 from shared.locations import table_id
 from shared.queue import queries
 from shared.queue.model import JobState
+from shared.table import CommitOrigin
+from tests.support.aged_table import DAY_MS, now_ms, set_time
 from tests.support.iceberg_folder import IcebergFolder
 from tests.support.live_decider import LiveDecider, decider_settings
 
@@ -54,6 +60,14 @@ class Lake:
     def configure(self, **properties: str) -> None:
         with self.table.transaction() as change:
             change.set_properties({name.replace("__", "."): value for name, value in properties.items()})
+
+    def files_of(self, snapshot: Snapshot) -> set[str]:
+        """Return the files that a snapshot needs, as paths."""
+        found = {snapshot.manifest_list}
+        for manifest in snapshot.manifests(self.table.io):
+            entries = manifest.fetch_manifest_entry(self.table.io, discard_deleted=True)
+            found |= {manifest.manifest_path, *(entry.data_file.file_path for entry in entries)}
+        return {path.removeprefix("file://") for path in found}
 
     def files(self) -> dict[str, int]:
         """Return how many files pyiceberg scans in each partition."""
@@ -179,8 +193,6 @@ def test_no_job_is_queued_that_no_actor_runs_on_iceberg_tables(
 ) -> None:
     lake.configure(
         **{
-            "lakewright__vacuum": "on",
-            "lakewright__orphans-every": "1 hour",
             "lakewright__checkpoint-every": "2",
             "lakewright__sort-by": "id",
         }
@@ -192,26 +204,80 @@ def test_no_job_is_queued_that_no_actor_runs_on_iceberg_tables(
     assert kinds(redis_url) == {"compact"}
     assert {job.policy.sort_order for job in queued(redis_url)} == {None}
     timers = decider.run(TimerStore(decider.services.queue.executor, ledger_kept=1).all(table_id(PLACE)))
-    assert not [name for name in timers if name.startswith(("vacuum", "checkpoint"))]
+    assert not [name for name in timers if name.startswith("checkpoint")]
     shown = decider.get("/v1/tables/orders")
-    assert {note.split(" ")[0] for note in shown["policy"]["notes"]} == {"vacuum", "checkpoint-every", "sort-by"}
+    assert {note.split(" ")[0] for note in shown["policy"]["notes"]} == {"checkpoint-every", "sort-by"}
     decisions = decider.get("/v1/tables/orders/decisions", limit=100)["decisions"]
     assert {one["reason"] for one in decisions if one["action"] == "sort"} == {"not_for_format"}
-    for path, body in (
-        ("vacuum", {}),
-        ("vacuum", {"dry_run": True}),
-        ("vacuum", {"retain_hours": 1, "force": True}),
-        ("checkpoint", {}),
-        ("reclaim", {"confirm": "orders"}),
-    ):
-        answer = decider.post(f"/v1/tables/orders/{path}", body)
-        assert answer.status_code == httpx.codes.CONFLICT
-        assert "Lakewright runs no" in answer.json()["detail"]
-        assert "in Spark" in answer.json()["detail"]
-    called = CliRunner().invoke(app, ["--url", decider.url, "vacuum", "orders"], env={"COLUMNS": "400"})
+    answer = decider.post("/v1/tables/orders/checkpoint", {})
+    assert answer.status_code == httpx.codes.CONFLICT
+    assert "Lakewright runs no checkpoint" in answer.json()["detail"]
+    called = CliRunner().invoke(app, ["--url", decider.url, "checkpoint", "orders"], env={"COLUMNS": "400"})
     assert called.exit_code == 1
-    assert "expire_snapshots" in str(called.exception)
+    assert "in Spark" in str(called.exception)
     assert kinds(redis_url) == {"compact"}
+    purged = decider.post("/v1/tables/orders/reclaim", {"confirm": "orders"}).json()
+    assert [one["action"] for one in purged["jobs"]] == ["vacuum"], "there is no log to clean up"
+
+
+def test_a_vacuum_of_an_iceberg_table_is_shown_requested_and_refused_like_one_of_delta(
+    decider: LiveDecider, lake: Lake, redis_url: str
+) -> None:
+    lake.append(2)
+    snapshots = [one.snapshot_id for one in lake.table.refresh().metadata.snapshots]
+    lake.table.manage_snapshots().create_tag(snapshots[0], "first").commit()
+    lake.table.overwrite(pa.table({"id": [1], "kind": ["a"]}, schema=SCHEMA))
+    register(decider, PLACE, name="orders")
+    root = Path(lake.table.location().removeprefix("file://"))
+    for place in ("data/kind=a/old.parquet", "data/kind=a/young.parquet"):
+        (root / place).write_bytes(b"x")
+    set_time(root / "data/kind=a/old.parquet", now_ms() - 4 * DAY_MS)
+    now = {"dry_run": True, "retain_hours": 0, "force": True}
+    assert decider.post("/v1/tables/orders/vacuum", {"dry_run": True}).json()["files"] == 0
+    plan = decider.post("/v1/tables/orders/vacuum", now).json()
+    kept = {snapshots[0], lake.table.refresh().metadata.current_snapshot_id}
+    gone = [one for one in lake.table.metadata.snapshots if one.snapshot_id not in kept]
+    assert f"{len(gone)} snapshots would expire" in plan["message"]
+    needed, unneeded = (
+        {path for one in lake.table.metadata.snapshots if (one in gone) is is_gone for path in lake.files_of(one)}
+        for is_gone in (False, True)
+    )
+    assert {f"{root}/{one['name']}" for one in plan["deletions"]} == unneeded - needed
+    with_orphans = decider.post("/v1/tables/orders/vacuum", {**now, "orphans": True}).json()
+    assert [one["name"] for one in with_orphans["deletions"] if one["orphan"]] == ["data/kind=a/old.parquet"]
+    assert with_orphans["files"] == plan["files"] + 1
+    answer = decider.post("/v1/tables/orders/vacuum", {"retain_hours": 1})
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "below the table's retention of 168 hours" in answer.text
+    assert decider.post("/v1/tables/orders/vacuum", {}).status_code == httpx.codes.ACCEPTED
+    assert "vacuum" in kinds(redis_url)
+    lake.configure(gc__enabled="false")
+    refused = decider.post("/v1/tables/orders/vacuum", now)
+    assert refused.status_code == httpx.codes.CONFLICT
+    assert "files may belong to other tables" in refused.text
+
+
+def test_a_vacuum_of_an_iceberg_table_is_due_when_files_expire_and_its_end_is_followed(
+    decider: LiveDecider, lake: Lake, redis_url: str
+) -> None:
+    lake.configure(**{"lakewright__vacuum": "on", "lakewright__orphans-every": "off"})
+    lake.append(2)
+    register(decider, PLACE, name="orders")
+    lake.table.overwrite(pa.table({"id": [1], "kind": ["a"]}, schema=SCHEMA))
+    decider.sweep()
+    assert "vacuum" not in kinds(redis_url), "nothing is older than a week"
+    timers = decider.run(TimerStore(decider.services.queue.executor, ledger_kept=1).all(table_id(PLACE)))
+    (due_ms,) = (timer for name, timer in timers.items() if name.startswith("vacuum"))
+    assert 6 * DAY_MS < due_ms - now_ms() < 8 * DAY_MS
+    before = decider.run(TableStateStore(decider.services.queue.executor).state(table_id(PLACE)))
+    assert (before.removals.files, before.removals.vacuumed_ms) == (7, 0)
+    mark = CommitMetadata(CommitOrigin("job", 1), vacuumed_until_ms=now_ms() + DAY_MS, vacuumed_orphans=1)
+    with lake.table.transaction() as change:
+        change.set_properties({VACUUM_KEY: mark.encode()})
+    decider.sweep()
+    after = decider.run(TableStateStore(decider.services.queue.executor).state(table_id(PLACE)))
+    assert (after.removals.files, after.rebuilds) == (0, before.rebuilds)
+    assert after.removals.vacuumed_ms == after.removals.listed_ms > 0
 
 
 def test_waiting_jobs_that_no_actor_runs_any_more_are_cancelled_even_if_a_person_requested_them(
@@ -225,7 +291,7 @@ def test_waiting_jobs_that_no_actor_runs_any_more_are_cancelled_even_if_a_person
             assert decider.post(f"/v1/tables/orders/{path}", {}).status_code == httpx.codes.ACCEPTED
         assert kinds(redis_url) == {"compact", "vacuum", "checkpoint"}
     decider.sweep()
-    assert kinds(redis_url) == {"compact"}
+    assert kinds(redis_url) == {"compact", "vacuum"}
 
 
 def test_a_name_without_a_table_and_an_unknown_catalog_are_refused(decider: LiveDecider) -> None:

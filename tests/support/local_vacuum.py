@@ -8,14 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from actor.formats.delta.vacuum import Vacuum, VacuumLimits
+from actor.formats.delta.vacuum import Vacuum
 from actor.ports import TableJob, TableJobOutcome
+from actor.vacuum_steps import VacuumLimits
 from shared.commit_metadata import CommitMetadata
-from shared.formats.delta_orphans import StoredFile
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit
 from shared.job_payload import VACUUM
 from shared.policy import Policy
+from shared.stored_file import StoredFile
 from shared.table import CommitOrigin, TableMetadata
 from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, age, commit_file, now_ms, versions

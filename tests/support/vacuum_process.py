@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from actor.formats.delta.vacuum import VacuumLimits
+from actor.vacuum_steps import VacuumLimits
 from shared.vacuum_options import VacuumOptions
 from tests.support.local_vacuum import LocalTable, run_locally
 

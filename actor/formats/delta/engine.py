@@ -22,7 +22,6 @@ from actor.formats.delta.self_test import SelfTestResult, self_test
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.table_jobs import TABLE_KINDS, TableJobs
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
-from actor.formats.delta.vacuum import VacuumLimits
 from actor.jvm.engine_life import JvmEngine
 from actor.ports import (
     Control,
@@ -33,6 +32,7 @@ from actor.ports import (
     TableJobControl,
     TableJobOutcome,
 )
+from actor.vacuum_steps import VacuumLimits
 from shared.boundary import Boundary
 from shared.errors import LakewrightError
 from shared.formats.delta import FORMAT

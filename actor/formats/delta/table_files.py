@@ -7,10 +7,10 @@ from typing import Any
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.table_store import TableStore
 from shared.commit_metadata import CommitMetadata
-from shared.formats.delta_orphans import StoredFile
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit
 from shared.locations import canonical_location
+from shared.stored_file import StoredFile
 from shared.table import TableMetadata
 
 _COMMITS = "[0-9]*.json"

@@ -10,10 +10,11 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
-from actor.formats.delta.vacuum import Vacuum, VacuumLimits
+from actor.formats.delta.vacuum import Vacuum
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
+from actor.vacuum_steps import VacuumLimits
 from shared.boundary import Boundary
 from shared.commit_metadata import CommitMetadata
 from shared.errors import RetryableError

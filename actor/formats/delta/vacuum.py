@@ -20,13 +20,14 @@ from typing import Protocol
 import structlog
 
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
+from actor.vacuum_steps import DeletionPace, VacuumLimits, as_of_ms, switched_off
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt, RetryableError
-from shared.formats.delta_orphans import StoredFile, orphan_cutoff_ms
+from shared.formats.delta_orphans import orphan_cutoff_ms
 from shared.formats.delta_references import FileReference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, added_since, in_order, settings_text
 from shared.formats.delta_vacuum_plan import VacuumInputs, VacuumPlan, plan_vacuum, retention_ms
-from shared.properties import policy_digest, read_properties
+from shared.stored_file import StoredFile
 from shared.table import TableMetadata
 from shared.vacuum_options import VacuumOptions
 
@@ -37,14 +38,6 @@ FILES_PER_STEP = 10_000
 """Files that are listed between two such checks."""
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class VacuumLimits:
-    """batch: files between two reads of the log. files_per_s: mean rate of deletions, which spares the store."""
-
-    batch: int = 100
-    files_per_s: float = 200.0
 
 
 class VacuumTable(Protocol):
@@ -149,14 +142,15 @@ class Vacuum:
         version, metadata = self.table.head()
         if options.with_orphans and listing is None:
             return TableJobOutcome(version, metadata, is_complete=False)
-        reason = self._switched_off(metadata, is_requested=options.requested_ms is not None)
+        reason = switched_off(self.job, metadata, options)
         if reason:
             return TableJobOutcome(version, metadata, reason=reason)
         retain_ms = retention_ms(self.job.policy, metadata, options)
-        as_of_ms = self._as_of_ms(started_ms, options)
+        self.control.may_change()
+        now_ms = as_of_ms(started_ms, options, self.table.clock_ms())
         settings = settings_text(metadata.table_uuid, metadata.configuration)
         seen = _Seen(version, self.table.digest(version), settings)
-        commits = self._commits(version, as_of_ms - retain_ms)
+        commits = self._commits(version, now_ms - retain_ms)
         if commits is None:
             return TableJobOutcome(version, metadata, is_complete=False)
         inputs = VacuumInputs(
@@ -167,7 +161,7 @@ class Vacuum:
             commits,
             listing,
         )
-        plan = plan_vacuum(inputs, retain_ms, as_of_ms)
+        plan = plan_vacuum(inputs, retain_ms, now_ms)
         done = _Progress()
         if not plan.files and options.requested_ms is not None:
             # The decider waits for the end of its own runs alone: a version that says nothing new would wake readers.
@@ -181,7 +175,7 @@ class Vacuum:
             files=plan.files,
             orphans=len(plan.orphans),
         )
-        if not self._delete_all(plan, done, seen, orphan_cutoff_ms(plan.cutoff_ms, as_of_ms)):
+        if not self._delete_all(plan, done, seen, orphan_cutoff_ms(plan.cutoff_ms, now_ms)):
             return TableJobOutcome(version, metadata, figures=done.figures(plan), is_complete=False)
         self.control.may_change()
         mark = CommitMetadata(
@@ -207,22 +201,6 @@ class Vacuum:
                     return None
             found.append(file)
         return tuple(found)
-
-    def _as_of_ms(self, started_ms: int, options: VacuumOptions) -> int:
-        """Return the moment from which the retention counts back: the earliest of all clocks, and of the request."""
-        self.control.may_change()
-        requested_ms = started_ms if options.requested_ms is None else options.requested_ms
-        return min(started_ms, requested_ms, self.table.clock_ms())
-
-    def _switched_off(self, metadata: TableMetadata, *, is_requested: bool) -> str:
-        """Return why an automatic vacuum is not wanted any more: the properties may be newer than the job."""
-        own = read_properties(metadata.configuration).values
-        if not self.job.even_if_disabled and (own.get("enabled") is False or own.get("vacuum") is False):
-            return "the table's properties switch the vacuum off"
-        decided = self.job.policy_digest
-        if not is_requested and decided and policy_digest(metadata.configuration) != decided:
-            return "the table's properties changed since the decision, which is made again"
-        return ""
 
     def _commits(self, version: int, cutoff_ms: int) -> tuple[LoggedCommit, ...] | None:
         """Read the commits from the newest back to what an earlier vacuum covered; None if the job is to stop.
@@ -267,7 +245,7 @@ class Vacuum:
         """Delete in batches; False if the job was asked to stop before the end, or the table's properties changed."""
         orphans = {file.name for file in plan.orphans}
         names = iter((*plan.removed, *(file.name for file in plan.orphans)))
-        begun_s, count = time.monotonic(), 0
+        pace, count = DeletionPace(self.limits.files_per_s, self.pause), 0
         gone: tuple[str, ...] = ()
         while batch := tuple(islice(names, self.limits.batch)):
             self.control.reached("deleting", count, plan.files)
@@ -292,7 +270,7 @@ class Vacuum:
             done.count(batch, stored, old, needed=needed, orphans=orphans)
             self.control.measured(done.figures(plan))
             count += len(batch)
-            self._pace(count, begun_s)
+            pace.keep(count)
         # The end is committed into the history that was planned for, or into none.
         is_same = self._need_newer(plan, seen) is not None
         done.live += self._report_live(plan, gone)
@@ -320,11 +298,6 @@ class Vacuum:
             plan.needed.add(*added_since([commit]))
             version = commit.version
         return seen if version == seen.version else replace(seen, version=version, digest=self.table.digest(version))
-
-    def _pace(self, count: int, begun_s: float) -> None:
-        early_s = count / self.limits.files_per_s - (time.monotonic() - begun_s)
-        if early_s > 0:
-            self.pause(early_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ After a *refused* commit our own outputs that will not be used are deleted. Afte
 deleted: the snapshots are searched for this write first; if they do not show it, its files are left as orphans.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,12 +18,16 @@ from actor.ports import Control
 from shared.errors import Conflict, RetryableError
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY, WRITE_KEY
+from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
 from shared.formats.iceberg.positions import positions
 from shared.formats.iceberg.tags import encode_tags
 from shared.layout.planner import FileGroup
 from shared.table import DataFile
 
 _log = structlog.get_logger(__name__)
+
+MAX_OUTPUT_AGE_S = MIN_ORPHAN_AGE_MS // 2_000
+"""Greatest age of an output that is committed: half of the least age of an orphan, which a vacuum deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,8 @@ class IcebergCommitter:
     `at_read`: all files of the table in it, empty where no delete file is to be removed.
     """
 
+    clock_s: Callable[[], float] = staticmethod(time.monotonic)
+
     def __init__(
         self,
         target: CommitTarget,
@@ -112,6 +119,7 @@ class IcebergCommitter:
         self._signature = signature
         self._control = control
         self._since = since
+        self._begun_s = self.clock_s()
 
     def commit(self, written: Sequence[StagedGroup], *, attempts: int) -> IcebergCommit:
         """Commit the groups that are still live, trying at most `attempts` times.
@@ -171,10 +179,21 @@ class IcebergCommitter:
     def _require_permission(self, offered: Sequence[StagedGroup]) -> None:
         """Raise unless a commit is allowed, asked last so that the lease is fresh when the commit begins."""
         try:
+            self._require_young()
             self._control.may_commit()
         except BaseException:
             self.discard(offered)  # No attempt is open: each earlier one was refused for certain.
             raise
+
+    def _require_young(self) -> None:
+        """Raise Conflict if a vacuum could take outputs for orphans; they may be as old as this object."""
+        age_s = self.clock_s() - self._begun_s
+        if age_s > MAX_OUTPUT_AGE_S:
+            raise Conflict(
+                f"the outputs for {self._target.location} may be {age_s / 3600:.0f} hours old, and a vacuum deletes "
+                "files that no snapshot names; plan it again",
+                kind="OldOutputs",
+            )
 
     def _resolve_failure(self, error: Exception) -> int | None:
         """Return the version if the commit was made after all, None if it may be tried again; raise otherwise."""

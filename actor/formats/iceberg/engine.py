@@ -16,6 +16,8 @@ from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signat
 from actor.formats.iceberg.conflicts import translate
 from actor.formats.iceberg.inputs import InputGroup, files_at_read, resolve, still_live
 from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.vacuum import IcebergVacuum
+from actor.formats.iceberg.vacuum_table import JavaVacuumTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
 from actor.jvm.engine_life import JvmEngine
 from actor.jvm.errors import first_line
@@ -30,14 +32,16 @@ from actor.ports import (
     TableJobControl,
     TableJobOutcome,
 )
+from actor.vacuum_steps import VacuumLimits
 from shared import commit_metadata
 from shared.boundary import Boundary
-from shared.errors import Conflict, InvalidInput, LakewrightError, OtherTable, Unsupported
+from shared.errors import Conflict, InvalidInput, LakewrightError, OtherTable, RetryableError, Unsupported
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import newest_position, positions
 from shared.formats.iceberg.refusal import refusal
 from shared.formats.iceberg.support import JOB_KINDS
+from shared.job_payload import VACUUM
 from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, PartitionKey
 
@@ -56,6 +60,7 @@ class IcebergEngineSettings:
     commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
     secrets: tuple[str, ...] = field(default=(), repr=False)  # Secrets, removed from what the JVM printed.
     boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
+    vacuum: VacuumLimits = field(default_factory=VacuumLimits)
 
 
 class IcebergEngine(JvmEngine):
@@ -103,9 +108,18 @@ class IcebergEngine(JvmEngine):
             run = _Rewrite(self, table, session, request, control)
             return run.finish(started)
 
-    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:  # noqa: ARG002 - the port's
-        """Raise Unsupported: there are no jobs on whole tables of this format."""
-        raise Unsupported(f"no {job.kind} of Iceberg tables: {job.location}", field="kind")
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        """Run a vacuum; raises RetryableError for a kind that only another release knows."""
+        if job.kind != VACUUM:
+            raise RetryableError(f"this release runs no {job.kind} of Iceberg tables; upgrade the actors")
+        with self._opened(job.location, job.origin.job) as (table, _):
+            store = JavaVacuumTable(
+                self._scala,
+                table,
+                lambda head: self._check(head, job.location, job.table_uuid),
+                self._settings.boundary,
+            )
+            return IcebergVacuum(store, job, control, self._settings.vacuum).run()
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

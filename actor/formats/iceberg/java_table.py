@@ -51,9 +51,10 @@ class JavaTable:
         return self.head()
 
     def head(self) -> TableHead:
-        """Return the metadata as they were last read, in one call."""
+        """Return the metadata as they were last read."""
         parser = self._scala.resolve(f"{_ICEBERG}.TableMetadataParser")
-        return decode_head(json.loads(parser.toJson(self._table.operations().current())), self.location)
+        current = self._table.operations().current()
+        return decode_head(json.loads(parser.toJson(current)), self.location, str(current.metadataFileLocation() or ""))
 
     def inputs(
         self,

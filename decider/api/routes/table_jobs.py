@@ -102,9 +102,11 @@ def _plan_view(preview: VacuumPreview) -> VacuumDryRun:
     total = sum(one.size_bytes for one in preview.deletions)
     files = len(preview.deletions)
     message = f"{files} file{'' if files == 1 else 's'} with {total} bytes would be deleted."
+    if preview.snapshots:
+        message += f" {preview.snapshots} snapshot{'' if preview.snapshots == 1 else 's'} would expire."
     return VacuumDryRun(
         version=preview.version,
-        message=message if preview.refusal is None else preview.refusal.message,
+        message=f"{message} {preview.left_out}".strip() if preview.refusal is None else preview.refusal.message,
         removed_before_ms=preview.cutoff_ms,
         files=files,
         bytes=total,

@@ -19,11 +19,12 @@ from decider.formats.delta.log import READ_AHEAD, DeltaLog
 from decider.formats.table_format import Deletion, VacuumPreview
 from decider.storage.object_reads import ObjectReader
 from shared.errors import RetryableError
-from shared.formats.delta_orphans import StoredFile, orphan_cutoff_ms
+from shared.formats.delta_orphans import orphan_cutoff_ms
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit, in_order
 from shared.formats.delta_vacuum_plan import VacuumInputs, plan_vacuum, retention_ms, tombstone_retention_s
 from shared.policy import Policy
+from shared.stored_file import StoredFile
 from shared.table import DataFile
 from shared.vacuum_options import VacuumOptions
 

@@ -5,9 +5,9 @@ Operations carry Delta's names where they mean the same: `overwrite` is what Ice
 
 from collections.abc import Iterable, Mapping
 
-from decider.formats.iceberg.manifests import Entry, EntryStatus
 from shared import commit_metadata
 from shared.commit_metadata import CommitMetadata
+from shared.formats.iceberg.manifests import Entry, EntryStatus
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY
 from shared.formats.iceberg.tags import decode_tags, file_tags
@@ -86,6 +86,7 @@ def snapshot_commit(snapshot: SnapshotRecord, at: Position, entries: Iterable[En
         digest=at.digest,
         added_deletes=tuple(added_deletes),
         removed_deletes=tuple(removed_deletes),
+        superseded_files=int(snapshot.parent is not None) + len(removed_deletes),
     )
 
 

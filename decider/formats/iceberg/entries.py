@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from decider.formats.iceberg.manifests import Entry, EntryStatus, Manifest, decode_manifest, decode_manifest_list
 from decider.formats.iceberg.source import MetadataSource
+from shared.formats.iceberg.manifests import Entry, EntryStatus, Manifest, decode_manifest, decode_manifest_list
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 
 READ_AHEAD = 16

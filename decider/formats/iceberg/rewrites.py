@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from decider.formats.iceberg.commits import own_metadata
 from decider.formats.iceberg.entries import EntryReader
-from decider.formats.iceberg.manifests import Entry, EntryStatus
 from decider.formats.iceberg.source import MetadataSource
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage
 from decider.formats.table_format import MAX_SCANNED
 from shared.commit_metadata import CommitMetadata
+from shared.formats.iceberg.manifests import Entry, EntryStatus
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.positions import positions
 from shared.layout.levels import SMALL_LEVELS

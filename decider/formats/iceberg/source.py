@@ -4,18 +4,17 @@ pyiceberg is synchronous, so its calls run in threads; each of them ends, for ev
 """
 
 import asyncio
-import gzip
 import re
-import zlib
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
-
-import orjson
 
 from decider.formats.iceberg.catalogs import NamedCatalog, translated
 from decider.storage.object_reads import ObjectReader, ReadKind, ReadMeter
 from shared.errors import Corrupt, NoTable, Unsupported
-from shared.formats.iceberg.metadata import TableHead, decode_head
+from shared.formats.iceberg.metadata import TableHead, decode_head, parse_metadata
 from shared.locations import decoded_path, file_location
+from shared.stored_file import StoredFile
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -26,7 +25,6 @@ VERSION_HINT = "version-hint.text"
 
 _METADATA_FILE = re.compile(r"v(\d{1,18})(?:\.gz)?\.metadata\.json(?:\.gz)?", re.ASCII)
 _SPELLINGS = ("v{}.metadata.json", "v{}.gz.metadata.json", "v{}.metadata.json.gz")
-_GZIP = b"\x1f\x8b"
 _MAX_PROBES = 1_000
 """Versions above the hint that are tried one by one; a hint is older only where writers left it behind."""
 
@@ -41,6 +39,15 @@ class MetadataSource(Protocol):
 
     async def read(self, path: str) -> bytes:
         """Return a metadata file by its path; raises what `head` raises, Corrupt for one that is missing."""
+
+    async def read_if_present(self, path: str, length: int = 0) -> bytes | None:
+        """Return a file, or its first bytes (0: all of it); None for one that is missing."""
+
+    async def files(self) -> Sequence[StoredFile]:
+        """Return every file below the table's folder; raises what `head` raises."""
+
+    async def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
+        """Return those of these files that exist."""
 
 
 class CatalogSource:
@@ -67,8 +74,54 @@ class CatalogSource:
             await self.head()
         return await asyncio.to_thread(self._read, path)
 
+    async def read_if_present(self, path: str, length: int = 0) -> bytes | None:
+        """Read through the catalog's own file access."""
+        try:
+            body = await self.read(path)
+        except Corrupt:
+            return None
+        return body[:length] if length else body
+
+    async def files(self) -> Sequence[StoredFile]:
+        """List through the catalog's own file access; raises Unsupported for one that cannot list."""
+        location = (await self.head()).location
+        self._meter.add(ReadKind.LIST)
+        return await asyncio.to_thread(self._files, location)
+
+    async def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
+        """Ask for each file through the catalog's own file access, in several threads."""
+        self._meter.add(ReadKind.HEAD, len(paths))
+        found = await asyncio.gather(*(asyncio.to_thread(self._exists, path) for path in paths))
+        return {path for path, is_there in zip(paths, found, strict=True) if is_there}
+
+    def _files(self, location: str) -> Sequence[StoredFile]:
+        from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - with the rest of pyiceberg
+        from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415
+
+        io: Any = self._io
+        if not isinstance(io, PyArrowFileIO):
+            raise Unsupported(
+                f"{self.location}: the catalog's py-io-impl lists no files, so there is no dry run with orphans",
+                field="orphans",
+            )
+        with translated(f"{self.location}: listing {location}"):
+            scheme, host, root = io.parse_location(location, io.properties)
+            root = root.rstrip("/")
+            found = io.fs_by_scheme(scheme, host).get_file_info(FileSelector(root, recursive=True))
+        return [
+            StoredFile(one.path[len(root) + 1 :], one.size, one.mtime_ns // 1_000_000)
+            for one in found
+            if one.type is FileType.File
+        ]
+
+    def _exists(self, path: str) -> bool:
+        io: Any = self._io
+        with translated(f"{self.location}: reading {path}"):
+            return bool(io.new_input(path).exists())
+
     def _decoded(self, loaded: "Table") -> TableHead:
-        return decode_head(loaded.metadata.model_dump(mode="json", by_alias=True, exclude_none=True), self.location)
+        raw = loaded.metadata.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return decode_head(raw, self.location, loaded.metadata_location)
 
     def _read(self, path: str) -> bytes:
         io: Any = self._io
@@ -90,19 +143,19 @@ class FolderSource:
     async def head(self) -> TableHead:
         """Read the hint, then the metadata after it, until a number is missing."""
         version = await self._hint()
-        body = None if version is None else await self._body(version)
-        if version is None or body is None:
+        found = None if version is None else await self._file(version)
+        if version is None or found is None:
             version = await self._listed()
-            body = await self._body(version)
+            found = await self._file(version)
         for later in range(version + 1, version + _MAX_PROBES):
-            newer = await self._body(later)
+            newer = await self._file(later)
             if newer is None:
                 break
-            body = newer
-        if body is None:
+            found = newer
+        if found is None:
             raise Corrupt(f"{self.location}: metadata file {version} is missing")
-        raw = body
-        head = await asyncio.to_thread(lambda: decode_head(_parsed(raw, self.location), self.location))
+        path, raw = found
+        head = await asyncio.to_thread(lambda: decode_head(parse_metadata(raw, self.location), self.location, path))
         if file_location(self.location, head.location) != self.location:
             raise Unsupported(
                 f"{self.location}: the metadata say that the table lies at {head.location}; tables that were copied or "
@@ -118,6 +171,20 @@ class FolderSource:
             raise Corrupt(f"{self.location}: {path} is missing")
         return body
 
+    async def read_if_present(self, path: str, length: int = 0) -> bytes | None:
+        """Read a file below the table's folder."""
+        key = self._key(path)
+        return await (self._reads.start(key, length) if length else self._reads.get(key))
+
+    async def files(self) -> Sequence[StoredFile]:
+        """List the table's folder."""
+        return [StoredFile(name, size_bytes, at_ms) for name, size_bytes, at_ms in await self._reads.entries()]
+
+    async def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
+        """List the table's folder, which takes fewer requests than one for each file."""
+        names = {file.name for file in await self.files()}
+        return {path for path in paths if self._key(path) in names}
+
     def _key(self, path: str) -> str:
         place = file_location(self.location, path) or ""
         root = self.location.rstrip("/") + "/"
@@ -130,11 +197,13 @@ class FolderSource:
         text = b"" if body is None else body.strip()
         return int(text) if text.isdigit() else None
 
-    async def _body(self, version: int) -> bytes | None:
+    async def _file(self, version: int) -> tuple[str, bytes] | None:
+        """Return path and bytes of a metadata file."""
         for spelling in _SPELLINGS:
-            body = await self._reads.get(f"{METADATA_FOLDER}/{spelling.format(version)}")
+            name = f"{METADATA_FOLDER}/{spelling.format(version)}"
+            body = await self._reads.get(name)
             if body is not None:
-                return body
+                return f"{self.location}/{name}", body
         return None
 
     async def _listed(self) -> int:
@@ -149,13 +218,3 @@ async def is_table_folder(place: ObjectReader, path: str) -> bool:
     """Return whether a folder has numbered metadata files; those of a catalog's table have other names."""
     names = await place.first_names(f"{path}/{METADATA_FOLDER}" if path else METADATA_FOLDER)
     return any(name == VERSION_HINT or _METADATA_FILE.fullmatch(name) for name in names)
-
-
-def _parsed(body: bytes, location: str) -> dict[str, Any]:
-    try:
-        found = orjson.loads(gzip.decompress(body) if body.startswith(_GZIP) else body)
-    except (ValueError, OSError, EOFError, zlib.error) as problem:
-        raise Corrupt(f"{location}: the metadata are no JSON: {problem}") from problem
-    if not isinstance(found, dict):
-        raise Corrupt(f"{location}: the metadata are no JSON object")
-    return found

@@ -8,6 +8,7 @@ from decider.formats.iceberg.commits import FileHistory, delete_file, snapshot_c
 from decider.formats.iceberg.entries import EntryReader
 from decider.formats.iceberg.rewrites import IcebergRewrites
 from decider.formats.iceberg.source import CatalogSource, FolderSource, MetadataSource, is_table_folder
+from decider.formats.iceberg.vacuums import IcebergVacuums, removals, vacuum_mark
 from decider.formats.table_format import (
     HistoryEnd,
     RetainedHistory,
@@ -19,7 +20,7 @@ from decider.formats.table_format import (
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.boundary import Boundary
-from shared.errors import InvalidInput, NoTable, Unsupported
+from shared.errors import InvalidInput, NoTable
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
@@ -60,21 +61,24 @@ class IcebergTable:
             commit = snapshot_commit(snapshot, position, await self._reader.written(head, snapshot), history)
             commit = replace(commit, external=self._external(head, commit.added))
             if snapshot is later[-1] and after.digest and metadata != head.metadata:
-                commit = replace(commit, metadata=head.metadata, protocol=head.protocol)
+                ended = vacuum_mark(metadata.configuration, head.metadata.configuration)
+                commit = replace(commit, metadata=head.metadata, protocol=head.protocol, vacuum=ended)
             previous = position
             yield commit
         if not later and after.digest and metadata != head.metadata:
             version = max(head.updated_ms, after.version + 1)
             if until is None or version <= until:
                 changed = position_of(head, head.current, version)
+                ended = vacuum_mark(metadata.configuration, head.metadata.configuration)
                 yield Commit(
                     version,
                     head.updated_ms,
-                    "SET TBLPROPERTIES",
+                    "SET TBLPROPERTIES" if ended is None else "VACUUM END",
                     metadata=head.metadata,
                     protocol=head.protocol,
                     data_change=False,
                     digest=changed.digest,
+                    vacuum=ended,
                 )
 
     async def contains(self, position: Position) -> bool:
@@ -135,17 +139,12 @@ class IcebergTable:
         return None
 
     async def removals(self) -> Sequence[tuple[int, int]]:
-        """Return nothing: no vacuum of this format is decided."""
-        return ()
+        """Return what the retained snapshots of main have removed."""
+        return tuple(removals(await self._source.head()))
 
-    async def plan_vacuum(
-        self,
-        policy: Policy,  # noqa: ARG002 - the protocol's
-        options: VacuumOptions,  # noqa: ARG002 - the protocol's
-        now_ms: int,  # noqa: ARG002 - the protocol's
-    ) -> VacuumPreview:
-        """Raise Unsupported: a snapshot keeps its files until it expires."""
-        raise Unsupported("there is no vacuum of Iceberg tables: snapshots are not expired yet", field="format")
+    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+        """Return what a vacuum that began now would expire and delete."""
+        return await IcebergVacuums(self._source, self._boundary).plan(policy, options, now_ms)
 
     async def retained(self) -> RetainedHistory:
         """Return the retained snapshots of main; older ones of it have expired."""

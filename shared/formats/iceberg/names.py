@@ -29,3 +29,7 @@ GENERATED_BY = {"delta-version": "Delta's UniForm", "XTABLE_METADATA": "Apache X
 
 WRITE_KEY = "lakewright.write"
 """Entry of a snapshot's summary that names one attempt to write it: no other snapshot has the same."""
+
+VACUUM_KEY = "lakewright-vacuum"
+"""Property of a table that holds the `CommitMetadata` of its last whole vacuum; no snapshot could, for it makes none.
+Its name is not that of a setting, so that it bears on no policy."""

@@ -1,9 +1,10 @@
 """What Lakewright's engine can do with Iceberg tables: add a kind of job here once the engine runs it."""
 
 from shared.format_support import FormatSupport
+from shared.formats.iceberg.retention import own_retention_s
 from shared.job_payload import CHECKPOINT, COMPACT, DEDUPLICATE, VACUUM
 
-JOB_KINDS = (COMPACT,)
+JOB_KINDS = (COMPACT, VACUUM)
 """Kinds of jobs that the engine runs."""
 
 SUPPORT = FormatSupport(
@@ -11,8 +12,8 @@ SUPPORT = FormatSupport(
     job_kinds=JOB_KINDS,
     orders_rows=False,
     instead={
-        VACUUM: "use the procedures expire_snapshots and remove_orphan_files of Iceberg, in Spark",
         DEDUPLICATE: "use MERGE INTO in the table's own engine",
         CHECKPOINT: "there are no checkpoints in Iceberg; its procedure rewrite_manifests, in Spark, merges manifests",
     },
+    own_retention_s=own_retention_s,
 )

@@ -41,18 +41,20 @@ def test_an_order_of_an_iceberg_table_has_no_effect_and_a_note_says_so(configura
     assert found.policy.runs(COMPACT)
 
 
-@pytest.mark.parametrize(
-    ("configuration", "kind", "advice"),
-    [(JOBS[0], VACUUM, "expire_snapshots"), (JOBS[1], CHECKPOINT, "rewrite_manifests")],
-)
-def test_a_job_that_no_actor_runs_on_iceberg_tables_has_a_note_with_advice(
-    configuration: dict[str, str], kind: str, advice: str
-) -> None:
-    found = in_force("iceberg", configuration)
-    assert not found.policy.runs(kind)
+def test_a_job_that_no_actor_runs_on_iceberg_tables_has_a_note_with_advice() -> None:
+    found = in_force("iceberg", JOBS[1])
+    assert not found.policy.runs(CHECKPOINT)
     (note,) = found.notes
     assert "no effect on Iceberg tables" in note
-    assert advice in note
+    assert "rewrite_manifests" in note
+
+
+def test_the_retention_of_snapshots_is_that_of_an_iceberg_table_if_it_is_longer() -> None:
+    assert in_force("iceberg", JOBS[0]).policy.runs(VACUUM)
+    assert in_force("iceberg", {}).policy.retention_s == 7 * 86_400
+    found = in_force("iceberg", {"history.expire.max-snapshot-age-ms": str(30 * 86_400_000)})
+    assert found.policy.retention_s == 30 * 86_400
+    assert "720 hours" in found.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from unicodedata import normalize
 import pytest
 
 from shared.errors import InvalidInput
-from shared.formats.delta_orphans import Kept, OwnFolders, StoredFile, orphan_verdict
+from shared.formats.delta_orphans import Kept, OwnFolders, orphan_verdict
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone
 from shared.formats.delta_vacuum_plan import (
@@ -17,6 +17,7 @@ from shared.formats.delta_vacuum_plan import (
     tombstone_retention_s,
 )
 from shared.policy import Policy
+from shared.stored_file import StoredFile
 from shared.table import TableMetadata
 from shared.vacuum_options import VacuumOptions
 from tests.support.vacuum_world import ROOT

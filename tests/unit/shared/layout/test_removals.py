@@ -56,3 +56,13 @@ def test_an_emptied_table_begins_with_short_buckets_again() -> None:
 
 def test_a_state_without_removals_is_read_as_none() -> None:
     assert Removals.decode({}) == NO_REMOVALS
+
+
+def test_files_beside_data_files_that_only_older_versions_need_are_removed_with_the_commit() -> None:
+    found = NO_REMOVALS.after(Commit(1, 3, "WRITE", superseded_files=2))
+    assert (found.files, found.bytes, found.first_end_ms) == (2, 0, BUCKET_MS)
+    ended = Commit(
+        2, 4 * BUCKET_MS, "VACUUM END", superseded_files=1, vacuum=VacuumMark(2 * BUCKET_MS, with_orphans=True)
+    )
+    found = found.after(ended)
+    assert (found.files, found.vacuumed_ms, found.listed_ms) == (1, 4 * BUCKET_MS, 4 * BUCKET_MS)

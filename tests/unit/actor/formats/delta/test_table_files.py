@@ -11,7 +11,7 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
 from shared.commit_metadata import CommitMetadata
-from shared.formats.delta_orphans import StoredFile
+from shared.stored_file import StoredFile
 from shared.table import CommitOrigin, TableMetadata
 
 METADATA = TableMetadata("t")

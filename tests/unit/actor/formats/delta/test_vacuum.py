@@ -9,13 +9,14 @@ import pytest
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
-from actor.formats.delta.vacuum import Vacuum, VacuumLimits
+from actor.formats.delta.vacuum import Vacuum
 from actor.ports import TableJob
+from actor.vacuum_steps import VacuumLimits
 from shared.errors import InvalidInput, LeaseLost, RetryableError
-from shared.formats.delta_orphans import StoredFile
 from shared.formats.delta_vacuum_plan import RETENTION
 from shared.job_payload import VACUUM
 from shared.policy import Policy
+from shared.stored_file import StoredFile
 from shared.table import CommitOrigin
 from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, commit_file, data_files, now_ms, set_time, versions

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from actor.formats.delta.vacuum import Vacuum, VacuumLimits
+from actor.formats.delta.vacuum import Vacuum
 from actor.ports import TableJob, TableJobOutcome
+from actor.vacuum_steps import VacuumLimits
 from shared.errors import LakewrightError, LeaseLost, RetryableError
-from shared.formats.delta_orphans import StoredFile
 from shared.job_payload import VACUUM
+from shared.stored_file import StoredFile
 from shared.table import CommitOrigin
 from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, commit_file, data_files, now_ms, set_time, versions

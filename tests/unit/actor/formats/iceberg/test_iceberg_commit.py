@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Replacement, Signature, StagedGroup
+from actor.formats.iceberg.commit import (
+    MAX_OUTPUT_AGE_S,
+    IcebergCommit,
+    IcebergCommitter,
+    Replacement,
+    Signature,
+    StagedGroup,
+)
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LeaseLost, OtherTable, RetryableError
@@ -269,6 +276,20 @@ def test_inputs_of_a_snapshot_that_main_no_longer_leads_through_are_not_committe
     assert (result.version, result.committed, result.conflicts) == (None, (), 1)
     assert table.commits == []
     assert table.deleted == ["data/out-a", "data/out-b"]
+
+
+def test_outputs_that_a_vacuum_could_take_for_orphans_are_not_committed() -> None:
+    times = [0.0]
+
+    class Clocked(IcebergCommitter):
+        clock_s = staticmethod(lambda: times[0])
+
+    table = FakeTable()
+    committer = Clocked(table, SIGNATURE, Allows(), since=1)
+    times[0] = MAX_OUTPUT_AGE_S + 1.0
+    with pytest.raises(Conflict, match="a vacuum deletes files that no snapshot names"):
+        committer.commit((A, B), attempts=3)
+    assert (table.commits, table.deleted) == ([], ["data/out-a", "data/out-b"])
 
 
 @pytest.mark.parametrize("where", ["lease", "check", "refresh"])

@@ -1,7 +1,7 @@
 """A snapshot is a commit of what it added and removed itself, whatever else its manifests carry."""
 
 from decider.formats.iceberg.commits import FileHistory, snapshot_commit
-from decider.formats.iceberg.manifests import Entry, EntryStatus
+from shared.formats.iceberg.manifests import Entry, EntryStatus
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.partitions import WHOLE_TABLE
 from shared.table import Position, TableMetadata, TableProtocol

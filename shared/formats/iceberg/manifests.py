@@ -41,6 +41,7 @@ class Manifest:
     spec: int
     added_by: int | None
     sequence_number: int
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,18 @@ def decode_manifest(body: bytes, manifest: Manifest, specs: Mapping[int, Spec]) 
         raise Corrupt(f"{manifest.path} is no manifest that can be read: {_first_line(problem)}") from problem
 
 
+def decode_live_files(body: bytes, where: str) -> tuple[tuple[str, int], ...]:
+    """Return path and size in bytes of each file that is live by a manifest, delete files too; raises Corrupt."""
+    try:
+        return tuple(
+            (str(raw["data_file"]["file_path"]), int(raw["data_file"]["file_size_in_bytes"]))
+            for raw in _records(body)
+            if EntryStatus(raw["status"]) is not EntryStatus.DELETED
+        )
+    except Exception as problem:
+        raise Corrupt(f"{where} is no manifest that can be read: {_first_line(problem)}") from problem
+
+
 def _records(body: bytes) -> Any:
     return fastavro.reader(io.BytesIO(body))
 
@@ -88,6 +101,7 @@ def _manifest(raw: Mapping[str, Any]) -> Manifest:
         raw["partition_spec_id"],
         raw.get("added_snapshot_id"),
         raw.get("sequence_number") or 0,
+        raw.get("manifest_length") or 0,
     )
 
 
@@ -109,13 +123,12 @@ def _entry(raw: Mapping[str, Any], manifest: Manifest, spec: Spec) -> Entry:
 
 
 def _kind(file: Mapping[str, Any]) -> DeleteKind | None:
-    match _Content(file.get("content") or 0):
-        case _Content.DATA:
-            return None
-        case _Content.EQUALITY_DELETES:
-            return DeleteKind.EQUALITY
-        case _Content.POSITION_DELETES:
-            return DeleteKind.VECTOR if str(file["file_format"]).upper() == "PUFFIN" else DeleteKind.POSITION
+    content = _Content(file.get("content") or 0)
+    if content is _Content.DATA:
+        return None
+    if content is _Content.EQUALITY_DELETES:
+        return DeleteKind.EQUALITY
+    return DeleteKind.VECTOR if str(file["file_format"]).upper() == "PUFFIN" else DeleteKind.POSITION
 
 
 def _first_line(problem: Exception) -> str:

@@ -1,0 +1,285 @@
+"""Runs a vacuum of an Iceberg table: expires snapshots, then deletes in batches what no snapshot needs that stays.
+
+The expiry is one commit that removes exactly the planned snapshots, branches and tags. Iceberg's own `ExpireSnapshots`
+does the same, but by its own clock and rule, and would delete the files in one call that can neither be stopped nor
+slowed down. What is deleted is found in the metadata as they are after that commit.
+
+Order makes it safe beside writers. The store is listed before the metadata are read, so every file that was committed
+before the listing is known as such. Before each batch, the metadata are read again: what new snapshots need stays, and
+new properties, a table that was undone or another one end the run before it deletes more. Files are deleted in an order
+in which the rest can be found by a later run, so nothing has to be remembered; only a whole run leaves its mark.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Protocol, TypeVar
+
+import structlog
+
+from actor.ports import TableJob, TableJobControl, TableJobOutcome
+from actor.vacuum_steps import DeletionPace, VacuumLimits, as_of_ms, switched_off
+from shared.commit_metadata import CommitMetadata
+from shared.errors import Conflict, RetryableError
+from shared.formats.iceberg.metadata import TableHead
+from shared.formats.iceberg.names import VACUUM_KEY
+from shared.formats.iceberg.orphans import young_since_ms
+from shared.formats.iceberg.positions import newest_position
+from shared.formats.iceberg.retention import Expiry, check_may_expire, own_retention_s, plan_expiry
+from shared.formats.iceberg.vacuum_plan import (
+    Bodies,
+    Read,
+    Stage,
+    StoreListing,
+    Unneeded,
+    UnneededFile,
+    find_unneeded,
+    need_newer,
+    read_past,
+)
+from shared.retention import retention_of_run_ms
+from shared.stored_file import StoredFile
+from shared.vacuum_options import VacuumOptions
+
+EXPIRY_ATTEMPTS = 5
+"""Commits of one expiry; each further one means that another writer committed in the moment since the metadata were
+read."""
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
+
+
+class IcebergVacuumTable(Protocol):
+    """What a vacuum needs of one table: its metadata, its expiry, and its store."""
+
+    def refresh(self) -> TableHead:
+        """Return the newest metadata; raises Unsupported or OtherTable for a table that must not be touched."""
+
+    def expire(self, expiry: Expiry) -> None:
+        """Commit the removal of snapshots, branches and tags from the metadata that `refresh` returned.
+
+        Raises Conflict if others have committed since, and nothing was committed.
+        """
+
+    def read(self, path: str, length: int) -> bytes | None:
+        """Return a file, or its first bytes (0: all of it); None if it is not there."""
+
+    def list_files(self) -> Iterator[StoredFile]:
+        """Yield every file below the table's folder."""
+
+    def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
+        """Return those of these files that exist."""
+
+    def clock_ms(self) -> int:
+        """Return the store's time in milliseconds since 1970."""
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete files; one that is not there is deleted already."""
+
+    def end(self, mark: str) -> None:
+        """Set the property that shows the end of a vacuum."""
+
+
+class _Stopped(Exception):  # noqa: N818 - no error: the job was asked to stop
+    """The run ends between two steps."""
+
+
+@dataclass(slots=True)
+class _VacuumCounts:
+    """What was done so far."""
+
+    planned: int = 0
+    snapshots: int = 0
+    refs: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    orphan_files: int = 0
+    orphan_bytes: int = 0
+    missing: int = 0
+    rescued: int = 0
+
+    def count(self, deleted: Sequence[UnneededFile]) -> None:
+        """Count deleted files."""
+        orphans = [one for one in deleted if one.stage is Stage.ORPHAN]
+        self.files += len(deleted)
+        self.size_bytes += sum(one.size_bytes for one in deleted)
+        self.orphan_files += len(orphans)
+        self.orphan_bytes += sum(one.size_bytes for one in orphans)
+
+    def figures(self) -> dict[str, int]:
+        """Return the figures of the report."""
+        return {
+            "files_deleted": self.files,
+            "bytes_freed": self.size_bytes,
+            "orphan_files_deleted": self.orphan_files,
+            "orphan_bytes_freed": self.orphan_bytes,
+            "files_missing": self.missing,
+            "files_live_again": self.rescued,
+            "files_planned": self.planned,
+            "snapshots_expired": self.snapshots,
+            "refs_expired": self.refs,
+        }
+
+
+@dataclass(slots=True)
+class IcebergVacuum:
+    """One run of a vacuum job on one table."""
+
+    table: IcebergVacuumTable
+    job: TableJob
+    control: TableJobControl
+    limits: VacuumLimits = field(default_factory=VacuumLimits)
+    now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
+    pause: Callable[[float], object] = threading.Event().wait
+    _done: _VacuumCounts = field(default_factory=_VacuumCounts)
+    _commits: list[int] = field(default_factory=list)
+
+    def run(self) -> TableJobOutcome:
+        """Delete all that is due, or as much of it as the job may; raises what reading and deleting raise."""
+        options = VacuumOptions.decode(self.job.options)
+        started_ms = self.now_ms()
+        self.control.reached("listing")
+        listed = tuple(self.table.list_files()) if options.with_orphans else None
+        head = self.table.refresh()
+        reason = switched_off(self.job, head.metadata, options)
+        if reason:
+            return TableJobOutcome(newest_position(head).version, head.metadata, reason=reason)
+        check_may_expire(head.metadata.configuration, self.job.location)
+        retain_ms = retention_of_run_ms(self.job.policy, options, head.metadata.configuration, own_retention_s)
+        self.control.may_change()
+        now_ms = as_of_ms(started_ms, options, self.table.clock_ms())
+        cutoff_ms = now_ms - retain_ms
+        listing = None if listed is None else StoreListing(listed, young_since_ms(cutoff_ms, now_ms))
+        left_out = ""
+        try:
+            versions, expiry = self._expire(head, cutoff_ms, now_ms)
+            found = self._drive(find_unneeded(versions, expiry, listing))
+            left_out = found.foreign and f"no orphans were searched for: {found.foreign}"
+            is_complete = self._delete_all(found, versions[-1])
+        except _Stopped:
+            is_complete = False
+        # The decider waits for the end of its own runs alone: metadata that say nothing new would wake readers.
+        has_done = bool(self._commits or self._done.planned) or options.requested_ms is None
+        if is_complete and has_done:
+            self._end(started_ms, cutoff_ms, with_orphans=options.with_orphans)
+        return TableJobOutcome(
+            newest_position(head).version,
+            head.metadata,
+            tuple(self._commits),
+            self._done.figures(),
+            is_complete=is_complete,
+            reason=left_out,
+        )
+
+    def _expire(self, head: TableHead, cutoff_ms: int, now_ms: int) -> tuple[tuple[TableHead, ...], Expiry]:
+        """Expire what is due, and return all known metadata, with what is gone by the newest ones."""
+        for _ in range(EXPIRY_ATTEMPTS):
+            versions = self._drive(read_past(head))
+            expiry = plan_expiry(versions, cutoff_ms, now_ms)
+            if not expiry.snapshots and not expiry.refs:
+                return versions, expiry
+            self.control.reached("expiring")
+            self.control.may_change()
+            try:
+                self.table.expire(expiry)
+            except Conflict:
+                head = self.table.refresh()
+                continue
+            after = self.table.refresh()
+            self._check_expired(head, after, expiry)
+            self._done.snapshots, self._done.refs = len(expiry.snapshots), len(expiry.refs)
+            self._commits.append(newest_position(after).version)
+            self.control.reached("expired")
+            # With those of writers in between: what a branch or tag named there stays, though it is lost.
+            known = {*head.records.previous, head.records.path}
+            versions = (*versions, *self._drive(read_past(after, known)))
+            # What could expire since then has to wait: its files are never deleted while the metadata have it.
+            return versions, replace(plan_expiry(versions, cutoff_ms, now_ms), snapshots=frozenset(), refs=())
+        raise Conflict(f"the expiry of {self.job.location} was refused {EXPIRY_ATTEMPTS} times", kind="busy")
+
+    def _check_expired(self, before: TableHead, after: TableHead, expiry: Expiry) -> None:
+        """Raise RetryableError if more is gone than was planned: REST catalogs drop refs to a removed snapshot."""
+        lost = sorted(before.refs.keys() - after.refs.keys() - set(expiry.refs))
+        if lost:
+            raise RetryableError(
+                f"{self.job.location}: {', '.join(lost)} is gone since the expiry; another writer removed it, or moved "
+                "it to a snapshot in the moment in which that expired; nothing was deleted"
+            )
+
+    def _drive(self, walk: Generator[Read, Bodies, T]) -> T:
+        """Read what a walk through the metadata asks for, until it ends."""
+        try:
+            wanted = next(walk)
+            while True:
+                self._check_stop("reading")
+                wanted = walk.send([self.table.read(path, wanted.length) for path in wanted.paths])
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _check_stop(self, point: str, done: int = 0, total: int = 0) -> None:
+        self.control.reached(point, done, total)
+        if self.control.should_stop():
+            raise _Stopped
+
+    def _delete_all(self, found: Unneeded, head: TableHead) -> bool:
+        """Delete in batches; False if the table's properties changed meanwhile."""
+        candidates = found.ordered()
+        self._done.planned = len(candidates)
+        settings = _settings(head)
+        pace, count = DeletionPace(self.limits.files_per_s, self.pause), 0
+        left = iter(candidates)
+        while batch := tuple(islice(left, self.limits.batch)):
+            self._check_stop("deleting", count, len(candidates))
+            existing = self.table.existing([one.path for one in batch])
+            # After the store's answer, which takes a while: the metadata are as new as can be.
+            head = self._newer(head)
+            if _settings(head) != settings:
+                return False
+            self._drive(need_newer(found, head))
+            unneeded = [one for one in batch if found.has(one)]
+            deleted = [one for one in unneeded if one.path in existing]
+            self.control.may_change()
+            paths = [one.path for one in deleted]
+            log.info("vacuum_deletes", table=self.job.location, job=self.job.origin.job, files=paths)
+            self.table.delete(paths)
+            self._done.count(deleted)
+            self._done.rescued += len(batch) - len(unneeded)
+            self._done.missing += len(unneeded) - len(deleted)
+            self.control.measured(self._done.figures())
+            count += len(batch)
+            pace.keep(count)
+        return True
+
+    def _newer(self, before: TableHead) -> TableHead:
+        """Return the newest metadata; raises RetryableError if the newest commit was undone."""
+        head = self.table.refresh()
+        if before.current is not None and before.current not in head.snapshots:
+            raise RetryableError(
+                f"{self.job.location}: snapshot {before.current}, which was the newest one, is gone; nothing more was "
+                "deleted"
+            )
+        return head
+
+    def _end(self, started_ms: int, cutoff_ms: int, *, with_orphans: bool) -> None:
+        self.control.may_change()
+        mark = CommitMetadata(
+            self.job.origin,
+            started_ms=started_ms,
+            vacuumed_version=0,
+            vacuumed_until_ms=cutoff_ms,
+            vacuumed_orphans=int(with_orphans),
+            traceparent=self.job.trace or None,
+        )
+        self.table.end(mark.encode())
+        self._commits.append(newest_position(self.table.refresh()).version)
+        self.control.reached("committed")
+
+
+def _settings(head: TableHead) -> Mapping[str, str]:
+    """Return the properties of a table, without the mark of a vacuum."""
+    return {name: value for name, value in head.metadata.configuration.items() if name != VACUUM_KEY}

@@ -1,0 +1,332 @@
+"""The plan of one vacuum of an Iceberg table: what decider (dry run) and actor (run) read becomes what is deleted.
+
+Both walk through the same metadata, by the same generators: a generator yields what is to be read next, and is sent the
+files' bytes. So a dry run lists what a run deletes, and neither knows how the other reads.
+
+Candidates are the files of snapshots that expire or are gone. A candidate that a snapshot needs which stays, live in
+any of its manifests, is none. Metadata of snapshots that stay have to be readable, or nothing is deleted; of others,
+what is missing was deleted before. Content is deleted first, then manifests, then lists of manifests, so that a run
+after a crash finds the rest.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeVar
+
+from shared.errors import Corrupt, InvalidInput
+from shared.formats.iceberg.manifests import Manifest, decode_live_files, decode_manifest_list
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead, decode_head, parse_metadata
+from shared.formats.iceberg.orphans import (
+    NotOrphan,
+    TableFolders,
+    base_key,
+    file_key,
+    is_metadata_file,
+    other_tables,
+    table_uuid,
+    without_host,
+)
+from shared.formats.iceberg.retention import Expiry
+from shared.locations import canonical_location, file_location, is_under
+from shared.stored_file import StoredFile
+
+T = TypeVar("T")
+
+READ_AT_ONCE = 16
+"""Files of one read: enough to hide the latency of a store."""
+
+START_BYTES = 65_536
+"""Bytes of a metadata file that show of which table it is; writers put that first."""
+
+MAX_METADATA_FILES = 10_000
+"""Metadata files that are not known by name, beyond which a vacuum searches for no orphans."""
+
+
+METADATA_PATH = "write.metadata.path"
+"""Iceberg's property: where the metadata of the table are, unless in its folder."""
+
+
+class Stage(IntEnum):
+    """The order in which files are deleted."""
+
+    CONTENT = 0
+    MANIFEST = 1
+    LIST = 2
+    ORPHAN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Files to read; `length`: only so many bytes of each, 0 for all. A missing file is None."""
+
+    paths: tuple[str, ...]
+    length: int = 0
+
+
+Bodies = Sequence[bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class UnneededFile:
+    """A file to delete, by its path as the metadata or the listing spell it."""
+
+    path: str
+    size_bytes: int
+    stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class StoreListing:
+    """Files below the table's folder; those that were written since `young_ms` are too young to be orphans."""
+
+    files: Sequence[StoredFile]
+    young_ms: int
+
+
+@dataclass(slots=True)
+class Unneeded:
+    """Candidates by their keys, less the files that turned out to be needed.
+
+    snapshots and manifests: ids and paths of those that were read as needed. outside: number of files outside of the
+    table's folder, which stay. kept: why listed files are no orphans. foreign: why the table's folder may be that of
+    another table, too, so that there are no orphans; empty if it is not.
+    """
+
+    location: str
+    files: dict[str, UnneededFile] = field(default_factory=dict)
+    orphans: dict[str, list[UnneededFile]] = field(default_factory=dict)
+    snapshots: set[int] = field(default_factory=set)
+    manifests: set[str] = field(default_factory=set)
+    outside: int = 0
+    kept: Counter[NotOrphan] = field(default_factory=Counter)
+    foreign: str = ""
+
+    def offer(self, path: str, size_bytes: int, stage: Stage) -> None:
+        """Take a file for deletion, if it lies in the table's folder."""
+        if name_below(self.location, path) is None:
+            self.outside += 1
+        else:
+            self.files.setdefault(file_key(path), UnneededFile(path, size_bytes, stage))
+
+    def offer_orphan(self, file: StoredFile) -> None:
+        """Take a listed file for deletion, unless it is a candidate already."""
+        path = f"{self.location}/{file.name}"
+        if file_key(path) not in self.files:
+            self.orphans.setdefault(base_key(path), []).append(UnneededFile(path, file.size_bytes, Stage.ORPHAN))
+
+    def need(self, path: str) -> None:
+        """Keep a file, and every orphan with its name."""
+        self.files.pop(file_key(path), None)
+        self.kept[NotOrphan.NEEDED] += len(self.orphans.pop(base_key(path), ()))
+
+    def keep_strange(self, folders: TableFolders) -> None:
+        """Keep the orphans that lie in no folder of the table."""
+        start = len(self.location) + 1
+        for key, some in list(self.orphans.items()):
+            left = [one for one in some if folders.may_hold(one.path[start:])]
+            self.kept[NotOrphan.FOREIGN] += len(some) - len(left)
+            self.orphans[key] = left
+
+    def ordered(self) -> tuple[UnneededFile, ...]:
+        """Return what is to be deleted, in the order of deletion."""
+        found = [*self.files.values(), *(one for some in self.orphans.values() for one in some)]
+        return tuple(sorted(found, key=lambda one: (one.stage, one.path)))
+
+    def has(self, candidate: UnneededFile) -> bool:
+        """Return whether a candidate is still one."""
+        if candidate.stage is Stage.ORPHAN:
+            return candidate in self.orphans.get(base_key(candidate.path), ())
+        return self.files.get(file_key(candidate.path)) == candidate
+
+
+Reading = Generator[Read, Bodies, None]
+
+
+def read_past(head: TableHead, known: Collection[str] = ()) -> Generator[Read, Bodies, tuple[TableHead, ...]]:
+    """Return the metadata that a table still names, oldest first, and the newest last; none of another table.
+
+    `known`: paths of those that are left out.
+    """
+    versions: list[TableHead] = []
+    for paths in _chunks(path for path in head.records.previous if path not in known):
+        bodies = yield Read(paths)
+        for path, body in zip(paths, bodies, strict=True):
+            if body is not None:
+                found = decode_head(parse_metadata(body, path), path)
+                versions += [found] if found.metadata.table_uuid == head.metadata.table_uuid else []
+    return (*versions, head)
+
+
+def find_unneeded(
+    versions: Sequence[TableHead], expiry: Expiry, listing: StoreListing | None = None
+) -> Generator[Read, Bodies, Unneeded]:
+    """Return the files that no snapshot needs which stays; `listing`: where to search for orphans, None: nowhere.
+
+    Raises Corrupt if metadata of a snapshot that stays cannot be read.
+    """
+    head = versions[-1]
+    known = {one.id: one for version in versions for one in version.snapshots.values()}
+    expired = expiry.gone | expiry.snapshots
+    staying = [one for one in known.values() if one.id not in expired]
+    statistics = {one.path: one for version in versions for one in version.records.statistics}
+    found = Unneeded(head.location)
+    needed = _Lists()
+    yield from needed.read(staying, required=head.snapshots.keys() - expired)
+    unneeded = _Lists()
+    yield from unneeded.read([known[one] for one in sorted(expired)], required=())
+    for path in unneeded.present:
+        found.offer(path, 0, Stage.LIST)
+    for statistic in statistics.values():
+        if statistic.snapshot in expired:
+            found.offer(statistic.path, statistic.size_bytes, Stage.CONTENT)
+    folders: set[str] = set()
+    yield from _offer_manifests(found, [one for one in unneeded.manifests.values() if one.path not in needed.manifests])
+    if listing is not None:
+        yield from _offer_orphans(found, listing, head)
+    for path in (*needed.present, *needed.manifests):
+        found.need(path)
+    # Of a snapshot that the metadata have, only the newest statistics count; of one that is gone, all of them.
+    for statistic in (
+        *head.records.statistics,
+        *(one for one in statistics.values() if one.snapshot not in head.snapshots),
+    ):
+        if statistic.snapshot not in expired:
+            found.need(statistic.path)
+    found.snapshots.update(one.id for one in staying)
+    yield from _need_content(found, needed, folders)
+    if listing is not None:
+        names = (name_below(head.location, f"{folder}/x") for folder in folders)
+        own = frozenset(name.rpartition("/")[0] for name in names if name is not None)
+        found.keep_strange(TableFolders(other_tables(file.name for file in listing.files), own))
+    return found
+
+
+def need_newer(found: Unneeded, head: TableHead) -> Reading:
+    """Keep what the snapshots need that the metadata have now, and had not when the files were found.
+
+    A file may become live again: by a rollback, a snapshot that is cherry-picked, or a file that is added once more.
+    """
+    newer = [one for one in head.snapshots.values() if one.id not in found.snapshots]
+    lists = _Lists()
+    yield from lists.read(newer, required={one.id for one in newer})
+    for path in (*lists.present, *lists.manifests, *(one.path for one in head.records.statistics)):
+        found.need(path)
+    yield from _need_content(found, lists, set())
+    found.snapshots.update(one.id for one in newer)
+
+
+class _Lists:
+    """Manifests of some snapshots, by path; `present`: the lists that were read."""
+
+    def __init__(self) -> None:
+        self.present: list[str] = []
+        self.manifests: dict[str, Manifest] = {}
+        self.required: set[str] = set()
+
+    def read(self, snapshots: Sequence[SnapshotRecord], *, required: Collection[int]) -> Reading:
+        """Read the lists of snapshots; those of `required`, and their manifests, have to be there."""
+        must = {one.manifest_list for one in snapshots if one.id in required}
+        for paths in _chunks(sorted({one.manifest_list for one in snapshots})):
+            bodies = yield Read(paths)
+            for path, body in zip(paths, bodies, strict=True):
+                if body is None:
+                    _refuse_missing(path, is_required=path in must)
+                    continue
+                self.present.append(path)
+                manifests = decode_manifest_list(body, path)
+                self.manifests.update((one.path, one) for one in manifests)
+                self.required.update(one.path for one in manifests if path in must)
+
+
+def _offer_manifests(found: Unneeded, manifests: Sequence[Manifest]) -> Reading:
+    """Take manifests that no snapshot needs for deletion, with the files that are live by them."""
+    for some in _chunks(manifests):
+        bodies = yield Read(tuple(one.path for one in some))
+        for manifest, body in zip(some, bodies, strict=True):
+            if body is not None:
+                found.offer(manifest.path, manifest.size_bytes, Stage.MANIFEST)
+                for path, size_bytes in decode_live_files(body, manifest.path):
+                    found.offer(path, size_bytes, Stage.CONTENT)
+
+
+def _need_content(found: Unneeded, lists: _Lists, folders: set[str]) -> Reading:
+    """Keep the files that are live by manifests, and note their folders; nothing is read if nothing is left."""
+    unread = [path for path in lists.manifests if path not in found.manifests]
+    for paths in _chunks(unread):
+        if not found.files and not found.orphans:
+            return
+        bodies = yield Read(paths)
+        for path, body in zip(paths, bodies, strict=True):
+            if body is None:
+                _refuse_missing(path, is_required=path in lists.required)
+                continue
+            for file, _ in decode_live_files(body, path):
+                found.need(file)
+                folders.add(file.rpartition("/")[0])
+        found.manifests.update(paths)
+
+
+def _offer_orphans(found: Unneeded, listing: StoreListing, head: TableHead) -> Reading:
+    """Take old files for deletion, unless the table's folder may be that of another table, too."""
+    yield from _search_foreign(found, listing, head)
+    if found.foreign:
+        return
+    for file in listing.files:
+        if file.modified_ms < listing.young_ms:
+            found.offer_orphan(file)
+        else:
+            found.kept[NotOrphan.YOUNG] += 1
+
+
+def _search_foreign(found: Unneeded, listing: StoreListing, head: TableHead) -> Reading:
+    """Note why the table's folder may be that of another table, too: a metadata file that is not the table's own."""
+    if METADATA_PATH in head.metadata.configuration:
+        found.foreign = f"{METADATA_PATH} is set, so metadata of other tables would not be seen"
+        return
+    files = {f"{found.location}/{file.name}": file for file in listing.files if is_metadata_file(file.name)}
+    known = {file_key(one) for one in (*head.records.previous, head.records.path)}
+    unknown = [path for path in files if file_key(path) not in known]
+    since_ms = min((file.modified_ms for path, file in files.items() if file_key(path) in known), default=0)
+    newer = [path for path in unknown if files[path].modified_ms >= since_ms]
+    if newer:
+        found.foreign = f"{min(newer)} is new and unknown to this table, which may be in two catalogs"
+        return
+    if len(unknown) > MAX_METADATA_FILES:
+        found.foreign = f"{len(unknown)} metadata files in the table's folder are not known to it"
+        return
+    for some in _chunks(unknown):
+        bodies = yield Read(some, START_BYTES)
+        for path, body in zip(some, bodies, strict=True):
+            if body is None or table_uuid(body) != head.metadata.table_uuid:
+                found.foreign = f"{path} may be of another table"
+                return
+
+
+def _refuse_missing(path: str, *, is_required: bool) -> None:
+    if is_required:
+        raise Corrupt(f"{path} is missing, and a snapshot that stays needs it; nothing is deleted")
+
+
+def name_below(location: str, path: str) -> str | None:
+    """Return the name of a file below the table's folder as its path spells it, None for a file elsewhere."""
+    if ".." in path.split("/"):
+        return None
+    if path.startswith(f"{location}/"):
+        return path[len(location) + 1 :]
+    try:
+        place, root = file_location(location, path), canonical_location(location)
+    except InvalidInput:
+        return None
+    spelled, below = without_host(path), without_host(location).rstrip("/") + "/"
+    if place is None or not spelled.startswith(below) or not is_under(place, [root]):
+        return None
+    return spelled.removeprefix(below)
+
+
+def _chunks(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
+    """Yield items in groups of `READ_AT_ONCE`."""
+    found = tuple(items)
+    for start in range(0, len(found), READ_AT_ONCE):
+        yield found[start : start + READ_AT_ONCE]
