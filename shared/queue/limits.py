@@ -69,7 +69,7 @@ MAX_LEDGER = 1_000
 MAX_COUNTERS = 100
 """Counters per finish or ingest."""
 
-MAX_TABLE_STATE_FIELDS = 20
+MAX_TABLE_STATE_FIELDS = 40
 """Fields of a table's cursor."""
 
 MAX_NAME_CHARS = 300

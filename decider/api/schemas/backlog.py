@@ -1,6 +1,6 @@
 """Schemas of the backlog: predicted seconds of work, for scalers."""
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from decider.web.base_model import ResponseModel
 
@@ -15,6 +15,23 @@ class FormatBacklog(ResponseModel):
 
 class QueueBacklog(ResponseModel):
     """Predicted work of the queue; 0 exactly if no job that an actor could run waits, and none runs."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "jobs": 9,
+                    "running": 2,
+                    "work_s": 31,
+                    "formats": {"delta": {"jobs": 9, "work_s": 31, "bands": {"high": 4, "normal": 27}}},
+                    "job_s": 1.2,
+                    "gib_s": 8.5,
+                    "measured_runs": 40,
+                }
+            ]
+        },
+    )
 
     jobs: int = Field(description="Jobs that wait for an actor or run; paused and delayed ones are left out.")
     running: int = Field(description="Jobs that run.")

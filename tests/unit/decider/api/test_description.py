@@ -51,6 +51,7 @@ EXPECTED = {
     "POST /v1/queue/resume",
     "POST /v1/queue/audit",
     "GET /v1/actors",
+    "GET /v1/backlog",
     "POST /v1/actors/{actor}/drain",
     "GET /v1/status",
     "GET /v1/me",
