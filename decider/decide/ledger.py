@@ -309,7 +309,6 @@ _SOURCES: Mapping[DecisionReason, TriggerSource] = {
     Reason.OWN_COMMIT: TriggerSource.OWN_REWRITE,
     Reason.NO_DATA_CHANGE: TriggerSource.FOREIGN_REWRITE,
     Reason.REQUESTED: TriggerSource.REQUEST,
-    Reason.COMMIT_COUNT_REACHED: TriggerSource.DATA_CHANGE,
 }
 """Trigger that a reason implies, beyond the numbers of a record."""
 
@@ -317,8 +316,9 @@ _SOURCES: Mapping[DecisionReason, TriggerSource] = {
 def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Decision:
     """Evaluate again from the record's own numbers: policy, state, partition, filter, contention and calibration.
 
-    Two inputs lie outside of them and are taken from the record: what the commit was (OWN_COMMIT, NO_DATA_CHANGE), and
-    that a client requested a rewrite (REQUESTED), which does not wait for the table's writers.
+    Three inputs lie outside of them and are taken from the record: what the commit was (OWN_COMMIT, NO_DATA_CHANGE),
+    that a client requested a rewrite (REQUESTED), which does not wait for the table's writers, and that the number of
+    commits led to it (COMMIT_COUNT_REACHED).
     """
     context = DecisionContext(
         TableRef(TableId(""), "", ""),
@@ -337,7 +337,8 @@ def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Dec
         source = _SOURCES.get(record.reason, TriggerSource.REBUILD)
         trigger = Trigger(record.version, source, purgeable=record.purgeable)
     else:
-        source = _SOURCES.get(record.reason, TriggerSource.TIMER)
+        is_counted = record.reason is Reason.COMMIT_COUNT_REACHED
+        source = TriggerSource.DATA_CHANGE if is_counted else TriggerSource.TIMER
         trigger = Trigger(record.version, source, record.rewrite_kind)
     return evaluate(context, record.partition, record.state, trigger, actions.of(record.action))
 

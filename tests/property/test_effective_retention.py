@@ -82,11 +82,13 @@ def test_a_retention_that_cannot_be_read_leaves_that_of_the_policy(
     assert policy.retention_s >= max(policy.min_retain_s, policy.retain_s or 0)
 
 
-@pytest.mark.parametrize("table_format", ["iceberg", ""])
-def test_other_formats_have_no_retention_of_their_own(table_format: str) -> None:
+@pytest.mark.parametrize(("table_format", "hours"), [("iceberg", 5 * 24), ("", 1)])
+def test_iceberg_keeps_snapshots_for_five_days_and_an_unknown_format_has_no_retention(
+    table_format: str, hours: int
+) -> None:
     table = TableRef(TableId("t"), "t", "file:///t")
     found = PolicyDefaults().resolve(table, {"lakewright.min-retain": "1 hour"}, {}, LogStatus(format=table_format))
-    assert found.policy.retention_s == 3_600
+    assert found.policy.retention_s == hours * 3_600
 
 
 def test_an_owner_reads_that_the_tables_own_retention_is_longer_and_jobs_carry_it() -> None:

@@ -1,6 +1,7 @@
 """A record proves itself: whatever is forged in it is noticed wherever its own numbers contradict it."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -63,7 +64,9 @@ HEATS = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(9, 10)])
 def decided(record: LedgerRecord, way: str) -> Decision:
     """Decide as deciders do on the way that leads to such a record: after a commit, a timer's ring or a request."""
     if record.rewrite_kind is not RewriteKind.LEVELS:
-        trigger = Trigger(record.version, TriggerSource.TIMER, record.rewrite_kind)
+        is_counted = record.reason is Reason.COMMIT_COUNT_REACHED
+        source = TriggerSource.DATA_CHANGE if is_counted else TriggerSource.TIMER
+        trigger = Trigger(record.version, source, record.rewrite_kind)
     elif way == "request":
         trigger = Trigger(record.version, TriggerSource.REQUEST, purgeable=record.purgeable)
     else:
@@ -89,7 +92,7 @@ def honest(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
             json.dumps({columns[0].physical: draw(st.sampled_from(["a", "b", "c"]))}, separators=(",", ":"))
         ),
         verdict=DecisionKind.SKIP,
-        reason=Reason.DISABLED,
+        reason=draw(st.sampled_from([Reason.DISABLED, Reason.COMMIT_COUNT_REACHED])),
         state=state,
         policy=policy,
         predicted={},
@@ -103,6 +106,8 @@ def honest(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     )
     made = decided(inputs, way)
     assume(way != "request" or made.prediction is not None)
+    if made.prediction is None:  # A number of commits leads to a record only where there is a job for it.
+        made = decided(replace(inputs, reason=Reason.DISABLED), way)
     return way, json.loads(encoded(made, policy, 17))
 
 
