@@ -12,6 +12,7 @@ from shared.queue import commands, keys
 from shared.queue.model import Band, JobKey, JobRequest, RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer, find_binary
+from tests.support.stack import free_port
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -64,7 +65,9 @@ def test_deciders_and_actors_work_with_the_documented_rights(limited_url: str, t
 def test_a_node_of_a_cluster_is_refused_with_what_to_do_instead() -> None:
     binary = find_binary()
     assert binary is not None
-    server = RedisServer(binary, extra=(("cluster-enabled", "yes"),)).start()
+    # Its own choice, 10,000 above the other port, may be beyond the last one.
+    bus = ("cluster-port", str(free_port()))
+    server = RedisServer(binary, extra=(("cluster-enabled", "yes"), bus)).start()
     try:
         with server.client() as client:
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
