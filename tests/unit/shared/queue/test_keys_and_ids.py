@@ -141,7 +141,11 @@ def test_queue_names_are_short_lower_case_words(bad: str) -> None:
 
 def test_keys_of_deciders_alone_are_of_one_table_or_queue_each_and_lie_outside_of_every_queue() -> None:
     made = [
-        *(build(name) for build in (keys.owned_queue_limits, keys.policy_defaults) for name in ("q", "r")),
+        *(
+            build(name)
+            for build in (keys.owned_queue_limits, keys.administered, keys.policy_defaults)
+            for name in ("q", "r")
+        ),
         *(keys.manual_run(table) for table in ("t", "u")),
         *(keys.discovery_lease(root) for root in ("s3://a", "s3://b")),
     ]
