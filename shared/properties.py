@@ -5,7 +5,7 @@ A property that cannot be used is a `PropertyIssue`, never dropped silently and 
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -35,17 +35,17 @@ _KNOWN = frozenset(NAMES) | REFUSED.keys()
 _DIGESTED = frozenset(name for prop in PROPERTIES for name in prop.aliases) | REFUSED.keys()
 
 
-def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
-    """Read a table's configuration into a layer; an own property wins over its aliases, in the order listed.
+def parse_first(
+    configuration: Mapping[str, str], parsers: Iterable[tuple[str, str, Parser]]
+) -> tuple[dict[str, Any], dict[str, str], list[PropertyIssue]]:
+    """Parse for each field the first of its names that is set and valid; `parsers` has field, name and parser.
 
-    A property that is about optimization and sets nothing is an issue: what was meant by it is not done.
+    Return the values and the names by field, and an issue for each name before it whose value is not valid.
     """
-    if not any(name in _KNOWN or name.startswith((PREFIX, *FOREIGN)) for name in configuration):
-        return _NO_PROPERTIES
     values: dict[str, Any] = {}
     named: dict[str, str] = {}
     issues: list[PropertyIssue] = []
-    for sets, name, parse in _PARSERS:
+    for sets, name, parse in parsers:
         if name not in configuration or sets in values:
             continue
         try:
@@ -53,6 +53,17 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
             named[sets] = name
         except ValueError as problem:
             issues.append(PropertyIssue(name, configuration[name], str(problem)))
+    return values, named, issues
+
+
+def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
+    """Read a table's configuration into a layer; an own property wins over its aliases, in the order listed.
+
+    A property that is about optimization and sets nothing is an issue: what was meant by it is not done.
+    """
+    if not any(name in _KNOWN or name.startswith((PREFIX, *FOREIGN)) for name in configuration):
+        return _NO_PROPERTIES
+    values, named, issues = parse_first(configuration, _PARSERS)
     issues += [
         PropertyIssue(name, value, unknown_property(name))
         for name, value in sorted(configuration.items())

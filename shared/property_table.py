@@ -47,10 +47,7 @@ PROPERTIES: tuple[Property, ...] = (
         spelled.boolean,
         "true",
         "optimize this table automatically",
-        aliases={
-            "use.optimization.autoOptimize.enabled": spelled.boolean,
-            "self-optimizing.enabled": spelled.boolean,
-        },
+        aliases={QBEAST_SWITCH: spelled.boolean, AMORO + "enabled": spelled.boolean},
     ),
     Property(
         "target-file-size",

@@ -5,17 +5,17 @@ Its documents are of two generations, each with names of its own. Where both nam
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from shared.errors import InvalidInput
 from shared.formats.qbeast.iterations import IndexOptions
 from shared.policy import PropertyIssue
+from shared.properties import parse_first
 from shared.property_parsers import Parser, boolean, integer, parse_size
+from shared.property_table import QBEAST
 
-_USE = "use.optimization."
-_AUTO = f"{_USE}autoOptimize."
+_AUTO = f"{QBEAST}autoOptimize."
 _UNINDEXED = f"{_AUTO}optimizeUnindexedFiles."
-_REVISION_REWRITE = f"{_USE}revision-rewrite"
+_REVISION_REWRITE = f"{QBEAST}revision-rewrite"
 
 
 def moment_ms(text: str) -> int:
@@ -40,27 +40,19 @@ def batch_size(text: str) -> int:
 
 _PARSERS: tuple[tuple[str, str, Parser], ...] = (
     ("revision", f"{_AUTO}revisionId", integer(0, 2**31)),
-    ("revision", f"{_USE}revision-id", integer(0, 2**31)),
+    ("revision", f"{QBEAST}revision-id", integer(0, 2**31)),
     ("indexes_files", f"{_UNINDEXED}enabled", boolean),
     ("indexes_first", f"{_UNINDEXED}prioritize", boolean),
     ("batch_bytes", f"{_UNINDEXED}batchBytes", batch_size),
     ("from_ms", f"{_UNINDEXED}fromTimestamp", moment_ms),
-    ("budget_bytes", f"{_USE}bytes-per-iter", parse_size),
+    ("budget_bytes", f"{QBEAST}bytes-per-iter", parse_size),
 )
 """Which option each property sets, and how it is read, in the order in which they win."""
 
 
 def read_options(configuration: Mapping[str, str]) -> tuple[IndexOptions, tuple[PropertyIssue, ...]]:
     """Return the options that a table's properties set, and an issue for each property that has no effect."""
-    values: dict[str, Any] = {}
-    issues: list[PropertyIssue] = []
-    for sets, name, parse in _PARSERS:
-        if name not in configuration or sets in values:
-            continue
-        try:
-            values[sets] = parse(configuration[name])
-        except ValueError as problem:
-            issues.append(PropertyIssue(name, configuration[name], str(problem)))
+    values, _, issues = parse_first(configuration, _PARSERS)
     if configuration.get(_REVISION_REWRITE, "false").strip().lower() != "false":
         reason = "whole revisions are not rewritten: leveled compaction takes what is eligible for a rewrite"
         issues.append(PropertyIssue(_REVISION_REWRITE, configuration[_REVISION_REWRITE], reason))
