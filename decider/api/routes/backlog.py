@@ -6,10 +6,9 @@ from decider.api.dependencies import Queue
 from decider.api.openapi import failures
 from decider.api.schemas.backlog import FormatBacklog, QueueBacklog
 from decider.store.backlog import PredictedWork, read_backlog
+from shared.policy import GIB
 
 router = APIRouter(prefix="/v1/backlog", tags=["queue"])
-
-GIB = 1 << 30
 
 
 @router.get("", summary="Show the backlog", responses=failures())

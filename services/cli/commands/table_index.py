@@ -44,7 +44,7 @@ def _read(table: str, revision: int | None, budget_bytes: int | None, sample: fl
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
-        from decider.api.routes.table_index import index_view  # noqa: PLC0415 - optional
+        from decider.api.views.table_index import index_view  # noqa: PLC0415 - optional
         from decider.formats.registry import table_formats  # noqa: PLC0415
         from decider.formats.table_format import StorageAccess  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
