@@ -54,6 +54,7 @@ class GroupOutcome:
     """Outcome of one group; `outputs` and `rows` are empty and None unless it was committed.
 
     `is_copied`: its row groups were copied as bytes; otherwise `encoded_because` says why not, if the engine can copy.
+    `by_column`: it was encoded column by column, without putting rows together.
     `error`: of a group that failed.
     """
 
@@ -63,6 +64,7 @@ class GroupOutcome:
     rows: int | None = None
     is_copied: bool = False
     encoded_because: str = ""
+    by_column: bool = False
     error: LakewrightError | None = None
 
 

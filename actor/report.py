@@ -38,6 +38,7 @@ class RunReport:
     groups_failed: int = 0
     groups_copied: int = 0
     bytes_copied: int = 0
+    groups_encoded_by_column: int = 0
     encoded_because: Counter[str] = field(default_factory=Counter)
     merged_bytes: int = 0
     merged_into_bytes: int = 0
@@ -82,6 +83,7 @@ class RunReport:
                 self.bytes_copied += group.group.bytes
             elif group.encoded_because:
                 self.encoded_because[group.encoded_because] += 1
+                self.groups_encoded_by_column += group.by_column
             self._compare(group)
 
     def _compare(self, outcome: GroupOutcome) -> None:
@@ -143,8 +145,9 @@ class RunReport:
         return {name: count for name, count in counts.items() if count}
 
     def _encoded(self) -> dict[str, int]:
-        """Return how many groups had to be encoded, by reason."""
-        return {f"encoded_{reason}": count for reason, count in sorted(self.encoded_because.items())}
+        """Return how many groups had to be encoded, column by column and by reason."""
+        reasons = {f"encoded_{reason}": count for reason, count in sorted(self.encoded_because.items())}
+        return {"groups_encoded_by_column": self.groups_encoded_by_column, **reasons}
 
     def measures(self) -> dict[str, int]:
         """Measures for the decider: none, unless the kind is calibrated and the run rewrote what was predicted."""

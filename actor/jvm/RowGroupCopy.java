@@ -7,21 +7,11 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.OpenOption;
-import java.nio.file.Paths;
-import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.FileAttribute;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.UUID;
 import java.util.zip.CRC32;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
-import org.apache.hadoop.fs.FSDataOutputStream;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.apache.parquet.format.BloomFilterHeader;
 import org.apache.parquet.format.ColumnChunk;
 import org.apache.parquet.format.ColumnMetaData;
@@ -31,9 +21,6 @@ import org.apache.parquet.format.PageHeader;
 import org.apache.parquet.format.PageLocation;
 import org.apache.parquet.format.RowGroup;
 import org.apache.parquet.format.Util;
-import org.apache.spark.TaskContext;
-import org.apache.spark.api.java.function.Function;
-import org.apache.spark.util.SerializableConfiguration;
 
 /**
  * Joins Parquet files of one schema by copying their row groups as bytes, as one task of Spark's.
@@ -43,17 +30,11 @@ import org.apache.spark.util.SerializableConfiguration;
  * indexes and bloom filters; offsets are moved, and nothing else is changed. parquet-java's own `appendFile` loses all
  * of these but the bounds.
  */
-public final class RowGroupCopy implements Function {
+public final class RowGroupCopy extends ParquetTask {
   private static final int BLOOM_HEADER_BYTES = 64; // More than a header has.
   private static final int MAX_ORDINAL = 32767; // Of a row group, which the format keeps in 16 bits.
   private static final byte[] MAGIC = "PAR1".getBytes(StandardCharsets.ISO_8859_1);
 
-  private final SerializableConfiguration configuration;
-  private final ArrayList files; // Inputs as Hadoop spells paths, in the order of their row groups in the output.
-  private final ArrayList sizes; // Their sizes in bytes, as Long or Integer.
-  private final String folder;
-  private final String prefix; // Of the output's name, which is made here: each attempt of a task has its own.
-  private final String suffix;
   private final long endBytes; // An output of this size or more is not wanted; 0: any is.
 
   public RowGroupCopy(
@@ -64,84 +45,24 @@ public final class RowGroupCopy implements Function {
       String prefix,
       String suffix,
       long endBytes) {
-    this.configuration = new SerializableConfiguration(configuration);
-    this.files = files;
-    this.sizes = sizes;
-    this.folder = folder;
-    this.prefix = prefix;
-    this.suffix = suffix;
+    super(configuration, files, sizes, folder, prefix, suffix);
     this.endBytes = endBytes;
   }
 
-  /**
-   * Writes the output and returns its `name`, `size` in bytes, `rows`, `row_groups` and time of `modification`; or what
-   * is an `obstacle`, and no file is left then. `attempt`: how often the task was begun before; an executor that was
-   * killed meanwhile may have left a file.
-   */
-  public Object call(Object nothing) throws Exception {
-    String name = prefix + "part-00000-" + UUID.randomUUID() + suffix;
-    Path target = new Path(folder, name);
-    FileSystem store = target.getFileSystem(configuration.value());
-    HashMap result = new HashMap();
-    result.put("attempt", Integer.valueOf(TaskContext.get() == null ? 0 : TaskContext.get().attemptNumber()));
-    OutputStream created = create(store, target);
-    boolean complete = false;
-    try {
-      Joined joined = new Joined(created);
-      for (int i = 0; i < files.size(); i++) {
-        append(joined, (String) files.get(i), ((Number) sizes.get(i)).longValue());
-      }
-      FileMetaData metadata = joined.finish();
-      if (endBytes > 0 && joined.position >= endBytes) {
-        throw new NotCopyable("full"); // Longer offsets in its footer made it a full file.
-      }
-      created.close();
-      ParquetInput.checkCancelled(); // Its canceller may have searched for the file already.
-      complete = true;
-      result.put("name", name);
-      result.put("size", Long.valueOf(joined.position));
-      result.put("rows", Long.valueOf(metadata.getNum_rows()));
-      result.put("row_groups", Integer.valueOf(metadata.getRow_groupsSize()));
-      result.put("modification", Long.valueOf(System.currentTimeMillis()));
-    } catch (NotCopyable reason) {
-      result.put("obstacle", reason.getMessage());
-    } finally {
-      if (!complete) {
-        abandon(created);
-        store.delete(target, false);
-      }
+  Written write(OutputStream created) throws IOException {
+    Joined joined = new Joined(created);
+    for (int i = 0; i < inputs(); i++) {
+      append(joined, file(i), size(i));
     }
-    return result;
-  }
-
-  /** Creates a file that must not exist; on a local disk without Hadoop, which starts a process to set its mode. */
-  private static OutputStream create(FileSystem store, Path target) throws IOException {
-    if (!"file".equals(store.getUri().getScheme())) {
-      return store.create(target, false);
+    FileMetaData metadata = joined.finish();
+    if (endBytes > 0 && joined.position >= endBytes) {
+      throw new NotCopyable("full"); // Longer offsets in its footer made it a full file.
     }
-    java.nio.file.Path file = Paths.get(target.toUri().getPath(), new String[0]);
-    Files.createDirectories(file.getParent(), new FileAttribute[0]);
-    return Files.newOutputStream(file, new OpenOption[] {StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE});
-  }
-
-  /** Lets go of a file that is not wanted, whatever state it is in; where a store can, it is never made. */
-  private static void abandon(OutputStream created) {
-    if (created instanceof FSDataOutputStream) {
-      try {
-        ((FSDataOutputStream) created).abort();
-      } catch (UnsupportedOperationException notByThisStore) {
-        // Closing it is what is left.
-      }
-    }
-    try {
-      created.close();
-    } catch (IOException failedBefore) {
-      // What failed first is what is reported.
-    }
+    return new Written(joined.position, metadata.getNum_rows(), metadata.getRow_groupsSize());
   }
 
   private void append(Joined joined, String file, long size) throws IOException {
-    FSDataInputStream in = ParquetFooter.open(configuration.value(), file, size);
+    FSDataInputStream in = ParquetFooter.open(configuration(), file, size);
     try {
       joined.append(new ParquetInput(file, in), ParquetFooter.read(in, size));
     } catch (EOFException cut) {

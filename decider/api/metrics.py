@@ -47,6 +47,7 @@ FUNNEL = (
     "bytes_written",
     "groups_copied",
     "bytes_copied",
+    "groups_encoded_by_column",
     "vacuum_runs",
     "vacuum_files_deleted",
     "vacuum_bytes_freed",

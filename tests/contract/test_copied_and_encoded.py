@@ -1,4 +1,4 @@
-"""Copied and encoded outputs of random tables hold the same rows for Spark, DuckDB and deltalake."""
+"""Outputs that are copied, merged by columns or encoded by Spark hold the same rows for Spark, DuckDB and deltalake."""
 
 import json
 import os
@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as f
 
+from actor.formats.delta.column_merge import ABOUT_THE_CUT
 from actor.ports import GroupOutcome, GroupStatus
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
-from tests.support.forced_copies import CountingEngine
+from tests.support.forced_copies import NEVER_COPIES, CountingEngine
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
@@ -32,7 +33,8 @@ SEED = int(os.environ.get("LAKEWRIGHT_COPY_SEED", "6"))
 def test_copied_and_encoded_outputs_hold_the_same_rows_for_all_readers(lab: DeltaLab) -> None:
     from tests.support.parquet_lab import copied, make, recipe  # It imports what was skipped for above.
 
-    forced = DeltaLab(lab.spark, CountingEngine(lab.spark, forced=True), lab.directory)
+    copying = DeltaLab(lab.spark, CountingEngine(lab.spark, forced=True), lab.directory)
+    by_column = DeltaLab(lab.spark, CountingEngine(lab.spark, forced=NEVER_COPIES), lab.directory)
     seen: Counter[str] = Counter()
     for seed in range(SEED, SEED + EXAMPLES):
         dice = random.Random(seed)
@@ -41,19 +43,21 @@ def test_copied_and_encoded_outputs_hold_the_same_rows_for_all_readers(lab: Delt
         original = lab.directory / f"t{seed}"
         make(original, made, dice, lab.spark)
         expected = read_by_all(lab, original)
-        copy = merged(forced, copied(original, lab.directory / f"copied{seed}"), may_copy=True)
-        merged(forced, copied(original, lab.directory / f"encoded{seed}"), may_copy=False)
-        for name in ("copied", "encoded"):
+        copy = rewritten(copying, copied(original, lab.directory / f"copied{seed}"))
+        columns = rewritten(by_column, copied(original, lab.directory / f"columns{seed}"))
+        assert columns.by_column == (copy.is_copied or copy.encoded_because in ABOUT_THE_CUT)
+        rewritten(copying, copied(original, lab.directory / f"encoded{seed}"), may_copy=False)
+        for name in ("copied", "columns", "encoded"):
             found = read_by_all(lab, lab.directory / f"{name}{seed}")
             for reader, rows in expected.items():
                 assert found.get(reader) == rows, f"{reader} reads other rows of the {name} output of seed {seed}"
-        check_statistics(lab.directory / f"copied{seed}")
+            check_statistics(lab.directory / f"{name}{seed}")
         seen[f"{made.writer} {copy.encoded_because or 'copied'}"] += 1
     print(f"groups by writer and reason: {dict(sorted(seen.items()))}")
     assert sum(count for name, count in seen.items() if name.endswith("copied")) >= EXAMPLES // 3
 
 
-def merged(lab: DeltaLab, path: Path, *, may_copy: bool) -> GroupOutcome:
+def rewritten(lab: DeltaLab, path: Path, *, may_copy: bool = True) -> GroupOutcome:
     location = f"file://{path}"
     group = FileGroup(WHOLE_TABLE, lab.files(location), RewriteMode.MINOR)
     (end,) = lab.rewrite(location, [group], may_copy=may_copy).groups

@@ -17,6 +17,8 @@ from actor.ports import Control, GroupStatus, RewriteOutcome, RewriteRequest
 VARIABLE = "LAKEWRIGHT_TEST_ROW_GROUP_COPY"
 COPIED = "copied"
 FORCED_LIMITS = CopyLimits(min_row_group_bytes=0, min_column_chunk_bytes=0, max_dictionary_share=1)
+NEVER_COPIES = CopyLimits(max_column_chunks=0)
+"""What could be copied is encoded column by column."""
 
 
 def is_forced() -> bool:
@@ -27,11 +29,12 @@ def is_forced() -> bool:
 class CountingEngine(DeltaEngine):
     """Notes how each group was written that landed: copied, or why it was encoded.
 
-    forced: copies wherever that is exact; None: as the environment wants it.
+    forced: copies wherever that is exact, or never, so that columns are merged; None: as the environment wants it.
     """
 
-    def __init__(self, spark: SparkSession, *, forced: bool | None = None) -> None:
-        limits = FORCED_LIMITS if (is_forced() if forced is None else forced) else CopyLimits()
+    def __init__(self, spark: SparkSession, *, forced: bool | CopyLimits | None = None) -> None:
+        wanted = is_forced() if forced is None else forced
+        limits = wanted if isinstance(wanted, CopyLimits) else FORCED_LIMITS if wanted else CopyLimits()
         super().__init__(spark, EngineSettings(transaction=TransactionSettings(copy_limits=limits)))
         self.ways: Counter[str] = Counter()
 

@@ -15,7 +15,16 @@ from actor.jvm.errors import first_line
 
 _log = structlog.get_logger(__name__)
 
-SOURCES = ("NotCopyable", "DamagedInput", "ParquetFooter", "ParquetBounds", "ParquetInput", "RowGroupCopy")
+SOURCES = (
+    "NotCopyable",
+    "DamagedInput",
+    "ParquetFooter",
+    "ParquetBounds",
+    "ParquetInput",
+    "ParquetTask",
+    "RowGroupCopy",
+    "ColumnMerge",
+)
 """In the order in which they are compiled."""
 
 _JAR = "lakewright-parquet.jar"

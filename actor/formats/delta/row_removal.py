@@ -82,7 +82,7 @@ class RemovalWriter:
         except BaseException:
             self._log.delete([*(output.key for output in outputs), *map(_key_of, changes)])
             raise
-        return WrittenRemoval(live, completed, kept, None, replaced, changes, removed)
+        return WrittenRemoval(live, completed, kept, replaced=replaced, changes=changes, removed_rows=removed)
 
     def _write(
         self,

@@ -20,9 +20,10 @@ from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_classes import ParquetClasses
+from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.read_cache import ReadCache
-from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
+from actor.formats.delta.row_group_copy import CopyRule
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.write import GroupWriter
 from actor.formats.delta.write_groups import WriteContext, WriteResult, write_groups
@@ -100,10 +101,10 @@ class TransactionExecutor:
             live = resolve_live(log, reading.snapshot(), known, columns)
             input_bytes = sum(group.group.bytes for group in live)
             require_free_space(log, input_bytes, reserved_bytes=self._settings.reserved_disk_bytes)
-            copier = GroupCopier(self._scala, log, paths, self._classes)
+            tasks = ParquetTasks(self._scala, log, paths, self._classes)
             rule = CopyRule(request.may_copy, request.full_bytes, self._settings.copy_limits)
             workshop = WriteContext(
-                writer=GroupWriter(self._scala, log, reading, paths, copier, rule),
+                writer=GroupWriter(self._scala, log, reading, paths, tasks, rule),
                 threads=self._settings.write_threads,
                 bound=partial(self._sessions.bound, owned),
                 should_stop=control.should_stop,
@@ -148,6 +149,7 @@ def _outcome(
             group.rows,
             is_copied=group.encoded_because is None,
             encoded_because=group.encoded_because or "",
+            by_column=group.by_column,
         )
         for group in commit.committed
     }

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.column_merge import ColumnMerger
 from actor.formats.delta.copy_choice import EncodeReason
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.order_check import require_disjoint
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
+from actor.formats.delta.parquet_task import ParquetTasks
+from actor.formats.delta.row_group_copy import CopyRule, GroupCopier, NotCopied
 from actor.formats.delta.row_order import RowSorter
 from actor.jvm.scala import Scala
 from shared.errors import Corrupt, Unsupported
@@ -32,13 +34,14 @@ class WrittenGroup:
     outputs: tuple[LoggedFile, ...]
     rows: int
     encoded_because: EncodeReason | None = None  # None: its row groups were copied.
+    by_column: bool = False  # Encoded, but not by Spark.
 
 
 class GroupWriter:
     """Writes groups through one transaction that is never committed: it only lends its snapshot and its writer."""
 
     def __init__(
-        self, scala: Scala, log: TableLog, txn: Any, paths: OutputPaths, copier: GroupCopier, rule: CopyRule
+        self, scala: Scala, log: TableLog, txn: Any, paths: OutputPaths, tasks: ParquetTasks, rule: CopyRule
     ) -> None:
         self._scala = scala
         self._log = log
@@ -46,21 +49,29 @@ class GroupWriter:
         self._shape = paths.shape
         self._columns = self._shape.metadata.partition_columns
         self._paths = paths
-        self._format = copier.format
+        self._format = tasks.format
         self._sorter = RowSorter(scala, log, self._columns)
-        self._copier = copier
+        self._copier = GroupCopier(tasks)
+        self._merger = ColumnMerger(tasks)
         self._rule = rule
 
     def write(self, live: LiveGroup) -> WrittenGroup:
         """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
         spelling = one_spelling(self._log.location, self._columns, live)
         copied = self._copier.copy(live, self._rule, spelling)
-        if isinstance(copied, EncodeReason):
-            return self._encode(live, spelling, copied)
-        outputs = (copied,)
-        with self._deleted_on_failure(outputs):
-            self._paths.check(live, [copied.file.path])
-            return WrittenGroup(live, outputs, self._check_rows(live, outputs))
+        if not isinstance(copied, NotCopied):
+            return self._checked(live, copied, None)
+        merged = self._merger.merge(live, copied, spelling)
+        return (
+            self._encode(live, spelling, copied.reason)
+            if merged is None
+            else self._checked(live, merged, copied.reason)
+        )
+
+    def _checked(self, live: LiveGroup, output: LoggedFile, reason: EncodeReason | None) -> WrittenGroup:
+        with self._deleted_on_failure([output]):
+            self._paths.check(live, [output.file.path])
+            return WrittenGroup(live, (output,), self._check_rows(live, [output]), reason, by_column=reason is not None)
 
     def _encode(self, live: LiveGroup, spelling: dict[str, str | None], reason: EncodeReason) -> WrittenGroup:
         adds = self._adds(live.inputs)

@@ -12,7 +12,7 @@ from typing import Any
 from actor.formats.delta import snapshot
 from actor.formats.delta.footer_summary import FooterReader
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.row_group_copy import GroupCopier
+from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.write import GroupWriter
 
 _TIMED: tuple[tuple[Any, str, str], ...] = (
@@ -22,9 +22,9 @@ _TIMED: tuple[tuple[Any, str, str], ...] = (
     (TableLog, "transaction", "open a transaction"),
     (TableLog, "touched_paths", "see whether others touched the inputs"),
     (FooterReader, "read", "read the footers of the inputs (sum over two threads)"),
-    (GroupCopier, "_run", "copy the row groups (sum over two threads)"),
-    (GroupCopier, "_add", "merge the statistics"),
-    (GroupWriter, "_write", "encode the outputs (sum over two threads)"),
+    (ParquetTasks, "run", "copy the row groups, or merge columns (sum over two threads)"),
+    (ParquetTasks, "output", "merge the statistics"),
+    (GroupWriter, "_write", "encode the outputs by Spark (sum over two threads)"),
     (GroupWriter, "_check_rows", "compare row counts"),
     (TableLog, "commit", "commit"),
 )

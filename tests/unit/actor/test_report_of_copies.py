@@ -14,22 +14,29 @@ from shared.table import DataFile
 PAYLOAD = JobPayload("file:///t", "t", Policy(), "eligible", PredictedCost(2, 1, 100), policy_digest({}))
 
 
-def outcome(*, copied: bool, because: str = "") -> GroupOutcome:
+def outcome(*, copied: bool, because: str = "", by_column: bool = False) -> GroupOutcome:
     files = tuple(DataFile(f"f{number}", 50, WHOLE_TABLE) for number in range(2))
     group = FileGroup(WHOLE_TABLE, files, RewriteMode.MINOR)
     new = (DataFile("new", 90, WHOLE_TABLE),)
-    return GroupOutcome(group, GroupStatus.COMMITTED, new, 10, is_copied=copied, encoded_because=because)
+    ways = {"is_copied": copied, "encoded_because": because, "by_column": by_column}
+    return GroupOutcome(group, GroupStatus.COMMITTED, new, 10, **ways)
 
 
 def test_copied_and_encoded_groups_are_counted_with_the_reason() -> None:
     report = RunReport(PAYLOAD)
-    groups = (outcome(copied=True), outcome(copied=False, because="schema"), outcome(copied=False, because="schema"))
+    groups = (
+        outcome(copied=True),
+        outcome(copied=False, because="schema"),
+        outcome(copied=False, because="schema", by_column=True),
+    )
     report.record_rewrite(RewriteOutcome(1, groups, 5, 5))
 
     measured = json.loads(report.encode())["measured"]
     assert (measured["groups_copied"], measured["bytes_copied"], measured["encoded_schema"]) == (1, 100, 2)
+    assert measured["groups_encoded_by_column"] == 1
     counters = report.counters()
     assert (counters["groups_copied"], counters["bytes_copied"], counters["encoded_schema"]) == (1, 100, 2)
+    assert counters["groups_encoded_by_column"] == 1
 
 
 def test_shrinking_is_learned_from_encoded_groups_alone() -> None:

@@ -8,7 +8,7 @@ from tests.support.fake_delta import FakeFooters
 
 @pytest.fixture(autouse=True)
 def _footers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actor.formats.delta.row_group_copy.Footers", FakeFooters)
+    monkeypatch.setattr("actor.formats.delta.parquet_task.Footers", FakeFooters)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,8 @@ from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.commit import CommitResult, Committer
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_classes import ParquetClasses
-from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
+from actor.formats.delta.parquet_task import ParquetTasks
+from actor.formats.delta.row_group_copy import CopyRule
 from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
@@ -36,8 +37,8 @@ class World:
         txn = self.log.transaction()
         shape = self.log.shape(txn.snapshot())
         self.paths = OutputPaths(scala, self.log, txn, shape)
-        copier = GroupCopier(scala, self.log, self.paths, ParquetClasses())
-        writer = GroupWriter(scala, self.log, txn, self.paths, copier, CopyRule(is_allowed=False))
+        tasks = ParquetTasks(scala, self.log, self.paths, ParquetClasses())
+        writer = GroupWriter(scala, self.log, txn, self.paths, tasks, CopyRule(is_allowed=False))
         self.written = [writer.write(live_group(self.table, "a", "b")), writer.write(live_group(self.table, "c"))]
         self.outputs = [output.file.path for group in self.written for output in group.outputs]
         self.asked = 0

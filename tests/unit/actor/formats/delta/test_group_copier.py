@@ -15,7 +15,8 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_classes import ParquetClasses
-from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
+from actor.formats.delta.parquet_task import ParquetTasks
+from actor.formats.delta.row_group_copy import CopyRule, GroupCopier, NotCopied
 from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.jvm import java_sources
 from shared.errors import Corrupt
@@ -49,10 +50,11 @@ class Bench:
         txn = self.log.transaction()
         self.paths = OutputPaths(self.scala, self.log, txn, self.log.shape(txn.snapshot()))  # type: ignore[arg-type]
         self.classes = ParquetClasses()
-        self.copier = GroupCopier(self.scala, self.log, self.paths, self.classes)  # type: ignore[arg-type]
+        self.tasks = ParquetTasks(self.scala, self.log, self.paths, self.classes)  # type: ignore[arg-type]
 
     def copy(self, rule: CopyRule, live: LiveGroup | None = None) -> LoggedFile | EncodeReason:
-        return self.copier.copy(live or self.live, rule, {"p": "a"})
+        end = GroupCopier(self.tasks).copy(live or self.live, rule, {"p": "a"})
+        return end.reason if isinstance(end, NotCopied) else end
 
     def written(self, rule: CopyRule) -> WrittenGroup:
         writer = GroupWriter(
@@ -60,7 +62,7 @@ class Bench:
             self.log,
             self.log.transaction(),
             self.paths,
-            self.copier,
+            self.tasks,
             rule,
         )
         return writer.write(self.live)

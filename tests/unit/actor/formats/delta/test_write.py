@@ -11,7 +11,8 @@ from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_classes import ParquetClasses
-from actor.formats.delta.row_group_copy import CopyRule, GroupCopier
+from actor.formats.delta.parquet_task import ParquetTasks
+from actor.formats.delta.row_group_copy import CopyRule
 from actor.formats.delta.write import GroupWriter, WrittenGroup, logical_rows
 from shared.data_paths import is_portable
 from shared.errors import Corrupt, PermanentError, Unsupported
@@ -27,8 +28,8 @@ def writer(table: FakeTable, log: TableLog) -> GroupWriter:
     scala, txn = FakeScala(table), log.transaction()
     shape = log.shape(txn.snapshot())
     paths = OutputPaths(scala, log, txn, shape)
-    copier = GroupCopier(scala, log, paths, ParquetClasses())
-    return GroupWriter(scala, log, txn, paths, copier, CopyRule(is_allowed=False))
+    tasks = ParquetTasks(scala, log, paths, ParquetClasses())
+    return GroupWriter(scala, log, txn, paths, tasks, CopyRule(is_allowed=False))
 
 
 def write(table: FakeTable, live: LiveGroup) -> WrittenGroup:

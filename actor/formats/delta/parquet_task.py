@@ -1,0 +1,97 @@
+"""Runs the Java tasks that write one Parquet file out of a group's inputs, and says of the file what its inputs said.
+
+A task (`ParquetTask.java`) leaves no file behind if it fails or is cancelled.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.footer_summary import FooterReader
+from actor.formats.delta.footers import Footers, Storage
+from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.merged_statistics import merged
+from actor.formats.delta.output_format import OutputFormat
+from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.parquet_classes import ParquetClasses
+from actor.jvm.scala import Scala, jvm_context
+
+_SUFFIXES = {"uncompressed": "", "gzip": ".gz", "lz4_raw": ".lz4raw"}  # As Spark names files; the others are `.name`.
+_FLOATS = frozenset({"float", "double"})
+
+
+class ParquetTasks:
+    """Tasks on groups of one table. Safe to use from several threads."""
+
+    def __init__(self, scala: Scala, log: TableLog, paths: OutputPaths, classes: ParquetClasses) -> None:
+        self.log = log
+        self.paths = paths
+        self.classes = classes
+        self.footers = FooterReader(scala, log)
+        self.format = OutputFormat(Footers(scala, log, classes), paths.shape, log.location)
+        self._scala = scala
+        self._partition_columns = paths.shape.metadata.partition_columns
+
+    def run(
+        self, name: str, live: LiveGroup, values: dict[str, str | None], codec: str, setting: int | str
+    ) -> Mapping[str, Any]:
+        """Run the task of this name, with its own last setting; returns what it says of its file, or its `obstacle`.
+
+        Its Spark job carries the tag of this thread, so that cancelling the job ends it.
+        """
+        folder = self.paths.folder_for(values, [logged.file.path for logged in live.inputs])
+        task = self._scala.resolve(f"io.lakewright.{name}")(
+            self.log.hadoop_conf,
+            self._scala.java_list(self.log.data_path(logged.key).toString() for logged in live.inputs),
+            self._scala.java_list(logged.file.size_bytes for logged in live.inputs),
+            folder,
+            self.paths.prefix,
+            f".c000{_SUFFIXES.get(codec, f'.{codec}')}.parquet",
+            setting,
+        )
+        context = self._scala.resolve("org.apache.spark.api.java.JavaSparkContext")(jvm_context(self.log.session))
+        one_task = 1
+        collected = context.parallelize(self._scala.java_list([1]), one_task).map(task).collect()
+        (result,) = json.loads(self._scala.to_json(collected))
+        if result["attempt"] > 0:
+            self.paths.note_lost_attempt()
+        return {**result, "path": self.paths.logged_path(folder, result["name"])} if "name" in result else result
+
+    def output(self, live: LiveGroup, result: Mapping[str, Any], values: dict[str, str | None]) -> LoggedFile:
+        """Return the task's file as the log will have it; its statistics are merged from those of the inputs.
+
+        The inputs have one schema. If that fails, the file is deleted.
+        """
+        add = {
+            "path": result["path"],
+            "partitionValues": values,
+            "size": result["size"],
+            "modificationTime": result["modification"],
+            "dataChange": False,
+        }
+        if live.group.tags:
+            add["tags"] = dict(live.group.tags)
+        bare = LoggedFile(decode_add(add, self._partition_columns), encode(add))
+        try:
+            storage = self.format.storage(live.inputs[:1])
+            given = [json.loads(logged.json).get("stats") or "" for logged in live.inputs]
+            leaves = [column for schema in storage.schemas for column in schema]
+            add["stats"] = merged(given, leaves, rows=result["rows"])
+            output = LoggedFile(decode_add(add, self._partition_columns), encode(add))
+            (output,) = self.format.complete(live.inputs, [output], _without_floats(storage))
+        except BaseException:
+            self.log.delete([bare.key])
+            raise
+        return output
+
+
+def _without_floats(storage: Storage) -> Storage:
+    """Return the columns that a footer may complete: other writers leave not-a-number out of its bounds.
+
+    Readers of Delta take it for the greatest value, and would skip the file.
+    """
+    kept = (tuple(column for column in schema if column.kind not in _FLOATS) for schema in storage.schemas)
+    return replace(storage, schemas=tuple(kept))

@@ -1,0 +1,400 @@
+package io.lakewright;
+
+import java.io.BufferedOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.HadoopReadOptions;
+import org.apache.parquet.ParquetReadOptions;
+import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.column.ColumnReader;
+import org.apache.parquet.column.ColumnWriteStore;
+import org.apache.parquet.column.ColumnWriter;
+import org.apache.parquet.column.ParquetProperties;
+import org.apache.parquet.column.impl.ColumnReadStoreImpl;
+import org.apache.parquet.column.page.PageReadStore;
+import org.apache.parquet.example.DummyRecordConverter;
+import org.apache.parquet.hadoop.CodecFactory;
+import org.apache.parquet.hadoop.ColumnChunkPageWriteStore;
+import org.apache.parquet.hadoop.ParquetFileReader;
+import org.apache.parquet.hadoop.ParquetFileWriter;
+import org.apache.parquet.hadoop.ParquetOutputFormat;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.CompressionCodecName;
+import org.apache.parquet.hadoop.util.HadoopStreams;
+import org.apache.parquet.io.InputFile;
+import org.apache.parquet.io.OutputFile;
+import org.apache.parquet.io.ParquetDecodingException;
+import org.apache.parquet.io.PositionOutputStream;
+import org.apache.parquet.io.SeekableInputStream;
+import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType;
+import org.apache.parquet.schema.Type;
+
+/**
+ * Merges the row groups of Parquet files of one schema into large ones, column by column, as one task of Spark's.
+ *
+ * <p>Each value goes from parquet-java's reader to its writer as the file stores it, with its repetition and definition
+ * level: no row is put together, and no type is converted. Row groups, pages and dictionaries are made anew, by the same
+ * settings that Spark writes with.
+ */
+public final class ColumnMerge extends ParquetTask {
+  private static final int VALUES_BETWEEN_CHECKS = 1 << 14; // Of whether the task was cancelled.
+  private static final int NO_PADDING = 0; // Between row groups, which would align them to the blocks of HDFS.
+
+  private final String codec; // As parquet-java names it.
+
+  public ColumnMerge(
+      Configuration configuration,
+      ArrayList files,
+      ArrayList sizes,
+      String folder,
+      String prefix,
+      String suffix,
+      String codec) {
+    super(configuration, files, sizes, folder, prefix, suffix);
+    this.codec = codec;
+  }
+
+  Written write(OutputStream created) throws IOException {
+    CodecFactory codecs = new CodecFactory(configuration(), ParquetOutputFormat.getPageSize(configuration()));
+    Merged merged = new Merged(configuration(), created, codecs.getCompressor(CompressionCodecName.valueOf(codec)));
+    try {
+      for (int i = 0; i < inputs(); i++) {
+        append(merged, file(i), size(i));
+      }
+      return merged.finish();
+    } finally {
+      codecs.release();
+    }
+  }
+
+  private void append(Merged merged, String file, long size) throws IOException {
+    try {
+      ParquetReadOptions options =
+          HadoopReadOptions.builder(configuration()).usePageChecksumVerification(true).build();
+      ParquetFileReader reader = ParquetFileReader.open(new Input(configuration(), file, size), options);
+      try {
+        merged.append(reader);
+      } finally {
+        reader.close();
+      }
+    } catch (EOFException cut) {
+      throw new DamagedInput(file + " ends before its data do: restore it from a backup, or delete its rows");
+    } catch (ParquetDecodingException damaged) {
+      throw damaged(file, damaged);
+    } catch (IndexOutOfBoundsException damaged) {
+      throw damaged(file, damaged);
+    } catch (IllegalArgumentException damaged) {
+      throw damaged(file, damaged);
+    } catch (IOException problem) {
+      throw ParquetFooter.isMalformed(problem) ? new NotCopyable("damaged") : problem;
+    }
+  }
+
+  /** A page that differs from its checksum could be decoded, to other values; what cannot be decoded, Spark reports. */
+  private static IOException damaged(String file, RuntimeException problem) {
+    if (String.valueOf(problem.getMessage()).contains("CRC checksum")) {
+      return new DamagedInput(file + " has a page that differs from its checksum (" + problem.getMessage()
+          + "): restore the file from a backup, or delete its rows");
+    }
+    return new NotCopyable("damaged");
+  }
+
+  /** The output while it grows. */
+  private static final class Merged {
+    private final Configuration configuration;
+    private final ParquetProperties properties;
+    private final Counting out;
+    private final CodecFactory.BytesCompressor compressor;
+    private final long rowGroupBytes; // Before compression, as Spark's writer counts them.
+    private ParquetFileWriter writer;
+    private MessageType schema;
+    private Map keyValues;
+    private List columns; // Of the row group that grows, null before its first rows.
+    private long bytesInRowGroup;
+    private long rowsInRowGroup;
+    private long rows;
+    private int rowGroups;
+
+    Merged(Configuration configuration, OutputStream created, CodecFactory.BytesCompressor compressor) {
+      this.configuration = configuration;
+      this.properties = properties(configuration);
+      this.out = new Counting(created);
+      this.compressor = compressor;
+      this.rowGroupBytes = ParquetOutputFormat.getLongBlockSize(configuration);
+    }
+
+    private static ParquetProperties properties(Configuration configuration) {
+      ParquetProperties.Builder builder = ParquetProperties.builder();
+      builder.withPageSize(ParquetOutputFormat.getPageSize(configuration));
+      builder.withDictionaryPageSize(ParquetOutputFormat.getDictionaryPageSize(configuration));
+      builder.withDictionaryEncoding(ParquetOutputFormat.getEnableDictionary(configuration));
+      builder.withWriterVersion(ParquetOutputFormat.getWriterVersion(configuration));
+      builder.withPageRowCountLimit(configuration.getInt(
+          ParquetOutputFormat.PAGE_ROW_COUNT_LIMIT, ParquetProperties.DEFAULT_PAGE_ROW_COUNT_LIMIT));
+      builder.withColumnIndexTruncateLength(configuration.getInt(
+          ParquetOutputFormat.COLUMN_INDEX_TRUNCATE_LENGTH, ParquetProperties.DEFAULT_COLUMN_INDEX_TRUNCATE_LENGTH));
+      builder.withStatisticsTruncateLength(configuration.getInt(
+          ParquetOutputFormat.STATISTICS_TRUNCATE_LENGTH, ParquetProperties.DEFAULT_STATISTICS_TRUNCATE_LENGTH));
+      builder.withPageWriteChecksumEnabled(ParquetOutputFormat.getPageWriteChecksumEnabled(configuration));
+      return builder.build();
+    }
+
+    void append(ParquetFileReader reader) throws IOException {
+      org.apache.parquet.hadoop.metadata.FileMetaData metadata = reader.getFooter().getFileMetaData();
+      if (writer == null) {
+        schema = metadata.getSchema();
+        keyValues = metadata.getKeyValueMetaData();
+        writer = new ParquetFileWriter(out, schema, ParquetFileWriter.Mode.CREATE, rowGroupBytes, NO_PADDING,
+            properties.getColumnIndexTruncateLength(), properties.getStatisticsTruncateLength(),
+            properties.getPageWriteChecksumEnabled());
+        writer.start();
+      } else if (!schema.equals(metadata.getSchema())) {
+        throw new NotCopyable("schema");
+      }
+      List blocks = reader.getRowGroups();
+      for (int i = 0; i < blocks.size(); i++) {
+        BlockMetaData block = (BlockMetaData) blocks.get(i);
+        if (rowsInRowGroup > 0 && bytesInRowGroup + block.getTotalByteSize() > rowGroupBytes) {
+          endRowGroup();
+        }
+        PageReadStore pages = reader.readRowGroup(i);
+        if (pages != null) {
+          append(pages, metadata.getCreatedBy());
+          pages.close();
+        }
+        bytesInRowGroup += block.getTotalByteSize();
+      }
+    }
+
+    private void append(PageReadStore pages, String createdBy) throws IOException {
+      if (columns == null) {
+        columns = new ArrayList();
+        for (int i = 0; i < schema.getColumns().size(); i++) {
+          columns.add(new Column((ColumnDescriptor) schema.getColumns().get(i), this));
+        }
+      }
+      ColumnReadStoreImpl store = new ColumnReadStoreImpl(
+          pages, new DummyRecordConverter(schema).getRootConverter(), schema, createdBy);
+      for (int i = 0; i < columns.size(); i++) {
+        Column column = (Column) columns.get(i);
+        if (column.append(store.getColumnReader(column.descriptor)) != pages.getRowCount()) {
+          throw new NotCopyable("damaged");
+        }
+      }
+      rowsInRowGroup += pages.getRowCount();
+    }
+
+    private void endRowGroup() throws IOException {
+      writer.startBlock(rowsInRowGroup);
+      for (int i = 0; i < columns.size(); i++) {
+        ((Column) columns.get(i)).flush(writer);
+      }
+      writer.endBlock();
+      columns = null;
+      rows += rowsInRowGroup;
+      rowGroups++;
+      bytesInRowGroup = 0;
+      rowsInRowGroup = 0;
+    }
+
+    Written finish() throws IOException {
+      if (rowsInRowGroup > 0) {
+        endRowGroup();
+      }
+      writer.end(keyValues);
+      return new Written(out.position(), rows, rowGroups);
+    }
+  }
+
+  /** One column of the row group that grows. */
+  private static final class Column {
+    final ColumnDescriptor descriptor; // In the schema of the file.
+    private final ColumnChunkPageWriteStore pages;
+    private final ColumnWriteStore store;
+    private final ColumnWriter out;
+    private final int kind;
+    private final int maxDefinitionLevel;
+
+    Column(ColumnDescriptor descriptor, Merged merged) {
+      this.descriptor = descriptor;
+      MessageType alone = alone(merged.schema, descriptor.getPath());
+      pages = new ColumnChunkPageWriteStore(merged.compressor, alone, merged.properties.getAllocator(),
+          merged.properties.getColumnIndexTruncateLength(), merged.properties.getPageWriteChecksumEnabled());
+      store = merged.properties.newColumnWriteStore(alone, pages);
+      out = store.getColumnWriter((ColumnDescriptor) alone.getColumns().get(0));
+      kind = kind(descriptor.getPrimitiveType().getPrimitiveTypeName());
+      maxDefinitionLevel = descriptor.getMaxDefinitionLevel();
+    }
+
+    /** A column of several counts its rows by itself: the writer of all counts them for all at once. */
+    private static MessageType alone(MessageType schema, String[] path) {
+      Type type = schema.getType(path);
+      for (int depth = path.length - 1; depth > 0; depth--) {
+        String[] above = new String[depth];
+        System.arraycopy(path, 0, above, 0, depth);
+        List only = new ArrayList();
+        only.add(type);
+        type = ((GroupType) schema.getType(above)).withNewFields(only);
+      }
+      List fields = new ArrayList();
+      fields.add(type);
+      return new MessageType(schema.getName(), fields);
+    }
+
+    private static int kind(PrimitiveType.PrimitiveTypeName name) {
+      String[] kinds = {"INT32", "INT64", "BOOLEAN", "FLOAT", "DOUBLE"};
+      for (int i = 0; i < kinds.length; i++) {
+        if (kinds[i].equals(name.name())) {
+          return i;
+        }
+      }
+      return kinds.length;
+    }
+
+    /** Appends all values of a chunk, and returns how many rows they are. */
+    long append(ColumnReader in) throws IOException {
+      long count = in.getTotalValueCount();
+      long rows = 0;
+      for (long i = 0; i < count; i++) {
+        if (i % VALUES_BETWEEN_CHECKS == 0) {
+          ParquetInput.checkCancelled();
+        }
+        int repetition = in.getCurrentRepetitionLevel();
+        int definition = in.getCurrentDefinitionLevel();
+        if (repetition == 0) {
+          if (rows > 0) {
+            store.endRecord();
+          }
+          rows++;
+        }
+        if (definition == maxDefinitionLevel) {
+          copy(in, repetition, definition);
+        } else {
+          out.writeNull(repetition, definition);
+        }
+        in.consume();
+      }
+      if (rows > 0) {
+        store.endRecord();
+      }
+      return rows;
+    }
+
+    private void copy(ColumnReader in, int repetition, int definition) {
+      switch (kind) {
+        case 0:
+          out.write(in.getInteger(), repetition, definition);
+          break;
+        case 1:
+          out.write(in.getLong(), repetition, definition);
+          break;
+        case 2:
+          out.write(in.getBoolean(), repetition, definition);
+          break;
+        case 3:
+          out.write(in.getFloat(), repetition, definition);
+          break;
+        case 4:
+          out.write(in.getDouble(), repetition, definition);
+          break;
+        default:
+          out.write(in.getBinary(), repetition, definition);
+      }
+    }
+
+    void flush(ParquetFileWriter writer) throws IOException {
+      store.flush();
+      pages.flushToFileWriter(writer);
+      store.close();
+      pages.close();
+    }
+  }
+
+  /** A file whose size is known, which spares asking the store for it. */
+  private static final class Input implements InputFile {
+    private final Configuration configuration;
+    private final String file;
+    private final long size;
+
+    Input(Configuration configuration, String file, long size) {
+      this.configuration = configuration;
+      this.file = file;
+      this.size = size;
+    }
+
+    public long getLength() {
+      return size;
+    }
+
+    public SeekableInputStream newStream() throws IOException {
+      return HadoopStreams.wrap(ParquetFooter.open(configuration, file, size));
+    }
+  }
+
+  /** The file that was created already, which knows how many bytes went into it. */
+  private static final class Counting implements OutputFile {
+    private final Position stream;
+
+    Counting(OutputStream created) {
+      stream = new Position(new BufferedOutputStream(created, ParquetInput.BUFFER_BYTES));
+    }
+
+    long position() {
+      return stream.getPos();
+    }
+
+    public PositionOutputStream create(long blockSizeHint) {
+      return stream;
+    }
+
+    public PositionOutputStream createOrOverwrite(long blockSizeHint) {
+      return stream;
+    }
+
+    public boolean supportsBlockSize() {
+      return false;
+    }
+
+    public long defaultBlockSize() {
+      return 0;
+    }
+  }
+
+  private static final class Position extends PositionOutputStream {
+    private final OutputStream out;
+    private long position;
+
+    Position(OutputStream out) {
+      this.out = out;
+    }
+
+    public long getPos() {
+      return position;
+    }
+
+    public void write(int one) throws IOException {
+      out.write(one);
+      position++;
+    }
+
+    public void write(byte[] bytes, int offset, int length) throws IOException {
+      out.write(bytes, offset, length);
+      position += length;
+    }
+
+    public void flush() throws IOException {
+      out.flush();
+    }
+
+    public void close() throws IOException {
+      out.close();
+    }
+  }
+}

@@ -1,0 +1,131 @@
+package io.lakewright;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.OpenOption;
+import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileAttribute;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.function.Function;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** Writes one Parquet file out of others, as one task of Spark's; a file that is not wanted does not stay behind. */
+public abstract class ParquetTask implements Function {
+  private final SerializableConfiguration configuration;
+  private final ArrayList files; // Inputs as Hadoop spells paths, in the order of their rows in the output.
+  private final ArrayList sizes; // Their sizes in bytes, as Long or Integer.
+  private final String folder;
+  private final String prefix; // Of the output's name, which is made here: each attempt of a task has its own.
+  private final String suffix;
+
+  ParquetTask(
+      Configuration configuration, ArrayList files, ArrayList sizes, String folder, String prefix, String suffix) {
+    this.configuration = new SerializableConfiguration(configuration);
+    this.files = files;
+    this.sizes = sizes;
+    this.folder = folder;
+    this.prefix = prefix;
+    this.suffix = suffix;
+  }
+
+  /** Writes the output; throws NotCopyable if that cannot be done exactly. */
+  abstract Written write(OutputStream created) throws IOException;
+
+  /**
+   * Writes the output and returns its `name`, `size` in bytes, `rows`, `row_groups` and time of `modification`; or what
+   * is an `obstacle`, and no file is left then. `attempt`: how often the task was begun before; an executor that was
+   * killed meanwhile may have left a file.
+   */
+  public Object call(Object nothing) throws Exception {
+    String name = prefix + "part-00000-" + UUID.randomUUID() + suffix;
+    Path target = new Path(folder, name);
+    FileSystem store = target.getFileSystem(configuration());
+    HashMap result = new HashMap();
+    result.put("attempt", Integer.valueOf(TaskContext.get() == null ? 0 : TaskContext.get().attemptNumber()));
+    OutputStream created = create(store, target);
+    boolean complete = false;
+    try {
+      Written written = write(created);
+      created.close();
+      ParquetInput.checkCancelled(); // Its canceller may have searched for the file already.
+      complete = true;
+      result.put("name", name);
+      result.put("size", Long.valueOf(written.bytes));
+      result.put("rows", Long.valueOf(written.rows));
+      result.put("row_groups", Integer.valueOf(written.rowGroups));
+      result.put("modification", Long.valueOf(System.currentTimeMillis()));
+    } catch (NotCopyable reason) {
+      result.put("obstacle", reason.getMessage());
+    } finally {
+      if (!complete) {
+        abandon(created);
+        store.delete(target, false);
+      }
+    }
+    return result;
+  }
+
+  Configuration configuration() {
+    return configuration.value();
+  }
+
+  int inputs() {
+    return files.size();
+  }
+
+  String file(int input) {
+    return (String) files.get(input);
+  }
+
+  long size(int input) {
+    return ((Number) sizes.get(input)).longValue();
+  }
+
+  /** Creates a file that must not exist; on a local disk without Hadoop, which starts a process to set its mode. */
+  private static OutputStream create(FileSystem store, Path target) throws IOException {
+    if (!"file".equals(store.getUri().getScheme())) {
+      return store.create(target, false);
+    }
+    java.nio.file.Path file = Paths.get(target.toUri().getPath(), new String[0]);
+    Files.createDirectories(file.getParent(), new FileAttribute[0]);
+    return Files.newOutputStream(file, new OpenOption[] {StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE});
+  }
+
+  /** Lets go of a file that is not wanted, whatever state it is in; where a store can, it is never made. */
+  private static void abandon(OutputStream created) {
+    if (created instanceof FSDataOutputStream) {
+      try {
+        ((FSDataOutputStream) created).abort();
+      } catch (UnsupportedOperationException notByThisStore) {
+        // Closing it is what is left.
+      }
+    }
+    try {
+      created.close();
+    } catch (IOException failedBefore) {
+      // What failed first is what is reported.
+    }
+  }
+
+  /** What an output turned out to be. */
+  static final class Written {
+    final long bytes;
+    final long rows;
+    final int rowGroups;
+
+    Written(long bytes, long rows, int rowGroups) {
+      this.bytes = bytes;
+      this.rows = rows;
+      this.rowGroups = rowGroups;
+    }
+  }
+}
