@@ -5,6 +5,7 @@ already held costs well under a millisecond. In PySpark 4 each Python thread has
 which is why "the active session" has to be set per thread (see `sessions`).
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property, reduce
 from typing import Any
@@ -52,9 +53,12 @@ class Scala:
         return self._some(value)
 
     def java_list(self, items: Iterable[object]) -> Any:
-        """Copy items into a `java.util.ArrayList`."""
+        """Copy items into a `java.util.ArrayList`: texts and numbers in one call, objects of the JVM one by one."""
+        given = list(items)
+        if all(isinstance(item, str | int) for item in given):
+            return self._mapper.readValue(json.dumps(given), self._list_class)
         copy = self._array_list()
-        for item in items:
+        for item in given:
             copy.add(item)
         return copy
 
@@ -115,11 +119,6 @@ class Scala:
         return self.resolve(f"{_DELTA}.DeltaOptions")
 
     @property
-    def sql_metrics(self) -> Any:
-        """Object `SQLMetrics`, which takes a commit's operation metrics."""
-        return self.resolve("org.apache.spark.sql.execution.metric.SQLMetrics")
-
-    @property
     def path(self) -> Any:
         """Class `org.apache.hadoop.fs.Path`."""
         return self.resolve("org.apache.hadoop.fs.Path")
@@ -140,18 +139,21 @@ class Scala:
         return self.resolve("java.net.URI")
 
     @property
-    def spark_session(self) -> Any:
-        """Class `SparkSession` with its thread-local active session."""
-        return self.resolve("org.apache.spark.sql.classic.SparkSession")
+    def bound_thread(self) -> Any:
+        """Our class that sets what Spark keeps for each thread (`BoundThread.java`)."""
+        return self.resolve("io.lakewright.BoundThread")
 
     @cached_property
     def _mapper(self) -> Any:
         return self.module(f"{_DELTA}.util.JsonUtils").mapper()
 
     @cached_property
-    def _add_files(self) -> Any:
-        """The class `AddFile[]`, the type that one JSON array is read into."""
-        return self._gateway.new_array(self.resolve(f"{_DELTA}.actions.AddFile"), 0).getClass()
+    def _list_class(self) -> Any:
+        return self.resolve("java.lang.Class").forName("java.util.ArrayList")
+
+    @property
+    def _log_actions(self) -> Any:
+        return self.resolve("io.lakewright.LogActions")
 
     @cached_property
     def _metadata(self) -> Any:
@@ -166,6 +168,14 @@ class Scala:
         """Serialize a JVM value with Delta's own mapper, in one round trip whatever its size."""
         return str(self._mapper.writeValueAsString(value))
 
-    def add_files(self, json_array: str) -> list[Any]:
-        """Read `AddFile`s from a JSON array of their fields (without the `add` wrapper)."""
-        return list(self._mapper.readValue(json_array, self._add_files))
+    def adds(self, json_array: str) -> Any:
+        """Read a Scala `Seq` of `AddFile`s from a JSON array of their fields (without the `add` wrapper)."""
+        return self._log_actions.adds(json_array)
+
+    def removes(self, json_array: str, at_ms: int, *, data_change: bool) -> Any:
+        """Return a Scala `Seq` of the `RemoveFile` of each of these files."""
+        return self._log_actions.removes(json_array, at_ms, data_change)
+
+    def metrics(self, context: Any, values: Mapping[str, int]) -> Any:
+        """Return a Scala `Map` of `SQLMetric`s, which a commit's operation takes."""
+        return self._log_actions.metrics(context, self.java_list(values), self.java_list(values.values()))

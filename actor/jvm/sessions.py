@@ -10,14 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from actor.jvm.scala import Scala, jvm_session
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_POOL = "spark.scheduler.pool"
 
 COMMIT_RETRIES = 20
 """Times that Delta itself tries the next version inside one commit call, before the lease is checked again."""
@@ -108,29 +106,17 @@ class Sessions:
     @contextmanager
     def bound(self, owned: OwnedSession) -> Iterator[SparkSession]:
         """Make the session the active one of this thread, and mark the thread's Spark jobs with pool and tags."""
-        context = self._spark.sparkContext
-        active: Any = self._scala.spark_session
-        before = active.getActiveSession()
-        active.setActiveSession(jvm_session(owned.session))
-        outer_pool = context.getLocalProperty(_POOL)
-        context.setLocalProperty(_POOL, owned.pool)
         # Those that a `bound` around this one has set stay, because it still wants them.
         outer_tags: frozenset[str] = getattr(self._thread, "tags", frozenset())
-        self._thread.tags = outer_tags.union(owned.tags)
-        new_tags = self._thread.tags - outer_tags
-        for tag in new_tags:
-            context.addJobTag(tag)
+        new_tags = frozenset(owned.tags) - outer_tags
+        enter = self._scala.bound_thread.enter
+        bound = enter(jvm_session(owned.session), owned.pool, self._scala.java_list(sorted(new_tags)))
+        self._thread.tags = outer_tags | new_tags
         try:
             yield owned.session
         finally:
-            for tag in new_tags:
-                context.removeJobTag(tag)
             self._thread.tags = outer_tags
-            context.setLocalProperty(_POOL, outer_pool)  # None, outside of another lease, unsets it.
-            if before.isEmpty():
-                active.clearActiveSession()
-            else:
-                active.setActiveSession(before.get())
+            bound.leave()
 
     def cancel(self, tag: str) -> None:
         """Cancel all running Spark jobs of this tag; the call that runs them fails with a RetryableError."""

@@ -147,7 +147,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
             ) from error
     session = SparkSession(context)
     log_stores.install(session, *_log_stores(settings))
-    compile_sources(session, ["CommitFile"])
+    compile_sources(session, ["CommitFile", "LogActions", "BoundThread"])
     return session
 
 

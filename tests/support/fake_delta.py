@@ -7,7 +7,7 @@ a commit, `fails` makes commits fail before or after they were written, as a log
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
@@ -138,7 +138,6 @@ class FakeScala:
             addPreservedRowTrackingTagIfNotSet=lambda _snapshot, tags: tags,
         )
         self.commit_file = SimpleNamespace(read=self._read_commit, digest=self._digest)
-        self.sql_metrics = SimpleNamespace(createMetric=lambda _context, _name: _Metric())
 
     def metadata(self, fields_json: str) -> dict[str, Any]:
         fields: dict[str, Any] = json.loads(fields_json)
@@ -178,8 +177,8 @@ class FakeScala:
     def some(self, value: Any) -> Any:
         return value
 
-    def seq(self, items: Iterable[Any] = ()) -> list[Any]:
-        return list(items)
+    def seq(self, items: Iterable[Any] = ()) -> "FakeSeq":
+        return FakeSeq(items)
 
     def map(self, entries: dict[str, Any] | None = None) -> dict[str, Any]:
         return dict(entries or {})
@@ -187,15 +186,21 @@ class FakeScala:
     def to_json(self, value: Any) -> str:
         return json.dumps([one.body for one in value], ensure_ascii=False)
 
-    def add_files(self, text: str) -> list[FakeAction]:
-        return [FakeAction(body) for body in json.loads(text)]
+    def adds(self, text: str) -> "FakeSeq":
+        return FakeSeq(FakeAction(body) for body in json.loads(text))
+
+    def removes(self, text: str, at_ms: int, *, data_change: bool) -> "FakeSeq":
+        return FakeSeq(add.removeWithTimestamp(at_ms, data_change) for add in self.adds(text))
+
+    def metrics(self, _context: Any, values: Mapping[str, int]) -> dict[str, Any]:
+        return {name: SimpleNamespace(value=value) for name, value in values.items()}
 
 
-class _Metric:
-    value = 0
+class FakeSeq(list[Any]):
+    """Stands for Scala's `Seq`."""
 
-    def set(self, value: int) -> None:
-        self.value = value
+    def concat(self, other: Iterable[Any]) -> "FakeSeq":
+        return FakeSeq([*self, *other])
 
 
 class FakeFooters:

@@ -204,11 +204,10 @@ class Committer:
     def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
         """Return adds and removes for Delta, after passing the files that they were made from to the transaction."""
         now_ms = int(time.time() * 1000)
-        inputs = self._scala.add_files(json_array([logged for group in offered for logged in group.live.inputs]))
-        outputs = self._scala.add_files(json_array([logged for group in offered for logged in group.outputs]))
-        txn.trackFilesRead(self._scala.seq(inputs))
-        removes = [add.removeWithTimestamp(now_ms, False) for add in inputs]  # noqa: FBT003
-        return self._scala.seq([*outputs, *removes])
+        inputs = json_array([logged for group in offered for logged in group.live.inputs])
+        outputs = json_array([logged for group in offered for logged in group.outputs])
+        txn.trackFilesRead(self._scala.adds(inputs))
+        return self._scala.adds(outputs).concat(self._scala.removes(inputs, now_ms, data_change=False))
 
     def _metrics(self, offered: Sequence[WrittenGroup]) -> dict[str, int]:
         inputs = [logged for group in offered for logged in group.live.inputs]

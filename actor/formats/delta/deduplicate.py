@@ -197,7 +197,7 @@ class Deduplication:
         self.boundary.check_links(self.job.location, (file.path for file in data))
 
     def _frame(self, log: TableLog, snapshot: Any, files: Sequence[LoggedFile]) -> Any:
-        return log.frame(snapshot, self.scala.seq(self.scala.add_files(json_array(files))))
+        return log.frame(snapshot, self.scala.adds(json_array(files)))
 
     def _count(self, counts: dict[LoggedFile, int]) -> None:
         self._figures["partitions_read"] += 1

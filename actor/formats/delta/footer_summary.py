@@ -47,7 +47,7 @@ class FooterReader:
 
     def read(self, files: Sequence[LoggedFile]) -> tuple[FooterSummary, ...]:
         """Return the summaries in the order of the files."""
-        paths = self._scala.java_list(self._log.data_path(logged.key).toString() for logged in files)
+        paths = self._scala.java_list(self._log.data_location(logged.key) for logged in files)
         sizes = self._scala.java_list(logged.file.size_bytes for logged in files)
         reader = self._scala.resolve("io.lakewright.ParquetFooter")
         found = reader.summaries(self._log.hadoop_conf, paths, sizes, _THREADS)

@@ -64,7 +64,7 @@ class Footers:
             return bounds_of_chunks(footer, {column: order.index(column) for column in columns})
         found = self._scala.resolve("io.lakewright.ParquetBounds").of(
             self._log.hadoop_conf,
-            self._log.data_path(file.key).toString(),
+            self._log.data_location(file.key),
             file.file.size_bytes,
             self._scala.java_list(map(order.index, columns)),
         )

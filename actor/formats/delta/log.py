@@ -169,7 +169,7 @@ class TableLog:
     def _commit(self, txn: Any, actions: Any, operation: Any, metrics: Mapping[str, int]) -> int:
         scala = self._scala
         tags = scala.row_tracking.addPreservedRowTrackingTagIfNotSet(txn.snapshot(), scala.map())
-        txn.registerSQLMetrics(jvm_session(self.session), scala.map(self._metrics(metrics)))
+        txn.registerSQLMetrics(jvm_session(self.session), scala.metrics(jvm_context(self.session), metrics))
         with self._checksum_kept_up(txn.snapshot()):
             return int(txn.commit(actions, operation, tags))
 
@@ -193,14 +193,6 @@ class TableLog:
 
     def _has_checksum_file(self, version: int) -> bool:
         return bool(self.store.exists(self._scala.path(self._log.logPath(), f"{version:020d}.crc")))
-
-    def _metrics(self, values: Mapping[str, int]) -> dict[str, Any]:
-        context = jvm_context(self.session)
-        metrics = {}
-        for name, value in values.items():
-            metrics[name] = self._scala.sql_metrics.createMetric(context, name)
-            metrics[name].set(value)
-        return metrics
 
     def touched_paths(self, *, after: int, until: int) -> Mapping[str, int]:
         """Map the path of each file action in the commits `after` < version <= `until` to the newest such version.
@@ -282,11 +274,14 @@ class TableLog:
         return sum(bool(store.delete(self.data_path(key), _NOT_RECURSIVE)) for key in keys)
 
     def data_path(self, key: FileKey) -> Any:
-        """Return the location of a data file as Hadoop's `Path`; paths in the log are URI-encoded."""
+        """Return the location of a data file as Hadoop's `Path`."""
+        return self._scala.path(self.data_location(key))
+
+    def data_location(self, key: FileKey) -> str:
+        """Return the location of a data file as Hadoop spells paths: not URI-encoded, as they are in the log."""
         if is_absolute(key.path):
-            return self._scala.path(self._scala.uri(key.path))
-        # One call into the JVM: there may be thousands of files. Hadoop's paths are not URI-encoded.
-        return self._scala.path(f"{self.root}/{file_name(key.path)}")
+            return str(self._scala.path(self._scala.uri(key.path)).toString())
+        return f"{self.root}/{file_name(key.path)}"  # No call into the JVM: there may be thousands of files.
 
     @cached_property
     def root(self) -> str:

@@ -140,7 +140,7 @@ class OptimizeExecutor:
         from_log = logical_rows(files)
         if from_log is not None:
             return from_log
-        return log.rows(snapshot, self._scala.seq(self._scala.add_files(json_array(files))))
+        return log.rows(snapshot, self._scala.adds(json_array(files)))
 
     def _run(self, log: TableLog, statement: str, origin: CommitOrigin, before: int) -> int | None:
         try:

@@ -45,7 +45,7 @@ class ParquetTasks:
         folder = self.paths.folder_for(values, [logged.file.path for logged in live.inputs])
         task = self._scala.resolve(f"io.lakewright.{name}")(
             self.log.hadoop_conf,
-            self._scala.java_list(self.log.data_path(logged.key).toString() for logged in live.inputs),
+            self._scala.java_list(self.log.data_location(logged.key) for logged in live.inputs),
             self._scala.java_list(logged.file.size_bytes for logged in live.inputs),
             folder,
             self.paths.prefix,

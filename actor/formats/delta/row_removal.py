@@ -124,7 +124,7 @@ class RemovalWriter:
         return marked.selectExpr(self._scala.seq(["*", change])).drop(REMOVED)
 
     def _adds(self, files: Sequence[LoggedFile]) -> Any:
-        return self._scala.seq(self._scala.add_files(json_array(files)))
+        return self._scala.adds(json_array(files))
 
     def _check_rows(self, replaced: Sequence[LoggedFile], outputs: Sequence[LoggedFile], removed: int) -> int:
         found, kept = (self._rows(files) for files in (replaced, outputs))
@@ -151,13 +151,10 @@ class RemovalCommitter(Committer):
     def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
         removal = _only(offered)
         now_ms = int(time.time() * 1000)
-        read, replaced, outputs = (
-            self._scala.add_files(json_array(files))
-            for files in (removal.live.inputs, removal.replaced, removal.outputs)
-        )
-        txn.trackFilesRead(self._scala.seq(read))
-        removes = [add.removeWithTimestamp(now_ms, True) for add in replaced]  # noqa: FBT003 - dataChange
-        return self._scala.seq([*outputs, *removes, *removal.changes])
+        txn.trackFilesRead(self._scala.adds(json_array(removal.live.inputs)))
+        outputs = self._scala.adds(json_array(removal.outputs))
+        removes = self._scala.removes(json_array(removal.replaced), now_ms, data_change=True)
+        return outputs.concat(removes).concat(self._scala.seq(removal.changes))
 
     def _metrics(self, offered: Sequence[WrittenGroup]) -> dict[str, int]:
         removal = _only(offered)

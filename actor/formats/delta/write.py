@@ -95,7 +95,7 @@ class GroupWriter:
             raise
 
     def _adds(self, files: Sequence[LoggedFile]) -> Any:
-        return self._scala.seq(self._scala.add_files(json_array(files)))
+        return self._scala.adds(json_array(files))
 
     def _write(
         self, live: LiveGroup, adds: Any, partition_values: dict[str, str | None], codec: str | None

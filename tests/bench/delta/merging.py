@@ -30,9 +30,9 @@ class Merge:
         if self._file is None:
             return True
         copy = {**self._file, "path": self._table.copy_of(self._file["path"]), "dataChange": True}
-        old, new = self._scala.add_files(json.dumps([self._file, copy]))
         update = self._scala.resolve("org.apache.spark.sql.delta.DeltaOperations$Update")(self._scala.none)
-        actions = self._scala.seq([new, old.removeWithTimestamp(1, True)])
+        removed = self._scala.removes(json.dumps([self._file]), 1, data_change=True)
+        actions = self._scala.adds(json.dumps([copy])).concat(removed)
         try:
             self._txn.commit(actions, update)
         except Exception as error:

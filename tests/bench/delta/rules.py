@@ -117,7 +117,7 @@ class AutoCompaction(LeaveAlone):
     def append(self, adds: Iterable[Mapping[str, Any]]) -> bool:
         txn = self._log.transaction()
         txn.registerPostCommitHook(self._scala.module("org.apache.spark.sql.delta.hooks.AutoCompact"))
-        txn.commit(self._scala.seq(self._scala.add_files(json.dumps(list(adds)))), self._write)
+        txn.commit(self._scala.adds(json.dumps(list(adds))), self._write)
         return True
 
     def end(self) -> None:

@@ -23,10 +23,7 @@ class FakeLog:
 class FakeScala:
     """Passes collections on as they are."""
 
-    def seq(self, items: object) -> object:
-        return items
-
-    def add_files(self, text: str) -> object:
+    def adds(self, text: str) -> object:
         return text
 
 
