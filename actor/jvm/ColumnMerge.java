@@ -28,7 +28,6 @@ import org.apache.parquet.hadoop.metadata.CompressionCodecName;
 import org.apache.parquet.hadoop.util.HadoopStreams;
 import org.apache.parquet.io.InputFile;
 import org.apache.parquet.io.OutputFile;
-import org.apache.parquet.io.ParquetDecodingException;
 import org.apache.parquet.io.PositionOutputStream;
 import org.apache.parquet.io.SeekableInputStream;
 import org.apache.parquet.schema.GroupType;
@@ -86,12 +85,8 @@ public final class ColumnMerge extends ParquetTask {
       }
     } catch (EOFException cut) {
       throw new DamagedInput(file + " ends before its data do: restore it from a backup, or delete its rows");
-    } catch (ParquetDecodingException damaged) {
-      throw damaged(file, damaged);
-    } catch (IndexOutOfBoundsException damaged) {
-      throw damaged(file, damaged);
-    } catch (IllegalArgumentException damaged) {
-      throw damaged(file, damaged);
+    } catch (RuntimeException undecodable) {
+      throw damaged(file, undecodable);
     } catch (IOException problem) {
       throw ParquetFooter.isMalformed(problem) ? new NotCopyable("damaged") : problem;
     }
@@ -161,14 +156,15 @@ public final class ColumnMerge extends ParquetTask {
       List blocks = reader.getRowGroups();
       for (int i = 0; i < blocks.size(); i++) {
         BlockMetaData block = (BlockMetaData) blocks.get(i);
+        if (block.getRowCount() == 0) {
+          continue; // Which the reader refuses to read.
+        }
         if (rowsInRowGroup > 0 && bytesInRowGroup + block.getTotalByteSize() > rowGroupBytes) {
           endRowGroup();
         }
         PageReadStore pages = reader.readRowGroup(i);
-        if (pages != null) {
-          append(pages, metadata.getCreatedBy());
-          pages.close();
-        }
+        append(pages, metadata.getCreatedBy());
+        pages.close();
         bytesInRowGroup += block.getTotalByteSize();
       }
     }

@@ -24,7 +24,7 @@ FOOTER = {
 
 
 class FakeCopies(FakeScala):
-    """Stands for the Java classes that copy.
+    """Stands for the Java classes that copy, or encode by column.
 
     footers: of the inputs in their order. end: what the task returns beside its file, whose `name` it makes up; an
     exception is raised instead. tasks: what each was given. summaries_read: paths of each call that read footers.
@@ -47,6 +47,7 @@ class FakeCopies(FakeScala):
         return {
             "io.lakewright.ParquetFooter": SimpleNamespace(summaries=self._summaries),
             "io.lakewright.RowGroupCopy": self._task,
+            "io.lakewright.ColumnMerge": self._task,
             "org.apache.spark.api.java.JavaSparkContext": lambda _context: SimpleNamespace(parallelize=self._spread),
         }[name]
 
@@ -67,7 +68,7 @@ class FakeCopies(FakeScala):
             raise self.end
         if "obstacle" in self.end:
             return {"attempt": 0, **self.end}
-        _conf, _paths, _sizes, folder, prefix, suffix, _end_bytes = self.tasks[-1]
+        _conf, _paths, _sizes, folder, prefix, suffix, _setting = self.tasks[-1]
         name = f"{prefix}part{suffix}"
         self._table.disk[f"{folder}/{name}".removeprefix(f"{self.delta_log_root}/")] = 100
         return {"attempt": 0, "name": name, "size": 100, "rows": 20, "row_groups": 2, "modification": 7, **self.end}

@@ -29,6 +29,7 @@ class Played:
     bytes_rewritten: int = 0
     rewrites: int = 0
     compaction_cpu_s: float = 0.0
+    first_cpu_s: float = 0.0  # When the JVM had not run most of the code before.
     wall_s: float = 0.0
     merges: int = 0
     merges_aborted: int = 0

@@ -1,0 +1,170 @@
+"""Small row groups become large ones, column by column: every value stays, and nothing stays behind on a failure."""
+
+import json
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actor.formats.delta.parquet_classes import SOURCES
+from actor.jvm.java_sources import compile_sources
+from actor.jvm.scala import Scala
+from actor.ports import GroupStatus
+from shared.errors import RetryableError
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
+from tests.contract.test_row_group_copy import replaced, rewritten, spoil
+from tests.support import delta_tables as tables
+from tests.support.delta_lab import DeltaLab
+from tests.support.forced_copies import NEVER_COPIES, CountingEngine
+from tests.support.large_files import everything, large_table
+from tests.support.time_limits import scaled
+from tests.support.waiting import until
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
+pytestmark = pytest.mark.spark
+
+BLOCK_BYTES = "parquet.block.size"
+
+
+@pytest.fixture
+def merging(lab: DeltaLab) -> DeltaLab:
+    """An engine that encodes by column whatever it could copy."""
+    return DeltaLab(lab.spark, CountingEngine(lab.spark, forced=NEVER_COPIES), lab.directory)
+
+
+def merged(lab: DeltaLab, *files: Path, block_bytes: int = 1 << 27, codec: str = "SNAPPY") -> dict[str, Any]:
+    """What the task says of its output in the folder `out`."""
+    compile_sources(lab.spark, SOURCES)
+    scala = Scala(lab.spark)
+    conf = scala.resolve("org.apache.hadoop.conf.Configuration")(lab.spark._jsc.hadoopConfiguration())
+    conf.set(BLOCK_BYTES, str(block_bytes))
+    paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
+    folder = f"file://{lab.directory}/out"
+    task = scala.resolve("io.lakewright.ColumnMerge")(conf, paths, sizes, folder, "lw-", ".parquet", codec)
+    said: dict[str, Any] = json.loads(scala.to_json(task.call(None)))
+    return said
+
+
+def test_small_row_groups_become_one_with_the_settings_of_sparks_writer(merging: DeltaLab) -> None:
+    table = tables.table(merging.directory / "t", files=3)
+    replaced(table, lambda rows, path: pq.write_table(rows, path, row_group_size=7, compression="zstd"))
+    before = tables.rows(table.path)
+    inputs = [pq.ParquetFile(table.path / file.path).metadata for file in merging.files(table.location)]
+
+    end = rewritten(merging, table.location)
+
+    assert (end.is_copied, end.encoded_because, end.by_column, end.rows) == (False, "large_footer", True, 60)
+    assert tables.rows(table.path) == before
+    (output,) = end.outputs
+    found = pq.ParquetFile(table.path / output.path).metadata
+    assert (found.num_row_groups, found.num_rows, sum(given.num_row_groups for given in inputs)) == (1, 60, 9)
+    assert (found.schema, found.metadata) == (inputs[0].schema, inputs[0].metadata)
+    chunks = [found.row_group(0).column(n) for n in range(found.num_columns)]
+    assert all(chunk.has_column_index and chunk.has_offset_index and chunk.compression == "ZSTD" for chunk in chunks)
+    stats = json.loads(tables.live(table.path)[output.path, None]["stats"])
+    assert (stats["numRecords"], stats["minValues"], stats["maxValues"]) == (60, {"id": 0}, {"id": 59})
+    assert merging.spark.read.format("delta").load(str(table.path)).where("id = 33").count() == 1
+
+
+def test_a_row_group_ends_before_it_exceeds_the_block_size(lab: DeltaLab) -> None:
+    """Rows with lists of several pages, so that rows, values and pages are three different things."""
+    inputs = []
+    for number in range(3):
+        rows = [{"id": number * 1_000 + n, "list": [n] * (n % 5) if n % 7 else None} for n in range(1_000)]
+        inputs.append(lab.directory / f"{number}.parquet")
+        pq.write_table(pa.Table.from_pylist(rows), inputs[-1], row_group_size=100, data_page_size=64)
+    each = pq.ParquetFile(inputs[0]).metadata.row_group(5).total_byte_size
+
+    said = merged(lab, *inputs, block_bytes=10 * each)
+
+    output = pq.ParquetFile(lab.directory / "out" / said["name"])
+    sizes = [output.metadata.row_group(n).num_rows for n in range(output.metadata.num_row_groups)]
+    assert (said["rows"], said["row_groups"], sum(sizes)) == (3_000, len(sizes), 3_000)
+    assert 3 <= len(sizes) <= 5
+    assert all(size % 100 == 0 for size in sizes)
+    assert output.read().to_pylist() == [row for path in inputs for row in pq.read_table(path).to_pylist()]
+
+
+def test_files_without_rows_and_row_groups_without_rows_add_nothing(lab: DeltaLab) -> None:
+    schema = pa.schema([("id", pa.int64()), ("list", pa.list_(pa.string()))])
+    for name, rows in (("none", []), ("two", [{"id": 1, "list": ["a", None]}, {"id": None, "list": []}])):
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), lab.directory / f"{name}.parquet")
+    none, two = lab.directory / "none.parquet", lab.directory / "two.parquet"
+
+    assert [merged(lab, *files)["rows"] for files in ([none], [none, two, none], [two, two])] == [0, 2, 4]
+    counts = sorted(pq.read_table(path).num_rows for path in (lab.directory / "out").iterdir())
+    assert counts == [0, 2, 4]
+
+
+def test_files_of_another_schema_and_pages_that_cannot_be_decoded_are_obstacles_and_leave_no_file(
+    lab: DeltaLab,
+) -> None:
+    one, other, broken = (lab.directory / f"{name}.parquet" for name in ("one", "other", "broken"))
+    pq.write_table(pa.table({"id": range(10)}), one)
+    pq.write_table(pa.table({"id": map(str, range(10))}), other)
+    pq.write_table(pa.table({"id": range(10)}), broken)
+    chunk = pq.ParquetFile(broken).metadata.row_group(0).column(0)
+    with broken.open("r+b") as file:
+        file.seek(chunk.data_page_offset + 30)
+        file.write(b"\xff" * 8)
+
+    assert merged(lab, one, other) == {"attempt": 0, "obstacle": "schema"}
+    assert merged(lab, one, broken) == {"attempt": 0, "obstacle": "damaged"}
+    assert list((lab.directory / "out").iterdir()) == []
+
+
+def test_a_page_that_differs_from_its_checksum_fails_its_group_and_the_others_land(merging: DeltaLab) -> None:
+    table = tables.table(merging.directory / "t", files=4)
+    options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    replaced(table, lambda rows, path: pq.write_table(rows, path, **options))
+    files = merging.files(table.location)
+    groups = [FileGroup(WHOLE_TABLE, files[at : at + 2], RewriteMode.MINOR) for at in (0, 2)]
+    spoil(table.path / files[1].path)
+    on_disk = everything(table.path)
+
+    failed, landed = merging.rewrite(table.location, groups).groups
+
+    assert (failed.status, landed.status, landed.by_column) == (GroupStatus.FAILED, GroupStatus.COMMITTED, True)
+    assert re.search(rf"{files[1].path} has a page .* differs from its checksum", str(failed.error))
+    assert everything(table.path) == on_disk | {landed.outputs[0].path}
+
+
+def test_what_neither_way_can_read_fails_as_it_does_under_spark(merging: DeltaLab) -> None:
+    table = tables.table(merging.directory / "t", files=2)
+    group = merging.group(table.location, count=2)
+    victim = table.path / group.files[1].path
+    chunk = pq.ParquetFile(victim).metadata.row_group(0).column(1)
+    with victim.open("r+b") as file:
+        file.seek(chunk.data_page_offset)
+        file.write(b"\xff" * 8)
+    on_disk = everything(table.path)
+
+    with pytest.raises(RetryableError, match="the table is unchanged"):
+        merging.rewrite(table.location, [group])
+
+    assert everything(table.path) == on_disk
+    assert tables.newest(table.path) == table.version
+
+
+def test_a_cancelled_encoding_ends_its_task_and_leaves_no_file(merging: DeltaLab) -> None:
+    large = large_table(merging.directory / "large", files=20)
+    group, on_disk = merging.group(large.location, count=20), everything(large.path)
+    tracker = merging.spark.sparkContext.statusTracker()
+
+    def cancel_when_it_runs() -> None:
+        until("the task has begun its file", lambda: everything(large.path) - on_disk, seconds=60)
+        merging.engine.cancel("job-x")
+
+    thread = threading.Thread(target=cancel_when_it_runs)
+    thread.start()
+    with pytest.raises(RetryableError, match="the table is unchanged"):
+        merging.rewrite(large.location, [group], job="job-x")
+    thread.join(scaled(60))
+
+    until("the task has ended", lambda: not list(tracker.getActiveJobsIds()), seconds=60)
+    until("its file is gone", lambda: everything(large.path) == on_disk, seconds=60)
+    assert tables.newest(large.path) == large.version
