@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from decider.store.saved_registry import SaveStatus
 from shared.errors import LakewrightError
 from shared.table import TableRef
 
@@ -82,7 +83,7 @@ METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"}
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """Values at a scrape; None where Redis did not respond."""
+    """Values at a scrape; None where Redis did not respond. `registry`: None where it is not saved elsewhere."""
 
     release: str
     redis_up: bool
@@ -98,6 +99,7 @@ class MetricsSnapshot:
     object_reads: Mapping[str, int]
     funnel: Mapping[str, int]
     unserved: Mapping[str, int] = field(default_factory=dict)
+    registry: SaveStatus | None = None
 
 
 class Metrics:
@@ -192,6 +194,8 @@ class _SnapshotCollector(Collector):
             yield GaugeMetricFamily(
                 "lakewright_tables_refused", "Tables that are refused, unreadable or missing.", now.refused
             )
+        if now.registry is not None:
+            yield from _registry_families(now.registry)
         jobs = GaugeMetricFamily("lakewright_jobs", "Jobs by state.", labels=["state"])
         for state, count in now.jobs.items():
             jobs.add_metric([state], count)
@@ -230,6 +234,20 @@ class _SnapshotCollector(Collector):
         for step in FUNNEL:
             funnel.add_metric([step], now.funnel.get(step, 0))
         yield funnel
+
+
+def _registry_families(saved: SaveStatus) -> Iterable[Metric]:
+    yield GaugeMetricFamily(
+        "lakewright_registry_saved", "Whether the last attempt to save the registry succeeded.", int(not saved.error)
+    )
+    yield GaugeMetricFamily(
+        "lakewright_registry_saved_timestamp_seconds",
+        "When the registry was last known to be saved; 0 if never.",
+        saved.saved_ms / 1000,
+    )
+    yield GaugeMetricFamily(
+        "lakewright_registry_generation", "Newest generation of the saved registry.", saved.generation
+    )
 
 
 class RequestCounter:

@@ -5,17 +5,21 @@ without a document. Changes by people are saved before they are answered; a pass
 decider that died could not save.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
 from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.cleanup import delete_table
+from decider.store.merge_mark import MergeMark
 from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.registry_document import removed_tables
 from decider.store.registry_entries import AppliedEntries, RegistryEntries
 from decider.store.saved_registry import SavedRegistry
 from decider.store.table_registry import TableRegistry
+from shared.errors import RetryableError
+from shared.table import TableId
 
 EVERY_S = 2.0
 """Seconds between two checks whether the registry in Redis changed or was lost: three small reads."""
@@ -40,10 +44,14 @@ class AppliedChanges:
         self._queue = queue
         self._kinds = kinds
 
+    async def delete(self, tables: Collection[TableId]) -> None:
+        """Delete jobs and state of tables that are to be removed."""
+        for table in tables:
+            await delete_table(self._queue, table, kinds=self._kinds)
+
     async def follow(self, applied: AppliedEntries) -> None:
-        """Read the restored tables, and delete jobs and state of the removed ones."""
-        for table in applied.removed:
-            await delete_table(self._queue, table.id, kinds=self._kinds)
+        """Read the restored tables, and delete what a refresh of the removed ones has written meanwhile."""
+        await self.delete([table.id for table in applied.removed])
         for table in applied.restored:
             await self._refresh_queue.put(table, None)
 
@@ -56,6 +64,7 @@ class RegistrySync:
         registry: TableRegistry,
         saved: SavedRegistry,
         entries: RegistryEntries,
+        mark: MergeMark,
         changes: AppliedChanges,
         *,
         clock_s: Callable[[], float],
@@ -64,6 +73,7 @@ class RegistrySync:
         self._registry = registry
         self._saved = saved
         self._entries = entries
+        self._mark = mark
         self._changes = changes
         self._clock_s = clock_s
         self._revision = -1
@@ -73,14 +83,15 @@ class RegistrySync:
     async def run_once(self) -> AppliedEntries:
         """Merge both if Redis changed since the last pass, or that was long ago; return what changed in Redis."""
         revision, now_s = await self._registry.revision(), self._clock_s()
-        run = await self._entries.server_run()
         # A server that was started again may have lost its last changes, and one that was emptied has no mark.
-        is_lost = revision < self._revision or not await self._entries.is_merged(run)
+        is_lost = revision < self._revision or not await self._mark.is_merged()
         is_due = revision != self._revision and now_s >= self._not_before_s
         if not (is_lost or is_due or now_s >= self._full_at_s):
             return AppliedEntries()
+        begun = await self._mark.begin()
         applied = await self._merge()
-        await self._entries.set_merged(run)
+        if not await self._mark.complete(begun):
+            raise RetryableError("Redis was emptied while its registry was restored; it is restored again")
         took_s = self._clock_s() - now_s
         self._revision, self._not_before_s = revision, now_s + took_s / MAX_SHARE
         self._full_at_s = now_s + FULL_EVERY_S
@@ -89,6 +100,8 @@ class RegistrySync:
     async def _merge(self) -> AppliedEntries:
         known = await self._entries.read()
         document = await self._saved.save(known)
+        # Before they are removed: after a crash in between, nothing would remember their jobs, which would be run.
+        await self._changes.delete(removed_tables(document.entries, known))
         applied = await self._entries.apply(document.entries, known)
         if applied.restored or applied.removed:
             counts = {"restored": len(applied.restored), "removed": len(applied.removed)}

@@ -18,7 +18,7 @@ from decider.events.refresh_queue import RefreshQueue
 from decider.events.table_hint import IgnoredReason, TableHint
 from decider.store.table_registry import TableRegistry
 from shared.boundary import Boundary
-from shared.errors import InvalidInput, LakewrightError, Unsupported
+from shared.errors import InvalidInput, LakewrightError, RetryableError, Unsupported
 from shared.locations import canonical_location, is_under, table_id
 from shared.table import TableId, TableRef
 
@@ -218,12 +218,26 @@ class EventResolver:
         if known is not None and (wanted.is_found or not known.is_discovered):
             return known
         if known is not None:
-            name, tenant = wanted.name or known.name, wanted.tenant or known.tenant
-            table = replace(known, name=name, tenant=tenant, properties=overrides, is_discovered=False)
-            await self._registry.update(known, table)
+            table = await self._adopt(identity, wanted)
         await self._refresh_queue.put(table, None)
         log.info("table_registered", table=table.name, location=canonical)
         return table
+
+    async def _adopt(self, table: TableId, wanted: Registration) -> TableRef:
+        """Register a discovered table as a person requested."""
+        adopted = await self._registry.update(
+            table,
+            lambda known: replace(
+                known,
+                name=wanted.name or known.name,
+                tenant=wanted.tenant or known.tenant,
+                properties=dict(wanted.properties),
+                is_discovered=False,
+            ),
+        )
+        if adopted is None:
+            raise RetryableError(f"{table} was unregistered meanwhile; try again")
+        return adopted
 
 
 def _newest(before: tuple[TableRef, int | None] | None, version: int | None) -> int | None:

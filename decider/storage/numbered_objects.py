@@ -7,20 +7,33 @@ never replaced: a change is a new object with the next number, and the newest on
 import asyncio
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from obstore.exceptions import AlreadyExistsError, BaseError
 
 from decider.storage.object_reads import ObjectReader, ReadMeter, storage_failure
 from decider.storage.stores import ObjectStores, RootedStore
-from shared.errors import InvalidInput
+from shared.errors import InvalidInput, PermanentError
 from shared.locations import canonical_location, decoded_path
 
 _NAME = re.compile(r"(\d{12})\.json")
 """Twelve digits: names sort like numbers, for people who list the folder."""
 
+CONDITION_CHECK = "condition-check"
+"""Object that exists already, on which a store shows whether it refuses to replace what is there."""
+
 PRIVATE_FOLDER = 0o700
 """A local folder that is created for them is this user's alone, as all that a decider keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedObject:
+    """One object as it is listed: another one of the same number has another size or time."""
+
+    number: int
+    size_bytes: int
+    changed_ms: int
 
 
 class NumberedObjects:
@@ -30,16 +43,19 @@ class NumberedObjects:
         self._stores = stores
         self._meter = meter
         self._opened: RootedStore | None = None
+        self._refuses_to_replace = False
         self.location = canonical_location(location)
 
     def name(self, number: int) -> str:
         """Return the full name of an object, for messages."""
         return f"{self.location}/{_key(number)}"
 
-    async def numbers(self) -> list[int]:
-        """Return the numbers of all objects, the newest first. Raises LakewrightError if they cannot be listed."""
-        found = (_NAME.fullmatch(key) for key, _, _ in await self._reader().entries())
-        return sorted((int(match[1]) for match in found if match), reverse=True)
+    async def objects(self) -> list[NumberedObject]:
+        """Return all objects, the newest first. Raises LakewrightError if they cannot be listed."""
+        listed = await self._reader().entries()
+        found = ((_NAME.fullmatch(key), size, changed_ms) for key, size, changed_ms in listed)
+        objects = (NumberedObject(int(match[1]), size, changed_ms) for match, size, changed_ms in found if match)
+        return sorted(objects, key=lambda one: one.number, reverse=True)
 
     async def read(self, number: int) -> bytes | None:
         """Return an object, None if it was deleted. Raises LakewrightError if it cannot be read."""
@@ -48,9 +64,12 @@ class NumberedObjects:
     async def create(self, number: int, data: bytes) -> bool:
         """Create an object; False if it exists with another content. Raises LakewrightError if it cannot be written.
 
-        One that exists with this content was created by this call, whose first response was lost.
+        One that exists with this content was created by this call, whose first response was lost. Raises PermanentError
+        for a store that would replace what is there: of two writers at once, one would be lost.
         """
         store, key = self._store(), _key(number)
+        if store.folder is None:
+            await self._require_conditions(store)
         try:
             await store.client.put_async(store.key(key), data, mode="create")
             if store.folder is not None:
@@ -60,6 +79,24 @@ class NumberedObjects:
         except (BaseError, OSError) as problem:
             raise storage_failure(self.location, f"write {key}", problem) from problem
         return True
+
+    async def _require_conditions(self, store: RootedStore) -> None:
+        """Check once that the store does not create what exists: the check's object is the first that exists twice."""
+        if self._refuses_to_replace:
+            return
+        text = b"Written by Lakewright to check that the store refuses to create an object that exists.\n"
+        for _ in range(2):
+            try:
+                await store.client.put_async(store.key(CONDITION_CHECK), text, mode="create")
+            except AlreadyExistsError:
+                self._refuses_to_replace = True
+                return
+            except (BaseError, OSError) as problem:
+                raise storage_failure(self.location, f"write {CONDITION_CHECK}", problem) from problem
+        raise PermanentError(
+            f"{self.location}: the store replaces objects although it was asked to create them only (conditional "
+            "puts, If-None-Match), so two deciders would lose each other's changes; use another store, or a folder"
+        )
 
     async def delete(self, number: int) -> None:
         """Delete an object, if it is there. Raises LakewrightError if the store refuses."""

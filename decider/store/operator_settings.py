@@ -8,12 +8,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from redis.exceptions import WatchError
-
+from decider.store.merge_mark import RegistrySaver
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
 from decider.store.registry_document import Entries, SavedEntry, newer
-from decider.store.saved_registry import SavedRegistry
+from decider.store.watched_transaction import watched_transaction
 from shared.queue import admin_commands, commands, keys
 from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.command import Command
@@ -28,31 +27,30 @@ class OperatorSettings:
     """What operators set in one queue, as a hash of entries."""
 
     def __init__(
-        self, queue: AsyncQueueExecutor, now_ms: Callable[[], int], saved: SavedRegistry | None = None
+        self, queue: AsyncQueueExecutor, now_ms: Callable[[], int], saver: RegistrySaver | None = None
     ) -> None:
-        """With `saved`, each change is saved there before the call returns."""
+        """With `saver`, each change is saved before the call returns."""
         self._queue = queue
         self._now_ms = now_ms
-        self._saved = saved
+        self._saver = saver
         self._hash = keys.administered(queue.name)
         self._prefix = f"queue/{queue.name}/"
 
     async def record_pause(self, scope: Scope, name: str, *, paused: bool) -> None:
         """Record that a queue, band, tenant or table was paused or resumed."""
-        await self._record(f"pause|{scope}|{name}", paused or None)
+        await self._record(f"pause|{scope}|{name}", lambda _: paused or None)
 
     async def record_weight(self, scope: Scope, name: str, weight: float | None) -> None:
         """Record a weight; None is the default."""
-        await self._record(f"weight|{scope}|{name}", weight)
+        await self._record(f"weight|{scope}|{name}", lambda _: weight)
 
     async def record_limit(self, scope: Scope, name: str, limit: SlotLimit | SlotQuota | None) -> None:
         """Record a limit of concurrent jobs; None for none."""
-        await self._record(f"limit|{scope}|{name}", _encode_limit(limit))
+        await self._record(f"limit|{scope}|{name}", lambda _: _encode_limit(limit))
 
     async def record_settings(self, settings: Mapping[str, int]) -> None:
         """Record changed settings of the queue."""
-        before = (await self._read_field(SETTINGS_FIELD)) or SavedEntry(0, {})
-        await self._record(SETTINGS_FIELD, {**(before.value or {}), **settings})
+        await self._record(SETTINGS_FIELD, lambda before: {**(before or {}), **settings})
 
     @translate_redis_errors
     async def read(self) -> dict[str, SavedEntry]:
@@ -67,17 +65,23 @@ class OperatorSettings:
                 await self._apply(key.removeprefix(self._prefix), entry)
 
     @translate_redis_errors
-    async def _record(self, field: str, value: Any) -> None:
-        before = await self._read_field(field)
-        entry = SavedEntry(max(self._now_ms(), before.changed_ms + 1 if before else 0), value)
-        await self._queue.redis.hset(self._hash, field, _encode(entry))
-        if self._saved is not None:
-            await self._saved.save({self._prefix + field: entry})
+    async def _record(self, field: str, change: Callable[[Any], Any]) -> None:
+        """Record the change of a value; of two at once, the one that is recorded last is the later one everywhere."""
 
-    @translate_redis_errors
-    async def _read_field(self, field: str) -> SavedEntry | None:
-        raw = await self._queue.redis.hget(self._hash, field)
-        return None if raw is None else _decode(raw)
+        async def write(pipe: Any) -> SavedEntry:
+            raw = await pipe.hget(self._hash, field)
+            before = None if raw is None else _decode(raw)
+            least_ms = 0 if before is None else before.changed_ms + 1
+            entry = SavedEntry(max(self._now_ms(), least_ms), change(None if before is None else before.value))
+            pipe.multi()
+            pipe.hset(self._hash, field, _encode(entry))
+            return entry
+
+        if self._saver is not None:
+            await self._saver.begin()
+        entry = await watched_transaction(self._queue.redis, (self._hash,), write)
+        if self._saver is not None:
+            await self._saver.save({self._prefix + field: entry})
 
     @translate_redis_errors
     async def _apply(self, field: str, entry: SavedEntry) -> None:
@@ -85,20 +89,15 @@ class OperatorSettings:
 
         The record is last: a call that dies before it is repeated.
         """
-        pipe: Any
-        while True:
-            async with self._queue.redis.pipeline(transaction=True) as pipe:
-                await pipe.watch(self._hash)
-                raw = await pipe.hget(self._hash, field)
-                chosen = newer(None if raw is None else _decode(raw), entry) or entry
-                await self._queue.run(_command(self._queue.name, field, chosen.value))
-                pipe.multi()
-                pipe.hset(self._hash, field, _encode(chosen))
-                try:
-                    await pipe.execute()
-                except WatchError:
-                    continue
-                return
+
+        async def write(pipe: Any) -> None:
+            raw = await pipe.hget(self._hash, field)
+            chosen = newer(None if raw is None else _decode(raw), entry) or entry
+            await self._queue.run(_command(self._queue.name, field, chosen.value))
+            pipe.multi()
+            pipe.hset(self._hash, field, _encode(chosen))
+
+        await watched_transaction(self._queue.redis, (self._hash,), write)
 
 
 def _command(queue: str, field: str, value: Any) -> Command[Any]:

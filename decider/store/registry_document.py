@@ -69,21 +69,39 @@ def merge(one: Entries, other: Entries) -> dict[str, SavedEntry]:
 def resolve_names(entries: Entries) -> dict[str, SavedEntry]:
     """Give every table a name of its own: of several tables with one name, the one that changed first keeps it.
 
-    The others get their id as name, in a change that is later than the one that named them, so that it wins everywhere.
+    One that a person registered comes before those that discovery found. The others get their id as name, in a change
+    that is later than the one that named them, so that it wins everywhere.
     """
     found, owners = dict(entries), dict[str, str]()
-    tables = [(entry.changed_ms, key) for key, entry in entries.items() if key.startswith(TABLE) and entry.value]
-    for changed_ms, key in sorted(tables):
+    named = [key for key, entry in entries.items() if key.startswith(TABLE) and entry.value]
+    for key in sorted(named, key=lambda key: (_is_discovered(entries[key]), entries[key].changed_ms, key)):
         entry = entries[key]
+        changed_ms = entry.changed_ms
         if owners.setdefault(entry.value["name"], key) != key:
             found[key] = SavedEntry(changed_ms + 1, entry.value | {"name": entry.value["id"]})
     return found
+
+
+def _is_discovered(entry: SavedEntry) -> bool:
+    return bool(entry.value.get("is_discovered"))
 
 
 def without_old_tombstones(entries: Entries, now_ms: int) -> dict[str, SavedEntry]:
     """Drop the removals that are too old to matter."""
     oldest_ms = now_ms - TOMBSTONE_DAYS * DAY_MS
     return {key: entry for key, entry in entries.items() if entry.value is not None or entry.changed_ms >= oldest_ms}
+
+
+def count_tables(entries: Entries) -> int:
+    """Return how many tables are registered."""
+    return sum(key.startswith(TABLE) and entry.value is not None for key, entry in entries.items())
+
+
+def removed_tables(entries: Entries, before: Entries) -> list[TableId]:
+    """Return the tables of `before` that are removed by later entries."""
+    tables = (key for key, entry in before.items() if key.startswith(TABLE) and entry.value is not None)
+    gone = (key for key in tables if key in entries and entries[key].value is None)
+    return [TableId(key.removeprefix(TABLE)) for key in gone if entries[key].rank > before[key].rank]
 
 
 def table_key(table: TableId) -> str:
@@ -97,9 +115,15 @@ def table_entry(table: TableRef) -> SavedEntry:
     return SavedEntry(value.pop("changed_ms"), value)
 
 
-def table_of(entry: SavedEntry) -> TableRef:
-    """Return the table of an entry that was not removed."""
-    return TableRef(**entry.value, changed_ms=entry.changed_ms)
+def entry_of_record(raw: bytes | str) -> SavedEntry:
+    """Return a table's record in Redis as an entry, with the fields that a later release may have added."""
+    value = json.loads(raw)
+    return SavedEntry(value.pop("changed_ms", 0), value)
+
+
+def record_of_entry(entry: SavedEntry) -> str:
+    """Return the record in Redis of an entry that was not removed."""
+    return json.dumps(entry.value | {"changed_ms": entry.changed_ms})
 
 
 def encode(document: RegistryDocument) -> bytes:

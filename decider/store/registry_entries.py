@@ -4,13 +4,11 @@ An entry is written only over an earlier change, compared in the same transactio
 what it read long ago, changes nothing.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import WatchError
 
 from decider.store.operator_settings import OperatorSettings
 from decider.store.redis_errors import translate_redis_errors
@@ -18,21 +16,17 @@ from decider.store.registry_document import (
     TABLE,
     Entries,
     SavedEntry,
+    entry_of_record,
     newer,
-    table_entry,
+    record_of_entry,
     table_key,
-    table_of,
     without_old_tombstones,
 )
 from decider.store.table_registry import PAGE, decode_table
-from shared.errors import RetryableError
+from decider.store.watched_transaction import watched_transaction
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId, TableRef
-
-ATTEMPTS = 10
-"""Transactions that a page may lose to other writers before it is left to the next pass."""
-
 
 _Present = tuple[TableRef | None, SavedEntry | None]
 """What Redis has of a key: the registered table, and the later of that and its tombstone as an entry."""
@@ -62,28 +56,12 @@ class RegistryEntries:
         """
         found: dict[str, SavedEntry] = {}
         async for _, raw in self._redis.hscan_iter(keys.TABLES, count=PAGE):
-            table = decode_table(raw)
-            found[table_key(table.id)] = table_entry(table)
+            entry = entry_of_record(raw)
+            found[table_key(entry.value["id"])] = entry
         async for raw_id, changed_ms in self._redis.hscan_iter(keys.REMOVED_TABLES, count=PAGE):
             key, removal = table_key(TableId(text(raw_id))), SavedEntry(int(changed_ms))
             found[key] = newer(found.get(key), removal) or removal
         return found | await self._operator.read()
-
-    @translate_redis_errors
-    async def server_run(self) -> str:
-        """Return the id of the server's process: each start of a server, and each server, has another."""
-        found: Mapping[str, Any] = await self._redis.info("server")
-        return str(found["run_id"])
-
-    @translate_redis_errors
-    async def is_merged(self, run: str) -> bool:
-        """Return whether the registry was merged in this run of the server, and not lost since."""
-        return text(await self._redis.get(keys.MERGED_REGISTRY) or "") == run
-
-    @translate_redis_errors
-    async def set_merged(self, run: str) -> None:
-        """Record that the registry was merged in this run of the server."""
-        await self._redis.set(keys.MERGED_REGISTRY, run)
 
     async def apply(self, entries: Entries, known: Entries) -> AppliedEntries:
         """Write the entries that are later than `known`, what Redis had when it was read.
@@ -113,20 +91,13 @@ class RegistryEntries:
 
     @translate_redis_errors
     async def _apply_page(self, page: Entries, all_entries: Entries) -> AppliedEntries:
-        pipe: Any
-        for _ in range(ATTEMPTS):
-            async with self._redis.pipeline(transaction=True) as pipe:
-                await pipe.watch(keys.TABLES, keys.REMOVED_TABLES, keys.TABLE_NAMES)
-                before = await _read_page(pipe, page)
-                owners = await _owners(pipe, page, before)
-                pipe.multi()
-                done = _write_page(pipe, page, before, _NameOwners(owners, all_entries))
-                try:
-                    await pipe.execute()
-                except WatchError:
-                    continue
-                return done
-        raise RetryableError("other deciders change the registry at the same time; it is restored with the next pass")
+        async def write(pipe: Any) -> AppliedEntries:
+            before = await _read_page(pipe, page)
+            owners = await _owners(pipe, page, before)
+            pipe.multi()
+            return _write_page(pipe, page, before, _NameOwners(owners, all_entries))
+
+        return await watched_transaction(self._redis, (keys.TABLES, keys.REMOVED_TABLES, keys.TABLE_NAMES), write)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +125,7 @@ async def _read_page(pipe: Any, page: Entries) -> dict[str, _Present]:
     for key, raw, removed_ms in zip(page, tables, removals, strict=True):
         table = None if raw is None else decode_table(raw)
         removal = None if removed_ms is None else SavedEntry(int(removed_ms))
-        found[key] = table, newer(None if table is None else table_entry(table), removal)
+        found[key] = table, newer(None if raw is None else entry_of_record(raw), removal)
     return found
 
 
@@ -181,7 +152,7 @@ def _write_page(pipe: Any, page: Entries, before: Mapping[str, _Present], names:
             if table is not None:
                 removed.append(table)
         else:
-            after = table_of(entry)
+            after = decode_table(record_of_entry(entry))
             if not names.is_free(after.name, after.id):
                 continue  # Registered since Redis was read; the next pass resolves it.
             restored.append(after)
@@ -194,7 +165,7 @@ def _write_page(pipe: Any, page: Entries, before: Mapping[str, _Present], names:
     for old in removed:
         pipe.hdel(keys.REFUSED_TABLES, old.id)
     for made in restored:
-        pipe.hset(keys.TABLES, made.id, json.dumps(asdict(made)))
+        pipe.hset(keys.TABLES, made.id, record_of_entry(page[table_key(made.id)]))
         pipe.hset(keys.TABLE_NAMES, made.name, made.id)
         pipe.zadd(keys.TABLE_ORDER, {made.name: 0})
         pipe.hdel(keys.REMOVED_TABLES, made.id)

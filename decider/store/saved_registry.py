@@ -7,10 +7,11 @@ is whole counts, and the next generation replaces both.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 
-from decider.storage.numbered_objects import NumberedObjects
+from decider.storage.numbered_objects import NumberedObject, NumberedObjects
 from decider.store import registry_document
 from decider.store.registry_document import Entries, RegistryDocument, SavedEntry
 from shared.errors import Corrupt, LakewrightError, PermanentError, RetryableError
@@ -24,6 +25,23 @@ ATTEMPTS = 20
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class SaveStatus:
+    """The saved registry as this process knows it.
+
+    generation: the newest that it read or wrote, 0 before the first. saved_ms: when it last saw that the registry is
+    saved, 0 for never. error: why the last attempt failed, empty if it succeeded. damaged: what is wrong with newer
+    generations, which are not used.
+    """
+
+    location: str
+    generation: int
+    tables: int
+    saved_ms: int
+    error: str
+    damaged: tuple[str, ...]
+
+
 class SavedRegistry:
     """Reads and writes the saved registry; safe to share, and safe beside other processes."""
 
@@ -31,6 +49,9 @@ class SavedRegistry:
         self._objects = objects
         self._now_ms = now_ms
         self._newest = RegistryDocument()
+        self._listed: NumberedObject | None = None
+        self._saved_ms = self._tables = 0
+        self._error = ""
         self._damaged: dict[int, str] = {}
         self._pending: dict[str, SavedEntry] = {}
         self._writing = asyncio.Lock()
@@ -40,6 +61,11 @@ class SavedRegistry:
         """Where the generations are."""
         return self._objects.location
 
+    def status(self) -> SaveStatus:
+        """Return what this process knows of it, without asking the store."""
+        damaged = tuple(self._damaged.values())
+        return SaveStatus(self.location, self._newest.generation, self._tables, self._saved_ms, self._error, damaged)
+
     async def save(self, changes: Entries) -> RegistryDocument:
         """Merge changes into the document, and return it once its newest generation contains them.
 
@@ -48,41 +74,48 @@ class SavedRegistry:
         self._pending = registry_document.merge(self._pending, changes)
         async with self._writing:
             asked = self._pending
-            document = await self._save(registry_document.without_old_tombstones(asked, self._now_ms()))
+            try:
+                document = await self._save(registry_document.without_old_tombstones(asked, self._now_ms()))
+            except LakewrightError as problem:
+                self._error = str(problem)
+                raise
+            self._error, self._saved_ms = "", self._now_ms()
+            self._tables = await asyncio.to_thread(registry_document.count_tables, document.entries)
             self._pending = {key: one for key, one in self._pending.items() if asked.get(key) != one}
             return document
 
     async def _save(self, changes: Entries) -> RegistryDocument:
         for _ in range(ATTEMPTS):
-            numbers = await self._objects.numbers()
-            newest = await self._read_newest(numbers)
-            highest = numbers[0] if numbers else 0
+            listed = await self._objects.objects()
+            newest = await self._read_newest(listed)
+            highest = listed[0].number if listed else 0
             if highest == newest.generation and await asyncio.to_thread(_contains, newest.entries, changes):
                 return newest
             made, data = await asyncio.to_thread(_next, newest, changes, highest + 1, self._now_ms())
             # Whether it was created or another writer was faster, the next round reads what is the newest now: this
             # process may have been suspended for so long that its number was free again.
             if await self._objects.create(made.generation, data):
-                self._newest = made
-                await self._delete_old(numbers, newest.generation)
+                self._newest, self._listed = made, None
+                await self._delete_old(listed, newest.generation)
         raise RetryableError(f"other writers were always faster at {self.location}; try again")
 
-    async def _read_newest(self, numbers: list[int]) -> RegistryDocument:
+    async def _read_newest(self, listed: list[NumberedObject]) -> RegistryDocument:
         """Return the newest generation that is whole; generation 0 if there is none at all."""
         known, self._damaged = self._damaged, {}
-        for number in numbers:
-            if number == self._newest.generation:
+        for one in listed:
+            if self._is_known(one):
                 return self._newest
-            data = await self._objects.read(number)
+            data = await self._objects.read(one.number)
             if data is None:
                 continue
             try:
-                self._newest = await asyncio.to_thread(registry_document.decode, data, self._objects.name(number))
+                self._newest = await asyncio.to_thread(registry_document.decode, data, self._objects.name(one.number))
             except Corrupt as problem:
-                self._damaged[number] = str(problem)
-                if number not in known:
+                self._damaged[one.number] = str(problem)
+                if one.number not in known:
                     log.warning("registry_damaged", error=str(problem))
                 continue
+            self._listed = one
             return self._newest
         if self._damaged:
             raise PermanentError(
@@ -91,12 +124,20 @@ class SavedRegistry:
             )
         return RegistryDocument()
 
-    async def _delete_old(self, numbers: list[int], last_good: int) -> None:
+    def _is_known(self, one: NumberedObject) -> bool:
+        """Return whether an object is the document that this process has; in an emptied folder, numbers begin again."""
+        if one.number != self._newest.generation:
+            return False
+        if self._listed is None:  # This process has just written it.
+            self._listed = one
+        return one == self._listed
+
+    async def _delete_old(self, listed: list[NumberedObject], last_good: int) -> None:
         """Delete generations that are not needed any more, the last one that was whole never."""
-        for number in numbers[KEPT - 1 :]:
-            if number < last_good:
+        for one in listed[KEPT - 1 :]:
+            if one.number < last_good:
                 try:
-                    await self._objects.delete(number)
+                    await self._objects.delete(one.number)
                 except LakewrightError as problem:
                     log.warning("registry_generation_not_deleted", error=str(problem))
                     return

@@ -3,24 +3,36 @@
 A table's id is derived from its location, so registering twice finds the same entry, and a name belongs to one table.
 """
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeVar
 
 from redis.asyncio import Redis
 
+from decider.store.merge_mark import RegistrySaver
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.redis_health import RedisSafety
 from decider.store.registry_document import SavedEntry, table_entry, table_key
-from decider.store.saved_registry import SavedRegistry
-from shared.errors import InvalidInput
+from decider.store.watched_transaction import watched_transaction
+from shared.errors import InvalidInput, RetryableError
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId, TableRef
 
+R = TypeVar("R")
+
 PAGE = 500
 """Tables read per round trip when all are listed: large enough to be fast, small enough not to hold up Redis."""
+
+
+FIRST_CHANGE_MS = 1
+"""Time of the registration of a discovered table that was never removed: earlier than any change by a person."""
+
+_WATCHED = (keys.TABLES, keys.REMOVED_TABLES, keys.TABLE_NAMES, keys.MERGED_REGISTRY)
+
+_FIELDS = frozenset(field.name for field in fields(TableRef))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,94 +74,116 @@ class TableRegistry:
         safety: RedisSafety | None = None,
         *,
         now_ms: Callable[[], int],
-        saved: SavedRegistry | None = None,
+        saver: RegistrySaver | None = None,
     ) -> None:
         """Set the clock of changes, and where they are saved.
 
-        With `safety`, no table is registered in a Redis that might lose it; with `saved`, each change is saved there.
+        With `safety`, no table is registered in a Redis that might lose it; with `saver`, each change is saved.
         """
         self._redis = redis
         self._safety = safety
         self._now_ms = now_ms
-        self._saved = saved
+        self._saver = saver
+        self._writing = asyncio.Lock()
 
-    @translate_redis_errors
     async def register(self, table: TableRef) -> bool:
         """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table.
 
-        A discovered one is saved later, with the next pass: until then, discovery finds it again.
+        A discovered one is saved later, with the next pass: until then, discovery finds it again. It is no later than
+        any change by a person, which may be saved although Redis has just lost it.
         """
-        if self._safety is not None:
-            await self._safety.require_safe()
-        if not await self._redis.hsetnx(keys.TABLE_NAMES, table.name, table.id):
-            owner = text(await self._redis.hget(keys.TABLE_NAMES, table.name) or b"")
-            if owner != table.id:
-                raise InvalidInput(
-                    f"the name {table.name!r} belongs to another table ({owner}); choose another name", field="name"
-                )
-        await self._redis.zadd(keys.TABLE_ORDER, {table.name: 0})
-        await self._redis.incr(keys.TABLES_REVISION)
-        removed_ms = int(await self._redis.hget(keys.REMOVED_TABLES, table.id) or 0)
-        made = replace(table, changed_ms=max(self._now_ms(), removed_ms + 1))
-        if await self._redis.hsetnx(keys.TABLES, table.id, json.dumps(asdict(made))):
-            await self._redis.hdel(keys.REMOVED_TABLES, table.id)
-            if not made.is_discovered:
-                await self._save(table_key(made.id), table_entry(made))
-            return True
-        known = await self.get(table.id)
-        if known is not None and known.name != table.name:
-            await self._drop_name(table.name)
-        return False
 
-    @translate_redis_errors
-    async def update(self, before: TableRef, after: TableRef) -> None:
-        """Change a known table's name, tenant or properties. Raises InvalidInput if the name is another table's."""
-        if self._safety is not None:
-            await self._safety.require_safe()
-        if after.name != before.name and not await self._redis.hsetnx(keys.TABLE_NAMES, after.name, after.id):
-            owner = text(await self._redis.hget(keys.TABLE_NAMES, after.name) or b"")
-            raise InvalidInput(
-                f"the name {after.name!r} belongs to another table ({owner}); choose another name", field="name"
-            )
-        after = replace(after, changed_ms=max(self._now_ms(), before.changed_ms + 1))
-        async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hset(keys.TABLES, after.id, json.dumps(asdict(after)))
-            pipe.incr(keys.TABLES_REVISION)
+        async def add(pipe: Any) -> TableRef | None:
+            if await pipe.hget(keys.TABLES, table.id) is not None:
+                return None
+            await _require_free_name(pipe, table)
+            removed_ms = int(await pipe.hget(keys.REMOVED_TABLES, table.id) or 0)
+            least_ms = max(removed_ms + 1, FIRST_CHANGE_MS)
+            made = replace(table, changed_ms=least_ms if table.is_discovered else max(self._now_ms(), least_ms))
+            pipe.multi()
+            pipe.hset(keys.TABLES, made.id, json.dumps(asdict(made)))
+            pipe.hdel(keys.REMOVED_TABLES, made.id)
+            _queue_name(pipe, made)
+            return made
+
+        made = await self._change(add)
+        if made is not None and not made.is_discovered:
+            await self.save(made)
+        return made is not None
+
+    async def update(self, table_id: TableId, change: Callable[[TableRef], TableRef]) -> TableRef | None:
+        """Change a known table's name, tenant or properties; return it, None if it is not registered.
+
+        `change` is applied to the table as it is now, so that of two changes at once none is lost. Raises InvalidInput
+        if the name is another table's.
+        """
+
+        async def replace_table(pipe: Any) -> TableRef | None:
+            raw = await pipe.hget(keys.TABLES, table_id)
+            if raw is None:
+                return None
+            before = decode_table(raw)
+            after = replace(change(before), changed_ms=max(self._now_ms(), before.changed_ms + 1))
+            await _require_free_name(pipe, after)
+            pipe.multi()
+            # A later release may have added fields, which stay.
+            pipe.hset(keys.TABLES, after.id, json.dumps(json.loads(raw) | asdict(after)))
             if after.name != before.name:
-                pipe.hdel(keys.TABLE_NAMES, before.name)
-                pipe.zrem(keys.TABLE_ORDER, before.name)
-                pipe.zadd(keys.TABLE_ORDER, {after.name: 0})
-            await pipe.execute()
-        await self._save(table_key(after.id), table_entry(after))
+                _queue_name_removal(pipe, before)
+            _queue_name(pipe, after)
+            return after
+
+        after = await self._change(replace_table)
+        if after is not None:
+            await self.save(after)
+        return after
+
+    async def remove(self, table: TableRef) -> bool:
+        """Delete a table, under whatever name it has now; False if it was not registered."""
+
+        async def delete(pipe: Any) -> tuple[bool, int]:
+            raw = await pipe.hget(keys.TABLES, table.id)
+            known = table if raw is None else decode_table(raw)
+            before_ms = max(known.changed_ms, int(await pipe.hget(keys.REMOVED_TABLES, table.id) or 0))
+            removed_ms = max(self._now_ms(), before_ms + 1)
+            owner = await pipe.hget(keys.TABLE_NAMES, known.name)
+            pipe.multi()
+            pipe.hdel(keys.TABLES, known.id)
+            pipe.hdel(keys.REFUSED_TABLES, known.id)
+            pipe.hset(keys.REMOVED_TABLES, known.id, removed_ms)
+            if text(owner or b"") == known.id:
+                _queue_name_removal(pipe, known)
+            return raw is not None, removed_ms
+
+        removed, removed_ms = await self._change(delete)
+        if self._saver is not None:
+            await self._saver.save({table_key(table.id): SavedEntry(removed_ms)})
+        return removed
 
     async def save(self, table: TableRef) -> None:
         """Return once a registered table is saved, as it is after every change that did not fail on the way."""
-        await self._save(table_key(table.id), table_entry(table))
-
-    async def _save(self, key: str, entry: SavedEntry) -> None:
-        if self._saved is not None:
-            await self._saved.save({key: entry})
-
-    async def _drop_name(self, name: str) -> None:
-        async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hdel(keys.TABLE_NAMES, name)
-            pipe.zrem(keys.TABLE_ORDER, name)
-            await pipe.execute()
+        if self._saver is not None:
+            await self._saver.save({table_key(table.id): table_entry(table)})
 
     @translate_redis_errors
-    async def remove(self, table: TableRef) -> bool:
-        """Delete a table; False if it was not registered."""
-        removed_ms = max(self._now_ms(), table.changed_ms + 1)
-        async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hdel(keys.TABLES, table.id)
-            pipe.hdel(keys.TABLE_NAMES, table.name)
-            pipe.hdel(keys.REFUSED_TABLES, table.id)
-            pipe.zrem(keys.TABLE_ORDER, table.name)
-            pipe.hset(keys.REMOVED_TABLES, table.id, removed_ms)
-            pipe.incr(keys.TABLES_REVISION)
-            removed, *_ = await pipe.execute()
-        await self._save(table_key(table.id), SavedEntry(removed_ms))
-        return bool(removed)
+    async def _change(self, body: Callable[[Any], Awaitable[R]]) -> R:
+        """Run a transaction on the tables, on a registry that lost nothing."""
+        if self._safety is not None:
+            await self._safety.require_safe()
+
+        async def checked(pipe: Any) -> R:
+            if self._saver is not None and await pipe.get(keys.MERGED_REGISTRY) is None:
+                raise RetryableError("Redis was emptied during the change; try again in a moment")
+            result = await body(pipe)
+            if pipe.command_stack:
+                pipe.incr(keys.TABLES_REVISION)
+            return result
+
+        # One at a time in this process, so that only other deciders make an attempt fail.
+        async with self._writing:
+            if self._saver is not None:
+                await self._saver.begin()
+            return await watched_transaction(self._redis, _WATCHED, checked)
 
     @translate_redis_errors
     async def get(self, table_id: TableId) -> TableRef | None:
@@ -265,5 +299,27 @@ def decode_refusal(raw: bytes | str) -> StoredRefusal:
 
 
 def decode_table(raw: bytes | str) -> TableRef:
-    """Read a registered table."""
-    return TableRef(**json.loads(raw))
+    """Read a registered table; fields of a later release are left out."""
+    return TableRef(**{name: value for name, value in json.loads(raw).items() if name in _FIELDS})
+
+
+async def _require_free_name(pipe: Any, table: TableRef) -> None:
+    """Raise InvalidInput if the name of a table is another one's; an id that has no such table does not own it."""
+    owner = text(await pipe.hget(keys.TABLE_NAMES, table.name) or b"")
+    if not owner or owner == table.id:
+        return
+    raw = await pipe.hget(keys.TABLES, owner)
+    if raw is not None and decode_table(raw).name == table.name:
+        raise InvalidInput(
+            f"the name {table.name!r} belongs to another table ({owner}); choose another name", field="name"
+        )
+
+
+def _queue_name(pipe: Any, table: TableRef) -> None:
+    pipe.hset(keys.TABLE_NAMES, table.name, table.id)
+    pipe.zadd(keys.TABLE_ORDER, {table.name: 0})
+
+
+def _queue_name_removal(pipe: Any, table: TableRef) -> None:
+    pipe.hdel(keys.TABLE_NAMES, table.name)
+    pipe.zrem(keys.TABLE_ORDER, table.name)

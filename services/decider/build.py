@@ -43,6 +43,7 @@ from decider.store.actor_registry import ActorRegistry
 from decider.store.counters import CounterReader
 from decider.store.discovery_lease import DiscoveryLeases
 from decider.store.manual_runs import ManualRunStore
+from decider.store.merge_mark import MergeMark, RegistrySaver
 from decider.store.operator_settings import OperatorSettings
 from decider.store.queue_admin import QueueAdmin
 from decider.store.queue_executor import AsyncQueueExecutor, connect
@@ -100,10 +101,11 @@ def build_services(
     operations = build_operations(settings)
     stores = ObjectStores(settings.locations.store_options)
     saved = build_saved_registry(settings, operations, stores)
-    queue = build_queue(settings, operations, saved)
+    saver = None if saved is None else RegistrySaver(saved, MergeMark(operations.redis))
+    queue = build_queue(settings, operations, saver)
     access = StorageAccess(operations.read_meter, stores, boundary)
     formats = table_formats(access, settings.locations.formats) if with_formats is None else with_formats(access)
-    tables = build_tables(settings, operations, queue, (formats, actions), saved)
+    tables = build_tables(settings, operations, queue, (formats, actions), saver)
     requests = build_requests(settings, operations, queue, tables, boundary)
     background = build_background(settings, operations, queue, tables, requests)
     return Services(tables, queue, requests, operations, http, background)
@@ -151,11 +153,11 @@ def build_saved_registry(
 
 
 def build_queue(
-    settings: DeciderSettings, operations: OperationServices, saved: SavedRegistry | None = None
+    settings: DeciderSettings, operations: OperationServices, saver: RegistrySaver | None = None
 ) -> QueueServices:
     """Build the queue's scripts, administration and queries."""
     executor = AsyncQueueExecutor(operations.redis, settings.queue, safety=operations.safety)
-    operator = OperatorSettings(executor, operations.now_ms, saved)
+    operator = OperatorSettings(executor, operations.now_ms, saver)
     return QueueServices(
         executor=executor,
         admin=QueueAdmin(executor, operator),
@@ -172,15 +174,15 @@ def build_tables(
     operations: OperationServices,
     queue: QueueServices,
     formats_and_actions: tuple[TableFormats, ActionRegistry],
-    saved: SavedRegistry | None = None,
+    saver: RegistrySaver | None = None,
 ) -> TableServices:
     """Build the stores of what is known of tables."""
     formats, actions = formats_and_actions
     own = PolicyDefaults(settings.tracking.policy, settings.tracking.tenants, settings.queue)
-    registry = TableRegistry(operations.redis, operations.safety, now_ms=operations.now_ms, saved=saved)
+    registry = TableRegistry(operations.redis, operations.safety, now_ms=operations.now_ms, saver=saver)
     return TableServices(
         registry=registry,
-        saved=saved,
+        saved=None if saver is None else saver.saved,
         index=TableIndex(queue.executor, registry, time.monotonic),
         states=TableStateStore(queue.executor),
         ledgers=LedgerReader(queue.executor, actions),

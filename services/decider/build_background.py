@@ -22,6 +22,7 @@ from decider.background.runner import BackgroundTask
 from decider.background.slot_count import SlotCount
 from decider.background.sweep import Sweep
 from decider.background.timer_runner import TimerRunner
+from decider.store.merge_mark import MergeMark
 from decider.store.registry_entries import RegistryEntries
 from decider.store.saved_registry import SavedRegistry
 from services.decider.settings import DeciderSettings
@@ -63,6 +64,7 @@ def _registry_sync(
         tables.registry,
         saved,
         RegistryEntries(operations.redis, queue.operator, operations.now_ms),
+        MergeMark(operations.redis),
         AppliedChanges(requests.refresh_queue, queue.executor, tables.actions.kinds),
         clock_s=time.monotonic,
     )

@@ -243,6 +243,12 @@ TABLES_REVISION = "lw:revision"
 MERGED_REGISTRY = "lw:merged"
 """String: the run id of the server process in which the registry was last merged with the saved one."""
 
+
+def registry_merge(token: str) -> str:
+    """Return the key of a merge that has begun (string with TTL): it vanishes if the server is emptied."""
+    return f"{MERGED_REGISTRY}:{token}"
+
+
 REFUSED_TABLES = "lw:refused"
 """Hash: table id to the reason why it is not rewritten."""
 

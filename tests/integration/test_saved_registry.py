@@ -15,6 +15,7 @@ from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
 from decider.store.registry_document import SavedEntry
 from decider.store.saved_registry import SavedRegistry
+from shared.queue import keys
 from shared.store_options import StoreOptions
 from tests.support.go_programs import MINIO
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -31,12 +32,12 @@ def state(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(own_redis_server: RedisServer, state: Path) -> Iterator[Callable[[], LiveDecider]]:
+def start(own_redis_server: RedisServer, state: Path) -> Iterator[Callable[..., LiveDecider]]:
     """Start deciders that share a Redis and a saved registry."""
     running: list[LiveDecider] = []
 
-    def start_one() -> LiveDecider:
-        running.append(LiveDecider(decider_settings(own_redis_server.url, state=state.as_uri())).start())
+    def start_one(**changes: Any) -> LiveDecider:
+        running.append(LiveDecider(decider_settings(own_redis_server.url, state=state.as_uri(), **changes)).start())
         return running[-1]
 
     yield start_one
@@ -46,7 +47,7 @@ def start(own_redis_server: RedisServer, state: Path) -> Iterator[Callable[[], L
 
 
 @pytest.fixture
-def decider(start: Callable[[], LiveDecider]) -> LiveDecider:
+def decider(start: Callable[..., LiveDecider]) -> LiveDecider:
     return start()
 
 
@@ -110,7 +111,7 @@ def test_all_tables_and_what_operators_set_come_back_after_a_loss_of_redis(
 
 
 def test_an_empty_redis_gets_the_tables_from_a_decider_that_starts(
-    start: Callable[[], LiveDecider], own_redis_server: RedisServer, tmp_path: Path
+    start: Callable[..., LiveDecider], own_redis_server: RedisServer, tmp_path: Path
 ) -> None:
     first = start()
     tables = register_three(first, tmp_path)
@@ -144,8 +145,22 @@ def test_a_backup_of_yesterday_becomes_what_is_saved_today(
         until("nothing is left of the removed table", lambda: not list(client.scan_iter("*removed-*")))
 
 
+def test_an_event_in_an_emptied_redis_does_not_replace_what_was_set_for_its_table(
+    start: Callable[..., LiveDecider], own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """The event comes before the registry is restored, and its table lies below an allowed root."""
+    decider = start(roots=(tmp_path.as_uri(),))
+    tables = register_three(decider, tmp_path)
+    places = [{"table": table["location"]} for table in tables.values()]
+    flush(own_redis_server, tmp_path)
+    assert decider.post("/v1/events", places).json()["accepted"] == len(places)
+    expect_all(decider, tables)
+    with own_redis_server.client() as client:
+        assert client.get(keys.MERGED_REGISTRY) is not None
+
+
 def test_two_deciders_that_register_at_once_save_all(
-    decider: LiveDecider, start: Callable[[], LiveDecider], own_redis_server: RedisServer, tmp_path: Path
+    decider: LiveDecider, start: Callable[..., LiveDecider], own_redis_server: RedisServer, tmp_path: Path
 ) -> None:
     other = start()
     paths = [WrittenTable(tmp_path / f"t{number}").path for number in range(20)]
@@ -168,7 +183,7 @@ def test_a_table_that_is_registered_is_saved_when_the_call_returns(
 
 
 def test_while_no_saved_generation_is_whole_a_registration_is_refused_until_it_is_restored(
-    start: Callable[[], LiveDecider], tmp_path: Path, state: Path
+    start: Callable[..., LiveDecider], tmp_path: Path, state: Path
 ) -> None:
     first = start()
     first.register(WrittenTable(tmp_path / "orders").path, "orders")

@@ -159,6 +159,21 @@ PANELS = (
         "short",
         (("responds", "max(lakewright_redis_up)"), ("durable", "max(lakewright_redis_durable)")),
     ),
+    Panel(
+        "Saved registry",
+        "1: the last attempt to save it succeeded; and its generations per hour.",
+        "short",
+        (
+            ("saved", "max(lakewright_registry_saved)"),
+            ("generations", "max(increase(lakewright_registry_generation[1h]))"),
+        ),
+    ),
+    Panel(
+        "Age of the saved registry",
+        "Since everything in Redis was last known to be saved; it is verified every five minutes.",
+        "s",
+        (("age", "time() - max(lakewright_registry_saved_timestamp_seconds)"),),
+    ),
 )
 
 

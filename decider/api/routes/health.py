@@ -3,7 +3,7 @@
 import structlog
 from fastapi import APIRouter, Response
 
-from decider.api.dependencies import Http, Operations, Probes, Requests
+from decider.api.dependencies import Http, Operations, Probes, Requests, Tables
 from decider.api.metrics import CONTENT_TYPE, MetricsSnapshot
 from decider.api.schemas.status import Liveness, Readiness
 from decider.web.errors import ApiError
@@ -53,7 +53,7 @@ async def readyz(http: Http, probes: Probes) -> Readiness:
         503: _NOT_WELL,
     },
 )
-async def metrics(requests: Requests, operations: Operations, http: Http, probes: Probes) -> Response:
+async def metrics(tables: Tables, requests: Requests, operations: Operations, http: Http, probes: Probes) -> Response:
     """Return all metrics; while Redis is unavailable, `lakewright_redis_up` is 0."""
     health = await probes.health.recent()
     snapshot = MetricsSnapshot(
@@ -72,5 +72,6 @@ async def metrics(requests: Requests, operations: Operations, http: Http, probes
         object_reads={str(kind): count for kind, count in operations.read_meter.counts.items()},
         funnel=health.funnel,
         unserved=health.unserved,
+        registry=None if tables.saved is None else tables.saved.status(),
     )
     return Response(operations.metrics.render(snapshot), media_type=CONTENT_TYPE)

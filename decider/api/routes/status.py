@@ -6,7 +6,15 @@ from fastapi import APIRouter
 
 from decider.api.dependencies import Http, Operations, Probes, Requests, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.status import Backlog, DeciderStatus, DefaultsInForce, QueueStatus, RedisStatus, Savings
+from decider.api.schemas.status import (
+    Backlog,
+    DeciderStatus,
+    DefaultsInForce,
+    QueueStatus,
+    RedisStatus,
+    SavedRegistryStatus,
+    Savings,
+)
 from decider.web.base_model import moment
 
 router = APIRouter(prefix="/v1/status", tags=["status"])
@@ -35,6 +43,7 @@ async def show_status(
             used_memory_bytes=server.used_memory_bytes if server else 0,
             issues=health.issues,
         ),
+        registry=_registry(tables),
         tables=health.tables,
         tables_refused=health.refused,
         defaults=_defaults(tables),
@@ -51,6 +60,20 @@ async def show_status(
         object_store_requests={str(kind): count for kind, count in operations.read_meter.counts.items()},
         funnel=health.funnel,
         savings=savings(health.funnel),
+    )
+
+
+def _registry(tables: Tables) -> SavedRegistryStatus | None:
+    if tables.saved is None:
+        return None
+    found = tables.saved.status()
+    return SavedRegistryStatus(
+        location=found.location,
+        generation=found.generation,
+        tables=found.tables,
+        saved_at=moment(found.saved_ms),
+        error=found.error,
+        damaged=found.damaged,
     )
 
 

@@ -27,6 +27,7 @@ from decider.api.views.tables import decision_view, partition_view, refusal_view
 from decider.decide.context import DecisionContext
 from decider.optimize.partition_selector import find_partition
 from decider.web.base_model import MAX_PAGE
+from decider.web.errors import not_found
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -92,8 +93,9 @@ async def change_table(table: KnownTable, asked: TableUpdate, tables: Tables, re
     if asked.properties is not None:
         check_properties(asked.properties, tables.defaults.current)
     overrides = {name: value for name, value in asked.model_dump().items() if value is not None}
-    changed = replace(table, **overrides, is_discovered=False)
-    await tables.registry.update(table, changed)
+    changed = await tables.registry.update(table.id, lambda known: replace(known, **overrides, is_discovered=False))
+    if changed is None:
+        raise not_found("table", table.name)
     await requests.refresh_queue.put(changed, None)
     return table_view(changed)
 

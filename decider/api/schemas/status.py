@@ -19,6 +19,19 @@ class RedisStatus(ResponseModel):
     issues: tuple[str, ...] = Field(description="Configuration issues with remedies; empty if none.")
 
 
+class SavedRegistryStatus(ResponseModel):
+    """Registry that is saved outside of Redis (`LAKEWRIGHT_STATE`), as this decider knows it."""
+
+    location: str = Field(description="Folder or object store location.")
+    generation: int = Field(description="Newest generation that this decider read or wrote; 0 if none.")
+    tables: int = Field(description="Number of tables in it.")
+    saved_at: datetime | None = Field(
+        description="When this decider last verified that everything in Redis is saved; null if never."
+    )
+    error: str = Field(description="Why the last attempt failed; empty if it succeeded.")
+    damaged: tuple[str, ...] = Field(description="Newer generations that are damaged and not used, with the reason.")
+
+
 class Backlog(ResponseModel):
     """Tables queued for a refresh in this decider."""
 
@@ -75,6 +88,14 @@ class DeciderStatus(ResponseModel):
                         "used_memory_bytes": 1933120,
                         "issues": [],
                     },
+                    "registry": {
+                        "location": "s3://state/lakewright",
+                        "generation": 31,
+                        "tables": 12,
+                        "saved_at": "2026-01-01T14:03:00Z",
+                        "error": "",
+                        "damaged": [],
+                    },
                     "tables": 12,
                     "tables_refused": 0,
                     "defaults": {"version": "5c1d0e7a", "own_version": "5c1d0e7a", "in_sync": True},
@@ -101,6 +122,7 @@ class DeciderStatus(ResponseModel):
     started_at: datetime = Field(description="Start time.")
     uptime_s: float = Field(description="Uptime in seconds.")
     redis: RedisStatus = Field(description="Redis.")
+    registry: SavedRegistryStatus | None = Field(description="Saved registry; null without `LAKEWRIGHT_STATE`.")
     tables: int | None = Field(description="Number of registered tables; null if Redis is unreachable.")
     tables_refused: int | None = Field(
         description="Number of tables that are refused, unreadable or missing; null if Redis is unreachable."

@@ -25,6 +25,7 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "uptime": duration(answer["uptime_s"]),
         "redis": f"{redis['name']} {redis['version']}" if redis["reachable"] else "unreachable",
         "redis issues": "; ".join(redis["issues"]) or "none",
+        "saved registry": _registry(answer["registry"]),
         "tables": answer["tables"],
         "tables refused": answer["tables_refused"],
         "tables waiting": f"{backlog['tables_waiting']}, the oldest for {duration(backlog['oldest_wait_s'])}",
@@ -36,3 +37,12 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "rewritten per byte added": saved["write_amplification"],
         "partitions pruned": saved["partitions_pruned_ratio"],
     }
+
+
+def _registry(saved: dict[str, Any] | None) -> str:
+    if saved is None:
+        return "none: LAKEWRIGHT_STATE is not set"
+    problem = "; ".join([*filter(None, [saved["error"]]), *saved["damaged"]])
+    return (
+        problem or f"generation {saved['generation']} with {saved['tables']} tables, {saved['saved_at'] or 'not yet'}"
+    )

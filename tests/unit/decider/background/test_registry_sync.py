@@ -1,13 +1,13 @@
 """When Redis is compared with the saved registry: after changes, after losses, and from time to time."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from decider.background.registry_sync import FULL_EVERY_S, RegistrySync
-from decider.store.registry_document import RegistryDocument
+from decider.store.registry_document import RegistryDocument, SavedEntry
 from decider.store.registry_entries import AppliedEntries
 from shared.errors import RetryableError
 
@@ -23,30 +23,40 @@ class FakeCopies:
     pass_s: float = 0.0
     passes: int = 0
     fails: bool = False
+    is_emptied: bool = False
+    deleted_of: list[str] = field(default_factory=list)
+    entries: dict[str, Any] = field(default_factory=dict)
 
     async def revision(self) -> int:
         return self.revision_number
 
-    async def server_run(self) -> str:
+    async def is_merged(self) -> bool:
+        return self.merged == self.run
+
+    async def begin(self) -> str:
         return self.run
 
-    async def is_merged(self, run: str) -> bool:
-        return self.merged == run
-
-    async def set_merged(self, run: str) -> None:
-        self.merged = run
+    async def complete(self, begun: str) -> bool:
+        if not self.is_emptied:
+            self.merged = begun
+        return not self.is_emptied
 
     async def read(self) -> dict[str, Any]:
-        return {}
+        return self.entries
 
     async def save(self, _: object) -> RegistryDocument:
         self.passes += 1
         self.now_s += self.pass_s
         if self.fails:
             raise RetryableError("the store is away")
-        return RegistryDocument()
+        return RegistryDocument(1, {key: SavedEntry(entry.changed_ms + 1) for key, entry in self.entries.items()})
+
+    async def delete(self, tables: list[str]) -> None:
+        self.deleted_of += tables
 
     async def apply(self, _: object, __: object) -> AppliedEntries:
+        if self.entries:
+            raise RetryableError("Redis is away")
         return AppliedEntries()
 
     async def follow(self, _: AppliedEntries) -> None:
@@ -57,7 +67,7 @@ class FakeCopies:
 
 
 def sync_of(copies: Any) -> RegistrySync:
-    return RegistrySync(copies, copies, copies, copies, clock_s=copies.clock_s)
+    return RegistrySync(copies, copies, copies, copies, copies, clock_s=copies.clock_s)
 
 
 def passes_after(copies: FakeCopies, sync: RegistrySync) -> int:
@@ -118,3 +128,20 @@ def test_a_pass_that_fails_is_repeated() -> None:
             asyncio.run(sync.run_once())
         assert copies.passes == expected
         assert copies.merged == ""
+
+
+def test_a_server_that_was_emptied_during_a_pass_is_compared_again() -> None:
+    copies = FakeCopies(is_emptied=True)
+    sync = sync_of(copies)
+    with pytest.raises(RetryableError, match="emptied while its registry was restored"):
+        asyncio.run(sync.run_once())
+    copies.is_emptied = False
+    assert passes_after(copies, sync) == 2
+
+
+def test_the_jobs_of_a_removed_table_are_deleted_before_it_is_removed() -> None:
+    """After a crash in between, nothing would remember them."""
+    copies = FakeCopies(entries={"table/orders": SavedEntry(1, {"id": "orders", "name": "orders"})})
+    with pytest.raises(RetryableError, match="away"):
+        asyncio.run(sync_of(copies).run_once())
+    assert copies.deleted_of == ["orders"]

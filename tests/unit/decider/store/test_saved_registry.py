@@ -10,7 +10,7 @@ from decider.storage.numbered_objects import NumberedObjects
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
 from decider.store.registry_document import DAY_MS, TOMBSTONE_DAYS, RegistryDocument, SavedEntry, encode
-from decider.store.saved_registry import KEPT, SavedRegistry
+from decider.store.saved_registry import KEPT, SavedRegistry, SaveStatus
 from shared.errors import PermanentError
 
 NOW_MS = 100 * DAY_MS
@@ -137,3 +137,27 @@ def test_a_removal_is_kept_for_as_long_as_an_old_copy_could_bring_the_table_back
     removals = {"table/recent": SavedEntry(recent), "table/old": SavedEntry(old)}
     assert save(tmp_path, removals).entries.keys() == {"table/recent"}
     assert save(tmp_path, entry("recent", recent - 1)).entries["table/recent"].value is None
+
+
+def test_in_a_folder_that_was_emptied_the_same_number_is_another_generation(tmp_path: Path) -> None:
+    """The folder is moved away while this decider runs, and another one writes the first generation again."""
+    running = saved_at(tmp_path)
+    asyncio.run(running.save(entry("a")))
+    (tmp_path / "000000000001.json").unlink()
+    save(tmp_path, entry("longer"))
+    assert asyncio.run(running.save(entry("c"))).entries == entry("longer") | entry("c")
+
+
+def test_the_status_tells_what_is_saved_and_why_it_failed(tmp_path: Path) -> None:
+    saved = saved_at(tmp_path)
+    assert saved.status() == SaveStatus(tmp_path.as_uri(), 0, 0, 0, "", ())
+    asyncio.run(saved.save(entry("a") | {"table/b": SavedEntry(NOW_MS)}))
+    assert saved.status() == SaveStatus(tmp_path.as_uri(), 1, 1, NOW_MS, "", ())
+    only = tmp_path / "000000000001.json"
+    only.write_bytes(b"{")
+    other = saved_at(tmp_path)
+    with pytest.raises(PermanentError):
+        asyncio.run(other.save(entry("b")))
+    found = other.status()
+    assert (found.generation, found.saved_ms, len(found.damaged)) == (0, 0, 1)
+    assert "no generation of the saved registry is whole" in found.error
