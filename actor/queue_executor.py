@@ -14,9 +14,10 @@ from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoReply
 from redis.retry import Retry
 
+from actor.redis_sentinel import SyncSentinelPool, sentinel_pool
 from shared.errors import InvalidInput, LakewrightError
 from shared.queue import keys
-from shared.queue.client_settings import address_in, retries_itself
+from shared.queue.client_settings import address_in, parse_sentinel_url, retries_itself
 from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
 from shared.queue.decode import text
 from shared.queue.limits import require_queue
@@ -86,18 +87,24 @@ class SyncQueueExecutor:
 
 
 def connect(url: str, *, timeout_s: float = TIMEOUT_S, connections: int = CONNECTIONS) -> Redis:
-    """Return a client for `redis://`, `rediss://` or `unix://` that never retries by itself; nothing is sent yet."""
-    pool = BlockingConnectionPool.from_url(
-        url,
-        max_connections=connections,
-        timeout=timeout_s,
-        socket_timeout=timeout_s,
-        socket_connect_timeout=timeout_s,
-        retry=Retry(NoBackoff(), 0),
-    )
-    return Redis.from_pool(pool)
+    """Return a client that never retries by itself; nothing is sent yet.
+
+    The URL is of `redis://`, `rediss://`, `unix://`, or of sentinels (see `SentinelUrl`).
+    """
+    settings: dict[str, Any] = {
+        "max_connections": connections,
+        "timeout": timeout_s,
+        "socket_timeout": timeout_s,
+        "socket_connect_timeout": timeout_s,
+        "retry": Retry(NoBackoff(), 0),
+    }
+    sentinels = parse_sentinel_url(url)
+    if sentinels is not None:
+        return Redis.from_pool(sentinel_pool(sentinels, **settings))
+    return Redis.from_pool(BlockingConnectionPool.from_url(url, **settings))
 
 
 def address(redis: Redis) -> str:
     """Return where a client connects to, without credentials, for messages."""
-    return address_in(redis.connection_pool.connection_kwargs)
+    pool = redis.connection_pool
+    return pool.address if isinstance(pool, SyncSentinelPool) else address_in(pool.connection_kwargs)

@@ -20,6 +20,7 @@ from shared.boundary import Boundary
 from shared.errors import InvalidInput
 from shared.format_options import FormatOptions
 from shared.locations import canonical_location
+from shared.queue.client_settings import SENTINEL_URL_FORM, parse_sentinel_url
 from shared.store_options import StoreOptions
 
 T = TypeVar("T")
@@ -184,7 +185,8 @@ DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
 DEFAULT_DATA_DIR = ".lakewright"
 _REDIS_SCHEMES = ("redis", "rediss")
 _REDIS_URL_FORM = (
-    "expected redis://[user:password@]host:port/db, rediss:// or unix:// alike; "
+    "expected redis://[user:password@]host:port/db, rediss:// or unix:// alike, or "
+    f"{SENTINEL_URL_FORM}; "
     "write / # ? @ : % in a password as %2F and so on"
 )
 _DATABASE = re.compile(r"(/[0-9]*)?")
@@ -212,6 +214,9 @@ def parse_redis_url(text: str) -> str:
     """
     url = text.strip()
     try:
+        if (sentinels := parse_sentinel_url(url)) is not None:
+            parse_redis_url(sentinels.primary_url)
+            return url
         parts = urlsplit(url)
         host = None if parts.port == 0 else parts.hostname
     except ValueError:

@@ -16,8 +16,9 @@ from redis.exceptions import TimeoutError as NoReply
 
 from decider.store.cancellation import cancellation_kept
 from decider.store.redis_health import RedisSafety
+from decider.store.redis_sentinel import SentinelPool, sentinel_pool
 from shared.errors import InvalidInput, LakewrightError
-from shared.queue.client_settings import address_in, retries_itself
+from shared.queue.client_settings import address_in, parse_sentinel_url, retries_itself
 from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary, ScriptName
@@ -98,18 +99,24 @@ class AsyncQueueExecutor:
 
 
 def connect(url: str, *, timeout_s: float = TIMEOUT_S, connections: int = CONNECTIONS) -> Redis:
-    """Return a client for `redis://`, `rediss://` or `unix://` that never retries by itself; nothing is sent yet."""
-    pool = BlockingConnectionPool.from_url(
-        url,
-        max_connections=connections,
-        timeout=timeout_s,
-        socket_timeout=timeout_s,
-        socket_connect_timeout=timeout_s,
-        retry=Retry(NoBackoff(), 0),
-    )
-    return Redis.from_pool(pool)
+    """Return a client that never retries by itself; nothing is sent yet.
+
+    The URL is of `redis://`, `rediss://`, `unix://`, or of sentinels (see `SentinelUrl`).
+    """
+    settings: dict[str, Any] = {
+        "max_connections": connections,
+        "timeout": timeout_s,
+        "socket_timeout": timeout_s,
+        "socket_connect_timeout": timeout_s,
+        "retry": Retry(NoBackoff(), 0),
+    }
+    sentinels = parse_sentinel_url(url)
+    if sentinels is not None:
+        return Redis.from_pool(sentinel_pool(sentinels, **settings))
+    return Redis.from_pool(BlockingConnectionPool.from_url(url, **settings))
 
 
 def address(redis: Redis) -> str:
     """Return where a client connects to, without credentials, for messages."""
-    return address_in(redis.connection_pool.connection_kwargs)
+    pool = redis.connection_pool
+    return pool.address if isinstance(pool, SentinelPool) else address_in(pool.connection_kwargs)

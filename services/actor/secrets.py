@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote_plus, unquote, urlsplit
 
 from services.actor.settings import ActorSettings
+from shared.queue.client_settings import parse_sentinel_url
 
 _NAMES_A_SECRET = re.compile(r"(?i)secret|token|password|passwd|credential|signature|account.?key|access.?key|sas")
 _NAMES_NONE = re.compile(r"(?i)file|provider|access.?key.?id$")
@@ -24,4 +25,7 @@ def known_secrets(settings: ActorSettings, environment: Mapping[str, str]) -> tu
     password = urlsplit(settings.redis_url).password
     if password:
         values += [password, unquote(password)]
+    sentinels = parse_sentinel_url(settings.redis_url)
+    if sentinels is not None and (password := sentinels.credentials.get("password")):
+        values += [password, quote_plus(password)]
     return tuple({part for value in values for part in (value, *_PARTS.split(value)) if part})

@@ -38,6 +38,11 @@ class Network:
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}/0"
 
+    @property
+    def direct_url(self) -> str:
+        """Redis itself, beside the network's weather."""
+        return f"redis://127.0.0.1:{self.target_port}/0"
+
     def cut(self) -> None:
         """End every connection, as a failover does."""
         for one in self._sockets:

@@ -3,7 +3,7 @@
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -33,29 +33,42 @@ def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> 
     network = Network(redis.port)
     with tempfile.TemporaryDirectory() as folder:
         world = World(redis, network, Path(folder), Random(seed))
-        try:
-            world.queue().run(commands.configure(QUEUE, SETTINGS))
-            for _ in range(WORKERS):
-                world.start_worker()
-            _do_harm(world, seconds, say)
-            since = time.monotonic()
-            stuck = _drained(world)
-            say(f"{'drained':16s} {time.monotonic() - since:5.1f} s")
-            dead = [name for name, process in world.workers.items() if process.poll() is not None]
-            world.expect(not dead, f"workers have died by themselves: {dead}")
-            history = world.history()
-            findings = judge(history, lease_us=TIMES.lease_ms * 1000)
-            if findings.broken:
-                KEPT.mkdir(exist_ok=True)
-                kept = KEPT / f"chaos-{seed}.log"
-                kept.write_text(reported(history))
-                say(f"the history of this run is kept: {kept}")
-            return verdict_of(world, findings, seconds=seconds, runs=len(history.claims), stuck_jobs=stuck)
-        finally:
-            world.close()
+        return run_in(world, FAULTS, seconds, seed, say)
 
 
-def _do_harm(world: World, seconds: float, say: Callable[[str], None]) -> None:
+def run_in(
+    world: World,
+    faults: Sequence[Callable[[World], None]],
+    seconds: float,
+    seed: int,
+    say: Callable[[str], None],
+) -> Verdict:
+    """Run in a world with these faults, and end it."""
+    try:
+        world.queue().run(commands.configure(QUEUE, SETTINGS))
+        for _ in range(WORKERS):
+            world.start_worker()
+        _do_harm(world, faults, seconds, say)
+        since = time.monotonic()
+        stuck = _drained(world)
+        say(f"{'drained':16s} {time.monotonic() - since:5.1f} s")
+        dead = [name for name, process in world.workers.items() if process.poll() is not None]
+        world.expect(not dead, f"workers have died by themselves: {dead}")
+        history = world.history()
+        findings = judge(history, lease_us=TIMES.lease_ms * 1000)
+        if findings.broken:
+            KEPT.mkdir(exist_ok=True)
+            kept = KEPT / f"chaos-{seed}.log"
+            kept.write_text(reported(history))
+            say(f"the history of this run is kept: {kept}")
+        return verdict_of(world, findings, seconds=seconds, runs=len(history.claims), stuck_jobs=stuck)
+    finally:
+        world.close()
+
+
+def _do_harm(
+    world: World, faults: Sequence[Callable[[World], None]], seconds: float, say: Callable[[str], None]
+) -> None:
     ended = threading.Event()
     writer = threading.Thread(target=_commits, args=(world, ended))
     writer.start()
@@ -63,7 +76,7 @@ def _do_harm(world: World, seconds: float, say: Callable[[str], None]) -> None:
     try:
         rounds = stated = 0
         while time.monotonic() < until or rounds == 0:
-            for fault in world.random.sample(FAULTS, len(FAULTS)):
+            for fault in world.random.sample(faults, len(faults)):
                 since = time.monotonic()
                 fault(world)
                 say(f"{fault.__name__:16s} {time.monotonic() - since:5.1f} s")

@@ -77,7 +77,7 @@ class World:
     recovered_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     kills: int = 0
     started: int = 0
-    queues: dict[tuple[int, int], NotingQueue] = field(default_factory=dict)
+    queues: dict[tuple[int, str], NotingQueue] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -85,9 +85,9 @@ class World:
 
     def queue(self) -> NotingQueue:
         """Return the producer's own way to the queue, beside the network's weather."""
-        place = (threading.get_ident(), self.network.target_port)
+        place = (threading.get_ident(), self.network.direct_url)
         if place not in self.queues:
-            client = connect(f"redis://127.0.0.1:{self.network.target_port}/0", timeout_s=scaled(1.0))
+            client = connect(self.network.direct_url, timeout_s=scaled(1.0))
             noting = NotingQueue(client, QUEUE, retry_policy=TRIES)
             self.queues[place] = noting.watch(Log(self.folder / f"driver-{len(self.queues)}.jsonl"))
         return self.queues[place]

@@ -130,6 +130,11 @@ class RedisServer:
             self._process.wait(scaled(30))
             self._process = None
 
+    def signal(self, number: signal.Signals) -> None:
+        """Pause the process, or let it go on."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def restart(self) -> None:
         """Start again on the same folder and port."""
         self.kill()

@@ -19,8 +19,8 @@ SKEW_WARN_MS = 2_000  # Leases are judged by Redis's clock; logs and ages are no
 def check_redis(url: str) -> list[Finding]:
     """Redis answers, is new enough, keeps what it acknowledged, and agrees on the time."""
     import redis  # noqa: PLC0415 - a client's installation may have no Redis driver
-    from redis.backoff import NoBackoff  # noqa: PLC0415
-    from redis.retry import Retry  # noqa: PLC0415
+
+    from actor.queue_executor import connect  # noqa: PLC0415
 
     try:
         where = _without_password(parse_redis_url(url))
@@ -29,9 +29,7 @@ def check_redis(url: str) -> list[Finding]:
             Finding("redis", FindingLevel.FAIL, f"its URL cannot be used: {problem}", REDIS_URL, f"correct {REDIS_URL}")
         ]
     try:
-        with redis.Redis.from_url(
-            url, retry=Retry(NoBackoff(), 0), socket_timeout=ANSWER_TIMEOUT_S, socket_connect_timeout=ANSWER_TIMEOUT_S
-        ) as client:
+        with connect(url, timeout_s=ANSWER_TIMEOUT_S) as client:
             before_ms = time.time() * 1000
             seconds, micros = client.time()
             after_ms = time.time() * 1000

@@ -23,6 +23,9 @@ UNUSABLE = [
     "redis://",
     "http://:s3cr3t@host:6379",
     "unix://",
+    "redis+sentinel://:s3cr3t/Part@host/primary",
+    "redis+sentinel://:s3cr3t@host:26379",
+    "redis+sentinel://:s3cr3t@host,/primary",
     "localhost:6379",
     "s3cr3t",
 ]
@@ -46,6 +49,7 @@ def test_a_url_that_cannot_be_used_is_refused_and_not_shown(url: str) -> None:
         "redis://user:a:b@c@host:6379/",
         "rediss://user:pass@[::1]:6379/3?ssl_cert_reqs=none",
         "unix:///run/redis.sock?db=1",
+        "redis+sentinel://user:pass@one:26379,two,[::1]:1/primary/3?sentinel_password=other",
         "unix://user:pass@/run/redis.sock",
     ],
 )

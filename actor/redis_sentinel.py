@@ -1,0 +1,44 @@
+"""A pool of connections to the primary that sentinels name; after a failover, new connections lead to the new one.
+
+The client library's own pool for sentinels raises an error when all of its connections are in use, where callers wait
+for a connection of any other pool.
+"""
+
+from typing import Any
+
+from redis import BlockingConnectionPool
+from redis.connection import SSLConnection, parse_url
+from redis.sentinel import Sentinel, SentinelConnectionPool
+
+from shared.queue.client_settings import SentinelUrl
+
+_OF_ADDRESS = ("host", "port")
+_OF_PRIMARY = ("username", "password", "db", "max_connections", "timeout")
+"""Settings that do not apply to the connections to the sentinels."""
+
+
+class SyncSentinelPool(SentinelConnectionPool, BlockingConnectionPool):
+    """Connections to the primary, of which a limited number is open; it closes those to the sentinels, too."""
+
+    address: str
+
+    def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002 - the library's signature
+        """Close all connections, or with `inuse_connections=False` those that are not in use."""
+        super().disconnect(inuse_connections=inuse_connections)
+        if inuse_connections:
+            for sentinel in self.sentinel_manager.sentinels:
+                sentinel.close()
+
+
+def sentinel_pool(url: SentinelUrl, **settings: Any) -> SyncSentinelPool:
+    """Return a pool for the primary; `settings` are those of a BlockingConnectionPool."""
+    given: Any = parse_url(url.primary_url)  # type: ignore[no-untyped-call]
+    found = settings | given
+    found["ssl"] = found.pop("connection_class", None) is SSLConnection
+    to_primary = {name: value for name, value in found.items() if name not in _OF_ADDRESS}
+    to_sentinels = {name: value for name, value in to_primary.items() if name not in _OF_PRIMARY}
+    to_sentinels |= dict(url.credentials)
+    manager = Sentinel(url.sentinels, sentinel_kwargs=to_sentinels)  # type: ignore[no-untyped-call]
+    pool = SyncSentinelPool(url.primary, manager, **to_primary)  # type: ignore[no-untyped-call]
+    pool.address = url.address
+    return pool

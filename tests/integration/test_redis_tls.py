@@ -1,0 +1,67 @@
+"""Redis behind TLS: deciders, actors and the doctor trust one authority, and show a certificate of their own.
+
+A proxy ends TLS, because the server of the tests has none.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from actor.queue_executor import SyncQueueExecutor, connect
+from services.cli.checks.finding import FindingLevel
+from services.cli.checks.redis_server import check_redis
+from services.settings import parse_redis_url
+from shared.errors import RetryableError
+from shared.queue import queries
+from shared.retry import RetryPolicy
+from tests.support.certificates import Authority
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.redis_server import RedisServer
+from tests.support.tls_proxy import TlsProxy
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "certificates")
+
+
+@pytest.fixture
+def url(own_redis_server: RedisServer, authority: Authority) -> Iterator[str]:
+    """URL without any options."""
+    proxy = TlsProxy(own_redis_server.port, authority)
+    yield f"rediss://127.0.0.1:{proxy.port}/0"
+    proxy.close()
+
+
+def options(authority: Authority) -> str:
+    """Return the options of the page."""
+    own = authority.issue("client")
+    return f"?ssl_ca_certs={authority.certificate}&ssl_certfile={own.certificate}&ssl_keyfile={own.key}"
+
+
+def test_deciders_actors_and_the_doctor_speak_tls(url: str, authority: Authority, tmp_path: Path) -> None:
+    whole = parse_redis_url(url + options(authority))
+    live = LiveDecider(decider_settings(whole, state=(tmp_path / "registry").as_uri())).start()
+    try:
+        live.register(WrittenTable(tmp_path / "orders").path, "orders")
+        assert live.get("/v1/tables/orders")["name"] == "orders"
+        with connect(whole) as client:
+            assert SyncQueueExecutor(client, "default").run(queries.depth("default")).depth
+        assert check_redis(whole)[0].status is FindingLevel.OK
+    finally:
+        live.close()
+
+
+@pytest.mark.parametrize("missing", ["authority", "certificate"])
+def test_who_does_not_trust_or_is_not_trusted_gets_no_connection(
+    url: str, authority: Authority, tmp_path: Path, missing: str
+) -> None:
+    if missing == "authority":
+        whole = url + options(Authority(tmp_path / "other", "other"))
+    else:
+        whole = f"{url}?ssl_ca_certs={authority.certificate}"
+    with connect(whole) as client, pytest.raises(RetryableError, match=r"did not answer depth"):
+        SyncQueueExecutor(client, "default", retry_policy=RetryPolicy(1, 0.01)).run(queries.depth("default"))
