@@ -4,6 +4,7 @@ import structlog
 
 from decider.background.runner import Schedule
 from decider.store.queue_admin import QueueAdmin
+from decider.store.redis_errors import CommandRefused
 
 AOF_EVERY_S = 5.0
 """Well below the time between two crashes of a server; a check costs one round trip."""
@@ -20,11 +21,15 @@ class AofRewrite:
     def __init__(self, admin: QueueAdmin) -> None:
         self.schedule = Schedule(AOF_EVERY_S, "queue_maintenance_failed")
         self._admin = admin
+        self._refused = ""
 
     async def run_once(self) -> None:
-        """Rewrite the file if the server was restarted since it was last rewritten."""
-        if await self._admin.rewrite_aof():
-            log.info("redis_aof_rewritten")
+        """Rewrite the file if the server was restarted since it was last rewritten; a server may not allow it."""
+        try:
+            if await self._admin.rewrite_aof():
+                log.info("redis_aof_rewritten")
+        except CommandRefused as problem:
+            self._refused = _reported(self._refused, problem, "the file is left as it is")
 
 
 class LibraryCleanup:
@@ -33,7 +38,18 @@ class LibraryCleanup:
     def __init__(self, admin: QueueAdmin) -> None:
         self.schedule = Schedule(LIBRARIES_EVERY_S, "queue_maintenance_failed")
         self._admin = admin
+        self._refused = ""
 
     async def run_once(self) -> None:
-        """Delete the libraries of other releases that are no longer used."""
-        await self._admin.delete_old_libraries()
+        """Delete the libraries of other releases that are no longer used; a server may not allow it."""
+        try:
+            await self._admin.delete_old_libraries()
+        except CommandRefused as problem:
+            self._refused = _reported(self._refused, problem, "old libraries stay")
+
+
+def _reported(before: str, problem: CommandRefused, effect: str) -> str:
+    """Log a refusal once, with its effect; return it."""
+    if str(problem) != before:
+        log.warning("redis_command_refused", error=str(problem), effect=effect)
+    return str(problem)

@@ -9,13 +9,22 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from decider.store.cancellation import cancellation_kept
 from shared.errors import RetryableError
+from shared.queue.command import NEEDED_RIGHTS
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+UNKNOWN_COMMAND = "unknown command"
+"""Beginning of the error of a server that does not have a command, as managed ones without some."""
+
+
+class CommandRefused(RetryableError):  # noqa: N818 - as the other errors
+    """The server does not let this user run a command, or does not have it."""
 
 
 @contextmanager
@@ -24,6 +33,10 @@ def translating_redis_errors() -> Iterator[None]:
     with cancellation_kept():
         try:
             yield
+        except ResponseError as problem:
+            if isinstance(problem, NoPermissionError) or str(problem).startswith(UNKNOWN_COMMAND):
+                raise CommandRefused(f"Redis refuses a command ({NEEDED_RIGHTS}): {problem}") from problem
+            raise RetryableError(f"Redis answers with an error: {problem}") from problem
         except RedisError as problem:
             raise RetryableError(f"Redis does not answer; check that it runs and is reachable: {problem}") from problem
 

@@ -17,6 +17,9 @@ R = TypeVar("R")
 _TEMPORARY = ("OOM", "BUSY", "LOADING", "READONLY", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
 """Error codes of a server that cannot serve at the moment: full, busy, loading, a replica, unable to persist."""
 
+NEEDED_RIGHTS = "docs/deploy.md lists what a user of Redis needs"
+"""Advice where the server refuses a command."""
+
 LOST_REPLY = RetryPolicy(max_attempts=3, first_s=0.1)
 """Retries of a transition whose reply was lost: three tries with 0.1 s and 0.2 s between ride out a reconnect; longer
 outages are the caller's to wait for."""
@@ -43,7 +46,8 @@ def error_of_reply(script: ScriptName, address: str, message: str) -> Lakewright
         )
     if code in _TEMPORARY:
         return RetryableError(f"the queue at {address} cannot run {script} now: {message}")
-    return PermanentError(f"the queue at {address} refused {script}: {message}")
+    advice = f" ({NEEDED_RIGHTS})" if code == "NOPERM" or rest.startswith("unknown command") else ""
+    return PermanentError(f"the queue at {address} refused {script}{advice}: {message}")
 
 
 def unreachable(script: ScriptName, address: str, attempts: int, problem: Exception) -> RetryableError:

@@ -93,3 +93,41 @@ def test_the_documented_rights_include_no_others(own_redis_server: RedisServer, 
         client.execute_command(*refused.split())
     with redis.Redis.from_url(url) as client:
         assert client.exists(keys.TABLES) == 0
+
+
+def with_rights(server: RedisServer, *without: str) -> str:
+    """Return the URL of a user with the documented rights but these."""
+    with server.client() as client:
+        client.execute_command("ACL", "SETUSER", "lakewright", *documented_rights(), *(f"-{one}" for one in without))
+    return f"redis://lakewright:secret@127.0.0.1:{server.port}/0"
+
+
+def test_without_rights_that_only_tidy_up_everything_else_works(
+    own_redis_server: RedisServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = with_rights(own_redis_server, "bgrewriteaof", "function|list", "function|delete")
+    live = LiveDecider(decider_settings(url)).start()
+    try:
+        live.register(WrittenTable(tmp_path / "orders").path, "orders")
+        for _ in range(2):
+            for task in ("aof_rewrite", "library_cleanup"):
+                live.run(live.task(task).run_once())
+        until("it is ready", lambda: live.client.get("/readyz").is_success)
+    finally:
+        live.close()
+    stated = capfd.readouterr().err
+    assert [stated.count(f"effect='{effect}'") for effect in ("the file is left as it is", "old libraries stay")] == [
+        1,
+        1,
+    ]
+
+
+def test_without_the_right_to_load_functions_a_decider_is_not_ready_and_names_it(own_redis_server: RedisServer) -> None:
+    live = LiveDecider(decider_settings(with_rights(own_redis_server, "function|load"))).start()
+    try:
+        ready = live.client.get("/readyz")
+        assert ready.status_code == 503
+        assert "function|load" in ready.json()["detail"]
+        assert "docs/deploy.md lists what a user of Redis needs" in ready.json()["detail"]
+    finally:
+        live.close()
