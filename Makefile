@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-qbeast
-.PHONY: bench bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
+.PHONY: bench bench-advice bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ bench-rebuild: setup ## a rebuild of a million files beside deltalake, and other
 
 bench-rewrite: setup ## one rewrite against Delta's OPTIMIZE on the same files, and where the time goes; JSON=file
 	@$(BIN)/python -m tests.bench.rewrite $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-advice: setup ## advice against the best of all settings on ten histories, and its CPU time for a lake; JSON=file
+	@$(BIN)/python -m tests.bench.advice $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-policy: setup ## rules side by side on four streams, with the optimum; no Spark; JSON=file keeps the figures
 	@$(BIN)/python -m tests.bench.policy $(if $(JSON),--json $(JSON))

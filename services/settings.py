@@ -83,6 +83,10 @@ ALLOW_EXTERNAL_FILES = "LAKEWRIGHT_ALLOW_EXTERNAL_FILES"
 `LAKEWRIGHT_ROOTS`; set both for deciders and for actors. Default `false`: otherwise a writer could make Lakewright copy
 files into its table that only Lakewright may read."""
 
+ADVICE_CPU = "LAKEWRIGHT_ADVICE_CPU"
+"""Share of one core with which deciders together replay the histories of all tables for advice; a tenth of it while
+jobs or refreshes wait, and 0 for no advice. Default 0.1: some thousand tables a day."""
+
 DRIFT_S = "LAKEWRIGHT_DRIFT_S"
 """Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
 read per hour for each table that changes."""

@@ -15,6 +15,7 @@ from decider.api.metrics import RequestCounter
 from decider.api.openapi import describe
 from decider.api.routes import (
     actors,
+    advice,
     api_docs,
     backlog,
     discovery,
@@ -114,6 +115,7 @@ def create_app(services: Services, traces: Any = None) -> FastAPI:
         table_index.router,
         table_jobs.router,
         what_if.router,
+        advice.router,
         optimizations.router,
         scheduled.router,
         discovery.router,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from redis.asyncio import Redis
 
+from decider.advice.advice_changes import AdviceChanges
 from decider.api.http_settings import ExpensiveCalls, HttpSettings, StreamSlots
 from decider.api.metrics import Metrics
 from decider.api.sns_confirmation import SubscriptionConfirmer
@@ -22,6 +23,7 @@ from decider.optimize.on_demand import OnDemandOptimizer
 from decider.optimize.table_requests import TableRequests
 from decider.storage.object_reads import ReadMeter
 from decider.store.actor_registry import ActorRegistry
+from decider.store.advice_store import AdviceStore
 from decider.store.counters import CounterReader
 from decider.store.manual_runs import ManualRunStore
 from decider.store.operator_settings import OperatorSettings
@@ -51,6 +53,7 @@ class TableServices:
     states: TableStateStore
     ledgers: LedgerReader
     manual_runs: ManualRunStore
+    advice: AdviceStore
     defaults: SharedDefaults
     formats: TableFormats
     actions: ActionRegistry
@@ -80,6 +83,7 @@ class RequestServices:
     tracker: TableTracker
     on_demand: OnDemandOptimizer
     table_requests: TableRequests
+    advice: AdviceChanges
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,13 @@ class QueueAdmin:
         self._operator = operator
         self._name = queue.name
 
+    async def has_jobs(self) -> bool:
+        """Return whether jobs wait or run."""
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            pipe.zcard(keys.queued(self._name))
+            pipe.zcard(keys.leases(self._name))
+            return any(await pipe.execute())
+
     async def depth(self) -> QueueDepth:
         """Count the jobs per state."""
         return await self._queue.run(queries.depth(self._name))

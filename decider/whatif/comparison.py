@@ -5,7 +5,7 @@ read. The recommendation is the cheapest of what was replayed, with the curve be
 be worth a change.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log2
@@ -23,6 +23,7 @@ TARGETS_BYTES = (32 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB, GIB)
 
 FAN_INS = (4, 8, 16)
 TOLERANCES = (Fraction(5, 100), Fraction(15, 100), Fraction(30, 100))
+MIN_INPUTS = (4, 8, 16)
 
 WORTH_CHANGING = 0.05
 """Share of the cost that a change of policy has to save before it is recommended: below that it is noise."""
@@ -112,43 +113,40 @@ def compare(history: CommitTrace, policy: Policy, prices: CostModel, tick: Tick 
 
 
 STEPS_OF_COMPARISON = 2 + len(PEERS)
-STEPS_OF_RECOMMENDATION = 1 + len(TARGETS_BYTES) + len(FAN_INS) + len(TOLERANCES)
+ROUNDS = 2
+"""Rounds of a recommendation: the second tries each value again beside the best ones of the first."""
+
+STEPS_OF_RECOMMENDATION = 1 + ROUNDS * (1 + len(TARGETS_BYTES) + len(FAN_INS) + len(TOLERANCES) + len(MIN_INPUTS))
 """Replays of a recommendation at most; a progress bar is as long as that."""
 
 
 def recommend(
     history: CommitTrace, policy: Policy, prices: CostModel, nothing: SimulationResult, tick: Tick = lambda _: None
 ) -> Recommendation:
-    """Find the target, then the fan-in, then the tolerance of least cost: one after the other, not all at once.
+    """Find the target of least cost, then fan-in, tolerance and fewest inputs: one after the other, in two rounds.
 
-    The three hardly depend on each other: the target decides how far bytes travel, the fan-in how often, the tolerance
-    what is left alone.
+    They depend on each other a little: the target decides how far bytes travel, the fan-in how often, the tolerance
+    what is left alone, the fewest inputs how soon.
     """
-    tried: dict[tuple[int, int, Fraction], Candidate] = {}
+    tried: dict[tuple[int, int, Fraction, int], Candidate] = {}
 
     def option(candidate: Policy) -> Candidate:
-        key = (candidate.target_bytes, candidate.fan_in, candidate.tolerance)
+        key = (candidate.target_bytes, candidate.fan_in, candidate.tolerance, candidate.min_input_files)
         if key not in tried:
-            tick(f"target {_size(key[0])}, fan-in {key[1]}, tolerance {float(key[2]):g}")
+            tick(f"target {_size(key[0])}, fan-in {key[1]}, tolerance {float(key[2]):g}, {key[3]} inputs")
             done = replay_lakewright(history, candidate, tail_ms=prices.tail_ms)
             tried[key] = Candidate(candidate, done, prices.cost_s(done))
         return tried[key]
 
-    def cheapest(candidates: list[Policy]) -> Candidate:
-        return min((option(candidate) for candidate in candidates), key=lambda one: one.cost_s)
-
     left_alone = Candidate(replace(policy, enabled=False), nothing, prices.cost_s(nothing))
     on = replace(policy, enabled=True)
     current = option(on) if policy.enabled else left_alone
-    targets = sorted({*TARGETS_BYTES, policy.target_bytes})
-    curve = tuple(option(replace(on, target_bytes=target)) for target in targets)
-    # Of targets that cost the same, the one nearest to the present one: a change that changes nothing is none.
-    best = min(curve, key=lambda one: (one.cost_s, abs(log2(one.policy.target_bytes / policy.target_bytes))))
-    best_target = best
-    # A fan-in that is set fixes the levels; the one in effect is replayed with the levels as they are.
-    others = [fan_in for fan_in in FAN_INS if fan_in != policy.fan_in]
-    best = cheapest([best.policy, *(replace(best.policy, fan_in=fan_in, fits_levels=False) for fan_in in others)])
-    best = cheapest([best.policy, *(replace(best.policy, tolerance=share) for share in TOLERANCES)])
+    best, curve = option(on), tuple[Candidate, ...]()
+    for _ in range(ROUNDS):
+        for candidates in _ways(policy):
+            options = tuple(option(candidate) for candidate in candidates(best.policy))
+            curve = curve or options
+            best = min(options, key=lambda one: (one.cost_s, _distance(one.policy, policy)))
     # Where rewriting saves nothing, rewriting nothing is the plainer way.
     chosen = best if best.cost_s < left_alone.cost_s else left_alone
     is_change = chosen.cost_s < (1 - WORTH_CHANGING) * current.cost_s
@@ -160,8 +158,36 @@ def recommend(
     elif chosen is left_alone:
         message = _leave_alone(best, left_alone)
     else:
-        message = _change(chosen, current, left_alone, prices) + _ties(best_target, curve)
+        message = _change(chosen, current, left_alone, prices) + _ties(chosen, tried.values())
     return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, message)
+
+
+def _ways(policy: Policy) -> tuple[Callable[[Policy], list[Policy]], ...]:
+    """Return functions from a policy to all that differ from it in one value; `policy` is the one in effect."""
+    targets = sorted({*TARGETS_BYTES, policy.target_bytes})
+    fan_ins = sorted({policy.fan_in, *(one for one in FAN_INS if policy.full_file_threshold * one > 1)})
+    return (
+        lambda best: [replace(best, target_bytes=target) for target in targets],
+        # A fan-in that is set fixes the levels; the one in effect is replayed with the levels as they are.
+        lambda best: [
+            replace(best, fan_in=fan_in, fits_levels=policy.fits_levels and fan_in == policy.fan_in)
+            for fan_in in fan_ins
+        ],
+        lambda best: [replace(best, tolerance=share) for share in sorted({*TOLERANCES, policy.tolerance})],
+        lambda best: [
+            replace(best, min_input_files=inputs) for inputs in sorted({*MIN_INPUTS, policy.min_input_files})
+        ],
+    )
+
+
+def _distance(one: Policy, present: Policy) -> tuple[float, ...]:
+    """Return how far a policy is from the present one, the target first: a change that changes nothing is none."""
+    return (
+        abs(log2(one.target_bytes / present.target_bytes)),
+        abs(one.fan_in - present.fan_in),
+        abs(float(one.tolerance - present.tolerance)),
+        abs(one.min_input_files - present.min_input_files),
+    )
 
 
 def _keep(current: Candidate, left_alone: Candidate) -> str:
@@ -200,10 +226,17 @@ def _change(best: Candidate, current: Candidate, left_alone: Candidate, prices: 
     )
 
 
-def _ties(best: Candidate, curve: Sequence[Candidate]) -> str:
-    """Name the other targets that cost as much as the best one."""
-    others = [_size(one.policy.target_bytes) for one in curve if one is not best and one.cost_s == best.cost_s]
-    return f" A target of {' or '.join(others)} costs the same as {_size(best.policy.target_bytes)}." if others else ""
+def _ties(best: Candidate, tried: Iterable[Candidate]) -> str:
+    """Name the other targets that cost as much as the best one, all else being equal."""
+    policy = best.policy
+    others = [
+        _size(one.policy.target_bytes)
+        for one in tried
+        if one is not best
+        and one.cost_s == best.cost_s
+        and replace(one.policy, target_bytes=policy.target_bytes) == policy
+    ]
+    return f" A target of {' or '.join(others)} costs the same as {_size(policy.target_bytes)}." if others else ""
 
 
 def _gain(option: Candidate, left_alone: Candidate) -> str:
@@ -226,6 +259,8 @@ def _properties(best: Policy, current: Policy) -> dict[str, str]:
         found["lakewright.fan-in"] = str(best.fan_in)
     if best.tolerance != current.tolerance:
         found["lakewright.tolerance"] = f"{float(best.tolerance):g}"
+    if best.min_input_files != current.min_input_files:
+        found["lakewright.min-input-files"] = str(best.min_input_files)
     return found
 
 

@@ -228,6 +228,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "target_bytes": policy.target_bytes,
         "fan_in": policy.fan_in,
         "tolerance": float(policy.tolerance),
+        "min_input_files": policy.min_input_files,
     }
 
 

@@ -14,11 +14,16 @@ RETENTIONS_S = (0, DAY_S, 7 * DAY_S, 30 * DAY_S)
 
 @dataclass(frozen=True, slots=True)
 class StorageStep:
-    """What one commit changed: its time in milliseconds since 1970, the bytes that it added and those it removed."""
+    """What one commit changed: its time in milliseconds since 1970, the bytes that it added and those it removed.
+
+    files: by how many live files there are more; rewritten_bytes: bytes that it rewrote without changing data.
+    """
 
     at_ms: int
     added_bytes: int
     removed_bytes: int
+    files: int = 0
+    rewritten_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

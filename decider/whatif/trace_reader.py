@@ -123,12 +123,20 @@ class _TraceBuilder:
         removed = [known for gone in commit.removed if (known := self._take(gone)) is not None]
         added = tuple(map(_spelled, commit.added))
         new = tuple(file for file in added if path_key(file) not in self._files)
-        self._storage.append(_storage_step(commit.timestamp_ms, added, removed))
+        rewritten = self._bytes_rewritten
         if commit.origin is None and commit.data_change:
             self._add_data(replace(commit, added=new), removed)
         elif new and removed:
             self._add_rewrite(replace(commit, added=new), removed)
+        before = len(self._files) + len(removed)
         self._files.update((path_key(file), file) for file in added)
+        self._storage.append(
+            replace(
+                _storage_step(commit.timestamp_ms, added, removed),
+                files=len(self._files) - before,
+                rewritten_bytes=self._bytes_rewritten - rewritten,
+            )
+        )
 
     def result(self, location: str, last_version: int) -> TableTrace:
         """Return what was read."""

@@ -29,6 +29,7 @@ COMMANDS = {
     "reclaim": f"{_COMMANDS}.table_jobs:reclaim",
     "deduplicate": f"{_COMMANDS}.table_jobs:deduplicate",
     "what-if": f"{_COMMANDS}.what_if:what_if",
+    "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",
     "scheduled": f"{_COMMANDS}.history:scheduled",
     "watch": f"{_COMMANDS}.watch:watch",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from fastapi import FastAPI
 
+from decider.advice.advice_changes import AdviceChanges
 from decider.api.app import create_app
 from decider.api.http_settings import HttpSettings
 from decider.api.metrics import Metrics
@@ -40,6 +41,7 @@ from decider.storage.numbered_objects import NumberedObjects
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
 from decider.store.actor_registry import ActorRegistry
+from decider.store.advice_store import AdviceStore
 from decider.store.counters import CounterReader
 from decider.store.discovery_lease import DiscoveryLeases
 from decider.store.manual_runs import ManualRunStore
@@ -69,6 +71,11 @@ from shared.locations import canonical_location
 def now_ms() -> int:
     """Return milliseconds since 1970-01-01 UTC: the clock that the services are given."""
     return time.time_ns() // 1_000_000
+
+
+def process_name() -> str:
+    """Return a name of this process, by which it holds leases."""
+    return f"{host_name()}-{secrets.token_hex(4)}"
 
 
 def release() -> str:
@@ -187,6 +194,7 @@ def build_tables(
         states=TableStateStore(queue.executor),
         ledgers=LedgerReader(queue.executor, actions),
         manual_runs=ManualRunStore(operations.redis),
+        advice=AdviceStore(operations.redis, process_name()),
         defaults=SharedDefaults(operations.redis, own),
         formats=formats,
         actions=actions,
@@ -218,6 +226,7 @@ def build_requests(
         tracker=tracker,
         on_demand=on_demand,
         table_requests=table_requests,
+        advice=AdviceChanges(tables.advice, tables.registry, tables.states, refresh_queue, clock),
     )
 
 
@@ -244,7 +253,7 @@ def build_discovery(
     boundary: Boundary,
 ) -> Discovery:
     """Build the scan of the allowed roots, whose leases this process holds under a name of its own."""
-    leases = DiscoveryLeases(operations.redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
+    leases = DiscoveryLeases(operations.redis, process_name(), lease_ms=LEASE_MS)
     return Discovery(
         boundary.roots,
         tables.formats.scanner,

@@ -9,6 +9,7 @@ from decider.archive.ledger_batches import LedgerBatches
 from decider.archive.ledger_rows import LEDGER_SCHEMA
 from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
 from decider.background import ledger_archiver, rewrite_archiver
+from decider.background.auto_analyze import AdviceSources, AutoAnalyze
 from decider.background.defaults_refresh import DefaultsRefresh
 from decider.background.finished_runs import FinishedRuns
 from decider.background.ledger_archiver import LedgerArchiver
@@ -48,6 +49,8 @@ def build_background(
     }
     if requests.discovery.is_periodic:
         tasks["discovery"] = requests.discovery
+    if settings.tracking.advice_cpu:
+        tasks["auto_analyze"] = _auto_analyze(settings.tracking.advice_cpu, operations, queue, tables, requests)
     if tables.saved is not None:
         tasks["registry_sync"] = _registry_sync(tables.saved, operations, queue, tables, requests)
     return tasks | _archive_tasks(settings, queue, tables, requests) | _queue_tasks(queue)
@@ -67,6 +70,23 @@ def _registry_sync(
         MergeMark(operations.redis),
         AppliedChanges(requests.refresh_queue, queue.executor, tables.actions.kinds),
         clock_s=time.monotonic,
+    )
+
+
+def _auto_analyze(
+    share: float,
+    operations: OperationServices,
+    queue: QueueServices,
+    tables: TableServices,
+    requests: RequestServices,
+) -> AutoAnalyze:
+    return AutoAnalyze(
+        tables.advice,
+        AdviceSources(tables.registry, tables.states, tables.formats, tables.defaults),
+        share=share,
+        has_jobs=queue.admin.has_jobs,
+        backlog=lambda: requests.refresh_queue.backlog,
+        now_ms=operations.now_ms,
     )
 
 

@@ -10,6 +10,7 @@ from decider.background.discovery import DiscoveryLimits
 from decider.gateway.call_limits import CallLimits
 from decider.gateway.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from services.settings import (
+    ADVICE_CPU,
     ALLOW_EXTERNAL_FILES,
     ARCHIVE,
     BODY_TIMEOUT_S,
@@ -108,12 +109,16 @@ class LocationSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrackingSettings:
-    """Policy defaults of the service and of tenants, and seconds between two sweeps and two drift checks."""
+    """Policy defaults of the service and of tenants, and seconds between two sweeps and two drift checks.
+
+    advice_cpu: share of one core for advice; 0: none is made.
+    """
 
     policy: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sweep_s: float = 300.0
     drift_s: float = 3_600.0
+    advice_cpu: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +220,7 @@ def _tracking(read: EnvironmentReader) -> TrackingSettings:
         tenants=read(TENANTS, _tenants, {}),
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
+        advice_cpu=read(ADVICE_CPU, number(float, 0, 1), defaults.advice_cpu),
     )
 
 

@@ -252,6 +252,18 @@ def registry_merge(token: str) -> str:
 REFUSED_TABLES = "lw:refused"
 """Hash: table id to the reason why it is not rewritten."""
 
+ADVICE = "lw:advice"
+"""Hash: table id to the newest advice for it."""
+
+ANALYZED_TABLES = "lw:analyzed"
+"""Hash: table id to when it was analyzed for advice, and at which version."""
+
+DISMISSED_ADVICE = "lw:dismissed"
+"""Hash: table id to the ids of the changes that a person dismissed."""
+
+ADVICE_LEASE = "lw:advice-lease"
+"""String with TTL: the decider that analyzes tables."""
+
 DISCOVERY = "lw:discovery"
 """Hash: root to the progress of its scan."""
 

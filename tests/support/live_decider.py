@@ -158,7 +158,7 @@ class LiveDecider:
 
 
 def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
-    """Settings for tests: the small policy, no sweep unless requested, and rates that no test reaches by accident.
+    """Settings for tests: the small policy, no sweep and no advice, and rates that no test reaches by accident.
 
     changes: fields of the settings or of one of their groups, by name; a group's other fields stay as they are here.
     """
@@ -167,7 +167,7 @@ def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
         address=Address("127.0.0.1", 0),
         limits=CallLimits(events_per_s=100_000.0, calls_per_s=100_000.0),
         discovery=DiscoveryLimits(interval_s=0),
-        tracking=TrackingSettings(sweep_s=NO_SWEEP_S, policy=POLICY),
+        tracking=TrackingSettings(sweep_s=NO_SWEEP_S, policy=POLICY, advice_cpu=0.0),
     )
     groups = {name: getattr(base, name) for name in ("access", "limits", "locations", "tracking", "archives")}
     for group, value in groups.items():

@@ -20,6 +20,7 @@ RECORDS = {
     "decider/decide/decision.py": {"Decision"},
     "decider/decide/ledger.py": {"LedgerRecord"},
     "decider/store/actor_registry.py": {"ActorRecord"},
+    "decider/store/advice_records.py": {"Advice"},
     "decider/store/discovery_lease.py": {"DiscoveryProgress"},
     "decider/store/table_state.py": {"TableState"},
     "decider/whatif/simulator.py": {"SimulationResult", "_RunningSums"},

@@ -47,6 +47,7 @@ class PolicyTried(ResponseModel):
     target_bytes: int = Field(description="Target file size in bytes.")
     fan_in: int = Field(description="Ratio between neighboring levels.")
     tolerance: float = Field(description="Tolerated shortfall as a share of the target.")
+    min_input_files: int = Field(description="Fewest files of a rewrite below the target.")
 
 
 class CandidateReplayed(PolicyTried):
@@ -125,7 +126,7 @@ class RecommendationView(ResponseModel):
 
 
 _COSTS: JsonDict = {"write_cost_s": 4.1, "read_cost_s": 9.9, "cost_s": 14.0}
-_POLICY: JsonDict = {"enabled": True, "target_bytes": 134217728, "fan_in": 8, "tolerance": 0.15}
+_POLICY: JsonDict = {"enabled": True, "target_bytes": 134217728, "fan_in": 8, "tolerance": 0.15, "min_input_files": 8}
 _EXAMPLE: JsonDict = {
     "location": "s3://lake/sales/orders",
     "versions": [120, 520],

@@ -8,6 +8,7 @@ import { Action } from '../../parts/action';
 import { Card, Empty, Head } from '../../parts/frame';
 import { formatProperties } from '../table/properties-text';
 import { dismiss, dismissed, restoreAll } from './dismissed';
+import { StoredAdvice } from './stored-advice';
 import { identity, ranked, type Advice } from './ranking';
 import { useAdvice } from './use-advice';
 
@@ -22,6 +23,7 @@ export function AdviceView() {
           {isRunning ? `Replaying, ${count(done)} of ${count(total)} tables…` : 'Replay the logs'}
         </button>
       </Head>
+      <StoredAdvice />
       {problem !== '' && (
         <p class="problem" role="alert">
           {problem}

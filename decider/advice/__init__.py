@@ -1,0 +1,1 @@
+"""Advice without a request: which settings would have served each table better."""

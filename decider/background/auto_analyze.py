@@ -1,0 +1,233 @@
+"""AutoAnalyze: replays each table's history under other settings, and advises those that would have served better.
+
+It has a share of one core, and a tenth of that while jobs or refreshes wait. Deciders take turns by a lease. A table is
+due once a day, if enough was committed since its last analysis. Applied advice is judged by the commits that follow.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from time import process_time
+from typing import TypeVar
+
+import structlog
+
+from decider.advice.analysis import MIN_COMMITS, analyze, is_in_force, judge
+from decider.advice.cpu_budget import CpuBudget, run_paced
+from decider.background.runner import Schedule
+from decider.formats.registry import TableFormats
+from decider.state.effective_policy import EffectivePolicy, LogStatus
+from decider.store.advice_records import Advice, AdviceStatus, Analysis
+from decider.store.advice_store import AdviceStore
+from decider.store.table_registry import TableRegistry
+from decider.store.table_state import TableStateStore
+from decider.tracking.shared_defaults import SharedDefaults
+from decider.whatif.comparison import CostModel, Tick
+from decider.whatif.trace_reader import TableTrace, read_history
+from shared.errors import LakewrightError
+from shared.table import TableId, TableRef
+
+EVERY_S = 1.0
+"""Seconds between two tables; the pauses of the budget come on top."""
+
+RETRY_S = 60.0
+"""Pause after a failure of Redis."""
+
+LIST_EVERY_MS = 600_000
+"""Milliseconds between two searches for due tables, once all are done: one read of each table's version."""
+
+AGAIN_MS = 20 * 3_600_000
+"""Time between two analyses of a table: once a day, at any hour."""
+
+MAX_COMMITS = 500
+"""Commits that are replayed, the newest ones: they show a habit, and take a second or two of one core."""
+
+LOOK_EVERY_S = 1.0
+"""Seconds between two looks at the queue while a table is analyzed."""
+
+PAGE = 1_000
+"""Tables whose versions one round trip reads."""
+
+PRICES = CostModel()
+"""Assumed costs, those of what-if; their tail is replaced by the time since the last commit."""
+
+NEVER_ANALYZED = Analysis(0, -1)
+
+_T = TypeVar("_T")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceSources:
+    """Where AutoAnalyze reads tables from."""
+
+    registry: TableRegistry
+    states: TableStateStore
+    formats: TableFormats
+    defaults: SharedDefaults
+
+
+class AnalysisOutcome(StrEnum):
+    """Result of one pass."""
+
+    IDLE = "idle"
+    ADVISED = "advised"
+    NOTHING = "nothing"
+    JUDGED = "judged"
+    WAITING = "waiting"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisResult:
+    """One pass: the table, if one was due, and how much CPU time it took, the reading of its log included."""
+
+    outcome: AnalysisOutcome
+    table: str = ""
+    cpu_s: float = 0.0
+
+
+IDLE = AnalysisResult(AnalysisOutcome.IDLE)
+
+
+class AutoAnalyze:
+    """Analyzes one due table per pass."""
+
+    def __init__(
+        self,
+        store: AdviceStore,
+        sources: AdviceSources,
+        *,
+        share: float,
+        has_jobs: Callable[[], Awaitable[bool]],
+        backlog: Callable[[], int],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """Set the share of one core, and how to see that others have work.
+
+        has_jobs: whether jobs wait or run. backlog: refreshes that wait in this process.
+        """
+        self.schedule = Schedule(EVERY_S, "auto_analyze_failed", retry_s=RETRY_S)
+        self._store = store
+        self._sources = sources
+        self._has_jobs = has_jobs
+        self._now_ms = now_ms
+        self._are_jobs_there = False
+        self._budget = CpuBudget(share, lambda: self._are_jobs_there or backlog() > 0)
+        self._due: deque[TableId] = deque()
+        self._listed_ms: int | None = None
+
+    async def run_once(self) -> AnalysisResult:
+        """Analyze the table that has waited longest; IDLE where none is due or another decider has the lease."""
+        is_listing_due = self._listed_ms is None or self._now_ms() - self._listed_ms >= LIST_EVERY_MS
+        if not self._due and not is_listing_due:
+            return IDLE
+        if not await self._store.acquire():
+            self._due.clear()
+            return IDLE
+        if not self._due:
+            self._listed_ms = self._now_ms()
+            self._due.extend(await self._find_due())
+        table = await self._next()
+        if table is None:
+            return IDLE
+        self._are_jobs_there = await self._has_jobs()
+        started_s = process_time()
+        try:
+            outcome = await self._analyze(table)
+        except LakewrightError as problem:
+            version = (await self._sources.states.versions([table.id])).get(table.id, -1)
+            await self._store.set_analysis(table.id, Analysis(self._now_ms(), version, str(problem)))
+            log.warning("analysis_failed", table=table.name, error=str(problem))
+            outcome = AnalysisOutcome.FAILED
+        return AnalysisResult(outcome, table.name, process_time() - started_s)
+
+    async def _next(self) -> TableRef | None:
+        """Return the next due table that is still registered."""
+        while self._due:
+            table = await self._sources.registry.get(self._due.popleft())
+            if table is not None:
+                return table
+        return None
+
+    async def _find_due(self) -> list[TableId]:
+        """Return the due tables, those that have waited longest first."""
+        analyses = await self._store.analyses()
+        tables = [table.id async for table in self._sources.registry.all()]
+        due: list[tuple[int, TableId]] = []
+        for start in range(0, len(tables), PAGE):
+            versions = await self._sources.states.versions(tables[start : start + PAGE])
+            for table, version in versions.items():
+                last = analyses.get(table, NEVER_ANALYZED)
+                is_rested = self._now_ms() - last.at_ms >= AGAIN_MS
+                # A table that was created again starts at version 0.
+                if is_rested and (version - last.version >= MIN_COMMITS or version < last.version):
+                    due.append((last.at_ms, table))
+        return [table for _, table in sorted(due)]
+
+    async def _analyze(self, table: TableRef) -> AnalysisOutcome:
+        state = await self._sources.states.state(table.id)
+        if state is None:
+            return AnalysisOutcome.NOTHING
+        advice = await self._store.read(table.id)
+        trace = await self._read(table, advice, state.version)
+        in_force = self._sources.defaults.current.resolve(
+            table,
+            trace.metadata.configuration,
+            state.last_good,
+            LogStatus(None, state.is_stopped_by_qbeast, trace.metadata.format),
+        )
+        now_ms = self._now_ms()
+        if advice is not None and advice.status is AdviceStatus.OPEN and is_in_force(advice.change, in_force.policy):
+            # It was not applied here: the owner changed the properties, or the process died in between.
+            now: Advice | None = replace(
+                advice, status=AdviceStatus.APPLIED, changed_ms=now_ms, applied_version=state.version, by_owner=True
+            )
+            outcome = AnalysisOutcome.WAITING
+        elif advice is not None and advice.status is AdviceStatus.APPLIED:
+            now, outcome = await self._judged(advice, trace, now_ms)
+        else:
+            now, outcome = await self._advised(table, advice, trace, in_force, now_ms)
+        if now != advice:
+            await self._store.replace(table.id, advice, now)
+        await self._store.set_analysis(table.id, Analysis(now_ms, state.version))
+        return outcome
+
+    async def _read(self, table: TableRef, advice: Advice | None, version: int) -> TableTrace:
+        """Read the commits to replay: the newest ones, and for a judgement only those since the change."""
+        commits = MAX_COMMITS
+        if advice is not None and advice.status is AdviceStatus.APPLIED and version > advice.applied_version >= 0:
+            commits = min(commits, version - advice.applied_version)
+        # What else the process does meanwhile counts, too: the budget is kept, and what is unknown is not free.
+        started_s = process_time()
+        trace = await read_history(self._sources.formats.open(table.location), max_commits=commits)
+        await asyncio.sleep(self._budget.pause_s(process_time() - started_s))
+        return trace
+
+    async def _judged(self, advice: Advice, trace: TableTrace, now_ms: int) -> tuple[Advice, AnalysisOutcome]:
+        found = await self._paced(lambda tick: judge(advice, trace, PRICES, now_ms, tick))
+        if found is None:
+            return advice, AnalysisOutcome.WAITING
+        log.info("advice_judged", table=advice.table, predicted=found.predicted_share, saved=found.saved_share)
+        return replace(advice, status=AdviceStatus.JUDGED, judgement=found), AnalysisOutcome.JUDGED
+
+    async def _advised(
+        self, table: TableRef, advice: Advice | None, trace: TableTrace, in_force: EffectivePolicy, now_ms: int
+    ) -> tuple[Advice | None, AnalysisOutcome]:
+        found = await self._paced(lambda tick: analyze(table.id, trace, in_force, PRICES, now_ms, tick))
+        if found is not None and found.id not in await self._store.dismissed(table.id):
+            return found, AnalysisOutcome.ADVISED
+        # What was decided or judged stays to be seen until there is something new to say.
+        kept = advice if advice is not None and advice.status is not AdviceStatus.OPEN else None
+        return kept, AnalysisOutcome.NOTHING
+
+    async def _paced(self, work: Callable[[Tick], _T]) -> _T:
+        return await run_paced(self._budget, work, self._look, every_s=LOOK_EVERY_S)
+
+    async def _look(self) -> None:
+        """See whether jobs have come or gone, and keep the lease."""
+        self._are_jobs_there = await self._has_jobs()
+        await self._store.acquire()

@@ -1,0 +1,88 @@
+// Advice that the decider found in the background: ranked, with its proof; applied, dismissed, and judged afterwards.
+import { api, read } from '../../api/client';
+import type { AdviceView } from '../../api/schema';
+import { mayOperate } from '../../api/session';
+import { never, useResource } from '../../api/use-resource';
+import { percent, plural } from '../../format/numbers';
+import { duration } from '../../format/times';
+import { formatRoute } from '../../navigation/route';
+import { Action } from '../../parts/action';
+import { Card, Loaded } from '../../parts/frame';
+import { formatProperties } from '../table/properties-text';
+
+export function StoredAdvice() {
+  const query = { status: ['open', 'applied', 'judged'] as ('open' | 'applied' | 'judged')[], limit: 50 };
+  const found = useResource('advice', signal => read(api.GET('/v1/advice', { params: { query }, signal })), never);
+  return (
+    <Loaded of={found}>
+      {list => (
+        <>
+          {list.tables_analyzed > 0 && (
+            <p class="note text">
+              {plural(list.tables_analyzed, 'table')} analyzed in the background
+              {list.saved_share !== null &&
+                `; ${plural(list.judged, 'applied change')} saved ${percent(list.saved_share)} of the cost on average, ${percent(list.predicted_share ?? 0)} predicted`}
+              .
+            </p>
+          )}
+          <ol class="advice" aria-label="Found in the background">
+            {list.advice.map(one => (
+              <StoredCard key={`${one.table} ${one.id}`} advice={one} reload={found.reload} />
+            ))}
+          </ol>
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function StoredCard({ advice, reload }: { advice: AdviceView; reload: () => void }) {
+  const { proof, judgement } = advice;
+  const path = { name: advice.table, advice: advice.id };
+  return (
+    <li>
+      <Card
+        title={advice.table}
+        note={`${advice.status}, saves ${duration(advice.saved_s_per_day)} of core time a day, ${percent(advice.saved_share)}`}
+      >
+        <p>{advice.message}</p>
+        <pre class="block">{formatProperties(advice.change)}</pre>
+        <p class="note">
+          Proof: {plural(proof.commits, 'commit')} over {duration(proof.hours * 3600)} cost{' '}
+          {duration(proof.after.cost_s)} instead of {duration(proof.before.cost_s)} of rewriting and opening files.{' '}
+          <a href={formatRoute(['tables', advice.table], { tab: 'what-if' })}>Compare all rules</a>
+        </p>
+        {judgement !== null && (
+          <p class="note">
+            Since then, over {plural(judgement.commits, 'commit')}: {percent(judgement.saved_share)} saved,{' '}
+            {percent(judgement.predicted_share)} predicted.
+          </p>
+        )}
+        {advice.status === 'open' && mayOperate.value && (
+          <div class="job-actions">
+            <Action
+              kind="primary"
+              done={reload}
+              confirm={`Set these overrides on ${advice.table}? They take effect with the next refresh, and eligible partitions are queued.`}
+              run={async () => {
+                await read(api.POST('/v1/tables/{name}/advice/{advice}/apply', { params: { path } }));
+                return `The policy of ${advice.table} is changed.`;
+              }}
+            >
+              Apply
+            </Action>
+            <Action
+              done={reload}
+              run={async () => {
+                await read(api.POST('/v1/tables/{name}/advice/{advice}/dismiss', { params: { path } }));
+                return `The advice for ${advice.table} is dismissed.`;
+              }}
+            >
+              Dismiss
+            </Action>
+          </div>
+        )}
+      </Card>
+    </li>
+  );
+}

@@ -1,0 +1,114 @@
+"""`lakewright advice …`: changes of policies that would have served tables better; apply or dismiss them."""
+
+from typing import Annotated, Any
+
+import typer
+
+from services.cli.cli_context import print_answer
+from services.cli.client import segment
+from services.cli.render import Output, at, counted, mean, size, time_span
+
+app = typer.Typer(no_args_is_help=True, help="List, show, apply and dismiss advice about policies.")
+
+Table = Annotated[str, typer.Argument(help="Name of a registered table.")]
+AdviceId = Annotated[str, typer.Argument(metavar="ADVICE", help="Id of the advice, as listed.")]
+STATES = "open, dismissed, applied or judged"
+
+
+@app.command("list")
+def list_advice(
+    context: typer.Context,
+    status: Annotated[list[str] | None, typer.Option(help=f"{STATES}; may be repeated. Default: open.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of rows.")] = 50,
+) -> None:
+    """List advice for all tables, largest saving first."""
+    print_answer(context, lambda api: api.get("/v1/advice", {"status": status or None, "limit": limit}), _show_list)
+
+
+@app.command("show")
+def show_advice(context: typer.Context, table: Table) -> None:
+    """Show the advice for a table: the change, its proof, and what became of it."""
+    print_answer(context, lambda api: api.get(f"/v1/tables/{segment(table)}/advice"), _show_one)
+
+
+@app.command("apply")
+def apply_advice(context: typer.Context, table: Table, advice: AdviceId) -> None:
+    """Set the advised change as overrides of a table, without a commit to it."""
+    _decide(context, table, f"{advice}/apply")
+
+
+@app.command("dismiss")
+def dismiss_advice(context: typer.Context, table: Table, advice: AdviceId) -> None:
+    """Stop advising this change for a table."""
+    _decide(context, table, f"{advice}/dismiss")
+
+
+def _decide(context: typer.Context, table: str, call: str) -> None:
+    path = f"/v1/tables/{segment(table)}/advice/{call}"
+    print_answer(context, lambda api: api.post(path, {}), _show_decided)
+
+
+def _show_decided(out: Output, answer: Any) -> None:
+    out.line(f"{answer['table']}: {_settings(answer['change'])} {answer['status']}.")
+
+
+def _show_list(out: Output, answer: Any) -> None:
+    analyzed = counted(answer["tables_analyzed"], "table")
+    failed = f", {answer['tables_failed']:,} of them failed" if answer["tables_failed"] else ""
+    if not answer["advice"]:
+        out.line(f"No such advice; {analyzed} analyzed{failed}.")
+    else:
+        rows = [
+            (
+                one["table"],
+                f"{time_span(one['saved_s_per_day'])}/day",
+                f"{one['saved_share']:.0%}",
+                one["status"],
+                one["id"],
+                _settings(one["change"]),
+            )
+            for one in answer["advice"]
+        ]
+        out.rows(
+            f"Advice; {analyzed} analyzed{failed}", ("table", "saves", "share", "status", "advice", "change"), rows
+        )
+    if answer["judged"]:
+        out.line(
+            f"{counted(answer['judged'], 'applied change')} saved {answer['saved_share']:.0%} of the cost on average, "
+            f"{answer['predicted_share']:.0%} predicted."
+        )
+
+
+def _show_one(out: Output, answer: Any) -> None:
+    advice = answer["advice"]
+    if answer["problem"]:
+        out.line(f"The last analysis failed: {answer['problem']}")
+    if advice is None:
+        last = answer["analyzed_at"]
+        out.line("No advice." if last is None else f"No advice at the last analysis, {at(last)}.")
+        return
+    proof = advice["proof"]
+    out.line(f"{advice['message']} ({advice['status']})")
+    out.rows(
+        f"{counted(proof['commits'], 'commit')} over {time_span(proof['hours'] * 3600)}",
+        ("", "core time", "rewriting", "opening files", "files", "rewritten"),
+        [_cost(name, proof[key]) for name, key in (("before", "before"), ("after", "after"))],
+    )
+    if advice["judgement"] is not None:
+        judged = advice["judgement"]
+        out.line(
+            f"Judged over {counted(judged['commits'], 'commit')}: saved {judged['saved_share']:.0%} of the cost, "
+            f"{judged['predicted_share']:.0%} predicted."
+        )
+    if advice["status"] == "open":
+        command = f"lakewright advice apply {advice['table']} {advice['id']}"
+        out.line(f"`{command}` sets overrides. In the table itself: {advice['statement']}")
+
+
+def _cost(name: str, cost: Any) -> tuple[str, ...]:
+    times = (time_span(cost[part]) for part in ("cost_s", "write_cost_s", "read_cost_s"))
+    return (name, *times, mean(cost["files_mean"]), size(cost["bytes_rewritten"]))
+
+
+def _settings(change: dict[str, str]) -> str:
+    return ", ".join(f"{name.removeprefix('lakewright.')}={value}" for name, value in change.items())

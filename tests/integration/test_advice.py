@@ -1,0 +1,246 @@
+"""Advice over HTTP and the command line: found in the background, applied, dismissed, judged, within its budget."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from decider.background.auto_analyze import AGAIN_MS, LIST_EVERY_MS, AdviceSources, AnalysisOutcome, AutoAnalyze
+from services.cli.__main__ import app
+from shared.policy import KIB
+from shared.queue import keys
+from shared.table import Commit
+from tests.support.advised_histories import Process, write
+from tests.support.advised_logs import AdvisedLog
+from tests.support.live_decider import LiveDecider
+
+pytestmark = pytest.mark.redis
+
+EVENTS = Process(2, 300 * KIB, 0.4, 20, 36, 4)
+START_MS = 1_767_225_600_000
+DAY_MS = 86_400_000
+
+
+class World:
+    """A decider with an AutoAnalyze whose clock the test moves, and tables that are written as logs."""
+
+    def __init__(self, decider: LiveDecider, folder: Path, *, share: float = 1.0) -> None:
+        self.decider = decider
+        self.folder = folder
+        self.now_ms = START_MS + 10 * DAY_MS
+        self.logs: dict[str, AdvisedLog] = {}
+        self.commits: dict[str, tuple[Commit, ...]] = {}
+        services = decider.services
+        self.analyze = AutoAnalyze(
+            services.tables.advice,
+            AdviceSources(
+                services.tables.registry, services.tables.states, services.tables.formats, services.tables.defaults
+            ),
+            share=share,
+            has_jobs=self.has_jobs,
+            backlog=lambda: 0,
+            now_ms=lambda: self.now_ms,
+        )
+
+    async def has_jobs(self) -> bool:
+        """Return that there are none, lest each pass take ten times as long."""
+        return False
+
+    def table(self, name: str, *, commits: int = 80, seed: int = 1) -> str:
+        self.logs[name] = log = AdvisedLog(self.folder / name, START_MS)
+        self.commits[name] = write(EVENTS, seed, 400)
+        log.write(self.commits[name][:commits])
+        return self.decider.register(log.path, name)
+
+    def go_on(self, name: str, commits: int) -> None:
+        """Write further commits, and have them read."""
+        log = self.logs[name]
+        log.write(self.commits[name][log.version : log.version + commits])
+        self.decider.sweep()
+
+    def run_once(self) -> AnalysisOutcome:
+        return self.decider.run(self.analyze.run_once()).outcome
+
+    def later(self) -> AnalysisOutcome:
+        """Analyze a day later."""
+        self.now_ms += AGAIN_MS + LIST_EVERY_MS
+        return self.run_once()
+
+    def advice(self, name: str) -> dict:
+        return self.decider.get(f"/v1/tables/{name}/advice")["advice"]
+
+    def cli(self, *arguments: str) -> str:
+        ran = CliRunner().invoke(app, ["--url", self.decider.url, *arguments], env={"COLUMNS": "200"})
+        assert ran.exit_code == 0, ran.output
+        return ran.output
+
+
+@pytest.fixture
+def world(decider: LiveDecider, tmp_path: Path) -> World:
+    return World(decider, tmp_path)
+
+
+def test_advice_is_found_listed_applied_and_judged(world: World) -> None:
+    name = world.table("sales.events")
+    assert world.run_once() is AnalysisOutcome.ADVISED
+    (listed,) = world.decider.get("/v1/advice")["advice"]
+    assert listed == world.advice(name)
+    assert (listed["table"], listed["status"], listed["judgement"]) == (name, "open", None)
+    assert listed["proof"]["after"]["cost_s"] < listed["proof"]["before"]["cost_s"]
+    for changed, value in listed["change"].items():
+        assert f"'{changed}' = '{value}'" in listed["statement"]
+    assert world.run_once() is AnalysisOutcome.IDLE
+
+    applied = world.decider.post(f"/v1/tables/{name}/advice/{listed['id']}/apply", {})
+    assert (applied.status_code, applied.json()["status"]) == (200, "applied")
+    world.decider.drain()
+    shown = world.decider.get(f"/v1/tables/{name}")
+    assert shown["properties"] == listed["change"]
+    again = world.decider.post(f"/v1/tables/{name}/advice/{listed['id']}/apply", {})
+    assert (again.status_code, again.json()["field"]) == (409, "id")
+    assert world.decider.get("/v1/advice")["advice"] == []
+
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.JUDGED
+    judged = world.advice(name)
+    assert judged["status"] == "judged"
+    assert 50 <= judged["judgement"]["commits"] <= 60
+    # No actor has rewritten anything: nothing was saved against a policy that would have rewritten little.
+    assert (
+        judged["judgement"]["saved_share"]
+        < judged["judgement"]["predicted_share"]
+        == pytest.approx(listed["saved_share"], abs=1e-4)
+    )
+    summary = world.decider.get("/v1/advice", status="judged")
+    assert (summary["judged"], summary["tables_analyzed"]) == (1, 1)
+    assert summary["saved_share"] == judged["judgement"]["saved_share"]
+    # The policy in effect is the advised one now.
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.NOTHING
+    assert world.advice(name) == judged
+
+
+def test_a_change_that_was_applied_is_seen_in_the_next_decision(world: World) -> None:
+    name = world.table("events")
+    world.run_once()
+    advice = world.advice(name)
+    before = world.decider.get(f"/v1/tables/{name}")["policy"]
+    world.decider.post(f"/v1/tables/{name}/advice/{advice['id']}/apply", {})
+    world.decider.drain()
+    after = world.decider.get(f"/v1/tables/{name}")["policy"]
+    assert before != after
+    log = world.logs[name]
+    versions = {path.name for path in (log.path / "_delta_log").iterdir()}
+    assert len(versions) == log.version + 1, "the table itself gets no commit"
+    world.go_on(name, 1)
+    newest = world.decider.get(f"/v1/tables/{name}/decisions", limit=1)["decisions"][0]
+    assert newest["version"] == log.version
+
+
+def test_jobs_that_wait_are_seen(world: World) -> None:
+    assert not world.decider.run(world.decider.services.queue.admin.has_jobs())
+    world.table("events")
+    assert world.decider.run(world.decider.services.queue.admin.has_jobs())
+
+
+def test_what_is_dismissed_is_not_advised_again(world: World) -> None:
+    name = world.table("events")
+    world.run_once()
+    advice = world.advice(name)
+    dismissed = world.decider.post(f"/v1/tables/{name}/advice/{advice['id']}/dismiss", {})
+    assert (dismissed.status_code, dismissed.json()["status"]) == (200, "dismissed")
+    refused = world.decider.post(f"/v1/tables/{name}/advice/{advice['id']}/apply", {})
+    assert (refused.status_code, "dismissed already" in refused.json()["detail"]) == (409, True)
+    world.go_on(name, 60)
+    if world.later() is AnalysisOutcome.NOTHING:
+        assert world.advice(name)["status"] == "dismissed"
+    else:
+        assert world.advice(name)["id"] != advice["id"]
+
+
+def test_an_owner_who_changes_the_table_itself_has_applied_the_advice(world: World) -> None:
+    name = world.table("events")
+    world.run_once()
+    advice = world.advice(name)
+    world.decider.client.patch(f"/v1/tables/{name}", json={"properties": advice["change"]}).raise_for_status()
+    world.decider.drain()
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.WAITING
+    found = world.advice(name)
+    assert (found["status"], found["by_owner"]) == ("applied", True)
+    world.go_on(name, 60)
+    assert world.later() is AnalysisOutcome.JUDGED
+
+
+def test_an_unknown_advice_is_not_found(world: World) -> None:
+    name = world.table("events")
+    for verb in ("apply", "dismiss"):
+        missing = world.decider.post(f"/v1/tables/{name}/advice/{'0' * 12}/{verb}", {})
+        assert (missing.status_code, missing.json()["field"]) == (404, "advice")
+    assert world.decider.post(f"/v1/tables/{name}/advice/x/apply", {}).status_code == 422
+
+
+def test_the_command_line_lists_shows_applies_and_dismisses(world: World) -> None:
+    name = world.table("sales.events")
+    other = world.table("sales.others", seed=2)
+    assert "No such advice; 0 tables analyzed." in world.cli("advice", "list")
+    assert "No advice" in world.cli("advice", "show", name)
+    assert [world.run_once(), world.run_once()] == [AnalysisOutcome.ADVISED] * 2
+    listed = world.cli("advice", "list")
+    assert name in listed
+    assert other in listed
+    assert "ALTER TABLE delta." in world.cli("advice", "show", name)
+    assert "applied" in world.cli("advice", "apply", name, world.advice(name)["id"])
+    assert (
+        json.loads(world.cli("advice", "dismiss", other, world.advice(other)["id"], "--json"))["status"] == "dismissed"
+    )
+    rows = json.loads(world.cli("--json", "advice", "list", "--status", "applied", "--status", "dismissed"))["advice"]
+    assert {row["table"]: row["status"] for row in rows} == {name: "applied", other: "dismissed"}
+
+
+def test_a_table_is_due_once_a_day_and_only_after_enough_commits(world: World) -> None:
+    name = world.table("events", commits=30)
+    assert world.run_once() is AnalysisOutcome.IDLE
+    world.go_on(name, 50)
+    world.now_ms += LIST_EVERY_MS
+    assert world.run_once() is AnalysisOutcome.ADVISED
+    world.go_on(name, 60)
+    world.now_ms += LIST_EVERY_MS
+    assert world.run_once() is AnalysisOutcome.IDLE
+    assert world.later() is AnalysisOutcome.ADVISED
+    world.go_on(name, 10)
+    assert world.later() is AnalysisOutcome.IDLE
+
+
+def test_a_log_that_cannot_be_read_is_shown_and_does_not_hold_up_others(world: World) -> None:
+    broken, fine = world.table("a_broken"), world.table("fine")
+    for file in (world.logs[broken].path / "_delta_log").iterdir():
+        file.write_text("{")
+    outcomes = {world.run_once(), world.run_once()}
+    assert outcomes == {AnalysisOutcome.FAILED, AnalysisOutcome.ADVISED}
+    assert world.decider.get(f"/v1/tables/{broken}/advice")["problem"]
+    assert world.advice(fine)
+    assert world.decider.get("/v1/advice")["tables_failed"] == 1
+    assert "The last analysis failed" in world.cli("advice", "show", broken)
+
+
+def test_only_the_decider_with_the_lease_analyzes(world: World) -> None:
+    world.table("events")
+    redis = world.decider.services.operations.redis
+    world.decider.run(redis.set(keys.ADVICE_LEASE, "another"))
+    assert world.run_once() is AnalysisOutcome.IDLE
+    world.decider.run(redis.delete(keys.ADVICE_LEASE))
+    world.now_ms += LIST_EVERY_MS
+    assert world.run_once() is AnalysisOutcome.ADVISED
+    world.decider.run(world.decider.services.tables.advice.release())
+    assert world.decider.run(redis.exists(keys.ADVICE_LEASE)) == 0
+
+
+def test_an_unregistered_table_leaves_no_advice(world: World) -> None:
+    name = world.table("events")
+    world.run_once()
+    assert world.decider.client.delete(f"/v1/tables/{name}").status_code == 204
+    redis = world.decider.services.operations.redis
+    for key in (keys.ADVICE, keys.ANALYZED_TABLES, keys.DISMISSED_ADVICE):
+        assert world.decider.run(redis.hlen(key)) == 0
