@@ -1,7 +1,7 @@
 """Finds the change of a table's policy that its own history argues for, and judges it by the history that follows.
 
-An advice has to save a tenth of the cost over the whole history, and some of it in its newer half, too: a change that
-only a past load would have paid for is not advised. Pure: time comes from the caller and from the commits.
+An advice has to save a tenth of the cost over the whole history, and over its newer half alone: a change that only a
+past load would have paid for is not advised. Pure: time comes from the caller and from the commits.
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from fractions import Fraction
 
 from decider.state.effective_policy import EffectivePolicy
 from decider.store.advice_records import Advice, Judgement, Proof, ReplayedCost
-from decider.whatif.comparison import MS_PER_HOUR, Candidate, CostModel, Tick, recommend
+from decider.whatif.comparison import MS_PER_HOUR, CostModel, Recommendation, Tick, recommend
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_untouched
 from decider.whatif.trace import CommitTrace
 from decider.whatif.trace_reader import TableTrace
 from shared.policy import GIB, Policy, apply
 from shared.properties import read_settings
-from shared.table import DataFile, TableId
+from shared.table import TableId
 
 MIN_COMMITS = 50
 """Fewest commits that an advice, and a judgement, can rest on."""
@@ -56,13 +56,11 @@ def analyze(
     if current_s / hours * 24 < MIN_SAVED_S_PER_DAY:
         return None
     found = recommend(history, policy, prices, nothing, tick)
-    proof = _proof(trace, hours, prices, found.current, found.best)
-    if (
-        not found.is_change
-        or proof.saved_share < MIN_SAVED_SHARE
-        or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY
-        or not _pays_in_newer_half(history, found.current.policy, found.best.policy, prices, tick)
-    ):
+    if not found.is_change:
+        return None
+    share = _newer_share(history, found.current.policy, found.best.policy, prices, tick)
+    proof = _proof(trace, hours, prices, found, share)
+    if proof.saved_share < MIN_SAVED_SHARE or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY:
         return None
     return Advice(table, now_ms, found.properties, policy.encode(), found.message, proof)
 
@@ -133,25 +131,17 @@ def _until_now(history: CommitTrace, prices: CostModel, now_ms: int) -> tuple[Co
     return replace(prices, tail_hours=tail_hours), (last_ms - first_ms) / MS_PER_HOUR + tail_hours
 
 
-def _pays_in_newer_half(history: CommitTrace, current: Policy, advised: Policy, prices: CostModel, tick: Tick) -> bool:
-    """Return whether a change also pays over the newer half of the commits, on the files that it would have left."""
-    half = len(history.commits) // 2
-    newer = replace(history, initial=_files_after(history, half), commits=history.commits[half:])
+def _newer_share(history: CommitTrace, current: Policy, advised: Policy, prices: CostModel, tick: Tick) -> float:
+    """Return the share of the cost that a change saves over the newer half of the commits, as if the table began there.
+
+    Older files cost the same under both, as no commit touches them; they would only hide the difference.
+    """
+    newer = replace(history, initial=(), commits=history.commits[len(history.commits) // 2 :])
     costs = []
     for policy in (current, advised):
         tick("newer half")
         costs.append(cost_s(newer, policy, prices))
-    return costs[1] < costs[0]
-
-
-def _files_after(history: CommitTrace, commits: int) -> tuple[DataFile, ...]:
-    """Return the files that are live after so many commits without any rewrite."""
-    live = {file.path: file for file in history.initial}
-    for commit in history.commits[:commits]:
-        for gone in commit.removed:
-            live.pop(gone.path, None)
-        live.update((file.path, file) for file in commit.added)
-    return tuple(live.values())
+    return 1 - costs[1] / costs[0] if costs[0] else 0.0
 
 
 def cost_s(history: CommitTrace, policy: Policy, prices: CostModel) -> float:
@@ -160,15 +150,16 @@ def cost_s(history: CommitTrace, policy: Policy, prices: CostModel) -> float:
     return prices.cost_s(replayed(history, policy, tail_ms=prices.tail_ms))
 
 
-def _proof(trace: TableTrace, hours: float, prices: CostModel, current: Candidate, best: Candidate) -> Proof:
+def _proof(trace: TableTrace, hours: float, prices: CostModel, found: Recommendation, newer_share: float) -> Proof:
     return Proof(
         first_version=trace.first_version,
         last_version=trace.last_version,
         commits=len(trace.history.commits),
         hours=hours,
         queries_per_hour=prices.queries_per_hour,
-        current=_replayed(current.replayed, prices),
-        advised=_replayed(best.replayed, prices),
+        current=_replayed(found.current.replayed, prices),
+        advised=_replayed(found.best.replayed, prices),
+        newer_share=newer_share,
     )
 
 

@@ -29,6 +29,7 @@ class ProofView(ResponseModel):
     queries_per_hour: float = Field(description="Assumed queries per hour that read the table.")
     before: ReplayedCostView = Field(description="Replay under the policy in effect.")
     after: ReplayedCostView = Field(description="Replay under the advised policy.")
+    newer_half_share: float = Field(description="Saved share of the cost over the newer half of the commits alone.")
 
 
 class JudgementView(ResponseModel):
@@ -63,6 +64,7 @@ _PROOF: JsonDict = {
         "files_mean": 6.1,
         "bytes_rewritten": 3226568294,
     },
+    "newer_half_share": 0.35,
 }
 _EXAMPLE: JsonDict = {
     "id": "5f0c9a1be2d4",
@@ -75,8 +77,8 @@ _EXAMPLE: JsonDict = {
     "former": {"lakewright.target-file-size": "134217728", "lakewright.fan-in": ""},
     "statement": "ALTER TABLE delta.`s3://lake/sales/orders` SET TBLPROPERTIES "
     "('lakewright.target-file-size' = '256MiB', 'lakewright.fan-in' = '4')",
-    "saved_s_per_day": 59.2,
-    "saved_share": 0.458,
+    "saved_s_per_day": 45.2,
+    "saved_share": 0.35,
     "message": "Set lakewright.target-file-size=256MiB, lakewright.fan-in=4.",
     "proof": _PROOF,
     "judgement": None,
@@ -99,8 +101,10 @@ class AdviceView(ResponseModel):
     change: dict[str, str] = Field(description="Properties to set.")
     former: dict[str, str] = Field(description="Values of these properties before; empty for a fan-in that is fitted.")
     statement: str = Field(description="SQL statement that makes the change in the table's own properties.")
-    saved_s_per_day: float = Field(description="Core-seconds per day that the change would have saved.")
-    saved_share: float = Field(description="Saved share of the cost.")
+    saved_s_per_day: float = Field(description="Core-seconds per day that the change promises to save.")
+    saved_share: float = Field(
+        description="Promised share of the cost: the smaller one of all commits and of the newer half."
+    )
     message: str = Field(description="Human-readable advice.")
     proof: ProofView = Field(description="Figures of the replays.")
     judgement: JudgementView | None = Field(description="What happened since it was applied; null until then.")

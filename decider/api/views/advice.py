@@ -61,6 +61,7 @@ def _proof(proof: Proof) -> ProofView:
         queries_per_hour=proof.queries_per_hour,
         before=_cost(proof.current),
         after=_cost(proof.advised),
+        newer_half_share=round(proof.newer_share, 4),
     )
 
 

@@ -64,8 +64,11 @@ def test_a_table_that_is_off_and_read_is_advised_to_be_on_with_the_figures() -> 
     assert found.proof.current.bytes_rewritten == 0 < found.proof.advised.bytes_rewritten
     assert found.proof.advised.files_mean < found.proof.current.files_mean
     assert found.proof.saved_share >= MIN_SAVED_SHARE
-    saved_s = found.proof.current.cost_s - found.proof.advised.cost_s
-    assert found.proof.saved_s_per_day == pytest.approx(saved_s / found.proof.hours * 24)
+    whole = 1 - found.proof.advised.cost_s / found.proof.current.cost_s
+    assert found.proof.saved_share == min(whole, found.proof.newer_share)
+    assert found.proof.saved_s_per_day == pytest.approx(
+        found.proof.current.cost_s * found.proof.saved_share / found.proof.hours * 24
+    )
     assert found.proof.hours == pytest.approx((COMMITS - 1) / 6)
 
 
