@@ -67,6 +67,7 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.retain", "30 days", "retain_s", 30 * 86_400),
     ("acid.data.retain.hours", "24", "retain_s", 86_400),
     ("snapshot.base.keep.minutes", "720", "retain_s", 43_200),
+    ("snapshot.keep.duration", "720min", "retain_s", 43_200),
     ("lakewright.min-retain", "2 days", "min_retain_s", 2 * 86_400),
     ("lakewright.min-retain", "36h", "min_retain_s", 36 * 3_600),
     ("lakewright.min-retain", "interval 36 hours", "min_retain_s", 36 * 3_600),
