@@ -33,7 +33,8 @@ class Trigger:
 
     purgeable: files known to be rewritten even alone. closed_ms: with time windows, those that ended by then are
     compacted (None: all). band: the one requested (None: the policy's). is_forced: a person overrides switch and
-    tolerance. commits: how many changed data in the partition until then, this one included; 0 where none is counted.
+    tolerance; is_custom: a person set the terms of this run, which come before those of an event at this version.
+    commits: how many changed data in the partition until then, this one included; 0 where none is counted.
     """
 
     version: int
@@ -43,6 +44,7 @@ class Trigger:
     closed_ms: int | None = None
     band: Band | None = None
     is_forced: bool = False
+    is_custom: bool = False
     commits: int = 0
 
 

@@ -4,7 +4,7 @@ A job names a partition and never a file: the actor plans on the live snapshot.
 """
 
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, DecisionKind, Prediction
+from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger
 from shared.job_payload import JobPayload, PredictedCost
 from shared.policy import MIB, Policy
 from shared.properties import is_switched_off, policy_digest
@@ -57,9 +57,14 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         version=decision.version,
         payload=payload.encode(),
         debounce=CONTENTION_DEBOUNCE if decision.verdict is DecisionKind.DEFER else IMMEDIATE,
-        precedence=int(trigger.is_forced),
+        precedence=_precedence(trigger),
         extent=trigger.rewrite_kind.extent,
     )
+
+
+def _precedence(trigger: Trigger) -> int:
+    """Return the rank among requests of one version: a mode or values, then force, then what an event leads to."""
+    return 2 if trigger.is_custom else int(trigger.is_forced)
 
 
 def priority(prediction: Prediction, policy: Policy) -> int:

@@ -312,6 +312,12 @@ _SOURCES: Mapping[DecisionReason, TriggerSource] = {
 }
 """Trigger that a reason implies, beyond the numbers of a record."""
 
+_LATER_SOURCES: Mapping[DecisionReason, TriggerSource] = {
+    Reason.COMMIT_COUNT_REACHED: TriggerSource.DATA_CHANGE,
+    Reason.REQUESTED: TriggerSource.REQUEST,
+}
+"""The same for an idle compaction and a full rewrite, which timers trigger otherwise."""
+
 
 def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Decision:
     """Evaluate again from the record's own numbers: policy, state, partition, filter, contention and calibration.
@@ -337,9 +343,8 @@ def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Dec
         source = _SOURCES.get(record.reason, TriggerSource.REBUILD)
         trigger = Trigger(record.version, source, purgeable=record.purgeable)
     else:
-        is_counted = record.reason is Reason.COMMIT_COUNT_REACHED
-        source = TriggerSource.DATA_CHANGE if is_counted else TriggerSource.TIMER
-        trigger = Trigger(record.version, source, record.rewrite_kind)
+        source = _LATER_SOURCES.get(record.reason, TriggerSource.TIMER)
+        trigger = Trigger(record.version, source, record.rewrite_kind, purgeable=record.purgeable)
     return evaluate(context, record.partition, record.state, trigger, actions.of(record.action))
 
 

@@ -1,15 +1,15 @@
 """Rewrites on demand: a person requests one now, and gets either jobs or the reason why there are none.
 
 A request is processed like an event: the log is read, the state evaluated, and the queue merges the jobs. It may
-override the tolerance and a table's switch, but never the promotion rule, which bounds the bytes rewritten, and never a
-refusal, which protects the table's rows.
+override the tolerance and a table's switch, and ask for an idle compaction or a full rewrite; but in the other modes
+never the promotion rule, which bounds the bytes rewritten, and never a refusal, which protects the table's rows.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from fractions import Fraction
 
 import structlog
 
@@ -22,11 +22,14 @@ from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
 from decider.optimize.partition_selector import Selector, select
 from decider.optimize.plan_table import PlanSelection, plan_table
+from decider.optimize.run_terms import PLAIN, RunTerms
+from decider.state.file_columns import count_live
 from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.table_state import TableState, TableStateStore
+from decider.store.table_state import TableStateStore
 from decider.store.traced_jobs import enqueue
 from decider.tracking.tracker import TableTracker
 from shared.layout.eligibility import DecisionReason, is_purgeable
+from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
 from shared.policy import Policy, PortablePaths
 from shared.queue import queries
@@ -64,12 +67,12 @@ _MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class OptimizeCommand:
-    """A request: partitions and kinds of actions (none: all), band, whether tolerance and switch are overridden."""
+    """A request: partitions and kinds of actions (none: all), band, and the terms of the run."""
 
     partitions: tuple[Selector, ...] = ()
     actions: tuple[str, ...] = ()
     band: Band = Band.URGENT
-    force: bool = False
+    terms: RunTerms = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +148,18 @@ class OnDemandOptimizer:
     async def optimize(self, table: TableRef, request: OptimizeCommand) -> OptimizeResult:
         """Bring the table's state up to its log, and queue a job for each action with work in a selected partition.
 
-        Raises InvalidInput for partitions that the table does not have, and whatever following the log raises.
+        Raises InvalidInput for partitions that the table does not have and for terms without effect, and whatever
+        following the log raises.
         """
+        actions = self._actions(request)
         cursor = await self._tracker.followed(table)
         calibration = await self._states.calibration(table.id)
-        effective = self._in_force(table, cursor, request)
+        own = self._tracker.effective(table, cursor).policy
+        effective = request.terms.apply(own)
         context = DecisionContext.resolve(
             table, cursor.metadata, effective, calibration, contention=cursor.contention, at_ms=self._now_ms()
         )
-        states = await self._states.all_partitions(table.id)
+        states = await self._partitions(table, context.policy, calibration.with_learned_shrink(own))
         chosen = select(states, context.columns, request.partitions)
         all_paths = effective.portable_paths is PortablePaths.ALWAYS
         purgeable = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], effective)
@@ -165,7 +171,7 @@ class OnDemandOptimizer:
                 partition,
                 states[partition],
                 _trigger(cursor.version, request, purgeable[partition]),
-                self._actions(request),
+                actions,
             )
         ]
         found = _ranked(context, decisions)
@@ -180,6 +186,14 @@ class OnDemandOptimizer:
             left_out=max(0, len(found.wanted) - MAX_JOBS),
             refusal=cursor.refusal,
         )
+
+    async def _partitions(self, table: TableRef, policy: Policy, own: Policy) -> Mapping[PartitionKey, PartitionStats]:
+        """Return the partitions counted by the levels of a policy: from the state, or from the log for other levels."""
+        if policy.size_levels == own.size_levels:
+            return await self._states.all_partitions(table.id)
+        live = await self._open_table(table.location).live_files()
+        counts = await asyncio.to_thread(count_live, live, policy)
+        return {partition: count.state for partition, count in counts.items()}
 
     async def _purgeable(
         self, table: TableRef, partitions: Sequence[PartitionKey], policy: Policy
@@ -204,20 +218,19 @@ class OnDemandOptimizer:
         cursor = await self._states.state(table.id)
         policy = self._tracker.effective_at(table, snapshot, cursor).policy
         calibration = await self._states.calibration(table.id)
-        policy = calibration.with_learned_shrink(_forced(policy) if request.force else policy)
-        found = plan_table(snapshot, PlanSelection(request.partitions), policy, self._actions(request))
+        policy = calibration.with_learned_shrink(request.terms.apply(policy))
+        selection = PlanSelection(request.partitions, request.terms.mode.rewrite_kind)
+        found = plan_table(snapshot, selection, policy, self._actions(request))
         plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))
         ignored = _ignored(policy, has_work=bool(plans), is_running=False)
         return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, snapshot.refusal)
 
     def _actions(self, request: OptimizeCommand) -> tuple[Action, ...]:
-        """Return the actions of a request; raises InvalidInput for one that this release does not know."""
+        """Return the actions of a request; raises InvalidInput for one that is not known or cannot have its terms."""
         every = self._tracker.actions
-        return tuple(map(every.of, request.actions)) if request.actions else tuple(every)
-
-    def _in_force(self, table: TableRef, cursor: TableState, request: OptimizeCommand) -> Policy:
-        policy = self._tracker.effective(table, cursor).policy
-        return _forced(policy) if request.force else policy
+        kinds = tuple(map(every.of, request.actions)) if request.actions else tuple(every)
+        wanted = request.terms.kinds(request.actions)
+        return tuple(action for action in kinds if action.kind in wanted) if wanted else kinds
 
     async def _enqueue(
         self, context: DecisionContext, wanted: Sequence[tuple[Decision, JobRequest]]
@@ -241,7 +254,16 @@ class OnDemandOptimizer:
 
 
 def _trigger(version: int, request: OptimizeCommand, purgeable: int) -> Trigger:
-    return Trigger(version, TriggerSource.REQUEST, purgeable=purgeable, band=request.band, is_forced=request.force)
+    terms = request.terms
+    return Trigger(
+        version,
+        TriggerSource.REQUEST,
+        terms.mode.rewrite_kind,
+        purgeable=purgeable,
+        band=request.band,
+        is_forced=terms.force,
+        is_custom=terms.is_custom,
+    )
 
 
 def _ranked(context: DecisionContext, decisions: Sequence[Decision]) -> _RankedDecisions:
@@ -250,11 +272,6 @@ def _ranked(context: DecisionContext, decisions: Sequence[Decision]) -> _RankedD
     wanted = [(made, job_request(context, made)) for made in decisions if made.prediction is not None]
     wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].partition))
     return _RankedDecisions(tuple(wanted), reasons)
-
-
-def _forced(policy: Policy) -> Policy:
-    """Override switch and tolerance, and rewrite harmful paths; the promotion rule and a refusal stay."""
-    return replace(policy.for_manual_rewrite, enabled=True, tolerance=Fraction(0))
 
 
 def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> RequestIgnored | None:

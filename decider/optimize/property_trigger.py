@@ -11,6 +11,7 @@ from enum import StrEnum
 import structlog
 
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand, RequestIgnored
+from decider.optimize.run_terms import RunTerms
 from decider.store.manual_runs import ManualRunRecord, ManualRunStore
 from decider.store.table_records import TableRecord
 from decider.tracking.shared_defaults import DefaultsProvider
@@ -114,7 +115,7 @@ class PropertyTriggers:
         return record is not None and not record.outcome and self._now_ms() - record.at_ms > STUCK_MS
 
     async def _run(self, table: TableRef, record: ManualRunRecord) -> ManualRunRecord:
-        answer = await self._on_demand.optimize(table, OptimizeCommand(band=Band.NORMAL, force=True))
+        answer = await self._on_demand.optimize(table, OptimizeCommand(band=Band.NORMAL, terms=RunTerms(force=True)))
         if answer.refusal is not None:
             return replace(record, outcome=TriggerOutcome.REFUSED)
         new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)

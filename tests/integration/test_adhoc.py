@@ -8,6 +8,7 @@ import pytest
 from decider.archive.ledger_reader import LedgerReader
 from decider.decide import ledger
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand
+from decider.optimize.run_terms import RunTerms
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.tracking.tracker import TableTracker
@@ -75,7 +76,7 @@ def test_files_on_harmful_paths_are_rewritten_only_when_forced(redis_url: str, f
         adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7)
         log.add([DataFile("dt=a%20b/x", 9 * MIB, ONE, rows=100), DataFile("plain", 9 * MIB, TWO, rows=100)])
         try:
-            asked = (await adhoc.optimize(TABLE, OptimizeCommand(force=force))).jobs
+            asked = (await adhoc.optimize(TABLE, OptimizeCommand(terms=RunTerms(force=force)))).jobs
             assert [job.partition for job in asked] == ([ONE] if force else [])
             if force:
                 newest = (await LedgerReader(queue).newest(TABLE.id, limit=1))[0]
@@ -95,7 +96,7 @@ def test_only_what_is_forced_or_asked_of_a_table_that_is_off_runs_despite_the_sw
         adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7)
 
         async def asked(table: TableRef, *, force: bool) -> bool:
-            (job,) = (await adhoc.optimize(table, OptimizeCommand(force=force))).jobs
+            (job,) = (await adhoc.optimize(table, OptimizeCommand(terms=RunTerms(force=force)))).jobs
             view = await queue.run(queries.job("default", job.id))
             assert view is not None
             await queue.run(commands.cancel("default", job.id, nonce=f"{table.id}-{force}"))

@@ -1,5 +1,6 @@
 """Jobs: list, show, cancel, expedite and requeue them."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -8,15 +9,23 @@ from decider.api.dependencies import Queue, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.jobs import CancelResult, JobDetail, JobList
 from decider.api.schemas.queue import MoveResult
+from decider.api.services import QueueServices
 from decider.api.views.calibration import job_calibration
 from decider.api.views.jobs import cancelled_view, job_view, moved_view, timeline
 from decider.store.run_queries import JobStage
 from decider.web.errors import not_found
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
-from shared.queue.model import CancelOutcome, JobId, MoveOutcome
+from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome
+from shared.queue.records import JobView
 
 RUNS_SHOWN = 20
 """Finished runs shown with a job."""
+
+MAX_WAIT_S = 30.0
+"""Longest wait for the end of a job: shorter than what proxies wait for an answer."""
+
+POLL_S = 0.5
+"""Seconds between two looks at a job that is waited for: one small read."""
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -58,9 +67,19 @@ async def list_jobs(
 
 
 @router.get("/{job}", summary="Show a job", responses=failures(404, 422))
-async def show_job(job: JobPath, queue: Queue) -> JobDetail:
-    """Show a job with its timeline and the predicted and measured cost of its runs."""
-    live = await queue.runs.job(JobId(job))
+async def show_job(
+    job: JobPath,
+    queue: Queue,
+    wait_s: Annotated[
+        float, Query(ge=0, le=MAX_WAIT_S, description="Wait for so many seconds at most until the job is over.")
+    ] = 0.0,
+) -> JobDetail:
+    """Show a job with its timeline and the predicted and measured cost of its runs.
+
+    With `wait_s`, the answer comes when the job neither waits nor runs any more, when it is quarantined, or after that
+    time with the job as it is.
+    """
+    live = await _ended(queue, JobId(job), wait_s)
     runs = await queue.runs.runs_of(JobId(job), limit=RUNS_SHOWN)
     newest = live or (runs[0] if runs else None)
     if newest is None:
@@ -92,6 +111,18 @@ async def promote_job(job: JobPath, queue: Queue) -> MoveResult:
 async def requeue_job(job: JobPath, queue: Queue) -> MoveResult:
     """Make a delayed or quarantined job ready and reset its failed attempts."""
     return _moved(job, await queue.admin.requeue(JobId(job)))
+
+
+async def _ended(queue: QueueServices, job: JobId, wait_s: float) -> JobView | None:
+    """Return the live job after waiting for its end; None once it is over."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + wait_s
+    while True:
+        live = await queue.runs.job(job)
+        left_s = deadline_s - loop.time()
+        if live is None or live.state is JobState.QUARANTINED or left_s <= 0:
+            return live
+        await asyncio.sleep(min(POLL_S, left_s))
 
 
 def _moved(job: str, outcome: MoveOutcome) -> MoveResult:

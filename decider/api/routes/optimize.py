@@ -10,6 +10,7 @@ from decider.api.openapi import failures
 from decider.api.schemas.optimize import OptimizePlan, OptimizeRequest, OptimizeResponse
 from decider.api.views.tables import dry_run_view, optimized_view
 from decider.optimize.on_demand import OptimizeCommand
+from decider.optimize.run_terms import run_terms
 from shared.queue.model import Band
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -28,10 +29,12 @@ async def optimize_table(
 ) -> OptimizeResponse | JSONResponse:
     """Enqueue a job for every eligible partition, or return the plan with `dry_run`.
 
-    A request that changes nothing returns the reason in `ignored`. The promotion rule always applies, so repeated
-    requests do not rewrite more; `force` ignores only the tolerance and `enabled=false`.
+    A request that changes nothing returns the reason in `ignored`. In the modes `levels`, `minor` and `major` the
+    promotion rule applies, so repeated requests do not rewrite more; `force` ignores only the tolerance and
+    `enabled=false`. Follow the jobs by `GET /v1/jobs/{job}?wait_s=30`, or by `GET /v1/stream?about=jobs&job=...`.
     """
-    request = OptimizeCommand(tuple(asked.partitions), tuple(asked.actions), Band[asked.priority.upper()], asked.force)
+    terms = run_terms(asked.mode, asked.values, force=asked.force)
+    request = OptimizeCommand(tuple(asked.partitions), tuple(asked.actions), Band[asked.priority.upper()], terms)
     if asked.dry_run:
         plan = dry_run_view(await requests.on_demand.dry_run(table, request))
         return JSONResponse(plan.model_dump(mode="json"))

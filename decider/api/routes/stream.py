@@ -78,22 +78,31 @@ async def _position(
     return await queue.streams.now() if last_event_id is None else position_after(last_event_id)
 
 
-async def _named(
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """What a reader named: tables, None for all; and jobs, none for all."""
+
+    tables: tuple[TableRef, ...] | None
+    jobs: frozenset[str]
+
+
+async def _selected(
     tables: Tables,
     table: Annotated[
         list[str] | None,
         Query(max_length=MAX_TABLES, description="Table names or ids; without it, all tables.", examples=["a.b"]),
     ] = None,
-) -> tuple[TableRef, ...] | None:
-    if not table:
-        return None
+    job: Annotated[
+        list[str] | None, Query(max_length=MAX_TABLES, description="Job ids; without it, all jobs.", examples=["t.1.x"])
+    ] = None,
+) -> _Selection:
     found = []
-    for name in table:
+    for name in table or ():
         known = await tables.registry.find(name)
         if known is None:
             raise not_found("table", name)
         found.append(known)
-    return tuple(found)
+    return _Selection(tuple(found) if table else None, frozenset(job or ()))
 
 
 @router.get(
@@ -115,7 +124,7 @@ async def watch(
     queue: Queue,
     http: Http,
     tail: Annotated[StreamPosition, Depends(_position)],
-    named: Annotated[tuple[TableRef, ...] | None, Depends(_named)],
+    selected: Annotated[_Selection, Depends(_selected)],
     about: Annotated[
         list[About] | None, Query(max_length=4, description="Kinds of events; without it, all but `tables`.")
     ] = None,
@@ -125,7 +134,7 @@ async def watch(
     Resume with `Last-Event-ID`: events of one millisecond may be delivered twice, and events that the capped streams
     have dropped are lost.
     """
-    watching = _Subscription(tables, queue, tail, named, frozenset(about or ("decisions", "jobs", "queue")))
+    watching = _Subscription(tables, queue, tail, selected, frozenset(about or ("decisions", "jobs", "queue")))
     yield await watching.begin()
     while True:
         try:
@@ -143,7 +152,7 @@ class _Subscription:
     known_tables: TableServices
     queue: QueueServices
     tail: StreamPosition
-    named: tuple[TableRef, ...] | None
+    selected: _Selection
     about: frozenset[str]
     tables: dict[TableId, TableRef] = field(default_factory=dict)
     depth: dict[str, int] = field(default_factory=dict)
@@ -173,8 +182,8 @@ class _Subscription:
         """Select the tables whose decisions are sent; returns whether these are all that were requested."""
         if "decisions" not in self.about:
             return True
-        if self.named is not None:
-            self.tables = {table.id: table for table in self.named}
+        if self.selected.tables is not None:
+            self.tables = {table.id: table for table in self.selected.tables}
             return True
         page = await self.known_tables.registry.page(prefix="", after="", limit=MAX_TABLES)
         self.tables = {table.id: table for table in page.tables}
@@ -188,7 +197,7 @@ class _Subscription:
             self.moves = MovePosition(int(self.tail.start.partition("-")[0]))
         if not (moved := await self.queue.streams.moved(self.moves)):
             return []
-        named = None if self.named is None else {table.id for table in self.named}
+        named = None if self.selected.tables is None else {table.id for table in self.selected.tables}
         ids = [table for table in moved if named is None or table in named]
         data = TablesEvent(table_ids=tuple(ids[:MAX_MOVED]), more=len(ids) > MAX_MOVED)
         return [ServerSentEvent(event="tables", data=data)] if ids else []
@@ -206,10 +215,12 @@ class _Subscription:
         )
 
     def _event_of(self, entry: StreamEntry) -> ServerSentEvent | None:
-        """Convert an entry; None for one that this release cannot read, which is logged."""
+        """Convert an entry; None for another job than those named, and for one that cannot be read, which is logged."""
         try:
             if entry.table is not None:
                 return ServerSentEvent(event="decision", data=self._decided(entry, entry.table), id=entry.id)
+            if self.selected.jobs and entry.fields["job"] not in self.selected.jobs:
+                return None
             return ServerSentEvent(event="job", data=_job(entry), id=entry.id)
         except (ValueError, LookupError, TypeError) as problem:
             log.warning("stream_entry_unreadable", entry=entry.id, error=str(problem))

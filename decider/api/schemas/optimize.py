@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from decider.api.schemas.partition_layout import LayoutView
+from decider.api.schemas.tables import PropertyName, PropertyText
 from decider.web.base_model import RequestModel, ResponseModel
 
 MAX_PARTITIONS = 1_000
@@ -12,6 +13,8 @@ MAX_PARTITIONS = 1_000
 
 MAX_ACTIONS = 20
 """Maximum number of actions in one request; a release has fewer."""
+
+ModeName = Literal["levels", "minor", "major", "idle", "full"]
 
 PriorityName = Literal["urgent", "high", "normal", "low"]
 
@@ -27,6 +30,7 @@ class OptimizeRequest(RequestModel):
             "examples": [
                 {"partitions": ["dt=2026-01-01", {"dt": "2026-01-02", "country": None}], "priority": "high"},
                 {"dry_run": True},
+                {"mode": "full", "values": {"target-file-size": "256MiB"}},
             ]
         },
     )
@@ -40,12 +44,25 @@ class OptimizeRequest(RequestModel):
     actions: tuple[str, ...] = Field(
         (), max_length=MAX_ACTIONS, description="Kinds of jobs, such as `compact` or `sort`. Empty: all."
     )
+    mode: ModeName = Field(
+        "levels",
+        description="`levels`: as after a commit. `minor`: the same below the top level. `major`: on all levels, even "
+        "where the table permits minor rewrites only. `idle`: merge all small files of a partition once. `full`: merge "
+        "all files that are not full, and drop deleted rows.",
+    )
+    values: dict[PropertyName, PropertyText] = Field(
+        {},
+        max_length=20,
+        description="Property values for this run, such as `target-file-size`; a commit to the partition before the "
+        "job starts brings back the table's own, and of two requests with different values for one version either may "
+        "win. A value without effect is an error.",
+    )
     priority: PriorityName = Field("urgent", description="Priority of the jobs; `urgent` runs first.")
     dry_run: bool = Field(default=False, description="Plan on the live snapshot without changing anything.")
     force: bool = Field(
         default=False,
         description="Ignore the tolerance and `enabled=false`, and rewrite files whose paths engines spell "
-        "differently. The promotion rule always applies, which bounds the bytes rewritten.",
+        "differently. The promotion rule still applies, except in the modes `idle` and `full`.",
     )
 
 

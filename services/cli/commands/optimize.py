@@ -8,6 +8,7 @@ import typer
 
 from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import CallFailed, segment
+from services.cli.job_progress import follow, show_ended
 from services.cli.locations import is_location
 from services.cli.render import Output, counted, size
 
@@ -42,17 +43,16 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     mode: Annotated[
         str,
         typer.Option(
-            help="By location only: levels (as after a commit), idle (merge all small files once), or full (merge all "
-            "files that are not full, and drop deleted rows)."
+            help="levels (as after a commit), idle (merge all small files once), full (merge all files that are not "
+            "full, and drop deleted rows); by name also minor (below the top level) or major."
         ),
     ] = MODE,
-    target_file_size: Annotated[
-        str | None, typer.Option(help="By location only: target file size, such as 128mb.")
-    ] = None,
+    target_file_size: Annotated[str | None, typer.Option(help="Target file size of this run, such as 128mb.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="By location only: policy property, such as min-input-files=4; may be repeated."),
+        typer.Option("--set", help="Policy property of this run, such as min-input-files=4; may be repeated."),
     ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="By name only: wait until the jobs are over.")] = False,  # noqa: FBT002
     yes: Annotated[bool, typer.Option("--yes", "-y", help="By location only: skip the confirmation.")] = False,  # noqa: FBT002
 ) -> None:
     """Optimize a table now: by name through the decider's queue; by location in this process, after confirmation.
@@ -63,13 +63,17 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     setting = setting_of(context)
     overrides = {**({"target-file-size": target_file_size} if target_file_size else {}), **pairs(set_ or [])}
     if not is_location(table):
-        if mode != MODE or overrides or yes:
-            raise typer.BadParameter("--mode, --target-file-size, --set and --yes need a location, not a name")
+        if yes:
+            raise typer.BadParameter("--yes needs a location, not a name")
+        if wait and dry_run:
+            raise typer.BadParameter("--dry-run has no jobs to --wait for")
         body = {"partitions": partition or [], "priority": priority, "dry_run": dry_run, "force": force}
-        return by_name(setting, table, body)
-    if priority != PRIORITY:
+        body |= {"mode": mode} if mode != MODE else {}
+        body |= {"values": overrides} if overrides else {}
+        return by_name(setting, table, body, wait=wait)
+    if priority != PRIORITY or wait:
         raise typer.BadParameter(
-            "--priority needs the name of a registered table: a location is rewritten here and now"
+            "--priority and --wait need the name of a registered table: a location is rewritten here and now"
         )
     if not (dry_run or yes) and (setting.as_json or not sys.stdin.isatty()):
         raise typer.BadParameter(
@@ -86,13 +90,24 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     return None
 
 
-def by_name(setting: CliContext, table: str, body: dict[str, Any]) -> None:
-    """Request a rewrite of a registered table, or its plan, and print the answer."""
+def by_name(setting: CliContext, table: str, body: dict[str, Any], *, wait: bool = False) -> None:
+    """Request a rewrite of a registered table, or its plan, and print the answer; `wait` for the end of its jobs.
+
+    Raises CallFailed if one of them did not succeed.
+    """
     out = setting.output()
     with setting.api() as api:
         answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)
+        ended = follow(api, [job["id"] for job in answer["jobs"]]) if wait else None
     if out.as_json:
-        return out.raw(answer)
+        out.raw(answer if ended is None else {**answer, "ended": [one.describe() for one in ended]})
+    else:
+        _show_answer(out, answer, body)
+    if ended is not None:
+        show_ended(out, ended)
+
+
+def _show_answer(out: Output, answer: dict[str, Any], body: dict[str, Any]) -> None:
     out.line(answer["message"])
     if body["dry_run"]:
         return _show_plan(out, answer["plans"]) if answer["plans"] else None

@@ -8,8 +8,11 @@ import pytest
 
 from decider.decide import ledger
 from decider.decide.calibration import Calibration
-from decider.decide.decision import DecisionKind
-from decider.decide.job_request import PRIORITIES, priority
+from decider.decide.compaction import COMPACTION
+from decider.decide.context import ConstantContention, DecisionContext
+from decider.decide.decision import DecisionKind, Trigger, TriggerSource
+from decider.decide.evaluate import evaluate
+from decider.decide.job_request import PRIORITIES, job_request, priority
 from shared.errors import InvalidInput
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
@@ -17,7 +20,7 @@ from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_
 from shared.layout.planner import plan, plan_full
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.table import Commit, CommitOrigin, DataFile, PartitionKey
+from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId, TableMetadata, TableRef
 from tests.support.decisions import decide_after_commit, decide_on_state, decide_on_timer, encoded
 
 POLICY = Policy(target_bytes=8 * MIB)
@@ -125,3 +128,24 @@ def test_what_a_fast_encoder_refuses_is_written_all_the_same(partition: Partitio
     with pytest.raises(InvalidInput) as refusal:
         ledger.decode(text)
     assert refusal.value.field == "record"
+
+
+@pytest.mark.parametrize("kind", list(RewriteKind))
+def test_a_request_of_any_mode_does_not_wait_for_writers_and_is_decided_again_from_its_record(
+    kind: RewriteKind,
+) -> None:
+    context = replace(DecisionContext.of_policy(POLICY), contention=ConstantContention(Fraction(9, 10)))
+    made = evaluate(context, WHOLE_TABLE, state(*[100_000] * 10), Trigger(7, TriggerSource.REQUEST, kind), COMPACTION)
+    assert (made.verdict, made.reason, made.rewrite_kind) == (DecisionKind.ENQUEUE, Reason.REQUESTED, kind)
+    record = ledger.decode(ledger.encode(made, context))
+    assert ledger.recompute(record) is DecisionKind.ENQUEUE
+    assert ledger.contradictions(record) == ()
+
+
+@pytest.mark.parametrize(("forced", "custom", "precedence"), [(False, False, 0), (True, False, 1), (True, True, 2)])
+def test_the_terms_of_a_person_come_before_those_of_an_event(forced: bool, custom: bool, precedence: int) -> None:
+    table = TableRef(TableId("t"), "t", "memory:///t")
+    context = DecisionContext(table, TableMetadata("t", ()), POLICY)
+    asked = Trigger(7, TriggerSource.REQUEST, is_forced=forced, is_custom=custom)
+    made = evaluate(context, WHOLE_TABLE, state(*[100_000] * 10), asked, COMPACTION)
+    assert job_request(context, made).precedence == precedence

@@ -78,8 +78,8 @@ def test_what_cannot_be_used_is_named(table: tables.HandTable, arguments: tuple[
 
 @pytest.mark.parametrize(
     "arguments",
-    [("./t",), ("./t", "--yes", "--priority", "high"), ("name", "--yes"), ("name", "--mode", "full")],
-    ids=["no one to ask", "a priority here and now", "a name is not confirmed", "a mode for the decider"],
+    [("./t",), ("./t", "--yes", "--priority", "high"), ("name", "--yes"), ("./t", "--yes", "--wait")],
+    ids=["no one to ask", "a priority here and now", "a name is not confirmed", "no job to wait for"],
 )
 def test_wrong_use_is_exit_code_2(arguments: tuple[str, ...]) -> None:
     assert call("optimize", *arguments).exit_code == 2

@@ -1,0 +1,91 @@
+"""Waits for jobs of the decider under a progress bar; Ctrl-C ends the wait, and the jobs go on."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from services.cli.client import ApiClient, CallFailed, NoResponse, segment
+from services.cli.render import Output, counted
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+WAIT_S = 20
+"""Seconds that one call waits for the end of a job: below the longest wait for an answer."""
+
+AGAIN_S = 0.2
+"""Pause between two calls about a job: a job that fails at once and is tried again must not cost a call each time."""
+
+QUARANTINED = "quarantined"
+
+DONE = "done"
+
+CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A job that is over: the result of its last run, or that it is quarantined, and what was measured."""
+
+    id: str
+    result: str
+    error: str
+    files_removed: int
+    bytes: int
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it succeeded."""
+        return self.result == DONE
+
+    def describe(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def follow(api: ApiClient, jobs: Sequence[str]) -> list[EndedJob]:
+    """Return the ends of these jobs in their order, one after another as they come."""
+    from rich.console import Console  # noqa: PLC0415 - a tenth of a second, for those who wait
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description:40.40}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task("jobs", total=len(jobs))
+        return [_wait(api, job, progress) for job in jobs]
+
+
+def _wait(api: ApiClient, job: str, progress: "Progress") -> EndedJob:
+    task = progress.task_ids[0]
+    while True:
+        try:
+            view = api.get(f"/v1/jobs/{segment(job)}", {"wait_s": WAIT_S})["job"]
+        except NoResponse:
+            raise
+        except CallFailed:
+            # It was cancelled before an actor had it, which leaves no run.
+            return EndedJob(job, CANCELLED, "the job is gone", 0, 0)
+        progress.update(task, description=f"{view['partition_label'] or job} {view['state']}")
+        if view["state"] in ("finished", QUARANTINED):
+            progress.advance(task)
+            return _ended(job, view)
+        time.sleep(AGAIN_S)
+
+
+def _ended(job: str, view: dict[str, Any]) -> EndedJob:
+    measured = view["measured"]
+    result = QUARANTINED if view["state"] == QUARANTINED else view["result"]
+    return EndedJob(job, result, view["error"], int(measured.get("files_removed", 0)), int(measured.get("bytes", 0)))
+
+
+def show_ended(out: Output, ended: Sequence[EndedJob]) -> None:
+    """Print how jobs ended; raises CallFailed if one of them did not succeed."""
+    failed = [one for one in ended if not one.is_done]
+    if not out.as_json:
+        removed = sum(one.files_removed for one in ended)
+        out.line(f"{counted(len(ended) - len(failed), 'job')} done; {counted(removed, 'file')} fewer.")
+    if failed:
+        first = failed[0]
+        raise CallFailed(
+            f"{counted(len(failed), 'job')} of {len(ended)} did not succeed; {first.id} {first.result}: {first.error}"
+        )
