@@ -129,13 +129,15 @@ def test_a_change_that_was_applied_is_seen_in_the_next_decision(world: World) ->
     world.decider.post(f"/v1/tables/{name}/advice/{advice['id']}/apply", {})
     world.decider.drain()
     after = world.decider.get(f"/v1/tables/{name}")["policy"]
-    assert before != after
+    assert before["version"] != after["version"]
+    sources = {one["property"]: one["source"] for one in after["values"]}
+    assert {sources[changed] for changed in advice["change"]} == {"request"}
     log = world.logs[name]
     versions = {path.name for path in (log.path / "_delta_log").iterdir()}
     assert len(versions) == log.version + 1, "the table itself gets no commit"
     world.go_on(name, 1)
     newest = world.decider.get(f"/v1/tables/{name}/decisions", limit=1)["decisions"][0]
-    assert newest["version"] == log.version
+    assert (newest["version"], newest["policy_version"]) == (log.version, after["version"])
 
 
 def test_jobs_that_wait_are_seen(world: World) -> None:
