@@ -130,6 +130,42 @@ def test_a_vacuum_of_other_format_versions_keeps_and_deletes_the_same(ice: "Iceb
     keeps_branches_and_tags(ice, version=version)
 
 
+def test_what_another_entry_of_the_table_reads_stays(ice: "IcebergLab") -> None:
+    """A table was registered in a second catalog, which wrote metadata since; here its files are rewritten."""
+    from pyiceberg.table import StaticTable
+
+    table = ice.create("t")
+    for number in range(3):
+        ice.append(table, number)
+    folder = ice.folder / "db" / "t" / "metadata"
+    early = (folder / f"v{(folder / 'version-hint.text').read_text().strip()}.metadata.json").read_bytes()
+    (partition,) = {file.partition for file in asyncio.run(ice.reader(table).snapshot()).files}
+    ice.rewrite(table, ice.live(table, partition))
+    ice.append(table, 3)
+    other = folder / "00004-other.metadata.json"
+    other.write_bytes(early)
+    listed = preview(ice, table, NOW)
+    files = stored(ice, table)
+    done = vacuum(ice, table)
+    assert "may be in two catalogs" in done.reason
+    assert "may be in two catalogs" in listed.left_out
+    assert {one.name for one in listed.deletions} == files - stored(ice, table) != set()
+    assert ice.sql(f"SELECT count(*) FROM {table}.snapshots").collect()[0][0] == 1
+    found = StaticTable.from_metadata(other.as_uri()).scan().to_arrow()
+    assert found.num_rows == 3 * (ice.sql(f"SELECT count(*) FROM {table}").collect()[0][0] // 4)
+    other.unlink()
+    vacuum(ice, table)
+    with pytest.raises(FileNotFoundError):
+        StaticTable.from_metadata(early_uri(folder, early)).scan().to_arrow()
+
+
+def early_uri(folder: Path, metadata: bytes) -> str:
+    """Return the place of metadata that are written elsewhere, where no vacuum sees them."""
+    place = folder.parents[2] / "early.metadata.json"
+    place.write_bytes(metadata)
+    return place.as_uri()
+
+
 def keeps_branches_and_tags(ice: "IcebergLab", *, version: int) -> None:
     table = branched(ice, version=version)
     before = refs(ice, table)

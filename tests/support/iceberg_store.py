@@ -205,6 +205,16 @@ class IcebergStore:
         self.change()
         return path
 
+    def other_entry(self, head: int) -> str:
+        """Write metadata as an entry in another catalog does whose newest snapshot is this one; return their path."""
+        raw = self.raw | {
+            "current-snapshot-id": head,
+            "refs": {MAIN: {"snapshot-id": head, "type": "branch"}},
+            "snapshots": [one for one in self.raw["snapshots"] if one["snapshot-id"] <= head],
+            "statistics": [one for one in self.raw["statistics"] if one["snapshot-id"] <= head],
+        }
+        return self.write("metadata/other-{}.metadata.json", json.dumps(raw).encode())
+
     def change(self) -> None:
         """Write the metadata as they are now."""
         self.now_ms += 1
@@ -271,6 +281,11 @@ class IcebergStore:
     def list_files(self) -> Iterator[StoredFile]:
         for path, body in self.files.items():
             yield StoredFile(path.removeprefix(f"{LOCATION}/"), len(body), self.times[path])
+
+    def list_metadata(self, folder: str) -> Iterator[StoredFile]:
+        for path, body in self.files.items():
+            if path.startswith(f"{folder}/"):
+                yield StoredFile(path.removeprefix(f"{folder}/"), len(body), self.times[path])
 
     def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
         return self.files.keys() & set(paths)

@@ -5,9 +5,10 @@ does the same, but by its own clock and rule, and would delete the files in one 
 slowed down. What is deleted is found in the metadata as they are after that commit.
 
 Order makes it safe beside writers. The store is listed before the metadata are read, so every file that was committed
-before the listing is known as such. Before each batch, the metadata are read again: what new snapshots need stays, and
-new properties, a table that was undone or another one end the run before it deletes more. Files are deleted in an order
-in which the rest can be found by a later run, so nothing has to be remembered; only a whole run leaves its mark.
+before the listing is known as such, and a metadata file that is not known then may be another catalog's. Before each
+batch, the metadata are read again: what new snapshots need stays, and properties that are not those of the beginning, a
+table that moved or was undone, or another one end the run before it deletes more. Files are deleted in an order in
+which the rest can be found by a later run, so nothing has to be remembered; only a whole run leaves its mark.
 """
 
 import threading
@@ -27,11 +28,10 @@ from shared.errors import Conflict, RetryableError
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import VACUUM_KEY
 from shared.formats.iceberg.orphans import young_since_ms
+from shared.formats.iceberg.other_entries import metadata_folder, read_other_entries
 from shared.formats.iceberg.positions import newest_position
 from shared.formats.iceberg.retention import Expiry, check_may_expire, own_retention_s, plan_expiry
 from shared.formats.iceberg.vacuum_plan import (
-    Bodies,
-    Read,
     Stage,
     StoreListing,
     Unneeded,
@@ -40,6 +40,7 @@ from shared.formats.iceberg.vacuum_plan import (
     need_newer,
     read_past,
 )
+from shared.formats.iceberg.walk import Bodies, Read
 from shared.retention import retention_of_run_ms
 from shared.stored_file import StoredFile
 from shared.vacuum_options import VacuumOptions
@@ -70,6 +71,9 @@ class IcebergVacuumTable(Protocol):
 
     def list_files(self) -> Iterator[StoredFile]:
         """Yield every file below the table's folder."""
+
+    def list_metadata(self, folder: str) -> Iterator[StoredFile]:
+        """Yield the files in the folder of the table's metadata, by their names in it."""
 
     def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
         """Return those of these files that exist."""
@@ -137,12 +141,17 @@ class IcebergVacuum:
     pause: Callable[[float], object] = threading.Event().wait
     _done: _VacuumCounts = field(default_factory=_VacuumCounts)
     _commits: list[int] = field(default_factory=list)
+    _settings: Mapping[str, str] = field(default_factory=dict)
 
     def run(self) -> TableJobOutcome:
         """Delete all that is due, or as much of it as the job may; raises what reading and deleting raise."""
         options = VacuumOptions.decode(self.job.options)
         started_ms = self.now_ms()
+        head = self.table.refresh()
+        self._settings = _settings(head)
         self.control.reached("listing")
+        folder = metadata_folder(head)
+        metadata = tuple(self.table.list_metadata(folder))
         listed = tuple(self.table.list_files()) if options.with_orphans else None
         head = self.table.refresh()
         reason = switched_off(self.job, head.metadata, options)
@@ -154,14 +163,17 @@ class IcebergVacuum:
         now_ms = as_of_ms(started_ms, options, self.table.clock_ms())
         cutoff_ms = now_ms - retain_ms
         listing = None if listed is None else StoreListing(listed, young_since_ms(cutoff_ms, now_ms))
-        left_out = ""
+        left_out, is_complete = "", False
         try:
+            self._check_settings(head)
+            others = self._drive(read_other_entries(head, folder, metadata))
             versions, expiry = self._expire(head, cutoff_ms, now_ms)
-            found = self._drive(find_unneeded(versions, expiry, listing))
-            left_out = found.foreign and f"no orphans were searched for: {found.foreign}"
-            is_complete = self._delete_all(found, versions[-1])
-        except _Stopped:
-            is_complete = False
+            found = self._drive(find_unneeded(versions, expiry, listing, others))
+            left_out = found.left_out
+            self._delete_all(found, versions[-1])
+            is_complete = True
+        except _Stopped as stopped:
+            left_out = str(stopped) or left_out
         # The decider waits for the end of its own runs alone: metadata that say nothing new would wake readers.
         has_done = bool(self._commits or self._done.planned) or options.requested_ms is None
         if is_complete and has_done:
@@ -188,12 +200,14 @@ class IcebergVacuum:
                 self.table.expire(expiry)
             except Conflict:
                 head = self.table.refresh()
+                self._check_settings(head)
                 continue
             after = self.table.refresh()
             self._check_expired(head, after, expiry)
             self._done.snapshots, self._done.refs = len(expiry.snapshots), len(expiry.refs)
             self._commits.append(newest_position(after).version)
             self.control.reached("expired")
+            self._check_settings(after)  # REST catalogs do not refuse an expiry because of new properties.
             # With those of writers in between: what a branch or tag named there stays, though it is lost.
             known = {*head.records.previous, head.records.path}
             versions = (*versions, *self._drive(read_past(after, known)))
@@ -226,11 +240,17 @@ class IcebergVacuum:
         if self.control.should_stop():
             raise _Stopped
 
-    def _delete_all(self, found: Unneeded, head: TableHead) -> bool:
-        """Delete in batches; False if the table's properties changed meanwhile."""
+    def _check_settings(self, head: TableHead) -> None:
+        """End the run if the table's properties or its folder are not those that it began with."""
+        if _settings(head) != self._settings:
+            raise _Stopped(
+                "the table's properties or its folder changed while the vacuum ran; the next run plans again"
+            )
+
+    def _delete_all(self, found: Unneeded, head: TableHead) -> None:
+        """Delete in batches."""
         candidates = found.ordered()
         self._done.planned = len(candidates)
-        settings = _settings(head)
         pace, count = DeletionPace(self.limits.files_per_s, self.pause), 0
         left = iter(candidates)
         while batch := tuple(islice(left, self.limits.batch)):
@@ -238,8 +258,7 @@ class IcebergVacuum:
             existing = self.table.existing([one.path for one in batch])
             # After the store's answer, which takes a while: the metadata are as new as can be.
             head = self._newer(head)
-            if _settings(head) != settings:
-                return False
+            self._check_settings(head)
             self._drive(need_newer(found, head))
             unneeded = [one for one in batch if found.has(one)]
             deleted = [one for one in unneeded if one.path in existing]
@@ -253,7 +272,6 @@ class IcebergVacuum:
             self.control.measured(self._done.figures())
             count += len(batch)
             pace.keep(count)
-        return True
 
     def _newer(self, before: TableHead) -> TableHead:
         """Return the newest metadata; raises RetryableError if the newest commit was undone."""
@@ -281,5 +299,7 @@ class IcebergVacuum:
 
 
 def _settings(head: TableHead) -> Mapping[str, str]:
-    """Return the properties of a table, without the mark of a vacuum."""
-    return {name: value for name, value in head.metadata.configuration.items() if name != VACUUM_KEY}
+    """Return the properties of a table without the mark of a vacuum, and its folder (by an empty name)."""
+    return {"": head.location} | {
+        name: value for name, value in head.metadata.configuration.items() if name != VACUUM_KEY
+    }

@@ -73,6 +73,14 @@ class JavaVacuumTable:
         while found.hasNext():
             yield self._stored(found.next())
 
+    def list_metadata(self, folder: str) -> Iterator[StoredFile]:
+        """Yield the files in the folder of the table's metadata, by their names in it."""
+        found = self._io.listPrefix(f"{folder}/").iterator()
+        while found.hasNext():
+            file = found.next()
+            name = str(file.location()).rpartition("/")[2]
+            yield StoredFile(name, int(file.size()), int(file.createdAtMillis()))
+
     def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
         """Return those of these files that exist."""
         return {path for path in paths if self._io.newInputFile(path).exists()}

@@ -46,6 +46,9 @@ class MetadataSource(Protocol):
     async def files(self) -> Sequence[StoredFile]:
         """Return every file below the table's folder; raises what `head` raises."""
 
+    async def metadata_files(self, folder: str) -> Sequence[StoredFile]:
+        """Return the files in the folder of the metadata, by their names in it; raises what `files` raises."""
+
     async def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
         """Return those of these files that exist."""
 
@@ -88,6 +91,11 @@ class CatalogSource:
         self._meter.add(ReadKind.LIST)
         return await asyncio.to_thread(self._files, location)
 
+    async def metadata_files(self, folder: str) -> Sequence[StoredFile]:
+        """List through the catalog's own file access; raises Unsupported for one that cannot list."""
+        self._meter.add(ReadKind.LIST)
+        return await asyncio.to_thread(self._files, folder)
+
     async def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
         """Ask for each file through the catalog's own file access, in several threads."""
         self._meter.add(ReadKind.HEAD, len(paths))
@@ -101,8 +109,8 @@ class CatalogSource:
         io: Any = self._io
         if not isinstance(io, PyArrowFileIO):
             raise Unsupported(
-                f"{self.location}: the catalog's py-io-impl lists no files, so there is no dry run with orphans",
-                field="orphans",
+                f"{self.location}: the catalog's py-io-impl lists no files, so there is no dry run of a vacuum",
+                field="py-io-impl",
             )
         with translated(f"{self.location}: listing {location}"):
             scheme, host, root = io.parse_location(location, io.properties)
@@ -178,7 +186,11 @@ class FolderSource:
 
     async def files(self) -> Sequence[StoredFile]:
         """List the table's folder."""
-        return [StoredFile(name, size_bytes, at_ms) for name, size_bytes, at_ms in await self._reads.entries()]
+        return [StoredFile(*entry) for entry in await self._reads.entries()]
+
+    async def metadata_files(self, folder: str) -> Sequence[StoredFile]:
+        """List the folder of the metadata, which lies in that of the table."""
+        return [StoredFile(*entry) for entry in await self._reads.entries(self._key(folder))]
 
     async def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
         """List the table's folder, which takes fewer requests than one for each file."""

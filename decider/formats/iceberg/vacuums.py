@@ -14,11 +14,10 @@ from shared.boundary import Boundary
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import VACUUM_KEY
 from shared.formats.iceberg.orphans import young_since_ms
+from shared.formats.iceberg.other_entries import metadata_folder, read_other_entries
 from shared.formats.iceberg.positions import newest_position
 from shared.formats.iceberg.retention import check_may_expire, own_retention_s, plan_expiry
 from shared.formats.iceberg.vacuum_plan import (
-    Bodies,
-    Read,
     Stage,
     StoreListing,
     UnneededFile,
@@ -26,6 +25,7 @@ from shared.formats.iceberg.vacuum_plan import (
     name_below,
     read_past,
 )
+from shared.formats.iceberg.walk import Bodies, Read
 from shared.policy import Policy
 from shared.retention import retention_of_run_ms
 from shared.table import VacuumMark
@@ -44,6 +44,8 @@ class IcebergVacuums:
     async def plan(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
         """Return exactly what a vacuum that began now would delete; raises what an actor raises, too."""
         # The store before the metadata: what was committed before the listing is then known as such.
+        folder = metadata_folder(await self._source.head())
+        metadata = await self._source.metadata_files(folder)
         listed = await self._source.files() if options.with_orphans else None
         head = await self._source.head()
         check_may_expire(head.metadata.configuration, self._source.location)
@@ -51,7 +53,8 @@ class IcebergVacuums:
         versions = await self._drive(read_past(head))
         expiry = plan_expiry(versions, cutoff_ms, now_ms)
         listing = None if listed is None else StoreListing(listed, young_since_ms(cutoff_ms, now_ms))
-        found = await self._drive(find_unneeded(versions, expiry, listing))
+        others = await self._drive(read_other_entries(head, folder, metadata))
+        found = await self._drive(find_unneeded(versions, expiry, listing, others))
         candidates = found.ordered()
         existing = await self._source.existing([one.path for one in candidates])
         deletions = tuple(_deletion(one, head.location) for one in candidates if one.path in existing)
@@ -62,7 +65,7 @@ class IcebergVacuums:
             cutoff_ms,
             deletions,
             snapshots=len(expiry.snapshots),
-            left_out=found.foreign and f"No orphans are searched for: {found.foreign}.",
+            left_out=found.left_out and f"{found.left_out[0].upper()}{found.left_out[1:]}.",
         )
 
     async def _drive(self, walk: Generator[Read, Bodies, T]) -> T:

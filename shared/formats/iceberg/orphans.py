@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from posixpath import normpath
 from unicodedata import normalize
 from urllib.parse import unquote
 
@@ -103,6 +104,8 @@ def file_key(path: str) -> str:
     place = without_host(path)
     if "%" in place or not place.isascii():
         place = normalize("NFC", unquote(unquote(place)))
+    if "/." in place:
+        place = normpath(place)
     return _SLASHES.sub("/", place).strip("/").casefold()
 
 

@@ -28,6 +28,8 @@ MAX_SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
 MIN_SNAPSHOTS = "history.expire.min-snapshots-to-keep"
 MAX_REF_AGE = "history.expire.max-ref-age-ms"
 GC_ENABLED = "gc.enabled"
+NESSIE = "nessie."
+"""What the properties begin with that Nessie adds to the metadata of each table."""
 
 DEFAULT_MAX_SNAPSHOT_AGE_MS = 5 * 86_400_000
 """Iceberg's default: snapshots of five days."""
@@ -60,7 +62,13 @@ def own_retention_s(configuration: Mapping[str, str]) -> int:
 
 def check_may_expire(configuration: Mapping[str, str], location: str) -> None:
     """Raise Unsupported for a table whose files may belong to other tables, and InvalidInput for unreadable limits."""
-    if configuration.get(GC_ENABLED, "true").strip().lower() != "true":
+    if any(name.startswith(NESSIE) for name in configuration):
+        raise Unsupported(
+            f"{location}: branches and tags of Nessie may need any file of the table, which its metadata do not show; "
+            "no file is deleted; use nessie-gc",
+            field=NESSIE,
+        )
+    if configuration.get(GC_ENABLED, "true").lower() != "true":
         raise Unsupported(
             f"{location}: {GC_ENABLED} is not true, so files may belong to other tables, and none is deleted; set it "
             "to true if they do not",

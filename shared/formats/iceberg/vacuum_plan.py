@@ -1,19 +1,18 @@
 """The plan of one vacuum of an Iceberg table: what decider (dry run) and actor (run) read becomes what is deleted.
 
-Both walk through the same metadata, by the same generators: a generator yields what is to be read next, and is sent the
-files' bytes. So a dry run lists what a run deletes, and neither knows how the other reads.
+Both walk through the same metadata, by the same generators (`shared.formats.iceberg.walk`). So a dry run lists what a
+run deletes.
 
 Candidates are the files of snapshots that expire or are gone. A candidate that a snapshot needs which stays, live in
-any of its manifests, is none. Metadata of snapshots that stay have to be readable, or nothing is deleted; of others,
-what is missing was deleted before. Content is deleted first, then manifests, then lists of manifests, so that a run
-after a crash finds the rest.
+any of its manifests, is none; nor is one that another entry of the table needs. Metadata of snapshots that stay have to
+be readable, or nothing is deleted; of others, what is missing was deleted before. Content is deleted first, then
+manifests, then lists of manifests, so that a run after a crash finds the rest.
 """
 
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeVar
 
 from shared.errors import Corrupt, InvalidInput
 from shared.formats.iceberg.manifests import Manifest, decode_live_files, decode_manifest_list
@@ -28,14 +27,11 @@ from shared.formats.iceberg.orphans import (
     table_uuid,
     without_host,
 )
+from shared.formats.iceberg.other_entries import newer_unknown
 from shared.formats.iceberg.retention import Expiry
+from shared.formats.iceberg.walk import Bodies, Read, Reading, chunks
 from shared.locations import canonical_location, file_location, is_under
 from shared.stored_file import StoredFile
-
-T = TypeVar("T")
-
-READ_AT_ONCE = 16
-"""Files of one read: enough to hide the latency of a store."""
 
 START_BYTES = 65_536
 """Bytes of a metadata file that show of which table it is; writers put that first."""
@@ -58,17 +54,6 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """Files to read; `length`: only so many bytes of each, 0 for all. A missing file is None."""
-
-    paths: tuple[str, ...]
-    length: int = 0
-
-
-Bodies = Sequence[bytes | None]
-
-
-@dataclass(frozen=True, slots=True)
 class UnneededFile:
     """A file to delete, by its path as the metadata or the listing spell it."""
 
@@ -87,39 +72,59 @@ class StoreListing:
 
 @dataclass(slots=True)
 class Unneeded:
-    """Candidates by their keys, less the files that turned out to be needed.
+    """Candidates, less the files that turned out to be needed.
 
-    snapshots and manifests: ids and paths of those that were read as needed. outside: number of files outside of the
-    table's folder, which stay. kept: why listed files are no orphans. foreign: why the table's folder may be that of
-    another table, too, so that there are no orphans; empty if it is not.
+    files: by the keys of their names below the table's folder. orphans: by the keys of their base names. bases: these
+    keys for `files`. snapshots and manifests: ids and paths of those that were read as needed. outside: number of files
+    outside of the table's folder, which stay. kept: why listed files are no orphans. foreign: why the table's folder
+    may be that of another table, too, so that there are no orphans; empty if it is not. others: metadata files that may
+    be of another entry of the table.
     """
 
     location: str
     files: dict[str, UnneededFile] = field(default_factory=dict)
     orphans: dict[str, list[UnneededFile]] = field(default_factory=dict)
+    bases: set[str] = field(default_factory=set)
     snapshots: set[int] = field(default_factory=set)
     manifests: set[str] = field(default_factory=set)
     outside: int = 0
     kept: Counter[NotOrphan] = field(default_factory=Counter)
     foreign: str = ""
+    others: tuple[str, ...] = ()
 
     def offer(self, path: str, size_bytes: int, stage: Stage) -> None:
         """Take a file for deletion, if it lies in the table's folder."""
-        if name_below(self.location, path) is None:
+        name = name_below(self.location, path)
+        if name is None:
             self.outside += 1
-        else:
-            self.files.setdefault(file_key(path), UnneededFile(path, size_bytes, stage))
+        elif (key := _name_key(name)) not in self.files:
+            self.files[key] = UnneededFile(path, size_bytes, stage)
+            self.bases.add(base_key(path))
 
     def offer_orphan(self, file: StoredFile) -> None:
         """Take a listed file for deletion, unless it is a candidate already."""
         path = f"{self.location}/{file.name}"
-        if file_key(path) not in self.files:
+        if _name_key(file.name) not in self.files:
             self.orphans.setdefault(base_key(path), []).append(UnneededFile(path, file.size_bytes, Stage.ORPHAN))
 
     def need(self, path: str) -> None:
-        """Keep a file, and every orphan with its name."""
-        self.files.pop(file_key(path), None)
-        self.kept[NotOrphan.NEEDED] += len(self.orphans.pop(base_key(path), ()))
+        """Keep a file, by whichever way its path leads into the table's folder, and every orphan with its name."""
+        place = file_key(path)
+        base = place.rpartition("/")[2]
+        if base in self.bases:
+            for key in _suffixes(place):
+                self.files.pop(key, None)
+        self.kept[NotOrphan.NEEDED] += len(self.orphans.pop(base, ()))
+
+    @property
+    def left_out(self) -> str:
+        """Why files are left that look unneeded; empty if none are."""
+        reasons = [f"no orphans are searched for: {self.foreign}"] if self.foreign else []
+        if self.others:
+            reasons.append(
+                f"what {min(self.others)} needs stays: it is unknown to this table, which may be in two catalogs"
+            )
+        return "; ".join(reasons)
 
     def keep_strange(self, folders: TableFolders) -> None:
         """Keep the orphans that lie in no folder of the table."""
@@ -138,10 +143,7 @@ class Unneeded:
         """Return whether a candidate is still one."""
         if candidate.stage is Stage.ORPHAN:
             return candidate in self.orphans.get(base_key(candidate.path), ())
-        return self.files.get(file_key(candidate.path)) == candidate
-
-
-Reading = Generator[Read, Bodies, None]
+        return candidate in (self.files.get(key) for key in _suffixes(file_key(candidate.path)))
 
 
 def read_past(head: TableHead, known: Collection[str] = ()) -> Generator[Read, Bodies, tuple[TableHead, ...]]:
@@ -150,7 +152,7 @@ def read_past(head: TableHead, known: Collection[str] = ()) -> Generator[Read, B
     `known`: paths of those that are left out.
     """
     versions: list[TableHead] = []
-    for paths in _chunks(path for path in head.records.previous if path not in known):
+    for paths in chunks(path for path in head.records.previous if path not in known):
         bodies = yield Read(paths)
         for path, body in zip(paths, bodies, strict=True):
             if body is not None:
@@ -160,25 +162,29 @@ def read_past(head: TableHead, known: Collection[str] = ()) -> Generator[Read, B
 
 
 def find_unneeded(
-    versions: Sequence[TableHead], expiry: Expiry, listing: StoreListing | None = None
+    versions: Sequence[TableHead],
+    expiry: Expiry,
+    listing: StoreListing | None = None,
+    others: Sequence[TableHead] = (),
 ) -> Generator[Read, Bodies, Unneeded]:
     """Return the files that no snapshot needs which stays; `listing`: where to search for orphans, None: nowhere.
 
-    Raises Corrupt if metadata of a snapshot that stays cannot be read.
+    `others`: metadata that may be of another entry of the table, all of whose snapshots stay. Raises Corrupt if
+    metadata of a snapshot that stays cannot be read.
     """
     head = versions[-1]
-    known = {one.id: one for version in versions for one in version.snapshots.values()}
-    expired = expiry.gone | expiry.snapshots
+    known = {one.id: one for version in (*others, *versions) for one in version.snapshots.values()}
+    expired = (expiry.gone | expiry.snapshots).difference(*(one.snapshots for one in others))
     staying = [one for one in known.values() if one.id not in expired]
-    statistics = {one.path: one for version in versions for one in version.records.statistics}
-    found = Unneeded(head.location)
+    statistics = {one for version in versions for one in version.records.statistics}
+    found = Unneeded(head.location, others=tuple(one.records.path for one in others))
     needed = _Lists()
     yield from needed.read(staying, required=head.snapshots.keys() - expired)
     unneeded = _Lists()
     yield from unneeded.read([known[one] for one in sorted(expired)], required=())
     for path in unneeded.present:
         found.offer(path, 0, Stage.LIST)
-    for statistic in statistics.values():
+    for statistic in sorted(statistics, key=lambda one: one.path):
         if statistic.snapshot in expired:
             found.offer(statistic.path, statistic.size_bytes, Stage.CONTENT)
     folders: set[str] = set()
@@ -190,7 +196,8 @@ def find_unneeded(
     # Of a snapshot that the metadata have, only the newest statistics count; of one that is gone, all of them.
     for statistic in (
         *head.records.statistics,
-        *(one for one in statistics.values() if one.snapshot not in head.snapshots),
+        *(one for one in statistics if one.snapshot not in head.snapshots),
+        *(one for other in others for one in other.records.statistics),
     ):
         if statistic.snapshot not in expired:
             found.need(statistic.path)
@@ -228,7 +235,7 @@ class _Lists:
     def read(self, snapshots: Sequence[SnapshotRecord], *, required: Collection[int]) -> Reading:
         """Read the lists of snapshots; those of `required`, and their manifests, have to be there."""
         must = {one.manifest_list for one in snapshots if one.id in required}
-        for paths in _chunks(sorted({one.manifest_list for one in snapshots})):
+        for paths in chunks(sorted({one.manifest_list for one in snapshots})):
             bodies = yield Read(paths)
             for path, body in zip(paths, bodies, strict=True):
                 if body is None:
@@ -242,7 +249,7 @@ class _Lists:
 
 def _offer_manifests(found: Unneeded, manifests: Sequence[Manifest]) -> Reading:
     """Take manifests that no snapshot needs for deletion, with the files that are live by them."""
-    for some in _chunks(manifests):
+    for some in chunks(manifests):
         bodies = yield Read(tuple(one.path for one in some))
         for manifest, body in zip(some, bodies, strict=True):
             if body is not None:
@@ -254,7 +261,7 @@ def _offer_manifests(found: Unneeded, manifests: Sequence[Manifest]) -> Reading:
 def _need_content(found: Unneeded, lists: _Lists, folders: set[str]) -> Reading:
     """Keep the files that are live by manifests, and note their folders; nothing is read if nothing is left."""
     unread = [path for path in lists.manifests if path not in found.manifests]
-    for paths in _chunks(unread):
+    for paths in chunks(unread):
         if not found.files and not found.orphans:
             return
         bodies = yield Read(paths)
@@ -288,15 +295,14 @@ def _search_foreign(found: Unneeded, listing: StoreListing, head: TableHead) -> 
     files = {f"{found.location}/{file.name}": file for file in listing.files if is_metadata_file(file.name)}
     known = {file_key(one) for one in (*head.records.previous, head.records.path)}
     unknown = [path for path in files if file_key(path) not in known]
-    since_ms = min((file.modified_ms for path, file in files.items() if file_key(path) in known), default=0)
-    newer = [path for path in unknown if files[path].modified_ms >= since_ms]
+    newer = newer_unknown(head, files)
     if newer:
         found.foreign = f"{min(newer)} is new and unknown to this table, which may be in two catalogs"
         return
     if len(unknown) > MAX_METADATA_FILES:
         found.foreign = f"{len(unknown)} metadata files in the table's folder are not known to it"
         return
-    for some in _chunks(unknown):
+    for some in chunks(unknown):
         bodies = yield Read(some, START_BYTES)
         for path, body in zip(some, bodies, strict=True):
             if body is None or table_uuid(body) != head.metadata.table_uuid:
@@ -307,6 +313,18 @@ def _search_foreign(found: Unneeded, listing: StoreListing, head: TableHead) -> 
 def _refuse_missing(path: str, *, is_required: bool) -> None:
     if is_required:
         raise Corrupt(f"{path} is missing, and a snapshot that stays needs it; nothing is deleted")
+
+
+def _name_key(name: str) -> str:
+    """Return the key of a name below the table's folder, with which the key of each path to this file ends."""
+    return file_key("/" + name)
+
+
+def _suffixes(key: str) -> Iterator[str]:
+    """Yield the key of a path, and what is left of it without its first folder, its first two, and so on."""
+    while key:
+        yield key
+        key = key.partition("/")[2]
 
 
 def name_below(location: str, path: str) -> str | None:
@@ -323,10 +341,3 @@ def name_below(location: str, path: str) -> str | None:
     if place is None or not spelled.startswith(below) or not is_under(place, [root]):
         return None
     return spelled.removeprefix(below)
-
-
-def _chunks(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
-    """Yield items in groups of `READ_AT_ONCE`."""
-    found = tuple(items)
-    for start in range(0, len(found), READ_AT_ONCE):
-        yield found[start : start + READ_AT_ONCE]

@@ -192,6 +192,47 @@ def test_a_branch_that_is_lost_with_the_expiry_ends_the_run_before_a_deletion(st
     assert store.deleted == []
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_properties_that_are_set_in_the_moment_of_the_expiry_end_the_run_before_a_deletion(
+    store: IcebergStore,
+    is_seen: bool,
+) -> None:
+    """A REST catalog does not refuse the expiry because of properties, other catalogs do."""
+    first, expire = min(store.snapshots), store.expire
+
+    def late(expiry: Expiry) -> None:
+        store.configure(gc__enabled="false")
+        if is_seen:
+            store.before = lambda _call: None
+            raise Conflict("others were faster", kind="busy")
+        expire(expiry)
+
+    store.expire = late  # type: ignore[method-assign]
+    done = run_in_memory(store)
+    assert (done.is_complete, "changed" in done.reason, store.deleted) == (False, True, [])
+    assert (first in store.snapshots) is is_seen
+    assert VACUUM_KEY not in store.raw["properties"]
+
+
+def test_a_table_that_moves_while_it_is_listed_is_left_alone(store: IcebergStore) -> None:
+    store.write("data/{}-old.parquet")
+    store.now_ms += 30 * DAY_MS
+
+    def move() -> None:
+        store.raw["location"] = "s3://lake/moved"
+        store.change()
+
+    list_files = store.list_files
+
+    def listing() -> Iterator[StoredFile]:
+        yield from list(list_files())
+        move()
+
+    store.list_files = listing  # type: ignore[method-assign]
+    done = run_in_memory(store, WITH_ORPHANS)
+    assert (done.is_complete, len(store.snapshots), store.deleted) == (False, 3, [])
+
+
 def test_an_expiry_that_others_overtake_is_planned_again(store: IcebergStore) -> None:
     first = min(store.snapshots)
     races = iter(range(3))
@@ -297,15 +338,32 @@ def test_a_folder_that_may_be_another_tables_too_has_no_orphans(
     searched: bool,
 ) -> None:
     """A table that was renamed, and an entry of this one in another catalog, know files that this one does not."""
-    other = store.write("metadata/other-{}.metadata.json", f'{{"table-uuid": "{uuid}"}}'.encode())
+    other = store.other_entry(min(store.snapshots))
+    store.files[other] = store.files[other].replace(b"a-table", uuid.encode())
     store.times[other] = 0 if is_old else store.now_ms
     orphan = store.write("data/{}-old.parquet")
     store.now_ms += 30 * DAY_MS
     done = run_in_memory(store, WITH_ORPHANS)
-    assert (orphan in store.files, "no orphans were searched for" in done.reason) == (not searched, not searched)
+    assert (orphan in store.files, "no orphans are searched for" in done.reason) == (not searched, not searched)
     store.configure(write__metadata__path=f"{LOCATION}/other")
     assert "write.metadata.path" in run_in_memory(store, WITH_ORPHANS).reason
     assert not store.missing(store.snapshots)
+
+
+def test_what_another_entry_of_the_table_needs_stays_though_it_expires_here(store: IcebergStore) -> None:
+    """A table that was registered in two catalogs: each of them writes, and neither knows what the other one has."""
+    first = min(store.snapshots)
+    statistics = store.statistics(first)
+    store.now_ms += 30 * DAY_MS
+    other = store.other_entry(first)
+    done = run_in_memory(store)
+    assert (first in store.snapshots, store.missing({first}), statistics in store.files) == (False, set(), True)
+    assert other in done.reason
+    assert store.deleted
+    assert not store.missing(store.snapshots)
+    del store.files[other]
+    assert "two catalogs" not in run_in_memory(store).reason
+    assert store.missing({first})
 
 
 def test_a_tag_that_is_lost_with_the_expiry_keeps_its_files(store: IcebergStore) -> None:

@@ -140,6 +140,12 @@ def test_limits_that_cannot_be_read_delete_nothing(name: str, value: str) -> Non
 def test_a_table_whose_files_may_belong_to_others_is_refused() -> None:
     check_may_expire({}, "s3://t")
     check_may_expire({"gc.enabled": "TRUE"}, "s3://t")
-    for value in ("false", "no", ""):
+    for value in ("false", "no", "", " true"):
         with pytest.raises(Unsupported, match="may belong to other tables"):
             check_may_expire({"gc.enabled": value}, "s3://t")
+
+
+@pytest.mark.parametrize("name", ["nessie.commit.id", "nessie.catalog.content-id"])
+def test_a_table_of_a_catalog_with_branches_of_its_own_is_refused_whatever_its_properties_allow(name: str) -> None:
+    with pytest.raises(Unsupported, match=r"branches and tags of Nessie.*nessie-gc"):
+        check_may_expire({"gc.enabled": "true", name: "1"}, "s3://t")

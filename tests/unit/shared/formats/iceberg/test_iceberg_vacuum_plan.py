@@ -195,6 +195,57 @@ def test_a_candidate_outside_of_the_table_is_none() -> None:
     assert (found.outside, found.ordered()) == (1, ())
 
 
+@pytest.mark.parametrize(
+    ("candidate", "needed"),
+    [
+        ("data/p=1/./a.parquet", f"{LOCATION}/data/p=1/a.parquet"),
+        ("data/p=1/a.parquet", f"{LOCATION}/data/p=2/../p=1/a.parquet"),
+        ("data/p=1/a.parquet", f"{LOCATION}/data/p=2/%2E%2E/p=1/a.parquet"),
+        ("data/p=1/a.parquet", "viewfs://cluster/mount/data/p=1/a.parquet"),
+        ("data/p=1/a.parquet", "s3://arn:aws:s3:eu-west-1:1:accesspoint/lake/t/data/p=1/A.parquet"),
+        ("a.parquet", "file:/a.parquet"),
+        ("at:1/b:2.parquet", f"{LOCATION}/at:1/b:2.parquet"),
+        ("b:2.parquet", f"{LOCATION}/b:2.parquet"),
+    ],
+)
+def test_a_candidate_stays_that_is_needed_by_another_path_to_the_tables_folder(candidate: str, needed: str) -> None:
+    found = Unneeded(LOCATION)
+    found.offer(f"{LOCATION}/{candidate}", 1, Stage.CONTENT)
+    (file,) = found.ordered()
+    found.need(f"{LOCATION}/data/p=2/b.parquet")
+    assert found.has(file)
+    found.need(needed)
+    assert (found.has(file), found.ordered()) == (False, ())
+
+
+def test_a_file_of_the_same_name_in_another_folder_is_another_file() -> None:
+    found = Unneeded(LOCATION)
+    for one in ("data/p=1/0.parquet", "data/p=2/0.parquet", "data/p=1/x0.parquet"):
+        found.offer(f"{LOCATION}/{one}", 1, Stage.CONTENT)
+    found.need(f"{LOCATION}/data/p=2/0.parquet")
+    found.need(f"{LOCATION}/p=1/0.parquet")
+    assert [one.path.removeprefix(f"{LOCATION}/") for one in found.ordered()] == [
+        "data/p=1/0.parquet",
+        "data/p=1/x0.parquet",
+    ]
+
+
+def test_a_statistics_file_of_two_snapshots_stays_with_either() -> None:
+    store = IcebergStore()
+    first = store.commit()
+    store.now_ms += 10
+    second = store.commit(1, sorted(store.made[first].live))
+    path = store.statistics(second)
+    shared = {"snapshot-id": first, "statistics-path": path, "file-size-in-bytes": 1}
+    store.raw["statistics"] = [*store.raw["statistics"], shared]
+    store.change()
+    store.now_ms += 10
+    before_ms = store.now_ms
+    store.commit(1, sorted(store.made[second].live))
+    store.forget({first, second})
+    assert path not in {one.path for one in found_in(store, now_ms=before_ms).ordered()}
+
+
 def test_a_table_without_snapshots_has_nothing_to_delete() -> None:
     store = IcebergStore()
     assert found_in(store).ordered() == ()
