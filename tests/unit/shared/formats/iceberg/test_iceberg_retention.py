@@ -149,3 +149,22 @@ def test_a_table_whose_files_may_belong_to_others_is_refused() -> None:
 def test_a_table_of_a_catalog_with_branches_of_its_own_is_refused_whatever_its_properties_allow(name: str) -> None:
     with pytest.raises(Unsupported, match=r"branches and tags of Nessie.*nessie-gc"):
         check_may_expire({"gc.enabled": "true", name: "1"}, "s3://t")
+
+
+def test_what_a_table_held_before_it_was_replaced_stays_for_the_retention() -> None:
+    """CREATE OR REPLACE begins main anew and clears its log; a busy table no longer names the metadata before it."""
+    before = chain(100, 200)
+    late = {**before, 3: snapshot(3, 950), 4: snapshot(4, 960, 3)}
+    assert expired(table(late, {"main": branch(4)})) == {1}
+    early = {**before, 3: snapshot(3, 850), 4: snapshot(4, 860, 3)}
+    assert expired(table(early, {"main": branch(4)})) == {1, 2, 3}
+
+
+def test_what_was_rolled_back_stays_for_the_retention_though_no_log_shows_it() -> None:
+    rolled_back = {**chain(100, 200, 300), 4: snapshot(4, 950, 1), 5: snapshot(5, 960, 4)}
+    assert expired(table(rolled_back, {"main": branch(5)})) == {2}
+    lost = {1: snapshot(1, 100), 3: snapshot(3, 300, 2), 4: snapshot(4, 950, 1)}
+    assert expired(table(lost, {"main": branch(4)})) == {3}
+    at_rest = {1: snapshot(1, 100), 2: snapshot(2, 200, 1)}
+    assert expired(table(at_rest, {"main": branch(1)})) == {2}
+    assert expired(table(at_rest, {})) == {1, 2}
