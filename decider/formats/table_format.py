@@ -93,8 +93,9 @@ class TableReader(Protocol):
     ) -> AsyncGenerator[Commit, None]:
         """Yield the commits after a position in order, each exactly once, up to version `until` (None: the newest).
 
-        `metadata` is in force at `after`. Every commit has a position after the one before it, and lists every file
-        that it adds and removes. Ends where the next commit is not there, rather than skip one.
+        If no commit has that version, the next one after it is the last. `metadata` is in force at `after`. Every
+        commit has a position after the one before it, and lists every file that it adds and removes. Ends where the
+        next commit is not there, rather than skip one.
         Operations carry Delta's names where they mean the same (MERGE, UPDATE, DELETE, and RESTORE, which replaces the
         whole table): write contention and rebuilds depend on them.
         """

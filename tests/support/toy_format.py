@@ -155,7 +155,7 @@ class ToyReader:
     ) -> AsyncGenerator[Commit, None]:
         last = after.version
         for version in await self._versions(last):
-            if until is not None and version > until:
+            if until is not None and last >= until:
                 return
             body = await self._body(version)
             if body is None or json.loads(body)["previous"] != last:

@@ -55,9 +55,9 @@ class IcebergTable:
         history, at = FileHistory(head), positions(head)
         previous = after
         for snapshot in later:
-            position = Position(max(at[snapshot.id].version, previous.version + 1), at[snapshot.id].digest)
-            if until is not None and position.version > until:
+            if until is not None and previous.version >= until:
                 return
+            position = Position(max(at[snapshot.id].version, previous.version + 1), at[snapshot.id].digest)
             commit = snapshot_commit(snapshot, position, await self._reader.written(head, snapshot), history)
             commit = replace(commit, external=self._external(head, commit.added))
             if snapshot is later[-1] and after.digest and metadata != head.metadata:
@@ -67,7 +67,7 @@ class IcebergTable:
             yield commit
         if not later and after.digest and metadata != head.metadata:
             version = max(head.updated_ms, after.version + 1)
-            if until is None or version <= until:
+            if until is None or after.version < until:
                 changed = position_of(head, head.current, version)
                 ended = vacuum_mark(metadata.configuration, head.metadata.configuration)
                 yield Commit(

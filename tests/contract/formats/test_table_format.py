@@ -117,9 +117,18 @@ def test_changes_lead_from_any_position_to_the_snapshot_of_any_later_one(world: 
         assert len(commits(world, commit.position)) == len(found) - start - 1
 
 
+def test_changes_reach_a_version_that_no_commit_has_with_the_next_one(world: FormatWorld) -> None:
+    """Versions may have gaps, and an event may name any: a reader that stayed before it would ask again and again."""
+    found = commits(world)
+    for before, after in pairwise(found):
+        if after.version > before.version + 1:
+            assert commits(world, before.position, until=before.version + 1) == [after]
+
+
 def test_changes_end_where_they_are_asked_to_and_at_the_newest_commit(world: FormatWorld) -> None:
     found = commits(world)
     assert commits(world, found[0].position, until=found[2].version) == found[1:3]
+    assert commits(world, found[1].position, until=found[1].version) == []
     assert commits(world, found[-1].position) == []
     assert run(opened(world).end_of_history(found[-1].position)).is_end
 

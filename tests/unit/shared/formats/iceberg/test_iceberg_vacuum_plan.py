@@ -246,6 +246,18 @@ def test_a_statistics_file_of_two_snapshots_stays_with_either() -> None:
     assert path not in {one.path for one in found_in(store, now_ms=before_ms).ordered()}
 
 
+def test_a_statistics_file_of_a_snapshot_that_another_entry_has_stays(store: IcebergStore) -> None:
+    versions = drive(store, read_past(store.refresh()))
+    (path,) = {one.path for version in versions for one in version.records.statistics}
+    newest = store.head_of(MAIN)
+    assert newest is not None
+    shared = MetadataRecords(statistics=(StatisticsFile(newest, path, 1),))
+    other = replace(versions[-1], records=shared, snapshots={newest: versions[-1].snapshots[newest]})
+    expiry = plan_expiry(versions, store.now_ms + 9, store.now_ms + 9)
+    assert path in {one.path for one in drive(store, find_unneeded(versions, expiry)).ordered()}
+    assert path not in {one.path for one in drive(store, find_unneeded(versions, expiry, None, [other])).ordered()}
+
+
 def test_a_table_without_snapshots_has_nothing_to_delete() -> None:
     store = IcebergStore()
     assert found_in(store).ordered() == ()
