@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-qbeast
+.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-qbeast
 .PHONY: bench bench-advice bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
 
 help: ## this list
@@ -17,7 +17,10 @@ setup: ## virtual environment, locked packages, Java where none fits, Spark's ja
 	@PYTHON="$(PYTHON)" sh .ci/setup
 
 demo: setup ## embedded Redis, decider and actor on a table that gets small commits: see it work
-	@$(BIN)/python -m services.demo $(if $(JSON),--json $(JSON))
+	@$(BIN)/python -m services.demo $(if $(JSON),--json $(JSON)) $(ARGS)
+
+demo-iceberg: setup ## the demo on an Iceberg table of a REST catalog, which is a process of its own
+	@$(BIN)/python -m services.demo --format iceberg $(if $(JSON),--json $(JSON)) $(ARGS)
 
 check: setup ## formatting, lint, types of Python and of the page, import laws; no tests
 	@echo "[check] ruff";        $(BIN)/ruff check --quiet .

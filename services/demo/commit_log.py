@@ -15,7 +15,7 @@ _Action = tuple[str, dict[str, Any]]
 
 @dataclass(slots=True)
 class CommitLogSums:
-    """Sums over a table's log; sizes in bytes."""
+    """Sums over a table's log; sizes in bytes. `others_title`: the rule that Lakewright is compared with."""
 
     commits: int = 0
     rewrites: int = 0
@@ -25,16 +25,25 @@ class CommitLogSums:
     bytes_replaced: int = 0
     live: dict[str, int] = field(default_factory=dict)
     added_by_commit: list[dict[str, list[int]]] = field(default_factory=list)
+    others_title: str = "Delta's OPTIMIZE after every commit"
+
+    @property
+    def newest_version(self) -> int:
+        """The version of the newest commit, as Lakewright counts."""
+        return self.commits + self.rewrites
 
     @property
     def write_amplification(self) -> float:
         """Bytes rewritten per byte ingested."""
         return self.bytes_replaced / self.bytes_added if self.bytes_added else 0.0
 
-    def optimize_each_commit(self, policy: Policy) -> float:
-        """The write amplification of Delta's OPTIMIZE after every commit, computed by its own rule."""
-        rewritten = optimize_after_each_commit(self.added_by_commit, target_bytes=policy.target_bytes)
-        return rewritten / self.bytes_added if self.bytes_added else 0.0
+    def others_write_amplification(self, policy: Policy) -> float:
+        """Bytes that the other rule would have rewritten per byte ingested, computed by that rule."""
+        return self.others_rewrite_bytes(policy) / self.bytes_added if self.bytes_added else 0.0
+
+    def others_rewrite_bytes(self, policy: Policy) -> int:
+        """Return the bytes that the other rule would have rewritten."""
+        return optimize_after_each_commit(self.added_by_commit, target_bytes=policy.target_bytes)
 
 
 def read_history(location: Path) -> CommitLogSums:

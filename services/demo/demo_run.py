@@ -4,7 +4,6 @@ Nothing here helps Lakewright along: the writer posts events as a bucket would, 
 """
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,23 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from deltalake import DeltaTable
 from rich.console import Console
 from rich.live import Live
 
-from services.demo.commit_log import read_history
+from services.demo.network import free_port
 from services.demo.report import figures
-from services.demo.row_checksum import PARTITION_BY, SCHEMA, fingerprint, read_manifest
+from services.demo.row_checksum import fingerprint, read_manifest
+from services.demo.tables import POLICY, TABLE, DemoTable
 from services.demo.view import DemoSnapshot, draw, line, read_snapshot
 from shared.errors import PermanentError
-from shared.policy import MIB, Policy
 
-TABLE = "events"
-POLICY = Policy(target_bytes=MIB)
 START_S = 600.0
 """Longest wait for Redis, decider and Spark to come up while they live: 30 s cold, minutes where others compute."""
 SETTLE_S = 120.0
-"""Longest wait for the last jobs after the writer stopped."""
+"""Longest wait for the last jobs after the writer stopped, and after each commit since."""
 SWEEP_S = 2.0
 """Seconds between sweeps in the demonstration, so that three of them can be watched passing without work."""
 FRAME_S = 0.5
@@ -50,18 +46,20 @@ class DemoSettings:
 class DemoRun:
     """One run of the demonstration."""
 
-    def __init__(self, setting: DemoSettings, console: Console) -> None:
+    def __init__(self, setting: DemoSettings, table: DemoTable, console: Console) -> None:
         self._setting = setting
+        self._table = table
         self._console = console
-        self._tables = setting.folder / "tables"
-        self._location = self._tables / TABLE
         self._manifest = setting.folder / "written.jsonl"
-        self._port = _free_port()
+        self._port = free_port()
 
     def run(self) -> dict[str, Any]:
         """Run it and return what was measured."""
-        self._tables.mkdir(parents=True, exist_ok=True)
         self._print(f"Everything lies in {self._setting.folder}")
+        with self._table.served():
+            return self._run_served()
+
+    def _run_served(self) -> dict[str, Any]:
         with self._standalone() as standalone, httpx.Client(base_url=self._url, timeout=10) as client:
             self._wait_until_up(client, standalone)
             table = self._create_table(client)
@@ -71,8 +69,8 @@ class DemoRun:
             glance = read_snapshot(client, table)
         expected = read_manifest(self._manifest)
         self._print("Reading the whole table and comparing it with what the writer wrote …")
-        found = fingerprint(DeltaTable(str(self._location)).to_pyarrow_table())
-        return figures(read_history(self._location), POLICY, glance.funnel, expected, found)
+        found = fingerprint(self._table.read())
+        return figures(self._table.history(), POLICY, glance.funnel, expected, found)
 
     @property
     def _url(self) -> str:
@@ -88,8 +86,7 @@ class DemoRun:
             **os.environ,
             "LAKEWRIGHT_DATA_DIR": str(self._setting.folder / "lakewright"),
             "LAKEWRIGHT_HTTP_ADDRESS": f"127.0.0.1:{self._port}",
-            "LAKEWRIGHT_ROOTS": self._tables.as_uri(),
-            "LAKEWRIGHT_BUCKETS": f"demo={self._tables.as_uri()}",
+            **self._table.environment(),
             "LAKEWRIGHT_SWEEP_S": str(SWEEP_S),
         }
         self._print("Starting Redis, the decider and a Spark actor …")
@@ -123,21 +120,16 @@ class DemoRun:
             return False
 
     def _create_table(self, client: httpx.Client) -> str:
-        DeltaTable.create(
-            str(self._location),
-            SCHEMA,
-            partition_by=[PARTITION_BY],
-            configuration={"lakewright.target-file-size": f"{POLICY.target_bytes // MIB}mb"},
-            raise_if_key_not_exists=False,
-        )
-        answer = client.post("/v1/tables", json={"location": self._location.as_uri(), "name": f"demo.{TABLE}"})
+        self._table.create()
+        answer = client.post("/v1/tables", json={"location": self._table.location, "name": f"demo.{TABLE}"})
         return str(answer.raise_for_status().json()["name"])
 
     @contextmanager
     def _writer(self) -> Iterator[subprocess.Popen[bytes]]:
         setting = self._setting
         arguments = {
-            "--location": str(self._location),
+            "--format": self._table.format,
+            "--location": self._table.location,
             "--events-url": f"{self._url}/v1/events",
             "--seconds": str(setting.seconds),
             "--per-second": str(setting.per_second),
@@ -147,7 +139,8 @@ class DemoRun:
         flat = [part for pair in arguments.items() for part in pair]
         with (setting.folder / "writer.log").open("wb") as output:
             command = [sys.executable, "-m", "services.demo.writer", *flat]
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            environment = {**os.environ, **self._table.writer_environment()}
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
         try:
             yield process
         finally:
@@ -158,13 +151,16 @@ class DemoRun:
         """Show what happens until the writer is done and three sweeps passed without work."""
         started = time.monotonic()
         quiet_since: float | None = None
-        deadline = started + self._setting.seconds + SETTLE_S
+        deadline, version = started + self._setting.seconds + SETTLE_S, 0
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while True:
-                history, glance = read_history(self._location), read_snapshot(client, table)
+                history, glance = self._table.history(), read_snapshot(client, table)
                 left_s = max(0.0, self._setting.seconds - (time.monotonic() - started))
                 self._show(live, draw(history, glance, POLICY, left_s=left_s), line(history, glance, POLICY))
-                done = writer.poll() is not None and _is_settled(glance, history.commits + history.rewrites)
+                if history.newest_version != version:
+                    version = history.newest_version
+                    deadline = max(deadline, time.monotonic() + SETTLE_S)
+                done = writer.poll() is not None and _is_settled(glance, history.newest_version)
                 quiet_since = (quiet_since or time.monotonic()) if done else None
                 if quiet_since is not None and time.monotonic() - quiet_since > 3 * SWEEP_S:
                     break
@@ -188,9 +184,3 @@ def waiting_text(waited_s: float) -> str:
 
 def _is_settled(glance: DemoSnapshot, version: int) -> bool:
     return not glance.running and not glance.waiting and not glance.backlog and glance.version >= version
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

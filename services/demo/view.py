@@ -75,8 +75,8 @@ def _figures(history: CommitLogSums, glance: DemoSnapshot, policy: Policy, left_
     grid.add_row(
         "rewritten per byte",
         f"[b]{history.write_amplification:.2f}",
-        "OPTIMIZE each commit",
-        _optimize(history, policy),
+        "a rewrite each commit",
+        _others(history, policy),
     )
     title = f"writing for {left_s:.0f} s more" if left_s > 0 else "the writer has stopped; finishing"
     return Panel(grid, title=title, border_style="cyan")
@@ -86,8 +86,8 @@ def _jobs(glance: DemoSnapshot) -> str:
     return f"{glance.running} running, {glance.waiting} waiting"
 
 
-def _optimize(history: CommitLogSums, policy: Policy) -> str:
-    return f"{history.optimize_each_commit(policy):.2f} (computed)"
+def _others(history: CommitLogSums, policy: Policy) -> str:
+    return f"{history.others_write_amplification(policy):.2f} (computed)"
 
 
 def _decisions(glance: DemoSnapshot) -> Panel:
