@@ -222,6 +222,7 @@ def test_a_file_of_the_same_name_in_another_folder_is_another_file() -> None:
     found = Unneeded(LOCATION)
     for one in ("data/p=1/0.parquet", "data/p=2/0.parquet", "data/p=1/x0.parquet"):
         found.offer(f"{LOCATION}/{one}", 1, Stage.CONTENT)
+        found.offer(f"{LOCATION}/{one}".replace("s3:", "s3a:"), 1, Stage.CONTENT)
     found.need(f"{LOCATION}/data/p=2/0.parquet")
     found.need(f"{LOCATION}/p=1/0.parquet")
     assert [one.path.removeprefix(f"{LOCATION}/") for one in found.ordered()] == [
