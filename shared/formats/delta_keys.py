@@ -45,6 +45,13 @@ def find_problem(
             "partitions, and only those of one partition are compared; add it to lakewright.primary-key, or set "
             "lakewright.key-scope = partition if keys of different partitions are different rows",
         )
+    marker = (rule.delete_marker or "").lower()
+    if marker in keys | {column.name.lower() for column in metadata.partition_columns}:
+        return KeyProblem(
+            "delete-marker",
+            f"lakewright.delete-marker: {rule.delete_marker!r} is a column of the key or of the partitions, so a "
+            "marked row is never compared with the rows that it deletes: without it they would be back",
+        )
     return None if fields is None else _column_problem(rule, {str(field["name"]).lower(): field for field in fields})
 
 

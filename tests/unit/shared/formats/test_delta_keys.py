@@ -54,6 +54,20 @@ def test_rows_of_one_key_in_several_partitions_need_the_owners_word() -> None:
     assert "'day'" in str(find_problem(RULE, TableMetadata("u", DAILY)))
 
 
+@pytest.mark.parametrize(
+    ("rule", "columns"),
+    [
+        (KeyRule(("id",), ("ts",), "Gone", KeyScope.PARTITION), (PartitionColumn("gone", "col-1", "boolean"),)),
+        (KeyRule(("id", "gone"), ("ts",), "GONE"), ()),
+    ],
+)
+def test_a_marked_row_must_be_compared_with_the_rows_that_it_deletes(
+    rule: KeyRule, columns: tuple[PartitionColumn, ...]
+) -> None:
+    assert problem(rule, columns) == "delete-marker"
+    assert find_problem(rule, TableMetadata("u", columns)) is not None, "known without the schema"
+
+
 def test_an_append_only_table_loses_no_row() -> None:
     assert problem(RULE, **{APPEND_ONLY: "True"}) == APPEND_ONLY
     assert problem(RULE, **{APPEND_ONLY: "false"}) == ""
