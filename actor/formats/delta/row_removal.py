@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
-from actor.formats.delta.commit import Committer
+from actor.formats.delta.commit import METADATA_CHANGED, Committer
 from actor.formats.delta.conflicts import CommitFailure, classify, conflict_kind
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
@@ -23,8 +23,9 @@ from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.superseded_rows import FILE, PART, REMOVED, ROW, SupersededRows
 from actor.formats.delta.write import WrittenGroup, json_array, logical_rows, one_spelling
 from actor.jvm.scala import Scala
-from shared.errors import Corrupt
+from shared.errors import Conflict, Corrupt
 from shared.layout.row_order import SortColumn
+from shared.properties import policy_digest
 from shared.table import FileKey, TableMetadata
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
@@ -145,6 +146,19 @@ class RemovalCommitter(Committer):
 
     condition: str = "superseded()"
 
+    def _split_conflicted(
+        self, txn: Any, offered: tuple[WrittenGroup, ...]
+    ) -> tuple[tuple[WrittenGroup, ...], tuple[WrittenGroup, ...]]:
+        """Raise Conflict if the owner has changed the properties meanwhile: the rows were chosen by those before."""
+        found = self._log.shape(txn.snapshot())
+        if not same_properties(found.metadata, self._shape.metadata):
+            raise Conflict(
+                f"the properties of {self._log.location} changed while rows to remove were searched; they are searched "
+                "again",
+                kind=METADATA_CHANGED,
+            )
+        return super()._split_conflicted(txn, offered)
+
     def _commit(self, txn: Any, offered: Sequence[WrittenGroup]) -> int:
         return self._log.commit_delete(txn, self._actions(txn, offered), self.condition, self._metrics(offered))
 
@@ -186,6 +200,11 @@ class RemovalCommitter(Committer):
 def has_change_feed(metadata: TableMetadata) -> bool:
     """Return whether commits have to record the rows that they change."""
     return metadata.configuration.get(CHANGE_FEED, "false").lower() == "true"
+
+
+def same_properties(one: TableMetadata, other: TableMetadata) -> bool:
+    """Return whether the properties that can bear on the policy are the same."""
+    return policy_digest(one.configuration) == policy_digest(other.configuration)
 
 
 def _key_of(change: Any) -> FileKey:

@@ -6,9 +6,13 @@ from typing import Any, cast
 import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
-from actor.formats.delta.row_removal import RemovalWriter, has_change_feed
-from shared.errors import Corrupt
-from shared.table import TableMetadata
+from actor.formats.delta.row_removal import RemovalCommitter, RemovalWriter, WrittenRemoval, has_change_feed
+from actor.worker import RunControl
+from shared.errors import Conflict, Corrupt
+from shared.table import CommitOrigin, TableMetadata
+from tests.support.fake_delta import FakeScala as ScalaOfTable
+from tests.support.fake_delta import FakeTable, live_group
+from tests.support.fake_delta_table import METADATA, add, remove
 
 
 class FakeLog:
@@ -62,3 +66,34 @@ def test_a_removal_that_loses_or_keeps_a_row_too_many_is_stopped(rows: int) -> N
 def test_a_change_feed_is_read_from_the_tables_properties() -> None:
     assert has_change_feed(TableMetadata("u", (), {"delta.enableChangeDataFeed": "True"}))
     assert not has_change_feed(TableMetadata("u"))
+
+
+def committer(table: FakeTable) -> RemovalCommitter:
+    log = table.log()
+    control = RunControl(lambda: None, lambda: False, lambda _: None)
+    shape = log.shape(log.snapshot())
+    return RemovalCommitter(ScalaOfTable(table), log, shape, CommitOrigin("j-1", 7), control)
+
+
+@pytest.mark.parametrize("owner", [{"lakewright.primary-key": "other"}, {"lakewright.enabled": "false"}])
+def test_a_removal_is_not_committed_once_the_owner_has_changed_the_properties(owner: dict[str, str]) -> None:
+    table = FakeTable()
+    table.commit(add("a"), add("b"))
+    removal = WrittenRemoval(live_group(table, "a", "b"), (), 0, removed_rows=1)
+    commits = committer(table)
+    table.commit({"metaData": METADATA | {"configuration": owner}})
+    with pytest.raises(Conflict, match="searched again"):
+        commits.commit([removal], attempts=3)
+    assert table.live() == {"a", "b"}
+
+
+@pytest.mark.parametrize("touched", ["a", "b"])
+def test_a_removal_is_stale_once_any_file_that_was_read_is_gone(touched: str) -> None:
+    table = FakeTable()
+    table.commit(add("a"), add("b"))
+    live = live_group(table, "a", "b")
+    removal = WrittenRemoval(live, (), 0, replaced=live.inputs[:1], removed_rows=1)
+    commits = committer(table)
+    table.commit(remove(touched))
+    assert commits.commit([removal], attempts=3).version is None
+    assert table.live() == {"a", "b"} - {touched}
