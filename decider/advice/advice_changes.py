@@ -45,8 +45,12 @@ class AdviceChanges:
         advice = await self._open(table, advice_id)
         version = (await self._states.versions([table.id])).get(table.id, -1)
         # The registry first: an advice that was applied and is still open is recognized by the next analysis.
-        changed = replace(table, properties={**table.properties, **advice.change}, is_discovered=False)
-        await self._registry.update(table, changed)
+        changed = await self._registry.update(
+            table.id,
+            lambda now: replace(now, properties={**now.properties, **advice.change}, is_discovered=False),
+        )
+        if changed is None:
+            raise InvalidInput(f"{table.name} is not registered any more", field="name")
         await self._refresh_queue.put(changed, None)
         return await self._move(table, advice_id, AdviceStatus.APPLIED, applied_version=version)
 

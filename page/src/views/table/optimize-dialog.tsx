@@ -19,6 +19,8 @@ export function OptimizeDialog({ table, close }: { table: TableStatus; close: ()
   const [isPlanning, setPlanning] = useState(false);
   const request = (dry_run: boolean): OptimizeRequest => ({
     actions: [],
+    mode: 'levels',
+    values: {},
     partitions: partitions
       .split('\n')
       .map(one => one.trim())
