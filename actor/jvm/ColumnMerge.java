@@ -39,7 +39,7 @@ import org.apache.parquet.schema.Type;
  * Merges the row groups of Parquet files of one schema into large ones, column by column, as one task of Spark's.
  *
  * <p>Each value goes from parquet-java's reader to its writer as the file stores it, with its repetition and definition
- * level: no row is put together, and no type is converted. Row groups, pages and dictionaries are made anew, by the same
+ * level: no row is put together, and no type is converted. Row groups, pages and dictionaries are new, by the
  * settings that Spark writes with.
  */
 public final class ColumnMerge extends ParquetTask {

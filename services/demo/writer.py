@@ -45,7 +45,7 @@ class Appender(Protocol):
     """Writes into one table."""
 
     def append(self, rows: pa.Table) -> dict[str, object]:
-        """Commit rows, and return the event that tells of it."""
+        """Commit rows, and return the event about it."""
 
 
 class DeltaAppender:

@@ -207,7 +207,8 @@ class Committer:
         inputs = json_array([logged for group in offered for logged in group.live.inputs])
         outputs = json_array([logged for group in offered for logged in group.outputs])
         txn.trackFilesRead(self._scala.adds(inputs))
-        return self._scala.adds(outputs).concat(self._scala.removes(inputs, now_ms, data_change=False))
+        removes = self._scala.removes(inputs, now_ms, data_change=False)
+        return self._scala.adds(outputs).concat(removes)
 
     def _metrics(self, offered: Sequence[WrittenGroup]) -> dict[str, int]:
         inputs = [logged for group in offered for logged in group.live.inputs]

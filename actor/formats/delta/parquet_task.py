@@ -1,4 +1,4 @@
-"""Runs the Java tasks that write one Parquet file out of a group's inputs, and says of the file what its inputs said.
+"""Runs the Java tasks that write one Parquet file out of a group's inputs, with the statistics of its inputs.
 
 A task (`ParquetTask.java`) leaves no file behind if it fails or is cancelled.
 """
