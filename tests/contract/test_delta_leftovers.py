@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from actor.formats.delta.copy_choice import CopyLimits
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
@@ -21,7 +22,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.table import FileKey
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
-from tests.support.forced_copies import FORCED_LIMITS
+from tests.support.forced_copies import FORCED_LIMITS, NEVER_COPIES
 from tests.support.large_files import everything
 from tests.support.steering import Steering
 
@@ -114,7 +115,7 @@ def test_the_files_of_another_attempt_and_of_groups_that_were_written_stay(
 
     monkeypatch.setattr(TableLog, "frame", taken)
 
-    outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, groups)
+    outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, groups, may_copy=False)
 
     assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED, GroupStatus.CONFLICTED]
     (add,) = tables.added(table.path, outcome.version or 0)
@@ -167,25 +168,30 @@ def test_a_full_disk_is_given_back_and_the_job_may_try_again(
     monkeypatch.setattr(OutputPaths, "leftovers", watched)
 
     with pytest.raises(RetryableError, match=r"No space left on device.*the table is unchanged"):
-        DeltaLab(lab.spark, DeltaEngine(lab.spark, unchecked), lab.directory).rewrite(table.location, [group])
+        full = DeltaLab(lab.spark, DeltaEngine(lab.spark, unchecked), lab.directory)
+        full.rewrite(table.location, [group], may_copy=False)
 
     assert left[0], "Delta left the failed task's file: otherwise this test shows nothing"
     assert everything(table.path) == on_disk
     assert tables.newest(table.path) == table.version
 
 
-def test_a_copy_that_fills_the_disk_leaves_no_file_and_what_is_written_lands(lab: DeltaLab, small_disk: Path) -> None:
+@pytest.mark.parametrize("limits", [FORCED_LIMITS, NEVER_COPIES], ids=["copied", "by column"])
+def test_an_output_that_fills_the_disk_leaves_no_file_and_what_is_written_lands(
+    lab: DeltaLab, small_disk: Path, limits: CopyLimits
+) -> None:
     table = filled(small_disk, None)
     table.append(2)
     files, on_disk = lab.files(table.location), everything(table.path)
     groups = [FileGroup(WHOLE_TABLE, files[at : at + count], RewriteMode.MINOR) for at, count in ((0, 2), (2, 4))]
     assert shutil.disk_usage(small_disk).free < groups[1].bytes
-    settings = TransactionSettings(write_threads=1, reserved_disk_bytes=-(1 << 40), copy_limits=FORCED_LIMITS)
+    settings = TransactionSettings(write_threads=1, reserved_disk_bytes=-(1 << 40), copy_limits=limits)
     engine = DeltaEngine(lab.spark, EngineSettings(transaction=settings))
 
     landed, failed = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, groups).groups
 
-    assert (landed.status, landed.is_copied, failed.status) == (GroupStatus.COMMITTED, True, GroupStatus.FAILED)
+    assert (landed.status, failed.status) == (GroupStatus.COMMITTED, GroupStatus.FAILED)
+    assert (landed.is_copied, landed.by_column) == (limits is FORCED_LIMITS, limits is NEVER_COPIES)
     assert "No space left on device" in str(failed.error)
     assert everything(table.path) == on_disk | {landed.outputs[0].path}
 
