@@ -26,7 +26,7 @@ from decider.store.table_state import TableStateStore
 from decider.tracking.shared_defaults import SharedDefaults
 from decider.whatif.comparison import CostModel, Tick
 from decider.whatif.trace_reader import TableTrace, read_history
-from shared.errors import LakewrightError
+from shared.errors import InvalidInput, LakewrightError
 from shared.table import TableId, TableRef
 
 EVERY_S = 1.0
@@ -43,6 +43,9 @@ AGAIN_MS = 20 * 3_600_000
 
 MAX_COMMITS = 500
 """Commits that are replayed, the newest ones: they show a habit, and take a second or two of one core."""
+
+MAX_FILES = 20_000
+"""Live files of a table that is analyzed without a request: reading more of them would delay other tables."""
 
 LOOK_EVERY_S = 1.0
 """Seconds between two looks at the queue while a table is analyzed."""
@@ -139,11 +142,18 @@ class AutoAnalyze:
         try:
             outcome = await self._analyze(table)
         except LakewrightError as problem:
-            version = (await self._sources.states.versions([table.id])).get(table.id, -1)
-            await self._store.set_analysis(table.id, Analysis(self._now_ms(), version, str(problem)))
             log.warning("analysis_failed", table=table.name, error=str(problem))
-            outcome = AnalysisOutcome.FAILED
+            outcome = await self._failed(table, str(problem))
+        except Exception as problem:
+            # Logs are written by anyone: one that a replay cannot handle must not end a decider that follows others.
+            log.exception("analysis_crashed", table=table.name)
+            outcome = await self._failed(table, f"unexpected {type(problem).__name__}; see the log of the service")
         return AnalysisResult(outcome, table.name, process_time() - started_s)
+
+    async def _failed(self, table: TableRef, problem: str) -> AnalysisOutcome:
+        version = (await self._sources.states.versions([table.id])).get(table.id, -1)
+        await self._store.set_analysis(table.id, Analysis(self._now_ms(), version, problem))
+        return AnalysisOutcome.FAILED
 
     async def _next(self) -> TableRef | None:
         """Return the next due table that is still registered."""
@@ -172,6 +182,12 @@ class AutoAnalyze:
         state = await self._sources.states.state(table.id)
         if state is None:
             return AnalysisOutcome.NOTHING
+        files = state.summary.files if state.summary else 0
+        if files > MAX_FILES:
+            raise InvalidInput(
+                f"the table has {files:,} files, and at most {MAX_FILES:,} are analyzed without a request; run "
+                f"`lakewright what-if {table.name}`"
+            )
         advice = await self._store.read(table.id)
         trace = await self._read(table, advice, state.version)
         in_force = self._sources.defaults.current.resolve(

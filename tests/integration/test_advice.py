@@ -227,6 +227,26 @@ def test_a_log_that_cannot_be_read_is_shown_and_does_not_hold_up_others(world: W
     assert "The last analysis failed" in world.cli("advice", "show", broken)
 
 
+def test_a_bug_in_a_replay_is_shown_and_does_not_end_the_task(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = world.table("events")
+
+    def broken(*_: object) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.setattr("decider.background.auto_analyze.analyze", broken)
+    assert world.run_once() is AnalysisOutcome.FAILED
+    assert "unexpected ValueError" in world.decider.get(f"/v1/tables/{name}/advice")["problem"]
+
+
+def test_a_table_of_very_many_files_is_not_analyzed_without_a_request(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = world.table("events")
+    monkeypatch.setattr("decider.background.auto_analyze.MAX_FILES", 100)
+    assert world.run_once() is AnalysisOutcome.FAILED
+    assert "lakewright what-if events" in world.decider.get(f"/v1/tables/{name}/advice")["problem"]
+
+
 def test_only_the_decider_with_the_lease_analyzes(world: World) -> None:
     world.table("events")
     redis = world.decider.services.operations.redis
