@@ -30,7 +30,11 @@ _CHANGE, _COMMAND = re.compile(r"PATCH /v1/tables/(\S+)"), r"`lakewright tables 
 
 
 class CallFailed(LakewrightError):  # noqa: N818 - the name describes the event
-    """A call that did not succeed; the message is the line to show."""
+    """A call that did not succeed; the message is the line to show, the status that of the answer (0: none came)."""
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class NoResponse(CallFailed):
@@ -128,7 +132,7 @@ class ApiClient:
             answer = client.request(method, path, **arguments)
         if answer.is_success:
             return answer.json() if answer.content else None
-        raise CallFailed(self._problem(answer))
+        raise CallFailed(self._problem(answer), status=answer.status_code)
 
     def _problem(self, answer: "httpx.Response") -> str:
         """Return the sentence of a problem document, without the call: who typed a command made none."""

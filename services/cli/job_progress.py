@@ -3,9 +3,10 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from services.cli.client import ApiClient, CallFailed, NoResponse, segment
+from services.cli.client import ApiClient, CallFailed, segment
 from services.cli.render import Output, counted
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ WAIT_S = 20
 
 AGAIN_S = 0.2
 """Pause between two calls about a job: a job that fails at once and is tried again must not cost a call each time."""
+
+AWAY_S = 2.0
+"""Pause after an answer that the decider cannot look now."""
 
 QUARANTINED = "quarantined"
 
@@ -60,10 +64,15 @@ def _wait(api: ApiClient, job: str, progress: "Progress") -> EndedJob:
     while True:
         try:
             view = api.get(f"/v1/jobs/{segment(job)}", {"wait_s": WAIT_S})["job"]
-        except NoResponse:
-            raise
-        except CallFailed:
+        except CallFailed as problem:
+            if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                # Redis is away for a moment; the job is where it was.
+                time.sleep(AWAY_S)
+                continue
+            if problem.status != HTTPStatus.NOT_FOUND:
+                raise
             # It was cancelled before an actor had it, which leaves no run.
+            progress.advance(task)
             return EndedJob(job, CANCELLED, "the job is gone", 0, 0)
         progress.update(task, description=f"{view['partition_label'] or job} {view['state']}")
         if view["state"] in ("finished", QUARANTINED):
