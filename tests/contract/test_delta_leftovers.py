@@ -167,8 +167,8 @@ def test_a_full_disk_is_given_back_and_the_job_may_try_again(
 
     monkeypatch.setattr(OutputPaths, "leftovers", watched)
 
+    full = DeltaLab(lab.spark, DeltaEngine(lab.spark, unchecked), lab.directory)
     with pytest.raises(RetryableError, match=r"No space left on device.*the table is unchanged"):
-        full = DeltaLab(lab.spark, DeltaEngine(lab.spark, unchecked), lab.directory)
         full.rewrite(table.location, [group], may_copy=False)
 
     assert left[0], "Delta left the failed task's file: otherwise this test shows nothing"
