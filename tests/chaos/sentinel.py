@@ -55,7 +55,10 @@ def _fail_over(world: World, fault: str, *, is_paused: bool) -> None:
         world.redis = sentinels.primary
         world.take_back(fault, since)
     world.await_service(fault, since)
-    sentinels.bring_back(old, is_paused=is_paused)
+    with world.lock:
+        # Until a sentinel demotes it, the old primary acknowledges what it is sent, and then forgets it.
+        sentinels.bring_back(old, is_paused=is_paused)
+        world.take_back(fault, since)
 
 
 FAULTS = (worker_killed, worker_paused, primary_killed, primary_paused)
