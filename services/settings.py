@@ -70,6 +70,10 @@ SNS_TOPICS = "LAKEWRIGHT_SNS_TOPICS"
 """ARNs of SNS topics, comma-separated, whose subscriptions are confirmed automatically. Default: none; confirm
 them manually."""
 
+SQS_QUEUES = "LAKEWRIGHT_SQS_QUEUES"
+"""URLs of SQS queues, comma-separated, whose messages are taken as events; needs the extra `lakewright[sqs]`.
+Default: none; events are sent to /v1/events."""
+
 WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 """Origins, comma-separated, that pass the CloudEvents webhook validation. Default: eventgrid.azure.net."""
 

@@ -28,6 +28,7 @@ from decider.api.routes import (
     optimize,
     page,
     queue,
+    rejected_events,
     scheduled,
     status,
     stream,
@@ -107,6 +108,7 @@ def create_app(services: Services, traces: Any = None) -> FastAPI:
     )
     for router in (
         events.router,
+        rejected_events.router,
         tables.router,
         table_rows.router,
         table_pauses.router,

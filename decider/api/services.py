@@ -30,6 +30,7 @@ from decider.store.operator_settings import OperatorSettings
 from decider.store.queue_admin import QueueAdmin
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_health import RedisSafety
+from decider.store.rejected_events import RejectedEvents
 from decider.store.run_queries import RunQueries
 from decider.store.saved_registry import SavedRegistry
 from decider.store.stream_reader import StreamReader
@@ -77,6 +78,7 @@ class RequestServices:
     """What has tables read or rewritten: events, discovery, refreshes and requests."""
 
     resolver: EventResolver
+    rejected: RejectedEvents
     subscriptions: SubscriptionConfirmer
     discovery: Discovery
     refresh_queue: RefreshQueue

@@ -24,6 +24,7 @@ OPEN: frozenset[tuple[str, str]] = frozenset(
 ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/events"): Role.HOOK,
     ("POST", "/v1/events/{source}"): Role.HOOK,
+    ("GET", "/v1/rejected-events"): Role.OPERATOR,
     ("POST", "/v1/tables"): Role.OPERATOR,
     ("GET", "/v1/tables"): Role.VIEWER,
     ("GET", "/v1/table-rows"): Role.VIEWER,

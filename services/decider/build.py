@@ -50,6 +50,7 @@ from decider.store.operator_settings import OperatorSettings
 from decider.store.queue_admin import QueueAdmin
 from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.redis_health import RedisSafety
+from decider.store.rejected_events import RejectedEvents
 from decider.store.run_queries import RunQueries
 from decider.store.saved_registry import SavedRegistry
 from decider.store.stream_reader import StreamReader
@@ -220,6 +221,7 @@ def build_requests(
     resolver = EventResolver(tables.registry, refresh_queue, allowed)
     return RequestServices(
         resolver=resolver,
+        rejected=RejectedEvents(operations.redis),
         subscriptions=SubscriptionConfirmer(settings.access.sns_topics),
         discovery=build_discovery(settings.discovery, operations, tables, resolver, boundary),
         refresh_queue=refresh_queue,

@@ -21,13 +21,16 @@ from decider.background.registry_sync import AppliedChanges, RegistrySync
 from decider.background.rewrite_archiver import RewriteArchiver, RewriteSources
 from decider.background.runner import BackgroundTask
 from decider.background.slot_count import SlotCount
+from decider.background.sqs_consumer import SqsConsumer
 from decider.background.sweep import Sweep
 from decider.background.timer_runner import TimerRunner
+from decider.events.message_handler import MessageHandler
+from decider.events.sqs_queue import SqsQueue
 from decider.store.merge_mark import MergeMark
 from decider.store.registry_entries import RegistryEntries
 from decider.store.saved_registry import SavedRegistry
 from services.decider.settings import DeciderSettings
-from shared.locations import deltalake_location, table_id
+from shared.locations import canonical_location, deltalake_location, table_id
 from shared.store_options import StoreOptions
 from shared.table import TableRef
 
@@ -53,7 +56,24 @@ def build_background(
         tasks["auto_analyze"] = _auto_analyze(settings.tracking.advice_cpu, operations, queue, tables, requests)
     if tables.saved is not None:
         tasks["registry_sync"] = _registry_sync(tables.saved, operations, queue, tables, requests)
+    tasks |= _consumer_tasks(settings, operations, requests)
     return tasks | _archive_tasks(settings, queue, tables, requests) | _queue_tasks(queue)
+
+
+def _consumer_tasks(
+    settings: DeciderSettings, operations: OperationServices, requests: RequestServices
+) -> dict[str, BackgroundTask]:
+    """Build what takes events from queues."""
+    buckets = {bucket: canonical_location(uri) for bucket, uri in settings.locations.buckets.items()}
+    handler = MessageHandler(
+        requests.resolver,
+        requests.rejected,
+        bucket_locations=buckets,
+        count=operations.metrics.count_hints,
+        now_ms=operations.now_ms,
+    )
+    queues = enumerate(settings.access.sqs_queues, start=1)
+    return {f"sqs_{number}": SqsConsumer(SqsQueue(url), handler) for number, url in queues}
 
 
 def _registry_sync(

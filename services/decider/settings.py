@@ -32,6 +32,7 @@ from services.settings import (
     REDIS_URL,
     ROOTS,
     SNS_TOPICS,
+    SQS_QUEUES,
     STATE,
     SWEEP_S,
     TENANT,
@@ -79,12 +80,13 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """Who may call: the administrator's token, other tokens and secrets, SNS topics, and origins of webhooks."""
+    """Who may call or send: the administrator's token, other tokens, secrets, SNS topics, webhooks' origins, queues."""
 
     token: str | None = field(default=None, repr=False)
     known: Credentials = field(default_factory=Credentials)
     sns_topics: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
+    sqs_queues: tuple[str, ...] = ()
 
     @property
     def credentials(self) -> Credentials:
@@ -163,6 +165,13 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
     )
 
 
+def _queue_urls(text: str) -> tuple[str, ...]:
+    urls = comma_separated(text)
+    if not all(url.startswith(("https://", "http://")) for url in urls):
+        raise ValueError("expected URLs of queues, such as https://sqs.eu-west-1.amazonaws.com/123456789012/commits")
+    return urls
+
+
 def _access(read: EnvironmentReader) -> AccessSettings:
     defaults = AccessSettings()
     known = Credentials(
@@ -178,6 +187,7 @@ def _access(read: EnvironmentReader) -> AccessSettings:
         known=known,
         sns_topics=read(SNS_TOPICS, comma_separated, ()),
         webhook_origins=read(WEBHOOK_ORIGINS, comma_separated, defaults.webhook_origins),
+        sqs_queues=read(SQS_QUEUES, _queue_urls, ()),
     )
 
 

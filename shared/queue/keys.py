@@ -264,6 +264,9 @@ DISMISSED_ADVICE = "lw:dismissed"
 ADVICE_LEASE = "lw:advice-lease"
 """String with TTL: the decider that analyzes tables."""
 
+REJECTED_EVENTS = "lw:rejected-events"
+"""List: the newest messages of event queues that could not be used."""
+
 DISCOVERY = "lw:discovery"
 """Hash: root to the progress of its scan."""
 

@@ -19,6 +19,7 @@ EXPECTED = {
     "POST /v1/events/{source}",
     "OPTIONS /v1/events",
     "OPTIONS /v1/events/{source}",
+    "GET /v1/rejected-events",
     "POST /v1/tables",
     "GET /v1/tables",
     "GET /v1/tables/{name}",
