@@ -1,6 +1,6 @@
 """A small REST catalog as a process: Iceberg's protocol on pyiceberg's catalog in a file; for demonstrations and tests.
 
-`python -m services.demo.rest_catalog PORT FOLDER`, with the token in `LAKEWRIGHT_DEMO_TOKEN`. It serves what readers,
+`python -m services.demo.rest_catalog PORT FOLDER`, with the token in `DEMO_TOKEN`. It serves what readers,
 writers and Lakewright ask for, and nothing else: no views, no renaming, no scan planning. One process, one lock around
 commits.
 """

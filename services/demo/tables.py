@@ -30,10 +30,10 @@ TABLE = "events"
 POLICY = Policy(target_bytes=MIB)
 PROPERTIES = {"lakewright.target-file-size": f"{POLICY.target_bytes // MIB}mb"}
 CATALOG = "demo"
-CATALOG_VARIABLE = "LAKEWRIGHT_DEMO_CATALOG"
+CATALOG_VARIABLE = "DEMO_CATALOG"
 """Variable with the catalog's options in JSON, by which the writer gets its address and its token."""
 
-TOKEN_VARIABLE = "LAKEWRIGHT_DEMO_TOKEN"  # noqa: S105 - its name
+TOKEN_VARIABLE = "DEMO_TOKEN"  # noqa: S105 - its name
 """Variable with the token that the catalog asks for."""
 
 CATALOG_START_S = 60.0

@@ -6,7 +6,7 @@ A snapshot **stays** if any of these holds:
 2. It is one of the newest of a branch: `history.expire.min-snapshots-to-keep` of them, counted from the branch's own.
 3. It was made inside the retention, or is the parent of one that was, or main's log says that it was main's then.
 4. It is newer than another one of its branch that stays for its age or its number.
-5. It is the newest of a line that main left, and main went on from there, or began again, inside the retention.
+5. It is the newest of a line that main left, and main went on from there, or was replaced, inside the retention.
 
 All others expire. So a snapshot that was the newest of a branch yesterday stays for the whole retention, however old
 it is; Iceberg's own expiry counts from the time of its commit. A branch or tag other than main expires when its
@@ -137,7 +137,7 @@ def _of_main(versions: Sequence[TableHead], cutoff_ms: int) -> Iterator[int]:
 def _left_by_main(head: TableHead, cutoff_ms: int) -> Iterator[int]:
     """Yield the newest snapshots of lines that main left inside the retention at the latest, as far as times show it.
 
-    A table that was created again has no log of what main was before, and a busy one soon none of its metadata.
+    A table that was replaced has no log of what main was before, and a busy one soon none of its metadata.
     """
     main = list(head.chain())[::-1]
     next_ms = {one.parent: one.timestamp_ms for one in main}

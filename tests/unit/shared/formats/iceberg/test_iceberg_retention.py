@@ -152,7 +152,7 @@ def test_a_table_of_a_catalog_with_branches_of_its_own_is_refused_whatever_its_p
 
 
 def test_what_a_table_held_before_it_was_replaced_stays_for_the_retention() -> None:
-    """CREATE OR REPLACE begins main again and clears its log; a busy table no longer names the metadata before it."""
+    """CREATE OR REPLACE begins another main and clears its log; a busy table no longer names the metadata before it."""
     before = chain(100, 200)
     late = {**before, 3: snapshot(3, 950), 4: snapshot(4, 960, 3)}
     assert expired(table(late, {"main": branch(4)})) == {1}
