@@ -1,9 +1,9 @@
 """Removes the older rows of each key, partition by partition: one commit for each partition that has any.
 
-Only partitions to which a commit added data since the last run are read. The last commit of a run names the version up
-to which all rows were compared, from which the decider and the next run learn where to begin; if the last partition has
-nothing to remove, that commit is empty. A run that dies has removed rows in some partitions, and the next one does the
-rest: removed rows are not found again.
+Only partitions to which a commit added data since the last run are read, and of these only those that the owner's
+filter permits. The last commit of a run names the version up to which all rows were compared, from which the decider
+and the next run learn where to begin; it is empty. A run that dies has removed rows in some partitions, and the next
+one does the rest: removed rows are not found again.
 """
 
 import json
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
@@ -37,6 +38,7 @@ from shared.errors import Conflict, Unsupported
 from shared.formats.delta_keys import find_problem
 from shared.key_rule import KeyRule
 from shared.layout.planner import FileGroup, RewriteMode
+from shared.partition_filter import permits
 from shared.partitions import partition_key
 from shared.properties import is_switched_off, policy_digest
 from shared.table import PartitionKey, TableMetadata
@@ -76,7 +78,9 @@ class Deduplication:
             rule = None if reason else self._rule(shape)
             if rule is None:
                 return TableJobOutcome(version, shape.metadata, reason=reason or "the table has no primary key")
-            partitions = sorted(self._changed(log, snapshot, options.since_version))
+            changed = self._changed(log, snapshot, options.since_version)
+            permitted = partial(permits, self.job.policy.filter, columns=shape.metadata.partition_columns)
+            partitions = sorted(filter(permitted, changed))
         mark = CommitMetadata(
             self.job.origin, mode=self.job.kind, started_ms=started_ms, traceparent=self.job.trace or None
         )
@@ -84,8 +88,10 @@ class Deduplication:
             self.control.reached("comparing", number, len(partitions))
             if self.control.should_stop():
                 return self._outcome(version, shape.metadata, is_complete=False)
-            self._remove_from(partition, rule, replace(mark, partition=partition), is_dry=options.dry_run)
+            reason = self._remove_from(partition, rule, replace(mark, partition=partition), is_dry=options.dry_run)
             self.control.measured(self._figures)
+            if reason:
+                return replace(self._outcome(version, shape.metadata, is_complete=False), reason=reason)
         if partitions and not options.dry_run:
             self._end(replace(mark, deduplicated_version=version))
         # What was only counted satisfies no request.
@@ -136,12 +142,20 @@ class Deduplication:
             found |= {partition_key(columns, add.get("partitionValues") or {}) for add in adds if add["dataChange"]}
         return live & found
 
-    def _remove_from(self, partition: PartitionKey, rule: KeyRule, mark: CommitMetadata, *, is_dry: bool) -> None:
-        """Remove the older rows of one partition. Raises Conflict if others changed its files each time."""
+    def _remove_from(self, partition: PartitionKey, rule: KeyRule, mark: CommitMetadata, *, is_dry: bool) -> str:
+        """Remove the older rows of one partition; return why no more rows are to be removed, if they are not.
+
+        Raises Conflict if others changed its files each time.
+        """
         for _ in range(READS):
             with self._log(mark) as log:
-                if self._try(log, partition, rule, is_dry=is_dry):
-                    return
+                reading = log.transaction()
+                shape = log.shape(reading.snapshot())
+                reason = self._not_wanted(shape)
+                if not reason and self._rule(shape) != rule:
+                    reason = "the key changed since the decision, which is made again"
+                if reason or self._try(log, reading, partition, rule, is_dry=is_dry):
+                    return reason
             self._figures["conflicts"] += 1
         raise Conflict(
             f"others changed files of {partition} at {self.job.location} each of {READS} times before the removal of "
@@ -149,13 +163,11 @@ class Deduplication:
             kind="Stale",
         )
 
-    def _try(self, log: TableLog, partition: PartitionKey, rule: KeyRule, *, is_dry: bool) -> bool:
+    def _try(self, log: TableLog, reading: Any, partition: PartitionKey, rule: KeyRule, *, is_dry: bool) -> bool:
         """Read a partition and remove its older rows; False if others changed its files before the commit."""
-        reading = log.transaction()
         snapshot = reading.snapshot()
-        shape = log.shape(snapshot)
-        if self._not_wanted(shape) or self._rule(shape) != rule:
-            return True
+        version, shape = int(snapshot.version()), log.shape(snapshot)
+        digest = log.digest(version)  # Before the rows are read: a commit that is undone meanwhile must be noticed.
         files = tuple(list_partition(log, snapshot, shape.metadata.partition_columns, partition))
         self._check_files(files)
         named = files_by_name(files, self.job.location)
@@ -166,7 +178,7 @@ class Deduplication:
                 return True
             require_free_space(log, sum(logged.file.size_bytes for logged in counts), reserved_bytes=RESERVED_BYTES)
             group = FileGroup(partition, tuple(logged.file for logged in files), RewriteMode.PURGE)
-            live = LiveGroup(group, files, int(snapshot.version()), log.digest(int(snapshot.version())))
+            live = LiveGroup(group, files, version, digest)
             committer = RemovalCommitter(self.scala, log, shape, self.job.origin, _Permission(self.control))
             paths = OutputPaths(self.scala, log, reading, shape)
             output = OutputFormat(Footers(self.scala, log, ParquetClasses()), shape, self.job.location)

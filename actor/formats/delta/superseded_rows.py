@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+from urllib.parse import unquote
 
 from actor.formats.delta.actions import LoggedFile
 from actor.jvm.scala import Scala
@@ -63,11 +64,11 @@ class SupersededRows(AbstractContextManager["SupersededRows"]):
         self._ranked.unpersist()
 
     def counts(self) -> Mapping[str, int]:
-        """Count the superseded rows of each file that has any, by the name of the file."""
+        """Count the superseded rows of each file that has any, by the name of the file, which Spark shows escaped."""
         kept = f"CASE WHEN {_NEWEST} AND NOT {_RANK}.marked THEN 1 ELSE 0 END"
         counted = self._functions.expr(f"sum({_ROWS} - {kept}) AS {_ROWS}")
         rows = self._ranked.groupBy(FILE, self._scala.seq()).agg(counted, self._scala.seq()).filter(f"{_ROWS} > 0")
-        return {found[FILE]: int(found[_ROWS]) for found in map(json.loads, rows.toJSON().collectAsList())}
+        return {unquote(found[FILE]): int(found[_ROWS]) for found in map(json.loads, rows.toJSON().collectAsList())}
 
     def mark(self, frame: Any) -> Any:
         """Add the columns `FILE`, `PART`, `ROW` and `REMOVED` to a frame that reads some of the files."""

@@ -1,0 +1,130 @@
+"""Which partitions a removal of older rows reads, and when it stops; what needs a JVM is tested with Spark."""
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, Self, cast
+
+import pytest
+
+from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.deduplicate import Deduplication
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.row_removal import WrittenRemoval
+from actor.ports import TableJob, TableJobOutcome
+from shared.deduplicate_options import DeduplicateOptions
+from shared.job_payload import DEDUPLICATE
+from shared.policy import Policy
+from shared.properties import policy_digest
+from shared.table import CommitOrigin
+from tests.support.fake_delta import FakeScala, FakeSessions, FakeTable
+from tests.support.fake_delta_table import METADATA, FakeFrame, FakeTransaction, add
+from tests.support.local_vacuum import Control
+
+POLICY = Policy(primary_key="p", sequence_by="p")
+PARTS = "actor.formats.delta.deduplicate"
+
+
+class World:
+    """A table in memory, partitioned by p; `found` counts the superseded rows of the files that are read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.table = FakeTable()
+        self.read: list[list[str]] = []
+        self.found: Callable[[list[str]], Mapping[str, int]] = lambda _paths: {}
+        world = self
+
+        class Rows:
+            def __init__(self, _scala: object, frame: FakeFrame, _rule: object) -> None:
+                self.paths = [body["path"] for body in frame.bodies]
+
+            def __enter__(self) -> Self:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                pass
+
+            def counts(self) -> Mapping[str, int]:
+                world.read.append(self.paths)
+                return world.found(self.paths)
+
+        class Writer:
+            def __init__(self, *_: object) -> None:
+                pass
+
+            def write(self, live: Any, _rows: object, counts: Mapping[LoggedFile, int]) -> WrittenRemoval:
+                return WrittenRemoval(live, (), 0, None, tuple(counts), (), sum(counts.values()))
+
+        def listed(log: TableLog, snapshot: Any, columns: Any) -> list[LoggedFile]:
+            return list(decode_adds(log.files(snapshot), columns))
+
+        def commit(_log: TableLog, txn: FakeTransaction, actions: Any, *_: object) -> int:
+            return txn.commit(actions, "DELETE", {})
+
+        monkeypatch.setattr(f"{PARTS}.SupersededRows", Rows)
+        monkeypatch.setattr(f"{PARTS}.RemovalWriter", Writer)
+        monkeypatch.setattr(f"{PARTS}.OutputPaths", lambda *_: SimpleNamespace(close=lambda: None))
+        monkeypatch.setattr(f"{PARTS}.OutputFormat", lambda *_: None)
+        monkeypatch.setattr(f"{PARTS}.require_free_space", lambda *_, **__: None)
+        monkeypatch.setattr(
+            f"{PARTS}.list_partition",
+            lambda log, snapshot, columns, part: [
+                x for x in listed(log, snapshot, columns) if x.file.partition == part
+            ],
+        )
+        monkeypatch.setattr(TableLog, "partitions", lambda *at: frozenset(x.file.partition for x in listed(*at)))
+        monkeypatch.setattr(TableLog, "commit_delete", commit)
+
+    def run(self, policy: Policy = POLICY) -> TableJobOutcome:
+        boundary = SimpleNamespace(check_files=lambda *_: None, check_links=lambda *_: None)
+        options, decided = DeduplicateOptions().encode(), policy_digest({})
+        job = TableJob(DEDUPLICATE, "file:///t", policy, CommitOrigin("j", 1), policy_digest=decided, options=options)
+        scala, sessions = cast("Any", FakeScala(self.table)), cast("Any", FakeSessions(self.table))
+        return Deduplication(scala, sessions, cast("Any", boundary), job, Control()).run()
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+def test_all_partitions_are_read_or_those_that_the_owners_filter_permits(world: World) -> None:
+    world.table.commit(*(add(name, p=name) for name in "abc"))
+    world.run()
+    assert world.read == [["a"], ["b"], ["c"]]
+    world.read.clear()
+    world.run(Policy(primary_key="p", sequence_by="p", filter="p >= 'b'"))
+    assert world.read == [["b"], ["c"]]
+
+
+def test_rows_of_a_commit_that_is_undone_while_rows_are_compared_supersede_nothing(world: World) -> None:
+    table = world.table
+    table.commit(add("a"), add("b"))
+    table.commit(add("undone"))
+
+    def found(paths: list[str]) -> Mapping[str, int]:
+        if "undone" not in paths:
+            return {}
+        table.history[-1] = [add("another")]
+        return {"a": 1}
+
+    world.found = found
+    done = world.run()
+    assert table.live() == {"a", "b", "another"}
+    assert (done.figures["conflicts"], done.figures["rows_removed"]) == (1, 0)
+
+
+def test_a_run_ends_without_a_mark_once_the_owner_has_changed_the_properties(world: World) -> None:
+    table = world.table
+    table.commit(*(add(name, p=name) for name in "abc"))
+
+    def found(paths: list[str]) -> Mapping[str, int]:
+        if paths == ["b"]:
+            table.commit({"metaData": METADATA | {"configuration": {"lakewright.primary-key": "id"}}})
+        return dict.fromkeys(paths, 1)
+
+    world.found = found
+    done = world.run()
+    assert table.live() == {"b", "c"}
+    assert (done.is_complete, done.commits, world.read) == (False, (1,), [["a"], ["b"]])
+    assert "properties changed" in done.reason
+    assert table.version == 2
