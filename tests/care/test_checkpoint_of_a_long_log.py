@@ -1,11 +1,17 @@
-"""A table that deltalake wrote in 5,000 commits without a checkpoint: what one checkpoint saves each reader."""
+"""A table of 5,000 commits of deltalake without a checkpoint: what one checkpoint saves each reader.
 
+deltalake makes the first commits. The others are its last one with another file, because it takes longer for each
+commit the more of them no checkpoint covers: six minutes for the first 2,500.
+"""
+
+import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 
@@ -14,13 +20,16 @@ from shared.job_payload import CHECKPOINT
 from shared.policy import Policy
 from shared.table import CommitOrigin
 from tests.interop.engines.duck import connected
-from tests.support.aged_table import forget_logs
+from tests.support.aged_table import commit_file, forget_logs
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control
 
 pytestmark = pytest.mark.spark
 
 COMMITS = 5_000
+WRITTEN = 200
+"""Commits that deltalake makes itself."""
+
 QUIET = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 TIMES = 3
 """The fastest of so many tries counts: what else the machine does only ever adds time."""
@@ -29,8 +38,18 @@ TIMES = 3
 def write(table: Path) -> None:
     write_deltalake(table, pa.table({"id": [0]}))
     opened = DeltaTable(table)
-    for number in range(1, COMMITS):
+    for number in range(1, WRITTEN):
         write_deltalake(opened, pa.table({"id": [number]}), mode="append", post_commithook_properties=QUIET)
+    last = [json.loads(line) for line in commit_file(table, WRITTEN - 1).read_text().splitlines()]
+    assert [next(iter(action)) for action in last] == ["commitInfo", "add"]
+    info, add = last[0]["commitInfo"], last[1]["add"]
+    for number in range(WRITTEN, COMMITS):
+        name = f"part-00000-{number:08d}-9cd1-3a3618729dc2-c000.snappy.parquet"
+        pq.write_table(pa.table({"id": [number]}), table / name)
+        statistics = json.loads(add["stats"]) | {"minValues": {"id": number}, "maxValues": {"id": number}}
+        add |= {"path": name, "size": (table / name).stat().st_size, "stats": json.dumps(statistics)}
+        lines = (json.dumps({"commitInfo": info}), json.dumps({"add": add}))
+        commit_file(table, number).write_text("".join(f"{line}\n" for line in lines))
 
 
 def readers(lab: DeltaLab, table: Path, duck: duckdb.DuckDBPyConnection) -> Mapping[str, Callable[[], int]]:
