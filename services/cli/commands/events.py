@@ -1,20 +1,16 @@
-"""`lakewright events post`: post a commit event to the decider, as a store or a writer does."""
+"""`lakewright events …`: post a commit event, as a store or a writer does, and list messages that were set aside."""
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from services.cli.cli_context import setting_of
+from services.cli.cli_context import print_answer, setting_of
 from services.cli.client import CallFailed, segment
+from services.cli.render import Output, at
 
-app = typer.Typer(no_args_is_help=True, help="Post commit events.")
-
-
-@app.callback()
-def group() -> None:
-    """Post commit events."""
+app = typer.Typer(no_args_is_help=True, help="Post commit events, and list those that were set aside.")
 
 
 @app.command("post")
@@ -48,6 +44,20 @@ def post_event(
         return out.line("Subscription handshake answered; it held no commit event.")
     ignored = ", ".join(f"{one['count']} {one['reason']}" for one in answer["ignored"])
     return out.line(f"{answer['accepted']} accepted" + (f"; ignored: {ignored}" if ignored else ""))
+
+
+@app.command("rejected")
+def list_rejected(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of messages to list.")] = 20,
+) -> None:
+    """List the newest messages of event queues that could not be used, with the reason."""
+    print_answer(context, lambda api: api.get("/v1/rejected-events", {"limit": limit}), _show_rejected)
+
+
+def _show_rejected(out: Output, answer: Any) -> None:
+    rows = [(at(one["at"]), one["source"], one["reason"], one["body"]) for one in answer["rejected"]]
+    out.rows("Messages that could not be used", ("at (UTC)", "queue", "reason", "begins with"), rows)
 
 
 def _read(file: str) -> bytes:

@@ -62,6 +62,7 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("POST /v1/queue/pause", 200, "queue pause tenant sales"),
     ("POST /v1/queue/resume", 200, "queue resume tenant sales"),
     ("POST /v1/queue/audit", 200, "queue audit"),
+    ("GET /v1/rejected-events", 200, "events rejected"),
     ("GET /v1/actors", 200, "actors list"),
     ("POST /v1/actors/{actor}/drain", 200, "actors drain worker-7-4711"),
     ("GET /v1/status", 200, "status"),

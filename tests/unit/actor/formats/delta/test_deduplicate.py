@@ -52,7 +52,7 @@ class World:
                 pass
 
             def write(self, live: Any, _rows: object, counts: Mapping[LoggedFile, int]) -> WrittenRemoval:
-                return WrittenRemoval(live, (), 0, None, tuple(counts), (), sum(counts.values()))
+                return WrittenRemoval(live, (), 0, replaced=tuple(counts), removed_rows=sum(counts.values()))
 
         def listed(log: TableLog, snapshot: Any, columns: Any) -> list[LoggedFile]:
             return list(decode_adds(log.files(snapshot), columns))
