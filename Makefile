@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-qbeast
-.PHONY: bench bench-advice bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-read
+.PHONY: bench bench-advice bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -138,6 +138,9 @@ bench-policy: setup ## rules side by side on four streams, with the optimum; no 
 
 bench-delta: setup ## one trace under Lakewright, OPTIMIZE, auto-compaction and deltalake; real Spark; JSON=file, ARGS="--commits 60"
 	@$(BIN)/python -m tests.bench.delta $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-iceberg: setup ## the same trace under Lakewright, rewrite_data_files and Amoro's rule; real Spark and Iceberg; JSON=file, ARGS="--commits 60"
+	@$(BIN)/python -m tests.bench.iceberg $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-read: setup ## tables that rules left, read by Spark, DuckDB and deltalake; how large row groups must be; JSON=file
 	@$(BIN)/python -m tests.bench.read $(if $(JSON),--json $(JSON)) $(ARGS)

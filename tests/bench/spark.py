@@ -16,13 +16,20 @@ from services.paths import ivy_dir, java_search
 
 
 @contextmanager
-def started_spark(work_dir: Path, *, driver_memory: str = "1g", **extra: str) -> Iterator[SparkSession]:
+def started_spark(
+    work_dir: Path, *, driver_memory: str = "1g", iceberg: bool = False, **extra: str
+) -> Iterator[SparkSession]:
     """Start Spark and let its JVM go afterwards; `extra` are settings of Spark. Our own log keeps to warnings."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     prepare(os.environ)
     java = find_java(java_search(os.environ))
     settings = SparkSettings(
-        work_dir=work_dir, ivy_dir=ivy_dir(os.environ), driver_memory=driver_memory, master="local[*]", extra=extra
+        work_dir=work_dir,
+        ivy_dir=ivy_dir(os.environ),
+        driver_memory=driver_memory,
+        master="local[*]",
+        iceberg=iceberg,
+        extra=extra,
     )
     spark = build_session(settings, java_home=java.path)
     try:

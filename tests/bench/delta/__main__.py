@@ -7,19 +7,19 @@ trace twice: in the first round the JVM compiles what it has not run before. Twe
 
 import argparse
 import json
-import shutil
 import tempfile
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine
+from tests.bench.delta.merging import SparkTable
 from tests.bench.delta.ours import Lakewright
 from tests.bench.delta.picture import draw
-from tests.bench.delta.playing import Played, play
+from tests.bench.delta.playing import Played, play_twice
 from tests.bench.delta.rules import (
     COMMITS_PER_HOUR,
     TARGET_BYTES,
@@ -51,16 +51,17 @@ def run(spark: SparkSession, folder: Path, trace: Trace, wanted: list[str]) -> l
     known = rules(spark)
     done = []
     for name in wanted:
-        print(f"{known[name].title}: first round", flush=True)
-        first = play(spark, known[name], trace, folder / f"{name}-first")
-        shutil.rmtree(folder / f"{name}-first")
-        print(f"{known[name].title}: second round", flush=True)
-        done.append(replace(play(spark, known[name], trace, folder / name), first_cpu_s=first.compaction_cpu_s))
+        rounds = [_table(spark, known[name], folder / f"{name}-{number}") for number in (1, 2)]
+        done.append(play_twice(spark, known[name], trace, rounds))
         print(f"{done[-1].title}: {done[-1].wall_s:.0f} s\n{_row(trace, done[-1])}", flush=True)
     if len({played.rows for played in done}) != 1 or done[0].rows[0] != trace.rows:
         raise RuntimeError(f"rows differ: {trace.rows} were written; {[(one.title, one.rows) for one in done]}")
     print(f"{trace.rows:,} rows, equal under every rule")
     return done
+
+
+def _table(spark: SparkSession, rule: Rule, path: Path) -> SparkTable:
+    return SparkTable(spark, path, rule.configuration())
 
 
 def table(trace: Trace, done: list[Played]) -> str:

@@ -5,7 +5,11 @@ does; Delta's own conflict rules decide. Only its rows are left as they are, so 
 """
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 from actor.formats.delta.conflicts import CommitFailure, classify
 from actor.formats.delta.log import TableLog
@@ -40,3 +44,16 @@ class Merge:
                 return False
             raise
         return True
+
+
+class SparkTable(PlayedTable):
+    """A played table in which a MERGE can begin."""
+
+    def __init__(self, spark: SparkSession, path: Path, configuration: Mapping[str, str]) -> None:
+        super().__init__(path, configuration)
+        self._scala = Scala(spark)
+        self._log = TableLog(self._scala, spark, path.as_uri())
+
+    def merge(self, day: str) -> Merge:
+        """Begin a MERGE of one day's partition."""
+        return Merge(self._scala, self._log, self, day)

@@ -16,7 +16,7 @@ from actor.ports import TableEngine
 from actor.queue_executor import SyncQueueExecutor
 from actor.queue_executor import connect as connect_actor
 from actor.worker import ActorContext, Worker, WorkerSettings
-from decider.formats.registry import table_formats
+from decider.formats.registry import TableFormats, table_formats
 from decider.formats.table_format import StorageAccess
 from decider.state.effective_policy import PolicyDefaults
 from decider.storage.object_reads import ReadMeter
@@ -39,9 +39,10 @@ class Lakewright(LeaveAlone):
 
     title = "Lakewright"
 
-    def __init__(self, spark: SparkSession, engine: TableEngine) -> None:
+    def __init__(self, spark: SparkSession, engine: TableEngine, formats: TableFormats | None = None) -> None:
         super().__init__(spark)
         self._engine = engine
+        self._formats = formats or table_formats(StorageAccess(ReadMeter()))
 
     def begin(self, table: PlayedTable) -> None:
         super().begin(table)
@@ -53,7 +54,7 @@ class Lakewright(LeaveAlone):
         self._client = connect_decider(self._redis.url)
         queue = AsyncQueueExecutor(self._client, QUEUE)
         defaults = Alone(PolicyDefaults(Policy(target_bytes=TARGET_BYTES)))
-        self._follower = TableTracker(queue, table_formats(StorageAccess(ReadMeter())).open, _now_ms, defaults)
+        self._follower = TableTracker(queue, self._formats.open, _now_ms, defaults)
         self._ref = TableRef(TableId("bench"), "bench", table.path.as_uri())
         self._heartbeat = Heartbeat(SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), "bench", LeaseTimes())
         self._heartbeat.start()
@@ -65,11 +66,15 @@ class Lakewright(LeaveAlone):
         self._loop.run(self._follower.follow(self._ref))
 
     def after(self, number: int) -> None:
-        self._versions.append(self.table.follow() - 1)
+        self._versions.append(self.newest_version())
         if len(self._versions) > LAG_COMMITS:
             self._loop.run(self._follower.follow(self._ref, self._versions[-1 - LAG_COMMITS]))
             while self._worker.run_next():
                 pass
+
+    def newest_version(self) -> int:
+        """Return the version of the newest commit."""
+        return self.table.follow() - 1
 
     def end(self) -> None:
         self._heartbeat.close()

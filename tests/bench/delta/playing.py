@@ -3,19 +3,14 @@
 import os
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.log import TableLog
-from actor.jvm.scala import Scala
-from tests.bench.delta.merging import Merge
-from tests.bench.delta.rules import Rule
-from tests.bench.delta.table import PlayedTable
 from tests.bench.delta.trace import MERGE_COMMITS, Trace, days
 
 QUERY_RUNS, QUERY_WARM_UPS = 5, 2
@@ -29,7 +24,6 @@ class Played:
     bytes_rewritten: int = 0
     rewrites: int = 0
     compaction_cpu_s: float = 0.0
-    first_cpu_s: float = 0.0  # When the JVM had not run most of the code before.
     wall_s: float = 0.0
     merges: int = 0
     merges_aborted: int = 0
@@ -38,6 +32,63 @@ class Played:
     queries_ms: dict[str, float] = field(default_factory=dict)
     curve: list[int] = field(default_factory=list)
     rows: tuple[Any, ...] = ()
+    first_cpu_s: float = 0.0  # When the JVM had not run most of the code before.
+
+
+class PendingMerge(Protocol):
+    """A MERGE under way."""
+
+    def commit(self) -> bool:
+        """Commit; False if it was aborted because another caller committed in between."""
+
+
+class Table(Protocol):
+    """A table that a rule is played on."""
+
+    bytes_rewritten: int
+    rewrites: int
+
+    @property
+    def sql_name(self) -> str:
+        """What it is called in Spark's SQL."""
+
+    @property
+    def files(self) -> int:
+        """Live files, as of the last look."""
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes in live files, as of the last look."""
+
+    def bring(self, folder: Path, adds: Iterable[Mapping[str, Any]]) -> None:
+        """Link the data files of a commit into the table's folder."""
+
+    def append(self, adds: Iterable[Mapping[str, Any]]) -> None:
+        """Commit them as a foreign writer does."""
+
+    def merge(self, day: str) -> PendingMerge:
+        """Begin a MERGE of one day's partition."""
+
+    def follow(self) -> int:
+        """Read what was committed since the last look."""
+
+
+class PlayedRule(Protocol):
+    """One way to keep a table in shape; see `tests.bench.delta.rules.Rule`."""
+
+    title: str
+
+    def begin(self, table: Any) -> None:
+        """Get to know the table, which has no data yet."""
+
+    def append(self, adds: Iterable[Mapping[str, Any]]) -> bool:
+        """Commit some files; False if the rule leaves that to a foreign writer."""
+
+    def after(self, number: int) -> None:
+        """Do what the rule does once commit `number`, from 1 on, is there."""
+
+    def end(self) -> None:
+        """Let go of what was begun."""
 
 
 class Meter:
@@ -57,38 +108,45 @@ class Meter:
         return sum(times.user + times.system for times in (process.cpu_times() for process in self._processes))
 
 
-def play(spark: SparkSession, rule: Rule, trace: Trace, path: Path) -> Played:
-    """Play the whole trace under one rule."""
+def play_twice(spark: SparkSession, rule: PlayedRule, trace: Trace, tables: Sequence[Table]) -> Played:
+    """Play the trace on one table and then on another, and return what the second round measured.
+
+    In the first round the JVM compiles the code that it has not run before.
+    """
+    first, second = tables
+    print(f"{rule.title}: first round", flush=True)
+    cpu_s = play(spark, rule, trace, first).compaction_cpu_s
+    print(f"{rule.title}: second round", flush=True)
+    return replace(play(spark, rule, trace, second), first_cpu_s=cpu_s)
+
+
+def play(spark: SparkSession, rule: PlayedRule, trace: Trace, table: Table) -> Played:
+    """Play the whole trace under one rule; the table is empty, and known in this session."""
     played, meter = Played(rule.title), Meter(spark)
-    table = PlayedTable(path, rule.configuration())
     rule.begin(table)
     began = time.monotonic()
     try:
-        _play_commits(spark, rule, trace, table, played, meter)
+        _play_commits(rule, trace, table, played, meter)
     finally:
         rule.end()
     played.wall_s = time.monotonic() - began
     played.bytes_rewritten, played.rewrites = table.bytes_rewritten, table.rewrites
     played.files_end, played.bytes_end = table.files, table.live_bytes
-    played.rows = _rows(spark, path)
-    played.queries_ms = _queries(spark, path, trace)
+    played.rows = _rows(spark, table.sql_name)
+    played.queries_ms = _queries(spark, table.sql_name, trace)
     return played
 
 
-def _play_commits(
-    spark: SparkSession, rule: Rule, trace: Trace, table: PlayedTable, played: Played, meter: Meter
-) -> None:
-    scala = Scala(spark)
-    log = TableLog(scala, spark, table.path.as_uri())
-    merging: Merge | None = None
+def _play_commits(rule: PlayedRule, trace: Trace, table: Table, played: Played, meter: Meter) -> None:
+    merging: PendingMerge | None = None
     until = 0
     inside: list[tuple[float, bool]] = []
     for number, commit in enumerate(trace.commits, 1):
         if commit.merge_day is not None and merging is None:
-            merging, until = Merge(scala, log, table, commit.merge_day), number + MERGE_COMMITS - 1
+            merging, until = table.merge(commit.merge_day), number + MERGE_COMMITS - 1
         table.bring(trace.folder, commit.adds)
         if not _appended(rule, commit.adds, table, inside, meter):
-            table.commit([{"add": add} for add in commit.adds])
+            table.append(commit.adds)
         played.compaction_cpu_s += meter.cpu_s(lambda number=number: rule.after(number))  # type: ignore[misc]
         table.follow()
         if merging is not None and number >= until:
@@ -103,7 +161,7 @@ def _play_commits(
 
 
 def _appended(
-    rule: Rule, adds: tuple[Any, ...], table: PlayedTable, inside: list[tuple[float, bool]], meter: Meter
+    rule: PlayedRule, adds: tuple[Any, ...], table: Table, inside: list[tuple[float, bool]], meter: Meter
 ) -> bool:
     """Let the rule commit, if it does that itself, and note the cost and whether it compacted on the way."""
     taken: list[bool] = []
@@ -122,16 +180,15 @@ def _inside_s(inside: list[tuple[float, bool]]) -> float:
     return sum(cost - usual for cost, compacted in inside if compacted)
 
 
-def _rows(spark: SparkSession, path: Path) -> tuple[Any, ...]:
+def _rows(spark: SparkSession, table: str) -> tuple[Any, ...]:
     """Return what tells two tables apart: the number of rows, and sums over all their values."""
-    frame = spark.read.format("delta").load(str(path))
     sums = ("count(*)", "sum(id)", "sum(cast(xxhash64(id, account, amount, name, day) as decimal(38,0)))")
-    return tuple(frame.selectExpr(*sums).collect()[0])
+    return tuple(spark.sql(f"SELECT {', '.join(sums)} FROM {table}").collect()[0])
 
 
-def _queries(spark: SparkSession, path: Path, trace: Trace) -> dict[str, float]:
+def _queries(spark: SparkSession, table: str, trace: Trace) -> dict[str, float]:
     """Return the median milliseconds of a point, a range and a full query."""
-    names, table = days(), f"delta.`{path}`"
+    names = days()
     texts = {
         "point": f"SELECT amount FROM {table} WHERE id = {trace.rows // 2}",
         "range": f"SELECT sum(amount) FROM {table} WHERE day BETWEEN '{names[8]}' AND '{names[11]}'",

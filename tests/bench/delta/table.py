@@ -53,6 +53,15 @@ class PlayedTable:
             file.write("\n".join(json.dumps(line, separators=(",", ":")) for line in lines))
         self.follow()
 
+    @property
+    def sql_name(self) -> str:
+        """What the table is called in Spark's SQL."""
+        return f"delta.`{self.path}`"
+
+    def append(self, adds: Iterable[Mapping[str, Any]]) -> None:
+        """Commit data files as a foreign writer does."""
+        self.commit([{"add": add} for add in adds])
+
     def copy_of(self, path: str) -> str:
         """Link a live data file under a new name beside it; returns that name."""
         copy = f"{path.partition('/')[0]}/merged-{uuid.uuid4().hex}.parquet"

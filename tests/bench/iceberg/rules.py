@@ -1,0 +1,131 @@
+"""The rules that are played on Iceberg: each is told of every commit once it is there, and does what it would do then.
+
+Every rule gets the same target. What else it has is its own default, scaled where it is a size.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from actor.formats.iceberg.engine import IcebergEngine
+from actor.ports import RewriteRequest
+from decider.formats.registry import TableFormats
+from decider.whatif.baselines import PEERS, ObservedPartition
+from decider.whatif.trace import SimulatedPartition
+from shared.commit_metadata import CommitMetadata
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.policy import Policy
+from shared.table import CommitOrigin, DataFile, PartitionKey
+from tests.bench.delta import ours
+from tests.bench.delta.rules import TARGET_BYTES
+from tests.bench.iceberg.table import IcebergTable
+
+MINUTE_MS = 60_000
+
+
+class LeaveAlone:
+    """No compaction at all: what the queries take before."""
+
+    title = "left alone"
+
+    def __init__(self) -> None:
+        self.table: IcebergTable
+
+    def begin(self, table: IcebergTable) -> None:
+        self.table = table
+
+    def append(self, adds: Iterable[Mapping[str, Any]]) -> bool:
+        return False
+
+    def after(self, number: int) -> None:
+        """Nothing."""
+
+    def end(self) -> None:
+        """Nothing."""
+
+
+class RewriteDataFiles(LeaveAlone):
+    """Iceberg's `rewrite_data_files` with its defaults, of the whole table after every so many commits."""
+
+    def __init__(self, session: SparkSession, title: str, every: int) -> None:
+        super().__init__()
+        self.title = title
+        self._session = session
+        self._every = every
+
+    def after(self, number: int) -> None:
+        if number % self._every == 0:
+            name = self.table.sql_name.removeprefix("ice.")
+            self._session.sql(f"CALL ice.system.rewrite_data_files(table => '{name}')").collect()
+
+
+class Amoro(LeaveAlone):
+    """Amoro's rule, read after each commit for all partitions; our engine rewrites what it proposes.
+
+    Amoro itself is not run: it is a service with its own optimizers. The rule gets its view of the files for nothing.
+    """
+
+    title = "Amoro's rule"
+
+    def __init__(self, engine: IcebergEngine) -> None:
+        super().__init__()
+        self._engine = engine
+        self._rule = next(rule for rule in PEERS if rule.name == "amoro")
+        self._policy = Policy(target_bytes=TARGET_BYTES)
+        self._rewritten_ms: int | None = None
+
+    def begin(self, table: IcebergTable) -> None:
+        super().begin(table)
+        self._rewritten_ms = None
+
+    def after(self, number: int) -> None:
+        at_ms = number * MINUTE_MS
+        groups = tuple(
+            FileGroup(partition.key, merge.inputs, RewriteMode.FULL)
+            for partition in _partitions(self.table)
+            for merge in self._rule.propose(ObservedPartition(partition, self._policy, at_ms, self._rewritten_ms))
+        )
+        if groups:
+            mark = CommitMetadata(CommitOrigin("bench", number), partition="{}", round=1, mode="full", started_ms=1)
+            request = RewriteRequest(self.table.path.as_uri(), groups, mark.encode())
+            if self._engine.rewrite(request, _Always()).version is None:
+                raise RuntimeError(f"nothing was committed after commit {number}")
+            self._rewritten_ms = at_ms
+
+
+class Lakewright(ours.Lakewright):
+    """Follow each commit, decide, and do the jobs: as on Delta."""
+
+    table: Any
+
+    def __init__(self, spark: SparkSession, engine: IcebergEngine, formats: TableFormats) -> None:
+        super().__init__(spark, engine, formats)
+
+    def newest_version(self) -> int:
+        return int(self.table.version())
+
+
+class _Always:
+    """A control that never says no."""
+
+    def may_commit(self) -> None:
+        """Yes."""
+
+    def should_stop(self) -> bool:
+        return False
+
+    def reached(self, point: str) -> None:
+        """Nothing."""
+
+
+def _partitions(table: IcebergTable) -> list[SimulatedPartition]:
+    """Return the live files as Amoro's rule sees them, those below the target."""
+    found: dict[str, SimulatedPartition] = {}
+    for path, (day, size) in table.live.items():
+        key = PartitionKey(json.dumps({"day": day}, separators=(",", ":")))
+        of_day = found.setdefault(day, SimulatedPartition(key))
+        if size < TARGET_BYTES:
+            of_day.small[path] = DataFile(path, size, key)
+    return [found[day] for day in sorted(found)]
