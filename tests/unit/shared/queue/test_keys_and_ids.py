@@ -151,3 +151,8 @@ def test_keys_of_deciders_alone_are_of_one_table_or_queue_each_and_lie_outside_o
     ]
     assert len(set(made)) == len(made)
     assert all(key.startswith("lw:") for key in made)
+
+
+def test_a_merge_of_the_registry_is_known_by_its_token() -> None:
+    assert keys.registry_merge("a") != keys.registry_merge("b")
+    assert keys.registry_merge("a").startswith(keys.MERGED_REGISTRY)
