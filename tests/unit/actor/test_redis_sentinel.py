@@ -3,24 +3,24 @@
 import pytest
 from redis import Redis
 
-from actor.queue_executor import address, connect
+from actor.queue_executor import TIMEOUT_S, address, connect
 from actor.redis_sentinel import SyncSentinelPool
 
 URL = "ann:p%40ss@one:1,two/lakewright/5?sentinel_password=other"
 
 
 def pool_of(url: str, *, connections: int = 3) -> SyncSentinelPool:
-    pool = connect(url, timeout_s=2, connections=connections).connection_pool
+    pool = connect(url, connections=connections).connection_pool
     assert isinstance(pool, SyncSentinelPool)
     return pool
 
 
 def test_the_primary_is_asked_for_from_sentinels_and_gets_what_the_url_says() -> None:
     pool = pool_of(f"redis+sentinel://{URL}")
-    assert (pool.service_name, pool.max_connections, pool.timeout) == ("lakewright", 3, 2)
+    assert (pool.service_name, pool.max_connections, pool.timeout) == ("lakewright", 3, TIMEOUT_S)
     primary = pool.connection_kwargs
     assert (primary["username"], primary["password"], primary["db"]) == ("ann", "p@ss", 5)
-    assert (primary["retry"].get_retries(), primary["socket_timeout"]) == (0, 2)
+    assert (primary["retry"].get_retries(), primary["socket_timeout"]) == (0, TIMEOUT_S)
     assert not {"host", "port"} & primary.keys()
 
 
@@ -30,7 +30,7 @@ def test_sentinels_get_credentials_and_limits_of_their_own() -> None:
     ]
     assert [(one["host"], one["port"]) for one in found] == [("one", 1), ("two", 26379)]
     for one in found:
-        assert (one["password"], one["socket_timeout"], one["retry"].get_retries()) == ("other", 2, 0)
+        assert (one["password"], one["socket_timeout"], one["retry"].get_retries()) == ("other", TIMEOUT_S, 0)
         assert one["username"] is None
 
 
