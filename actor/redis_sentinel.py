@@ -10,11 +10,7 @@ from redis import BlockingConnectionPool
 from redis.connection import SSLConnection, parse_url
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
-from shared.queue.client_settings import SentinelUrl
-
-_OF_ADDRESS = ("host", "port")
-_OF_PRIMARY = ("username", "password", "db", "max_connections", "timeout")
-"""Settings that do not apply to the connections to the sentinels."""
+from shared.queue.client_settings import SentinelUrl, primary_settings, sentinel_settings
 
 
 class SyncSentinelPool(SentinelConnectionPool, BlockingConnectionPool):
@@ -33,11 +29,9 @@ class SyncSentinelPool(SentinelConnectionPool, BlockingConnectionPool):
 def sentinel_pool(url: SentinelUrl, **settings: Any) -> SyncSentinelPool:
     """Return a pool for the primary; `settings` are those of a BlockingConnectionPool."""
     given: Any = parse_url(url.primary_url)  # type: ignore[no-untyped-call]
-    found = settings | given
-    found["ssl"] = found.pop("connection_class", None) is SSLConnection
-    to_primary = {name: value for name, value in found.items() if name not in _OF_ADDRESS}
-    to_sentinels = {name: value for name, value in to_primary.items() if name not in _OF_PRIMARY}
-    to_sentinels |= dict(url.credentials)
+    is_encrypted = given.pop("connection_class", None) is SSLConnection
+    to_primary = primary_settings(settings | given, is_encrypted=is_encrypted)
+    to_sentinels = sentinel_settings(to_primary, url)
     manager = Sentinel(url.sentinels, sentinel_kwargs=to_sentinels)  # type: ignore[no-untyped-call]
     pool = SyncSentinelPool(url.primary, manager, **to_primary)  # type: ignore[no-untyped-call]
     pool.address = url.address

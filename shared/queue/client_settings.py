@@ -20,6 +20,12 @@ SENTINEL_URL_FORM = "redis+sentinel://[user:password@]host[:26379],host,host/pri
 _SENTINEL = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:,@/\s]+)(?::([0-9]{1,5}))?")
 _SENTINEL_OPTIONS = {"sentinel_username": "username", "sentinel_password": "password"}
 
+_OF_ADDRESS = ("host", "port")
+"""Settings that do not apply to connections whose address sentinels know."""
+
+_OF_PRIMARY = ("username", "password", "db", "max_connections", "timeout")
+"""Settings that do not apply to the connections to the sentinels."""
+
 
 @dataclass(frozen=True, slots=True)
 class SentinelUrl:
@@ -57,6 +63,16 @@ def parse_sentinel_url(url: str) -> SentinelUrl | None:
     first = f"{login}{at}{hosts.split(',')[0]}"
     plain = urlunsplit((SENTINEL_SCHEMES[parts.scheme], first, f"/{database or 0}", urlencode(options), ""))
     return SentinelUrl(sentinels, primary, plain, credentials)
+
+
+def primary_settings(settings: Mapping[str, Any], *, is_encrypted: bool) -> dict[str, Any]:
+    """Return the settings of connections to a primary whose address the sentinels know, of those of a plain client."""
+    return {name: value for name, value in settings.items() if name not in _OF_ADDRESS} | {"ssl": is_encrypted}
+
+
+def sentinel_settings(to_primary: Mapping[str, Any], url: SentinelUrl) -> dict[str, Any]:
+    """Return the settings of connections to the sentinels: those to the primary, with credentials of their own."""
+    return {name: value for name, value in to_primary.items() if name not in _OF_PRIMARY} | dict(url.credentials)
 
 
 def address_in(settings: Mapping[str, Any]) -> str:
