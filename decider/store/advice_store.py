@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import WatchError
 
 from decider.store.advice_records import Advice, Analysis
 from decider.store.redis_errors import translate_redis_errors
+from decider.store.watched_transaction import watched_transaction
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId
@@ -56,9 +56,8 @@ class AdviceStore:
     @translate_redis_errors
     async def replace(self, table: TableId, before: Advice | None, now: Advice | None) -> bool:
         """Store or delete a table's advice; False if it is no longer the one that was read as `before`."""
-        pipe: Any
-        async with self._redis.pipeline(transaction=True) as pipe:
-            await pipe.watch(keys.ADVICE)
+
+        async def write(pipe: Any) -> bool:
             raw = await pipe.hget(keys.ADVICE, table)
             if (None if raw is None else Advice.decode(raw)) != before:
                 return False
@@ -67,11 +66,9 @@ class AdviceStore:
                 pipe.hdel(keys.ADVICE, table)
             else:
                 pipe.hset(keys.ADVICE, table, now.encode())
-            try:
-                await pipe.execute()
-            except WatchError:
-                return False
-        return True
+            return True
+
+        return await watched_transaction(self._redis, (keys.ADVICE,), write)
 
     @translate_redis_errors
     async def dismissed(self, table: TableId) -> tuple[str, ...]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import WatchError
 
 from decider.store.redis_errors import translate_redis_errors
 from decider.store.registry_document import Entries
 from decider.store.saved_registry import SavedRegistry
+from decider.store.watched_transaction import watched_transaction
 from shared.errors import RetryableError
 from shared.queue import keys
 from shared.queue.decode import text
@@ -64,19 +64,16 @@ class MergeMark:
     @translate_redis_errors
     async def complete(self, begun: BegunMerge) -> bool:
         """Set the mark; False if the server was emptied since the merge began: what it had is lost again."""
-        pipe: Any
-        async with self._redis.pipeline(transaction=True) as pipe:
-            await pipe.watch(begun.key)
+
+        async def write(pipe: Any) -> bool:
             if await pipe.get(begun.key) is None:
                 return False
             pipe.multi()
             pipe.set(keys.MERGED_REGISTRY, begun.run)
             pipe.delete(begun.key)
-            try:
-                await pipe.execute()
-            except WatchError:
-                return False
-        return True
+            return True
+
+        return await watched_transaction(self._redis, (begun.key,), write)
 
     async def require(self) -> None:
         """Wait for a moment until the registry is merged. Raises RetryableError if it is not."""
