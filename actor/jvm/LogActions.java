@@ -11,6 +11,7 @@ import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.util.JsonUtils;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
+import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
@@ -20,15 +21,15 @@ public final class LogActions {
 
   /** Reads the files of a JSON array of their fields, without the `add` wrapper. */
   public static Seq adds(String json) throws IOException {
-    return PythonUtils.toSeq(Arrays.asList((Object[]) read(json)));
+    Object[] adds = (Object[]) JsonUtils.mapper().readValue(json, AddFile[].class);
+    return PythonUtils.toSeq(Arrays.asList(adds));
   }
 
-  /** Returns the removal of each file, as Delta makes it. */
-  public static Seq removes(String json, long atMs, boolean isDataChange) throws IOException {
-    AddFile[] adds = read(json);
+  /** Returns the removal of each of these files, as Delta makes it. */
+  public static Seq removes(Seq adds, long atMs, boolean isDataChange) {
     List removes = new ArrayList();
-    for (int i = 0; i < adds.length; i++) {
-      removes.add(adds[i].removeWithTimestamp(atMs, isDataChange));
+    for (Iterator each = adds.iterator(); each.hasNext(); ) {
+      removes.add(((AddFile) each.next()).removeWithTimestamp(atMs, isDataChange));
     }
     return PythonUtils.toSeq(removes);
   }
@@ -42,9 +43,5 @@ public final class LogActions {
       metrics.put(names.get(i), metric);
     }
     return PythonUtils.toScalaMap(metrics);
-  }
-
-  private static AddFile[] read(String json) throws IOException {
-    return (AddFile[]) JsonUtils.mapper().readValue(json, AddFile[].class);
   }
 }

@@ -172,9 +172,9 @@ class Scala:
         """Read a Scala `Seq` of `AddFile`s from a JSON array of their fields (without the `add` wrapper)."""
         return self._log_actions.adds(json_array)
 
-    def removes(self, json_array: str, at_ms: int, *, data_change: bool) -> Any:
-        """Return a Scala `Seq` of the `RemoveFile` of each of these files."""
-        return self._log_actions.removes(json_array, at_ms, data_change)
+    def removes(self, adds: Any, at_ms: int, *, data_change: bool) -> Any:
+        """Return a Scala `Seq` of the `RemoveFile` of each `AddFile` of a `Seq`."""
+        return self._log_actions.removes(adds, at_ms, data_change)
 
     def metrics(self, context: Any, values: Mapping[str, int]) -> Any:
         """Return a Scala `Map` of `SQLMetric`s, which a commit's operation takes."""

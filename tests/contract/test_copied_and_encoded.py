@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as f
 
-from actor.formats.delta.column_merge import ABOUT_THE_CUT
+from actor.formats.delta.column_merge import LAYOUT_REASONS
 from actor.ports import GroupOutcome, GroupStatus
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
@@ -45,7 +45,7 @@ def test_copied_and_encoded_outputs_hold_the_same_rows_for_all_readers(lab: Delt
         expected = read_by_all(lab, original)
         copy = rewritten(copying, copied(original, lab.directory / f"copied{seed}"))
         columns = rewritten(by_column, copied(original, lab.directory / f"columns{seed}"))
-        assert columns.by_column == (copy.is_copied or copy.encoded_because in ABOUT_THE_CUT)
+        assert columns.by_column == (copy.is_copied or copy.encoded_because in LAYOUT_REASONS)
         rewritten(copying, copied(original, lab.directory / f"encoded{seed}"), may_copy=False)
         for name in ("copied", "columns", "encoded"):
             found = read_by_all(lab, lab.directory / f"{name}{seed}")

@@ -189,8 +189,8 @@ class FakeScala:
     def adds(self, text: str) -> "FakeSeq":
         return FakeSeq(FakeAction(body) for body in json.loads(text))
 
-    def removes(self, text: str, at_ms: int, *, data_change: bool) -> "FakeSeq":
-        return FakeSeq(add.removeWithTimestamp(at_ms, data_change) for add in self.adds(text))
+    def removes(self, adds: "FakeSeq", at_ms: int, *, data_change: bool) -> "FakeSeq":
+        return FakeSeq(add.removeWithTimestamp(at_ms, data_change) for add in adds)
 
     def metrics(self, _context: Any, values: Mapping[str, int]) -> dict[str, Any]:
         return {name: SimpleNamespace(value=value) for name, value in values.items()}

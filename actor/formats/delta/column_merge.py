@@ -1,7 +1,8 @@
 """Encoding a group column by column: one Spark task (`ColumnMerge.java`), without SQL, that puts no row together.
 
-For groups that could be copied but for how their files are cut: row groups too small, or another codec. Each value is
-decoded and encoded as the file stores it, so types cannot change. What speaks against that leaves the group to Spark.
+For groups that could be copied but for the layout of their files: small row groups, dictionaries, another codec. Each
+value is decoded and encoded as the file stores it, so types cannot change. What speaks against that leaves the group to
+Spark.
 """
 
 from collections import Counter
@@ -14,7 +15,7 @@ from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.row_group_copy import NotCopied
 from shared.errors import Unsupported
 
-ABOUT_THE_CUT = frozenset(
+LAYOUT_REASONS = frozenset(
     {
         EncodeReason.SMALL_ROW_GROUPS,
         EncodeReason.SMALL_COLUMN_CHUNKS,
@@ -35,7 +36,7 @@ class ColumnMerger:
 
     def merge(self, live: LiveGroup, found: NotCopied, values: dict[str, str | None]) -> LoggedFile | None:
         """Encode the group, which was not copied for the reason found; None if Spark has to."""
-        codec = self._codec(found) if found.reason in ABOUT_THE_CUT else None
+        codec = self._codec(found) if found.reason in LAYOUT_REASONS else None
         if codec is None:
             return None
         try:
@@ -45,15 +46,10 @@ class ColumnMerger:
             return None
         if "obstacle" in result:
             return None
-        output = self._tasks.output(live, result, values)
         try:
-            self._tasks.format.check(self._tasks.format.storage(live.inputs[:1]), [output])
-        except BaseException as problem:
-            self._tasks.log.delete([output.key])
-            if isinstance(problem, Unsupported):
-                return None
-            raise
-        return output
+            return self._tasks.output(live, result, values, is_checked=True)
+        except Unsupported:
+            return None
 
     def _codec(self, found: NotCopied) -> str | None:
         """Return the table's codec, else that of most bytes, going by the first column; None for files without rows."""

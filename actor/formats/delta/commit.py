@@ -204,11 +204,11 @@ class Committer:
     def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
         """Return adds and removes for Delta, after passing the files that they were made from to the transaction."""
         now_ms = int(time.time() * 1000)
-        inputs = json_array([logged for group in offered for logged in group.live.inputs])
-        outputs = json_array([logged for group in offered for logged in group.outputs])
-        txn.trackFilesRead(self._scala.adds(inputs))
+        inputs = self._scala.adds(json_array([logged for group in offered for logged in group.live.inputs]))
+        outputs = self._scala.adds(json_array([logged for group in offered for logged in group.outputs]))
+        txn.trackFilesRead(inputs)
         removes = self._scala.removes(inputs, now_ms, data_change=False)
-        return self._scala.adds(outputs).concat(removes)
+        return outputs.concat(removes)
 
     def _metrics(self, offered: Sequence[WrittenGroup]) -> dict[str, int]:
         inputs = [logged for group in offered for logged in group.live.inputs]

@@ -60,10 +60,13 @@ class ParquetTasks:
             self.paths.note_lost_attempt()
         return {**result, "path": self.paths.logged_path(folder, result["name"])} if "name" in result else result
 
-    def output(self, live: LiveGroup, result: Mapping[str, Any], values: dict[str, str | None]) -> LoggedFile:
+    def output(
+        self, live: LiveGroup, result: Mapping[str, Any], values: dict[str, str | None], *, is_checked: bool = False
+    ) -> LoggedFile:
         """Return the task's file as the log will have it; its statistics are merged from those of the inputs.
 
-        The inputs have one schema. If that fails, the file is deleted.
+        The inputs have one schema. If that fails, the file is deleted. is_checked: raise Unsupported for an output that
+        stores columns otherwise than its inputs.
         """
         add = {
             "path": result["path"],
@@ -77,6 +80,8 @@ class ParquetTasks:
         bare = LoggedFile(decode_add(add, self._partition_columns), encode(add))
         try:
             storage = self.format.storage(live.inputs[:1])
+            if is_checked:
+                self.format.check(storage, [bare])
             given = [json.loads(logged.json).get("stats") or "" for logged in live.inputs]
             leaves = [column for schema in storage.schemas for column in schema]
             add["stats"] = merged(given, leaves, rows=result["rows"])

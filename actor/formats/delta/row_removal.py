@@ -167,7 +167,8 @@ class RemovalCommitter(Committer):
         now_ms = int(time.time() * 1000)
         txn.trackFilesRead(self._scala.adds(json_array(removal.live.inputs)))
         outputs = self._scala.adds(json_array(removal.outputs))
-        removes = self._scala.removes(json_array(removal.replaced), now_ms, data_change=True)
+        replaced = self._scala.adds(json_array(removal.replaced))
+        removes = self._scala.removes(replaced, now_ms, data_change=True)
         return outputs.concat(removes).concat(self._scala.seq(removal.changes))
 
     def _metrics(self, offered: Sequence[WrittenGroup]) -> dict[str, int]:

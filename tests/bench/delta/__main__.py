@@ -2,7 +2,7 @@
 
 The trace is seeded: late data over 24 partitions, a commit a minute, a MERGE now and then. Each rule begins with an
 empty table and gets the same files in the same commits; in the end all tables hold the same rows. Each rule plays the
-trace twice: in the first round the JVM compiles what it has not run before. Twenty minutes or so.
+trace twice: in the first round the JVM compiles what it has not run before. Fifteen minutes or so.
 """
 
 import argparse

@@ -35,7 +35,7 @@ class Merge:
             return True
         copy = {**self._file, "path": self._table.copy_of(self._file["path"]), "dataChange": True}
         update = self._scala.resolve("org.apache.spark.sql.delta.DeltaOperations$Update")(self._scala.none)
-        removed = self._scala.removes(json.dumps([self._file]), 1, data_change=True)
+        removed = self._scala.removes(self._scala.adds(json.dumps([self._file])), 1, data_change=True)
         actions = self._scala.adds(json.dumps([copy])).concat(removed)
         try:
             self._txn.commit(actions, update)

@@ -1,4 +1,4 @@
-"""A group is encoded column by column where nothing but the cut of its files forbids a copy; Spark does the rest."""
+"""A group is encoded column by column where nothing but the layout of its files forbids a copy; Spark does the rest."""
 
 import json
 from collections.abc import Sequence
