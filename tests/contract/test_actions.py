@@ -18,6 +18,7 @@ from decider.decide.decision import DecisionKind, Trigger, TriggerSource, commit
 from decider.decide.evaluate import PIPELINE_REASONS, evaluate
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import PRIORITIES, job_request
+from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
 from shared.job_payload import CALIBRATED_KINDS, JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
@@ -129,8 +130,8 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_t
     event(f"{made.action}: {made.verdict} {made.reason}")
     record = ledger.decode(ledger.encode(made, context), actions=WITH_TOY)
     assert (record.action, record.reason, record.verdict) == (action.kind, made.reason, made.verdict)
-    assert ledger.recompute(record, WITH_TOY) is made.verdict
-    assert ledger.contradictions(record, WITH_TOY) == ()
+    assert recompute(record, WITH_TOY) is made.verdict
+    assert contradictions(record, WITH_TOY) == ()
     assert sum(funnel_counts([made], WITH_TOY).values()) == 1
     assert (made.verdict is DecisionKind.SKIP) == (made.prediction is None)
     if made.prediction is None:

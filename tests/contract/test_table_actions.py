@@ -13,6 +13,7 @@ from decider.decide.decision import DecisionKind, TableSignals, Trigger, Trigger
 from decider.decide.evaluate import PIPELINE_REASONS
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import PRIORITIES, job_request
+from decider.decide.recomputing import contradictions
 from decider.decide.table_action import TableAction, evaluate_table, table_timer
 from shared.errors import InvalidInput
 from shared.job_payload import JobPayload
@@ -95,7 +96,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_on_the_tabl
         signals,
     )
     assert action.kind in record.message
-    assert ledger.contradictions(record, WITH_TOY_TABLE) == ()
+    assert contradictions(record, WITH_TOY_TABLE) == ()
     assert sum(funnel_counts([made], WITH_TOY_TABLE).values()) == 1
     if made.prediction is None:
         assert made.verdict is DecisionKind.SKIP
@@ -134,7 +135,7 @@ def test_no_action_runs_on_a_format_whose_engine_does_not_run_it_even_if_a_perso
     assert (made.verdict, made.reason, made.prediction) == (DecisionKind.SKIP, Reason.NOT_FOR_FORMAT, None)
     assert table_timer(action, signals, limited, NOW_MS) is None
     record = ledger.decode(ledger.encode(made, context), actions=WITH_TOY_TABLE)
-    assert ledger.contradictions(record, WITH_TOY_TABLE) == ()
+    assert contradictions(record, WITH_TOY_TABLE) == ()
     named = replace(policy, job_kinds=f"compact {action.kind}")
     assert evaluate_table(context_of(named, at_ms=NOW_MS), signals, trigger, action) == evaluate_table(
         context_of(policy, at_ms=NOW_MS), signals, trigger, action

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from decider.archive.ledger_reader import LedgerReader
-from decider.decide import ledger
+from decider.decide.recomputing import contradictions, recompute
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand
 from decider.optimize.run_terms import RunTerms
 from decider.state.effective_policy import PolicyDefaults
@@ -59,8 +59,8 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
             assert len(opened) == 2
             newest = (await LedgerReader(queue).newest(TABLE.id, limit=1))[0]
             assert (newest.reason, newest.outcome, newest.purgeable) == (Reason.REQUESTED, "merged", 1)
-            assert ledger.recompute(newest) is newest.verdict
-            assert ledger.contradictions(newest) == ()
+            assert recompute(newest) is newest.verdict
+            assert contradictions(newest) == ()
         finally:
             await queue.redis.aclose()
 
@@ -80,7 +80,7 @@ def test_files_on_harmful_paths_are_rewritten_only_when_forced(redis_url: str, f
             assert [job.partition for job in asked] == ([ONE] if force else [])
             if force:
                 newest = (await LedgerReader(queue).newest(TABLE.id, limit=1))[0]
-                assert (newest.purgeable, ledger.contradictions(newest)) == (1, ())
+                assert (newest.purgeable, contradictions(newest)) == (1, ())
         finally:
             await queue.redis.aclose()
 

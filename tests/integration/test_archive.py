@@ -14,6 +14,7 @@ from decider.archive import delta_archive
 from decider.archive.ledger_batches import LedgerBatches
 from decider.background.ledger_archiver import APP, BATCH_RECORDS, KEPT_MS, LedgerArchiver
 from decider.decide import ledger
+from decider.decide.recomputing import recompute
 from decider.store.counters import CounterReader
 from shared.errors import RetryableError
 from shared.layout.partition_stats import stats_of_sizes
@@ -60,7 +61,7 @@ def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recomput
         for version, _, reason, record in known:
             made = ledger.decode(record)
             assert (made.version, made.reason) == (version, reason)
-            assert ledger.recompute(made) is made.verdict
+            assert recompute(made) is made.verdict
 
     in_world(redis_url, tmp_path, story)
 

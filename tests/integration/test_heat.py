@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from decider.archive.ledger_reader import LedgerReader
-from decider.decide import ledger
 from decider.decide.decision import DecisionKind
+from decider.decide.recomputing import contradictions, recompute
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.counters import CounterReader
 from decider.store.queue_executor import AsyncQueueExecutor, connect
@@ -97,8 +97,8 @@ def test_a_job_for_a_hot_partition_waits_and_commits_group_by_group_and_others_d
         assert "of the last hour" in newest[HOT].message
         assert newest[COOL].verdict is DecisionKind.ENQUEUE
         for record in await LedgerReader(world.queue).newest(TABLE.id, limit=100):
-            assert ledger.recompute(record) is record.verdict
-            assert ledger.contradictions(record) == ()
+            assert recompute(record) is record.verdict
+            assert contradictions(record) == ()
         assert (await world.counters())["deferred"] >= 1
 
     in_world(redis_url, story)
@@ -118,8 +118,8 @@ def test_the_tables_dml_policy_says_what_becomes_of_a_hot_partition(
         if state is None:
             (record,) = await LedgerReader(world.queue).newest(TABLE.id, limit=1)
             assert (record.verdict, record.reason) == (DecisionKind.SKIP, Reason.DEFERRED_TO_WRITERS)
-            assert ledger.recompute(record) is DecisionKind.SKIP
-            assert ledger.contradictions(record) == ()
+            assert recompute(record) is DecisionKind.SKIP
+            assert contradictions(record) == ()
             assert (await world.counters())["deferred_to_writers"] >= 1
 
     in_world(redis_url, story, {"lakewright.dml-policy": policy})

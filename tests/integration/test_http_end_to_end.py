@@ -10,7 +10,7 @@ import pytest
 import redis as redis_library
 
 from actor.queue_executor import SyncQueueExecutor, connect
-from decider.decide import ledger
+from decider.decide.recomputing import contradictions, recompute
 from shared.queue import commands, keys
 from shared.queue.model import RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -94,8 +94,8 @@ def test_every_decision_can_be_recomputed_from_its_own_numbers(decider: LiveDeci
     assert found is not None
     records = decider.run(decider.services.tables.ledgers.newest(found.id, limit=500))
     assert len(records) >= 12
-    assert [ledger.recompute(record) for record in records] == [record.verdict for record in records]
-    assert not any(ledger.contradictions(record) for record in records)
+    assert [recompute(record) for record in records] == [record.verdict for record in records]
+    assert not any(contradictions(record) for record in records)
 
 
 def test_a_record_of_a_newer_release_is_shown_as_unreadable_and_hides_nothing(decider: LiveDecider, lake: Path) -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from decider.archive.ledger_reader import LedgerReader
 from decider.background.timer_runner import AGAIN_MS, TABLES_PER_TICK, TimerRunner, TimerRunResult
-from decider.decide import ledger
 from decider.decide.action import TimerTarget
 from decider.decide.compaction_timers import COMPACTION_TIMERS, timer_name
 from decider.decide.decision import DecisionKind
+from decider.decide.recomputing import contradictions, recompute
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.cleanup import delete_table
 from decider.tracking.tracker import TableTracker
@@ -271,7 +271,7 @@ def test_a_full_rewrite_comes_after_the_number_of_commits_to_its_partition(redis
         await world.write(partition(1), [MIB])
         assert [job.key.partition for job in await world.jobs()] == [partition(1)]
         records = await LedgerReader(world.queue).newest(TABLE.id, limit=20)
-        assert not any(ledger.contradictions(record) for record in records)
+        assert not any(contradictions(record) for record in records)
 
     off = {"lakewright.idle-compaction-after": "off", "lakewright.filter": "dt = '1'"}
     in_world(redis_url, story, {"lakewright.full-every-commits": "3", **off})
@@ -298,8 +298,8 @@ def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -
         assert await world.decider.tick() == TimerRunResult(2, 1)
         records = await LedgerReader(world.queue).newest(TABLE.id, limit=10)
         assert {record.reason for record in records} >= {Reason.IDLE, Reason.NO_PROMOTION}
-        assert all(ledger.recompute(record) is record.verdict for record in records)
-        assert not any(ledger.contradictions(record) for record in records)
+        assert all(recompute(record) is record.verdict for record in records)
+        assert not any(contradictions(record) for record in records)
         quiet = next(record for record in records if record.reason is Reason.IDLE)
         assert quiet.verdict is DecisionKind.ENQUEUE
         assert "is idle" in quiet.message

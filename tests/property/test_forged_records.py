@@ -14,6 +14,7 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.decision import Decision, DecisionKind, Trigger, TriggerSource, commit_trigger
 from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord
+from decider.decide.recomputing import contradictions, recompute
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
@@ -115,8 +116,8 @@ def honest(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 def test_a_record_that_a_decider_wrote_contradicts_itself_nowhere(written: tuple[str, dict[str, Any]]) -> None:
     record = ledger.decode(json.dumps(written[1]))
     event(record.reason)
-    assert ledger.contradictions(record) == ()
-    assert ledger.recompute(record) is record.verdict
+    assert contradictions(record) == ()
+    assert recompute(record) is record.verdict
 
 
 @given(honest(), honest(), st.sampled_from(sorted({*INPUTS, *DERIVED})))
@@ -155,6 +156,6 @@ def _expect_noticed(forged: dict[str, Any], way: str) -> None:
     again = json.loads(encoded(made, record.policy, 17))
     is_true = all(again.get(name) == forged.get(name) for name in DERIVED)
     event("the same follows" if is_true else "noticed")
-    assert ledger.recompute(record) is made.verdict
+    assert recompute(record) is made.verdict
     if not is_true:
-        assert ledger.contradictions(record)
+        assert contradictions(record)

@@ -10,6 +10,7 @@ from decider.decide.calibration import RATIO_BOUND, SHRINK_FLOOR, Calibration
 from decider.decide.compaction import COMPACTION
 from decider.decide.decision import Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
+from decider.decide.recomputing import predict_again, recompute
 from shared.job_payload import RewriteKind, RunMeasure
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
@@ -33,7 +34,7 @@ def test_a_record_can_be_recomputed_from_its_own_numbers(sizes: list[int], versi
         WHOLE_TABLE, stats_of_sizes(POLICY.size_levels, sizes), POLICY, Commit(version, 0, "WRITE")
     )
     record = ledger.decode(encoded(made, POLICY, 17), "queued" if made.prediction else "")
-    assert ledger.recompute(record) is made.verdict
+    assert recompute(record) is made.verdict
     assert (record.version, record.reason, record.state, record.at_ms) == (version, made.reason, made.state, 17)
     assert f"Version {version}" in record.message
 
@@ -58,6 +59,6 @@ def test_verdict_and_prediction_of_any_record_can_be_recomputed(
     raw = evaluate(context_of(policy), WHOLE_TABLE, state, trigger, COMPACTION)
     made = evaluate(context_of(policy, calibration=sums), WHOLE_TABLE, state, trigger, COMPACTION)
     record = ledger.decode(encoded(made, policy, 1))
-    assert ledger.recompute(record) is made.verdict is raw.verdict
+    assert recompute(record) is made.verdict is raw.verdict
     if sums.runs:
-        assert ledger.predict_again(record) == dict(record.predicted)
+        assert predict_again(record) == dict(record.predicted)

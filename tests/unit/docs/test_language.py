@@ -23,8 +23,9 @@ from decider.store.saved_registry import SaveStatus
 from decider.web.errors import _TYPES as PROBLEMS
 from services.cli.__main__ import app as command_line
 from shared.layout.eligibility import Reason
-from shared.property_table import PROPERTIES, REFUSED
+from shared.property_table import PROPERTIES
 from shared.queue.settings import SETTINGS
+from shared.refused_properties import REFUSED
 from tests.support.decider_app import openapi_document
 from tests.support.source_nodes import Nodes, nodes_in
 

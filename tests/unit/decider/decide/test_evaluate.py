@@ -8,7 +8,8 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.context import DecisionContext
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate, evaluate_each
-from decider.decide.ledger import decide_again, decode, encode
+from decider.decide.ledger import decode, encode
+from decider.decide.recomputing import decide_again
 from shared.job_payload import COMPACT, RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, file_stats, stats_of_sizes

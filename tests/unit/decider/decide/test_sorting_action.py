@@ -12,6 +12,7 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.decision import DecisionKind, Trigger
 from decider.decide.evaluate import evaluate, evaluate_each
 from decider.decide.job_request import job_request
+from decider.decide.recomputing import contradictions, recompute
 from decider.decide.sorting import SORTING, predict
 from decider.optimize.plan_table import PlanSelection, plan_table
 from shared.job_payload import COMPACT, SORT, JobPayload, RewriteKind
@@ -48,7 +49,7 @@ def test_a_table_of_a_format_without_orders_is_not_sorted_and_its_record_says_so
     assert of_compaction.reason is not Reason.NOT_FOR_FORMAT
     record = ledger.decode(ledger.encode(made, context))
     assert Reason.NOT_FOR_FORMAT.message in record.message
-    assert ledger.contradictions(record) == ()
+    assert contradictions(record) == ()
     assert SORTING.plan(PARTITION, files(9), policy, RewriteKind.LEVELS).groups == ()
     snapshot = Snapshot(1, 0, TableMetadata("u"), TableProtocol(1, 2), tuple(files(9)))
     planned = plan_table(snapshot, PlanSelection(), policy, ACTIONS)
@@ -82,8 +83,8 @@ def test_too_many_files_at_a_point_lead_to_a_job_that_says_what_it_will_sort() -
     assert (job.key.kind, JobPayload.decode(job.payload).policy) == (SORT, SORTED)
     record = ledger.decode(ledger.encode(made, context))
     assert (record.action, record.reason, record.state) == (SORT, SortReason.TOO_DEEP, made.state)
-    assert ledger.recompute(record) is made.verdict
-    assert ledger.contradictions(record) == ()
+    assert recompute(record) is made.verdict
+    assert contradictions(record) == ()
     assert evaluate(context, PARTITION, state(2), Trigger(7), SORTING).reason is SortReason.WITHIN_DEPTH
     assert predict(state(2), SORTED) is None
 

@@ -13,6 +13,7 @@ from decider.decide.context import ConstantContention, DecisionContext
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from decider.decide.job_request import PRIORITIES, job_request, priority
+from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
@@ -138,8 +139,8 @@ def test_a_request_of_any_mode_does_not_wait_for_writers_and_is_decided_again_fr
     made = evaluate(context, WHOLE_TABLE, state(*[100_000] * 10), Trigger(7, TriggerSource.REQUEST, kind), COMPACTION)
     assert (made.verdict, made.reason, made.rewrite_kind) == (DecisionKind.ENQUEUE, Reason.REQUESTED, kind)
     record = ledger.decode(ledger.encode(made, context))
-    assert ledger.recompute(record) is DecisionKind.ENQUEUE
-    assert ledger.contradictions(record) == ()
+    assert recompute(record) is DecisionKind.ENQUEUE
+    assert contradictions(record) == ()
 
 
 @pytest.mark.parametrize(("forced", "custom", "precedence"), [(False, False, 0), (True, False, 1), (True, True, 2)])
