@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -32,6 +32,16 @@ SYSTEM_CA_BUNDLES = (
     Path("/etc/ssl/cert.pem"),
     Path("/etc/ssl/ca-bundle.pem"),
 )
+
+
+PARALLEL_COLLECTOR = ("-XX:+UseParallelGC",)
+"""The garbage collector of an actor's JVM: small rewrites take a seventh less CPU with it than with G1.
+
+Its pauses do no harm, because leases are renewed outside of the JVM.
+"""
+
+_OPTIONS_OF_ALL = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")  # Variables that every JVM reads.
+_COLLECTOR = re.compile(r"-XX:[+-]Use\w*GC\b")
 
 
 class JavaSource(StrEnum):
@@ -66,6 +76,15 @@ class JavaSearch:
     java_home: str = ""
     path: str = ""
     ca_bundle: Path | None = None
+
+
+def collector_options(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the options that choose a collector; none where the environment's options for all JVMs choose one.
+
+    A JVM that finds two collectors in its options does not start.
+    """
+    is_chosen = any(_COLLECTOR.search(environment.get(name, "")) for name in _OPTIONS_OF_ALL)
+    return () if is_chosen else PARALLEL_COLLECTOR
 
 
 def find_java(search: JavaSearch) -> JavaHome:

@@ -24,6 +24,7 @@ from actor.jvm import log_stores
 from actor.jvm.autopsy import JvmProcess
 from actor.jvm.class_archive import class_archive, options_now
 from actor.jvm.jars import DELTA, ICEBERG, S3, look_up
+from actor.jvm.java import PARALLEL_COLLECTOR
 from actor.jvm.java_sources import CLASSES, classes_dir, compile_sources
 from shared.errors import PermanentError
 
@@ -41,6 +42,7 @@ class SparkSettings:
     ivy_dir: Path  # Where the pinned jars of Delta lie, or are fetched to.
     master: str = "local[2]"  # `local[n]` runs everything in this process's JVM with n tasks at once.
     driver_memory: str = "1g"  # Heap of the JVM; 640 MB to 1 GB carries two rewrites at once (JVM notation).
+    collector: tuple[str, ...] = PARALLEL_COLLECTOR  # Options of the JVM that choose a garbage collector.
     archive_dir: Path | None = None  # Where a class archive outlives the actor (180 MB); None starts without one.
     s3: Mapping[str, str] | None = field(default=None, hash=False)  # Hadoop's settings for S3; None: no S3 at all.
     iceberg: bool = False  # Whether the jar of Iceberg is loaded (48 MB).
@@ -83,7 +85,7 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
         }
     jars = _jars(settings)
     # After an OutOfMemoryError threads are missing and locks are held: a JVM that continues would fail in other ways.
-    java_options = ["-XX:+ExitOnOutOfMemoryError"]
+    java_options = ["-XX:+ExitOnOutOfMemoryError", *settings.collector]
     if settings.archive_dir is not None:
         own = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
         archive = class_archive(settings.archive_dir, java_home=java_home, jars=[*own, *jars])

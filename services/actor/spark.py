@@ -1,11 +1,12 @@
 """Spark as an actor's settings request it, for the service and for the command that works alone alike."""
 
+import os
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from actor.formats.registry import EngineOptions
-from actor.jvm.java import JavaHome
+from actor.jvm.java import JavaHome, collector_options
 from actor.jvm.s3a import hadoop_settings
 from actor.jvm.spark import SparkSettings, build_session
 from services.actor.settings import ActorSettings
@@ -19,6 +20,7 @@ def start_spark(settings: ActorSettings, *, scratch: Path, java: JavaHome) -> Sp
             ivy_dir=settings.ivy_dir,
             master=settings.master,
             driver_memory=settings.driver_memory,
+            collector=collector_options(os.environ),
             archive_dir=settings.archive_dir,
             iceberg=settings.formats.has_iceberg,
             s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 from pyspark.sql import SparkSession
 
-from actor.jvm.java import find_java
+from actor.jvm.java import collector_options, find_java
 from actor.jvm.spark import SparkSettings, build_session, stop_session
 from services.bootstrap import prepare
 from services.paths import ivy_dir, java_search
@@ -28,6 +28,7 @@ def started_spark(
         ivy_dir=ivy_dir(os.environ),
         driver_memory=driver_memory,
         master="local[*]",
+        collector=collector_options(os.environ),
         iceberg=iceberg,
         extra=extra,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from actor.jvm import java as java_module
-from actor.jvm.java import JavaSearch, JavaSource, bundled_java, find_java
+from actor.jvm.java import PARALLEL_COLLECTOR, JavaSearch, JavaSource, bundled_java, collector_options, find_java
 from shared.errors import InvalidInput
 from tests.support.fake_programs import fake_java
 
@@ -112,3 +112,10 @@ def test_a_ca_bundle_that_was_named_but_is_empty_is_refused(tmp_path: Path) -> N
     empty.write_text("# nothing\n")
     with pytest.raises(InvalidInput, match="holds no certificate"):
         bundled_java(search(tmp_path, ca_bundle=empty))
+
+
+@pytest.mark.parametrize("variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"])
+def test_a_collector_that_the_environment_chooses_is_left_to_it(variable: str) -> None:
+    assert collector_options({}) == PARALLEL_COLLECTOR
+    assert collector_options({variable: "-Xmx1g -Dname=-XX:UseNothing"}) == PARALLEL_COLLECTOR
+    assert collector_options({variable: "-Xmx1g -XX:+UseZGC"}) == ()
