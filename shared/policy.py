@@ -119,6 +119,7 @@ class Policy:
     deduplicate_every_s: int = 86_400
     compact_every_commits: int | None = None
     full_every_commits: int | None = None
+    full_every_delete_files: int | None = None
     # Learned from the table's own rewrites, not configured; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
     # Whether no one has set the fan-in (see `apply`), so that the levels may be fitted to the table's files; and the

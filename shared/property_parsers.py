@@ -102,8 +102,8 @@ def duration(text: str) -> int:
     return found
 
 
-def commits_or_off(text: str) -> int | None:
-    """Read a number of commits or `off`, which is None."""
+def count_or_off(text: str) -> int | None:
+    """Read a number of commits or files, or `off`, which is None."""
     return None if text.strip().lower() == "off" else integer(2, 1_000_000)(text)
 
 

@@ -136,7 +136,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "compact-every-commits",
         "compact_every_commits",
-        spelled.commits_or_off,
+        spelled.count_or_off,
         "off",
         "commits to a partition after which its small files are merged as if it were idle, or off",
         "commits",
@@ -144,10 +144,19 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "full-every-commits",
         "full_every_commits",
-        spelled.commits_or_off,
+        spelled.count_or_off,
         "off",
         "commits to a partition after which it is fully rewritten, or off",
         "commits",
+    ),
+    Property(
+        "full-every-delete-files",
+        "full_every_delete_files",
+        spelled.count_or_off,
+        "off",
+        "files with deletes in a partition, such as Iceberg's delete files, at each multiple of which it is fully "
+        "rewritten, or off",
+        "files",
     ),
     Property(
         "delete-ratio-threshold",
@@ -379,7 +388,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "checkpoint-every",
         "checkpoint_every",
-        spelled.commits_or_off,
+        spelled.count_or_off,
         "off",
         "commits without a checkpoint after which Lakewright writes one, or off",
         "commits",

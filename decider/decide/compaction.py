@@ -49,13 +49,13 @@ class Compaction:
 
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
         """Evaluate a partition on its rolling state; work is proposed exactly where a plan would not be empty."""
-        due = due_by_commits(trigger.commits, policy)
+        due = due_by_counts(trigger, policy)
         for kind in (trigger.rewrite_kind,) if due is None else (due, trigger.rewrite_kind):
             found = _evaluate(stats, policy, kind, trigger.purgeable)
             if found.needs_rewrite:
-                # Commits lead to other rewrites than those of the levels only by their number.
+                # Commits lead to other rewrites than those of the levels only by what they count.
                 is_counted = trigger.source is TriggerSource.DATA_CHANGE and kind is not RewriteKind.LEVELS
-                reason = Reason.COMMIT_COUNT_REACHED if is_counted else found.reason
+                reason = _reason_of_counts(kind, trigger) if is_counted else found.reason
                 return Proposal(reason, predict(stats, found, policy), rewrite_kind=kind)
         return Proposal(found.reason)
 
@@ -75,6 +75,16 @@ def due_by_commits(commits: int, policy: Policy) -> RewriteKind | None:
     if policy.compact_every_commits is not None and commits % policy.compact_every_commits == 0:
         return RewriteKind.IDLE
     return None
+
+
+def due_by_counts(trigger: Trigger, policy: Policy) -> RewriteKind | None:
+    """Return the rewrite that is due for the number of commits or of files with deletes, the greater one of both."""
+    return RewriteKind.FULL if trigger.is_deletes_due else due_by_commits(trigger.commits, policy)
+
+
+def _reason_of_counts(kind: RewriteKind, trigger: Trigger) -> Reason:
+    is_for_deletes = trigger.is_deletes_due and kind is RewriteKind.FULL
+    return Reason.DELETE_COUNT_REACHED if is_for_deletes else Reason.COMMIT_COUNT_REACHED
 
 
 def _evaluate(stats: PartitionStats, policy: Policy, kind: RewriteKind, purgeable: int) -> Evaluation:

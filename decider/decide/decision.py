@@ -35,6 +35,7 @@ class Trigger:
     compacted (None: all). band: the one requested (None: the policy's). is_forced: a person overrides switch and
     tolerance; is_custom: a person set the terms of this run, which come before those of an event at this version.
     commits: how many changed data in the partition until then, this one included; 0 where none is counted.
+    is_deletes_due: the commit took the files with deletes of the partition to a number that requests a full rewrite.
     """
 
     version: int
@@ -46,12 +47,19 @@ class Trigger:
     is_forced: bool = False
     is_custom: bool = False
     commits: int = 0
+    is_deletes_due: bool = False
 
 
-def commit_trigger(commit: Commit, purgeable: int = 0, commits: int = 0) -> Trigger:
+def commit_trigger(commit: Commit, purgeable: int = 0, commits: int = 0, *, is_deletes_due: bool = False) -> Trigger:
     """Return the trigger that a commit is; our mark on a commit that changes data is forged and not believed."""
     if commit.data_change:
-        return Trigger(commit.version, TriggerSource.DATA_CHANGE, purgeable=purgeable, commits=commits)
+        return Trigger(
+            commit.version,
+            TriggerSource.DATA_CHANGE,
+            purgeable=purgeable,
+            commits=commits,
+            is_deletes_due=is_deletes_due,
+        )
     is_own = commit.origin is not None
     return Trigger(commit.version, TriggerSource.OWN_REWRITE if is_own else TriggerSource.FOREIGN_REWRITE)
 

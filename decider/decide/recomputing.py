@@ -36,6 +36,7 @@ _SOURCES: Mapping[DecisionReason, TriggerSource] = {
 
 _LATER_SOURCES: Mapping[DecisionReason, TriggerSource] = {
     Reason.COMMIT_COUNT_REACHED: TriggerSource.DATA_CHANGE,
+    Reason.DELETE_COUNT_REACHED: TriggerSource.DATA_CHANGE,
     Reason.REQUESTED: TriggerSource.REQUEST,
 }
 """The same for an idle compaction and a full rewrite, which timers trigger otherwise."""
@@ -46,7 +47,7 @@ def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Dec
 
     Three inputs lie outside of them and are taken from the record: what the commit was (OWN_COMMIT, NO_DATA_CHANGE),
     that a client requested a rewrite (REQUESTED), which does not wait for the table's writers, and that the number of
-    commits led to it (COMMIT_COUNT_REACHED).
+    commits or of files with deletes led to it (COMMIT_COUNT_REACHED, DELETE_COUNT_REACHED).
     """
     context = DecisionContext(
         TableRef(TableId(""), "", ""),
@@ -66,7 +67,8 @@ def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Dec
         trigger = Trigger(record.version, source, purgeable=record.purgeable)
     else:
         source = _LATER_SOURCES.get(record.reason, TriggerSource.TIMER)
-        trigger = Trigger(record.version, source, record.rewrite_kind, purgeable=record.purgeable)
+        is_due = record.reason is Reason.DELETE_COUNT_REACHED
+        trigger = Trigger(record.version, source, record.rewrite_kind, record.purgeable, is_deletes_due=is_due)
     return evaluate(context, record.partition, record.state, trigger, actions.of(record.action))
 
 

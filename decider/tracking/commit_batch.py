@@ -22,7 +22,7 @@ from decider.state.recent_files import RecentFiles
 from decider.store.ingest import StateUpdate
 from decider.store.table_state import COUNTED_VERSIONS, PartitionStates
 from shared.job_payload import RewriteKind
-from shared.layout.eligibility import is_purgeable
+from shared.layout.eligibility import is_purgeable, reaches_delete_files
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.path_keys import PathKey, path_key
 from shared.policy import Policy
@@ -118,10 +118,12 @@ class CommitBatch:
         is_possible = True
         for (commit, folded), counts in zip(self._folded, self._counts, strict=True):
             for partition, change in folded.changes.items():
-                current[partition] = (current.get(partition, EMPTY_STATS) + change).clamped()
+                before = current.get(partition, EMPTY_STATS)
+                current[partition] = (before + change).clamped()
                 is_possible = is_possible and current[partition].is_consistent
                 purgeable = sum(is_purgeable(file, self.policy) for file in folded.purge_candidates.get(partition, ()))
-                trigger = commit_trigger(commit, purgeable, counts.of(partition))
+                is_due = reaches_delete_files(before, current[partition], self.policy)
+                trigger = commit_trigger(commit, purgeable, counts.of(partition), is_deletes_due=is_due)
                 decisions += evaluate_each(context, partition, current[partition], trigger, self._actions)
         jobs = self._jobs(context, decisions, current)
         slots = {(job.key.kind, job.key.partition): index for index, job in enumerate(jobs)}

@@ -41,6 +41,7 @@ class Reason(DecisionReason):
     FILTERED = "filtered"
     FULL_REWRITE_DUE = "full_rewrite_due"
     COMMIT_COUNT_REACHED = "commit_count_reached"
+    DELETE_COUNT_REACHED = "delete_count_reached"
     DEFERRED_TO_WRITERS = "deferred_to_writers"
     REFUSED = "refused"
     CLUSTERED = "clustered"
@@ -75,6 +76,9 @@ _MESSAGES = {
     Reason.FULL_REWRITE_DUE: "The interval between full rewrites has passed, and not all files are full.",
     Reason.COMMIT_COUNT_REACHED: (
         "The number of commits to the partition is a multiple of `compact-every-commits` or `full-every-commits`."
+    ),
+    Reason.DELETE_COUNT_REACHED: (
+        "The number of files with deletes in the partition has reached a multiple of `full-every-delete-files`."
     ),
     Reason.SWITCHED_OFF: "The table's properties do not switch this action on.",
     Reason.NOT_FOR_FORMAT: "No actor can run this action on tables of this format, so its properties have no effect.",
@@ -123,6 +127,16 @@ def evaluate_layout(state: PartitionStats, policy: Policy, purgeable: int = 0) -
 def is_purgeable(file: DataFile, policy: Policy) -> bool:
     """Return whether a file is to be rewritten even alone: for its deleted rows, or for a path that harms the table."""
     return _has_many_deletes(file, policy) or has_harmful_path(file, policy)
+
+
+def reaches_delete_files(before: PartitionStats, after: PartitionStats, policy: Policy) -> bool:
+    """Return whether a commit took the files with deletes of a partition to a multiple of the policy's number.
+
+    Not at every commit above the number: delete files that a rewrite leaves, because they apply to files of other
+    partitions, too, would request another one for ever.
+    """
+    every = policy.full_every_delete_files
+    return every is not None and after.files > 0 and after.dv_files // every > before.dv_files // every
 
 
 def has_harmful_path(file: DataFile, policy: Policy) -> bool:

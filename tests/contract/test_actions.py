@@ -49,10 +49,13 @@ POLICIES = st.builds(
     filter=st.sampled_from([None, "dt = 'a'"]),
     dml_policy=st.sampled_from(DmlPolicy),
 )
+COUNTS_REACHED = (Reason.COMMIT_COUNT_REACHED, Reason.DELETE_COUNT_REACHED)
 VERSIONS = st.integers(0, 10**6)
 TRIGGERS = (
     st.builds(Trigger, VERSIONS, st.sampled_from([TriggerSource.REBUILD, TriggerSource.REQUEST]))
-    | st.builds(Trigger, VERSIONS, st.just(TriggerSource.DATA_CHANGE), commits=st.integers(0, 6))
+    | st.builds(
+        Trigger, VERSIONS, st.just(TriggerSource.DATA_CHANGE), commits=st.integers(0, 6), is_deletes_due=st.booleans()
+    )
     | st.builds(Trigger, VERSIONS, st.just(TriggerSource.TIMER), st.sampled_from(RewriteKind))
 )
 CALIBRATIONS = st.sampled_from([UNCALIBRATED, Calibration(4, 400, 800, 400, 240, 400, 400)])
@@ -142,7 +145,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_t
     payload = JobPayload.decode(job.payload)
     assert (job.key.kind, job.key.partition, job.version) == (action.kind, PARTITION, trigger.version)
     assert (payload.reason, payload.rewrite_kind, payload.policy) == (made.reason, made.rewrite_kind, policy)
-    assert made.rewrite_kind is trigger.rewrite_kind or made.reason is Reason.COMMIT_COUNT_REACHED
+    assert made.rewrite_kind is trigger.rewrite_kind or made.reason in COUNTS_REACHED
     assert (payload.predicted.bytes, job.cost_bytes) == (made.prediction.bytes,) * 2
     assert 0 <= job.priority < PRIORITIES
 

@@ -65,9 +65,10 @@ HEATS = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(9, 10)])
 def decided(record: LedgerRecord, way: str) -> Decision:
     """Decide as deciders do on the way that leads to such a record: after a commit, a timer's ring or a request."""
     if record.rewrite_kind is not RewriteKind.LEVELS:
-        is_counted = record.reason is Reason.COMMIT_COUNT_REACHED
+        is_due = record.reason is Reason.DELETE_COUNT_REACHED
+        is_counted = is_due or record.reason is Reason.COMMIT_COUNT_REACHED
         source = TriggerSource.DATA_CHANGE if is_counted else TriggerSource.TIMER
-        trigger = Trigger(record.version, source, record.rewrite_kind)
+        trigger = Trigger(record.version, source, record.rewrite_kind, is_deletes_due=is_due)
     elif way == "request":
         trigger = Trigger(record.version, TriggerSource.REQUEST, purgeable=record.purgeable)
     else:
@@ -93,7 +94,7 @@ def honest(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
             json.dumps({columns[0].physical: draw(st.sampled_from(["a", "b", "c"]))}, separators=(",", ":"))
         ),
         verdict=DecisionKind.SKIP,
-        reason=draw(st.sampled_from([Reason.DISABLED, Reason.COMMIT_COUNT_REACHED])),
+        reason=draw(st.sampled_from([Reason.DISABLED, Reason.COMMIT_COUNT_REACHED, Reason.DELETE_COUNT_REACHED])),
         state=state,
         policy=policy,
         predicted={},

@@ -28,6 +28,8 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.compact-every-commits", "20", "compact_every_commits", 20),
     ("lakewright.full-every-commits", "100", "full_every_commits", 100),
     ("lakewright.full-every-commits", "off", "full_every_commits", None),
+    ("lakewright.full-every-delete-files", "100", "full_every_delete_files", 100),
+    ("lakewright.full-every-delete-files", "off", "full_every_delete_files", None),
     ("lakewright.delete-ratio-threshold", "0.25", "delete_ratio_threshold", Fraction(1, 4)),
     ("lakewright.delete-ratio-threshold", "off", "delete_ratio_threshold", None),
     ("self-optimizing.major.trigger.duplicate-ratio", "0.2", "delete_ratio_threshold", Fraction(1, 5)),

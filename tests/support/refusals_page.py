@@ -63,6 +63,7 @@ STARTS_WORK = frozenset(
         Reason.SINGLE_FILE_REWRITE,
         Reason.FULL_REWRITE_DUE,
         Reason.COMMIT_COUNT_REACHED,
+        Reason.DELETE_COUNT_REACHED,
         SortReason.TOO_DEEP,
         VacuumReason.FILES_EXPIRED,
         VacuumReason.ORPHANS_DUE,

@@ -31,6 +31,7 @@ BAD = [
     ("lakewright.idle-compaction-after", "0 h"),
     ("lakewright.full-rewrite-interval", "soon"),
     ("lakewright.full-every-commits", "1"),
+    ("lakewright.full-every-delete-files", "0"),
     ("lakewright.primary-key", "a desc"),
     ("lakewright.delete-marker", "a, b"),
     ("self-optimizing.full.trigger.interval", "1h"),

@@ -77,6 +77,26 @@ def test_the_number_of_commits_triggers_nothing_without_its_property() -> None:
     assert counted(4, only_full, [MIB] * 3)[2] is RewriteKind.FULL
 
 
+@pytest.mark.parametrize(
+    ("commits", "dv_files", "expected"),
+    [
+        (0, 5, (ENQUEUE, Reason.DELETE_COUNT_REACHED, RewriteKind.FULL)),
+        # The greater of two, and nothing where there is nothing to rewrite.
+        (2, 5, (ENQUEUE, Reason.DELETE_COUNT_REACHED, RewriteKind.FULL)),
+        (0, 0, (SKIP, Reason.NO_SMALL_FILES, RewriteKind.LEVELS)),
+    ],
+)
+def test_a_full_rewrite_is_due_once_the_files_with_deletes_have_reached_their_number(
+    commits: int, dv_files: int, expected: tuple[DecisionKind, str, RewriteKind]
+) -> None:
+    policy = replace(POLICY, compact_every_commits=2, full_every_delete_files=5)
+    stats = replace(stats_of_sizes(policy.size_levels, [9 * MIB]), dv_files=dv_files)
+    trigger = Trigger(1, TriggerSource.DATA_CHANGE, commits=commits, is_deletes_due=True)
+    made = evaluate(DecisionContext.of_policy(policy), WHOLE_TABLE, stats, trigger, COMPACTION)
+    assert decide_again(decode(encode(made, DecisionContext.of_policy(policy)))).reason is made.reason
+    assert (made.verdict, made.reason, made.rewrite_kind) == expected
+
+
 def test_the_levels_still_decide_where_the_counted_rewrite_finds_nothing() -> None:
     policy = replace(POLICY, compact_every_commits=2)
     compacted = file_stats(policy.size_levels, 100_000, is_idle_compacted=True)

@@ -13,6 +13,7 @@ from decider.state.fold import fold
 from decider.store.table_state import PartitionStates
 from decider.tracking.commit_batch import CommitBatch
 from shared.job_payload import JobPayload, RewriteKind
+from shared.layout.eligibility import reaches_delete_files
 from shared.layout.partition_stats import PartitionStats, stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
@@ -70,6 +71,46 @@ def test_a_partition_with_delete_files_and_no_data_files_is_kept_until_these_are
     assert kept is not None
     left = PartitionStats.decode(kept)
     assert (left.files, left.dv_files, left.deleted_rows) == (0, 1, 3)
+
+
+def requested_by_deletes(policy: Policy, before: int, *added: int) -> list[RewriteKind]:
+    """Return the rewrites that commits request which add so many delete files each to a partition with some."""
+    batch = CommitBatch(TableRef(TableId("t"), "t", "memory:///t"), policy, HERE)
+    for version, count in enumerate(added):
+        deletes = tuple(DeleteFile(f"d{version}-{n}", WHOLE_TABLE, DeleteKind.EQUALITY, rows=3) for n in range(count))
+        commit = Commit(version, version, "DELETE", added_deletes=deletes)
+        batch.add(commit, fold(commit, HERE, policy))
+    state = replace(stats_of_files(LIVE, policy.size_levels), dv_files=before)
+    known = PartitionStates({WHOLE_TABLE: state}, UNCALIBRATED)
+    made = batch.decide(known, NO_CONTENTION, TableSignals(0), 9).step.jobs
+    return [JobPayload.decode(job.payload).rewrite_kind for job in made]
+
+
+@pytest.mark.parametrize(
+    ("before", "added", "expected"),
+    [
+        (3, (1,), []),
+        (4, (1,), [RewriteKind.FULL]),
+        (4, (7,), [RewriteKind.FULL]),
+        # Above the number, as where a rewrite could not remove them, the next multiple counts.
+        (5, (1,), []),
+        (9, (1,), [RewriteKind.FULL]),
+        # What one commit requests outlasts the next ones.
+        (4, (1, 1, 1), [RewriteKind.FULL]),
+    ],
+)
+def test_each_multiple_of_delete_files_requests_one_full_rewrite(
+    before: int, added: tuple[int, ...], expected: list[RewriteKind]
+) -> None:
+    assert requested_by_deletes(replace(POLICY, full_every_delete_files=5), before, *added) == expected
+
+
+def test_delete_files_alone_request_nothing_without_their_property_or_without_data_files() -> None:
+    assert requested_by_deletes(POLICY, 4, 1) == []
+    policy = replace(POLICY, full_every_delete_files=5)
+    empty, reached = PartitionStats(dv_files=4), PartitionStats(dv_files=5)
+    assert not reaches_delete_files(empty, reached, policy)
+    assert reaches_delete_files(replace(empty, files=1), replace(reached, files=1), policy)
 
 
 @pytest.mark.parametrize(("due_at", "kind"), [(2, RewriteKind.FULL), (None, RewriteKind.LEVELS)])
