@@ -1,4 +1,4 @@
-"""Hints from object keys: only a commit file in a Delta log is one.
+"""Hints from object keys: a commit file in a Delta log, or a metadata file of an Iceberg table without a catalog.
 
 A bucket can be mapped to another URI prefix, such as a directory that is served as a bucket.
 """
@@ -16,15 +16,21 @@ COMMIT_KEY = re.compile(r"(.+)/_delta_log/(\d{20})\.json", re.ASCII | re.DOTALL)
 ICEBERG_KEY = re.compile(r"(?:.+/)?metadata/[^/]+\.metadata\.json", re.DOTALL)
 """What an Iceberg commit writes last."""
 
+ICEBERG_FOLDER_KEY = re.compile(r"(.+)/metadata/v\d{1,18}(?:\.gz)?\.metadata\.json(?:\.gz)?", re.ASCII | re.DOTALL)
+"""The same in the folder of a table without a catalog. A table of a catalog has other names, and its folder need not
+say which table it is."""
+
 
 def hint_of_key(prefix: str, key: str) -> TableHint | IgnoredReason:
     """Return the hint of a written object if its key is a commit's and names a location below the prefix."""
     match = COMMIT_KEY.fullmatch(key)
-    if match is None:
+    folder = match or ICEBERG_FOLDER_KEY.fullmatch(key)
+    if folder is None:
         return IgnoredReason.ICEBERG if ICEBERG_KEY.fullmatch(key) else IgnoredReason.NOT_A_COMMIT
-    version = int(match[2])
+    # The number of Iceberg's metadata file is no version of ours.
+    version = None if match is None else int(match[2])
     try:
-        location = key_location(prefix, match[1])
+        location = key_location(prefix, folder[1])
     except InvalidInput:
         return IgnoredReason.BAD_KEY
-    return TableHint(location, version=version) if version <= MAX_VERSION else IgnoredReason.BAD_KEY
+    return TableHint(location, version=version) if (version or 0) <= MAX_VERSION else IgnoredReason.BAD_KEY

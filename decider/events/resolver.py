@@ -19,7 +19,7 @@ from decider.events.table_hint import IgnoredReason, TableHint
 from decider.store.table_registry import TableRegistry
 from shared.boundary import Boundary
 from shared.errors import InvalidInput, LakewrightError, RetryableError, Unsupported
-from shared.locations import canonical_location, is_under, table_id
+from shared.locations import CATALOG, canonical_location, catalog_name, is_under, key_location, table_id
 from shared.table import TableId, TableRef
 
 MAX_PROBES_PER_DELIVERY = 64
@@ -60,6 +60,18 @@ class AllowedRoots:
         """Return the allowed root that a location lies under."""
         return next((root for root in self.roots if is_under(location, [root])), None)
 
+    def locations_of(self, hint: TableHint) -> tuple[str, ...]:
+        """Return where the table of a hint may be: its location, or its name in each catalog that is a root."""
+        if hint.location is not None or not hint.catalog_path:
+            return () if hint.location is None else (hint.location,)
+        found = (catalog_name(root) for root in self.roots)
+        catalogs = dict.fromkeys(named[0] for named in found if named is not None)
+        try:
+            places = [key_location(f"{CATALOG}{catalog}", "/".join(hint.catalog_path)) for catalog in catalogs]
+        except InvalidInput:  # Too long.
+            return ()
+        return tuple(place for place in places if self.root_of(place) is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -75,20 +87,24 @@ class Registration:
 class _EventBatch:
     """One delivery: known tables by id and name, and the reasons of ignored locations."""
 
+    places: Mapping[TableHint, Sequence[str]]
     by_place: Mapping[str, TableId]
     by_name: Mapping[str, TableRef]
     known: dict[TableId, TableRef]
     refused: dict[str, str] = field(default_factory=dict)
 
-    def table(self, hint: TableHint) -> TableRef | None:
-        """Return the table of a hint, if it is known."""
-        if hint.location is None:
-            return self.by_name.get(hint.name or "")
-        return self.known.get(self.by_place[hint.location])
+    def tables(self, hint: TableHint) -> list[TableRef]:
+        """Return the known tables of a hint: several where catalogs have tables of one name."""
+        named = self.by_name.get(hint.name or "") if hint.location is None else None
+        found = [self.known.get(self.by_place[place]) for place in self.places[hint]]
+        return list({table.id: table for table in (named, *found) if table is not None}.values())
 
     def ignored_reason(self, hint: TableHint) -> str:
         """Return the reason why a hint has no table."""
-        return IgnoredReason.UNKNOWN_TABLE if hint.location is None else self.refused.get(hint.location, "")
+        if hint.location is not None:
+            return self.refused.get(hint.location, "")
+        reasons = {self.refused.get(place) for place in self.places[hint]} - {None, IgnoredReason.NO_TABLE}
+        return min(filter(None, reasons), default=IgnoredReason.UNKNOWN_TABLE)
 
 
 class EventResolver:
@@ -107,26 +123,27 @@ class EventResolver:
     async def accept(self, hints: Iterable[TableHint]) -> tuple[int, Counter[str]]:
         """Resolve hints; return the number of accepted ones, and counts of the reasons of the others."""
         wanted = tuple(hints)
-        by_place = {hint.location: table_id(hint.location) for hint in wanted if hint.location is not None}
+        places = {hint: self._places.locations_of(hint) for hint in wanted}
+        by_place = {place: table_id(place) for found in places.values() for place in found}
         names = {hint.name for hint in wanted if hint.location is None and hint.name}
         by_name = await self._registry.find_many(names)
-        delivery = _EventBatch(by_place, by_name, await self._registry.get_many(set(by_place.values())))
+        delivery = _EventBatch(places, by_place, by_name, await self._registry.get_many(set(by_place.values())))
         # Known tables first: probing unknown locations may take long.
         await self._enqueue_known(wanted, delivery)
-        unknown_locations = [place for place, identity in by_place.items() if identity not in delivery.known]
+        unknown = [hint for hint in places if not delivery.tables(hint)]
+        unknown_locations = list(dict.fromkeys(place for hint in unknown for place in places[hint]))
         if unknown_locations:
             await self._probe_unknown(unknown_locations, delivery)
-            new = set(unknown_locations)
-            await self._enqueue_known([hint for hint in wanted if hint.location in new], delivery)
-        ignored = Counter(delivery.ignored_reason(hint) for hint in wanted if delivery.table(hint) is None)
+            new = set(unknown)
+            await self._enqueue_known([hint for hint in wanted if hint in new], delivery)
+        ignored = Counter(delivery.ignored_reason(hint) for hint in wanted if not delivery.tables(hint))
         return len(wanted) - ignored.total(), ignored
 
     async def _enqueue_known(self, hints: Iterable[TableHint], delivery: _EventBatch) -> None:
         """Queue the refresh of known tables, each once."""
         asked: dict[TableId, tuple[TableRef, int | None]] = {}
         for hint in hints:
-            table = delivery.table(hint)
-            if table is not None:
+            for table in delivery.tables(hint):
                 asked[table.id] = (table, _newest(asked.get(table.id), hint.version))
         for table, version in asked.values():
             await self._refresh_queue.put(table, version)

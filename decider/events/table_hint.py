@@ -17,11 +17,15 @@ MAX_BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TableHint:
-    """A canonical location or a registered name, and the version of the commit, if given."""
+    """A canonical location or a registered name, and the version of the commit, if given.
+
+    `catalog_path`: namespaces and name of the table in a catalog; which one of those that are connected is not known.
+    """
 
     location: str | None = None
     name: str | None = None
     version: int | None = None
+    catalog_path: tuple[str, ...] = ()
 
 
 class IgnoredReason(StrEnum):
@@ -33,7 +37,7 @@ class IgnoredReason(StrEnum):
     BAD_KEY = "invalid_object_key"
     BAD_NAME = "invalid_table_name"
     NOT_A_LOCATION = "not_a_table_location"
-    ICEBERG = "iceberg_not_supported"
+    ICEBERG = "iceberg_metadata_file"
     UNKNOWN_TABLE = "unknown_table"
     OUTSIDE_ROOTS = "outside_allowed_roots"
     UNKNOWN_LIMIT = "unknown_table_limit"

@@ -9,7 +9,7 @@ import re
 from decider.events.field_reader import wrong
 from decider.events.table_hint import IgnoredReason, TableHint
 from shared.errors import InvalidInput
-from shared.locations import canonical_location
+from shared.locations import CATALOG, canonical_location, catalog_name, key_location
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}(?:\.[A-Za-z0-9_-]{1,128}){0,3}")
 """A name of up to four parts, as catalogs have them."""
@@ -33,6 +33,21 @@ def name_hint(*parts: str) -> TableHint | IgnoredReason:
     """Return the hint for the parts of a catalog's name, unless no table can be registered under it."""
     name = ".".join(parts)
     return TableHint(name=name) if _NAME.fullmatch(name) else IgnoredReason.BAD_NAME
+
+
+def catalog_hint(*parts: str) -> TableHint | IgnoredReason:
+    """Return the hint for namespaces and name of a table in a catalog, or for the name that a table was registered by.
+
+    A part that no location can have is ignored: the hint leads to `catalog://CATALOG/NAMESPACE/TABLE`.
+    """
+    name = ".".join(parts)
+    try:
+        location = key_location(f"{CATALOG}any", "/".join(parts))
+    except InvalidInput:
+        return IgnoredReason.BAD_NAME
+    if catalog_name(location) != ("any", parts):
+        return IgnoredReason.BAD_NAME
+    return TableHint(name=name if _NAME.fullmatch(name) else None, catalog_path=parts)
 
 
 def _location(text: str, field: str) -> str:

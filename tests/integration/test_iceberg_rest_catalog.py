@@ -10,6 +10,7 @@ from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from shared.errors import NoTable, PermanentError, RetryableError
 from shared.format_options import FormatOptions
 from tests.contract.formats.worlds import access
+from tests.support.event_samples import SAMPLES
 from tests.support.iceberg_rest_lake import RestLake, rest_lake
 from tests.support.live_decider import LiveDecider, decider_settings
 
@@ -39,6 +40,41 @@ def test_a_table_of_a_rest_catalog_is_discovered_followed_and_decided(lake: Rest
         decider.sweep()
         assert [state.files for state in decider.partitions("db.t").values()] == [10]
         assert decider.get("/v1/tables/db.t")["state"]["rebuilds"] == 0
+    finally:
+        decider.close()
+
+
+def event_of(kind: str, table: str) -> dict[str, object]:
+    """Return the sample of a catalog's event, as of a table of the namespace `db`."""
+    body = dict(next(sample.body for sample in SAMPLES if sample.file == kind))
+    match kind:
+        case "lakekeeper":
+            return body | {"namespace": "db", "name": table}
+        case "iceberg":
+            return body | {"table-name": f"rest.db.{table}"}
+        case "glue":
+            return body | {"detail": body["detail"] | {"databaseName": "db", "tableName": table}}
+        case _:
+            return body | {"table_identifier": f"db.{table}"}
+
+
+@pytest.mark.parametrize("kind", ["lakekeeper", "iceberg", "polaris_webhook", "glue"])
+def test_an_event_of_a_catalog_registers_and_refreshes_its_table(lake: RestLake, redis_url: str, kind: str) -> None:
+    lake.make(3)
+    formats = FormatOptions({"lake": lake.options, "other": lake.options})
+    # The catalog is not discovered, and in the second one no root holds the namespace.
+    roots = ("catalog://lake", "catalog://other/elsewhere")
+    decider = LiveDecider(decider_settings(redis_url, roots=roots, formats=formats)).start()
+    try:
+        answer = decider.post("/v1/events", [event_of(kind, "t"), event_of(kind, "none")]).json()
+        assert (answer["accepted"], answer["ignored"]) == (1, [{"reason": "unknown_table", "count": 1}])
+        decider.drain()
+        (table,) = decider.get("/v1/tables")["tables"]
+        assert (table["name"], table["location"]) == ("db.t", PLACE)
+        lake.append(30)
+        assert decider.post("/v1/events", event_of(kind, "t")).json()["accepted"] == 1
+        decider.drain()
+        assert [state.files for state in decider.partitions("db.t").values()] == [4]
     finally:
         decider.close()
 

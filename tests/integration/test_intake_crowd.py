@@ -42,6 +42,30 @@ async def never(_: TableRef, __: int | None) -> None:
     raise AssertionError("the inbox does not run")
 
 
+def test_an_event_of_a_catalog_refreshes_the_table_of_its_name_in_every_catalog_and_one_registered_by_it(
+    redis_url: str,
+) -> None:
+    async def scenario() -> None:
+        async with connect(redis_url) as redis:
+            registry, inbox = TableRegistry(redis, now_ms=lambda: 0), RefreshQueue(never)
+            roots = ("catalog://a", "catalog://b/db", ROOT)
+            intake = EventResolver(registry, inbox, AllowedRoots(roots))
+            places = ["catalog://a/db/t", "catalog://b/db/t", f"{ROOT}/renamed"]
+            for number, place in enumerate(places[:2]):
+                await registry.register(TableRef(table_id(place), f"t{number}", place))
+            hint = TableHint(name="db.t", catalog_path=("db", "t"))
+            assert await intake.accept([hint]) == (1, {})
+            assert inbox.backlog == 2
+            await registry.register(TableRef(table_id(places[2]), "db.t", places[2]))
+            assert await intake.accept([hint]) == (1, {})
+            assert inbox.backlog == 3
+            # A name that is too long for a location is no table, and no error of the other events.
+            long = TableHint(catalog_path=("d" * 1_000, "t" * 1_042))
+            assert await intake.accept([long, hint]) == (1, {"unknown_table": 1})
+
+    asyncio.run(scenario())
+
+
 def test_known_tables_do_not_wait_for_strangers_and_looks_do_not_pile_up(redis_url: str) -> None:
     async def scenario() -> None:
         async with connect(redis_url) as redis:

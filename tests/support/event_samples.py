@@ -46,6 +46,7 @@ def counted(reason: str, count: int = 1) -> ParsedEvents:
 
 
 ORDERS = TableHint("s3://lake/sales/orders%20eu", version=42)
+IN_CATALOG = hints(TableHint(name="sales.orders", catalog_path=("sales", "orders")))
 ARN = "arn:aws:sns:eu-west-1:123456789012:lake-commits"
 CONFIRM_URL = f"https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn={ARN}&Token=2336412f37EXAMPLE"
 BLOBS = (
@@ -93,7 +94,7 @@ SAMPLES = (
     Sample(
         "glue",
         "glue",
-        hints(TableHint(name="sales.orders")),
+        IN_CATALOG,
         (
             ("detail-type",),
             ("source",),
@@ -154,7 +155,7 @@ SAMPLES = (
     Sample(
         "lakekeeper",
         "lakekeeper",
-        counted("iceberg_not_supported"),
+        IN_CATALOG,
         (*CLOUD, ("name",), ("namespace",), ("tabular-id",), ("data",)),
     ),
     Sample(
@@ -178,13 +179,13 @@ SAMPLES = (
     Sample(
         "iceberg",
         "iceberg",
-        counted("iceberg_not_supported"),
+        IN_CATALOG,
         (("report-type",), ("table-name",), ("metrics",), ("operation",)),
     ),
     Sample(
         "polaris_notification",
         "polaris",
-        counted("iceberg_not_supported"),
+        counted("iceberg_metadata_file"),
         (
             ("notification-type",),
             ("payload",),
@@ -196,13 +197,13 @@ SAMPLES = (
     Sample(
         "polaris",
         "cloudevents",
-        counted("iceberg_not_supported"),
+        IN_CATALOG,
         (*CLOUD, ("data", "namespace")),
     ),
     Sample(
         "polaris_webhook",
         "polaris",
-        counted("iceberg_not_supported"),
+        IN_CATALOG,
         (("table_identifier",),),
     ),
     Sample(

@@ -206,7 +206,11 @@ EVENTS: Mapping[IgnoredReason, tuple[str, str, str]] = {
     IgnoredReason.BAD_KEY: ("object key that cannot be a table location", FORMATS, "Rename the table's folder"),
     IgnoredReason.BAD_NAME: ("catalog name that cannot be a table name", FORMATS, "Register the table by location"),
     IgnoredReason.NOT_A_LOCATION: ("text that is neither a table name nor a URI", FORMATS, "Correct the sender"),
-    IgnoredReason.ICEBERG: ("commit to an Iceberg table", FORMATS, "Nothing; the sweep finds the commit"),
+    IgnoredReason.ICEBERG: (
+        "metadata file of an Iceberg table that has a name in a catalog",
+        FORMATS,
+        "Send the catalog's events; the sweep finds the commit",
+    ),
     IgnoredReason.UNKNOWN_TABLE: ("unknown table name", RESOLVER, "Register the table under that name"),
     IgnoredReason.OUTSIDE_ROOTS: ("location outside the allowed roots", RESOLVER, "Extend `LAKEWRIGHT_ROOTS`"),
     IgnoredReason.UNKNOWN_LIMIT: (
@@ -214,7 +218,7 @@ EVENTS: Mapping[IgnoredReason, tuple[str, str, str]] = {
         RESOLVER,
         "Nothing; the next event or discovery finds the table",
     ),
-    IgnoredReason.NO_TABLE: ("no Delta log at the location", RESOLVER, "Create the table, or correct the sender"),
+    IgnoredReason.NO_TABLE: ("no table at the location", RESOLVER, "Create the table, or correct the sender"),
     IgnoredReason.UNREADABLE: ("unreadable location", RESOLVER, "Check `LAKEWRIGHT_STORE_OPTIONS` and the credentials"),
 }
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote_plus
 from decider.events.field_reader import Fields, ReadContext
 from decider.events.object_keys import hint_of_key
 from decider.events.table_hint import IgnoredReason, Outcome, SubscriptionConfirmation
-from decider.events.table_names import name_hint
+from decider.events.table_names import catalog_hint
 
 S3_WRITTEN = frozenset({"ObjectCreated:Put", "ObjectCreated:CompleteMultipartUpload", "ObjectCreated:Copy"})
 """Events after which an object is there; MinIO and some proxies put `s3:` before the name."""
@@ -113,7 +113,7 @@ def parse_glue(event: Fields, context: ReadContext) -> Iterable[Outcome]:
     database = inner.text(detail, "databaseName")
     table = inner.text(detail, "tableName")
     change = inner.text(detail, "typeOfChange")
-    yield IgnoredReason.NOT_A_COMMIT if change in GLUE_DELETED else name_hint(database, table)
+    yield IgnoredReason.NOT_A_COMMIT if change in GLUE_DELETED else catalog_hint(database, table)
 
 
 def matches_sns(event: Fields) -> bool:

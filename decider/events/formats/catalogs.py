@@ -1,24 +1,27 @@
 """Catalogs: Iceberg metrics reports, Lakekeeper, Polaris, and the commit callback of Hudi.
 
-Iceberg events are parsed, so that a catalog can be connected today, and ignored: the sweep finds the commits. A Hudi
-callback names a location; a refresh finds a Delta log there only if a tool such as Apache XTable writes one.
+An Iceberg event names a table by its namespaces and its name, and not the catalog as it is called here. A notification
+of Polaris has not even the namespaces in its body, so it is ignored: the sweep finds the commit. A Hudi callback names
+a location; a refresh finds a Delta log there only if a tool such as Apache XTable writes one.
 
 Sources: `ReportMetricsRequest` of Iceberg's REST catalog specification; the event publisher of Lakekeeper;
 `notifications-api.yaml`, the CloudEvents mapper and the webhook listener of Apache Polaris; "Post-commit Callback" of
 Apache Hudi.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from decider.events.field_reader import Fields, ReadContext, wrong
 from decider.events.table_hint import IgnoredReason, Outcome
-from decider.events.table_names import location_hint
+from decider.events.table_names import catalog_hint, location_hint
 
 COMMIT_REPORT = "commit-report"
 SCAN_REPORT = "scan-report"
 
 LAKEKEEPER_EXTENSIONS = ("tabular-id", "tabularid")
 LAKEKEEPER_UPDATED = "updateTable"
+LEVEL_SEPARATOR = "\x1f"
+"""What separates the levels of a namespace in Iceberg's REST protocol."""
 
 POLARIS_NOTIFICATIONS = ("UNKNOWN", "CREATE", "UPDATE", "DROP", "VALIDATE")
 POLARIS_CHANGES = frozenset({"CREATE", "UPDATE"})
@@ -32,13 +35,22 @@ def matches_iceberg(event: Fields) -> bool:
 
 
 def parse_iceberg(event: Fields, context: ReadContext) -> Iterable[Outcome]:
-    """Check one report; raises InvalidInput naming the field that is missing or wrong."""
+    """Turn a report of a commit into a hint; raises InvalidInput naming the field that is missing or wrong."""
     kind = context.one_of(event, "report-type", (COMMIT_REPORT, SCAN_REPORT))
-    context.text(event, "table-name")
+    name = context.text(event, "table-name")
     context.fields(event.get("metrics"), "metrics")
     if kind == COMMIT_REPORT:
         context.text(event, "operation")
-    yield IgnoredReason.ICEBERG if kind == COMMIT_REPORT else IgnoredReason.NOT_A_COMMIT
+    yield catalog_hint(*_reported_path(name)) if kind == COMMIT_REPORT else IgnoredReason.NOT_A_COMMIT
+
+
+def _reported_path(name: str) -> Sequence[str]:
+    """Return namespaces and table of a reported name, which begins with the writer's own name of the catalog.
+
+    After a catalog that is called by a URI comes a slash, after any other one a dot.
+    """
+    after = name.rpartition("/")[2] if "/" in name else name.partition(".")[2]
+    return after.split(".")
 
 
 def matches_lakekeeper(event: Fields) -> bool:
@@ -47,16 +59,17 @@ def matches_lakekeeper(event: Fields) -> bool:
 
 
 def parse_lakekeeper(event: Fields, context: ReadContext) -> Iterable[Outcome]:
-    """Check one event; raises InvalidInput naming the field that is missing or wrong."""
-    for field in ("specversion", "id", "source", "name", "namespace"):
+    """Turn an update into a hint; raises InvalidInput naming the field that is missing or wrong."""
+    for field in ("specversion", "id", "source"):
         context.text(event, field)
+    table, namespace = context.text(event, "name"), context.text(event, "namespace")
     context.text(event, next((name for name in LAKEKEEPER_EXTENSIONS if name in event), LAKEKEEPER_EXTENSIONS[0]))
     if context.text(event, "type") != LAKEKEEPER_UPDATED:
         yield IgnoredReason.NOT_A_COMMIT
         return
     data = event.get("data")
     context.fields(context.json(data, "data") if isinstance(data, str) else data, "data")
-    yield IgnoredReason.ICEBERG
+    yield catalog_hint(*namespace.split(LEVEL_SEPARATOR if LEVEL_SEPARATOR in namespace else "."), table)
 
 
 def matches_polaris(event: Fields) -> bool:
@@ -65,7 +78,7 @@ def matches_polaris(event: Fields) -> bool:
 
 
 def parse_polaris(event: Fields, context: ReadContext) -> Iterable[Outcome]:
-    """Check a notification or an event; raises InvalidInput naming the field that is missing or wrong."""
+    """Turn an event into a hint; raises InvalidInput naming the field that is missing or wrong."""
     if "event_type" in event:
         yield _polaris_event(event, context)
         return
@@ -82,13 +95,12 @@ def _polaris_event(event: Fields, context: ReadContext) -> Outcome:
     if context.text(event, "event_type") not in POLARIS_UPDATED:
         return IgnoredReason.NOT_A_COMMIT
     if "table_name" not in event:
-        context.text(event, "table_identifier")
-        return IgnoredReason.ICEBERG
-    context.text(event, "table_name")
+        return catalog_hint(*context.text(event, "table_identifier").split("."))
+    table = context.text(event, "table_name")
     levels = context.objects(event.get("namespace"), "namespace")
     if not all(isinstance(level, str) for level in levels):
         raise wrong(context.place("namespace"), levels, "a list of texts")
-    return IgnoredReason.ICEBERG
+    return catalog_hint(*levels, table)
 
 
 def matches_hudi(event: Fields) -> bool:

@@ -110,9 +110,12 @@ OTHERS = [
     ("glue", {"detail": {"databaseName": "a", "tableName": "b", "typeOfChange": "DeleteTable"}}, "not_a_commit"),
     (
         "glue",
-        {"detail": {"databaseName": "a", "tableName": "b c", "typeOfChange": "UpdateTable"}},
+        {"detail": {"databaseName": "a", "tableName": "b/c", "typeOfChange": "UpdateTable"}},
         "invalid_table_name",
     ),
+    ("lakekeeper", {"namespace": "sales..eu"}, "invalid_table_name"),
+    ("iceberg", {"table-name": "orders"}, "invalid_table_name"),
+    ("polaris_webhook", {"table_identifier": "../orders"}, "invalid_table_name"),
     ("sns", {"Type": "UnsubscribeConfirmation"}, "unknown_event"),
     ("lakekeeper", {"type": "dropTable", "data": None}, "not_a_commit"),
     ("iceberg", {"report-type": "scan-report"}, "not_a_commit"),
@@ -135,10 +138,41 @@ def test_a_good_event_that_is_no_commit_is_counted_with_its_reason(
     assert parse_value(body | changes) == ParsedEvents(ignored=((reason, 1),))
 
 
-def test_an_iceberg_commit_in_a_bucket_is_ignored_for_what_it_is() -> None:
+@pytest.mark.parametrize(
+    ("key", "taken"),
+    [
+        # Of a catalog, whose tables have names: the folder does not say which one it is.
+        ("sales/orders/metadata/00043-9c1f.metadata.json", ParsedEvents(ignored=(("iceberg_metadata_file", 1),))),
+        ("sales/orders/metadata/v43.metadata.json", ParsedEvents((TableHint("s3://lake/sales/orders"),))),
+        ("sales/orders/metadata/v43.gz.metadata.json", ParsedEvents((TableHint("s3://lake/sales/orders"),))),
+        ("metadata/v43.metadata.json", ParsedEvents(ignored=(("iceberg_metadata_file", 1),))),
+        ("sales/../orders/metadata/v43.metadata.json", ParsedEvents(ignored=(("invalid_object_key", 1),))),
+        ("sales/orders/metadata/snap-43.avro", ParsedEvents(ignored=(("not_a_commit", 1),))),
+    ],
+)
+def test_a_metadata_file_in_a_bucket_leads_to_an_iceberg_table_without_a_catalog(key: str, taken: ParsedEvents) -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == "eventbridge")
-    body["detail"]["object"]["key"] = "sales/orders/metadata/00043-9c1f.metadata.json"
-    assert parse_value(body) == ParsedEvents(ignored=(("iceberg_not_supported", 1),))
+    body["detail"]["object"]["key"] = key
+    assert parse_value(body) == taken
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "path"),
+    [
+        ("lakekeeper", {"namespace": "a\x1fb.c"}, ("a", "b.c", "orders")),
+        ("lakekeeper", {"namespace": "a.b"}, ("a", "b", "orders")),
+        ("iceberg", {"table-name": "thrift://host:9083/sales.orders"}, ("sales", "orders")),
+        ("iceberg", {"table-name": "lake.a.b.orders"}, ("a", "b", "orders")),
+        ("polaris_webhook", {"table_identifier": "a.b.orders"}, ("a", "b", "orders")),
+        ("polaris_webhook", {"table_name": "or ders", "namespace": ["a.b", "c"]}, ("a.b", "c", "or ders")),
+    ],
+)
+def test_an_event_of_a_catalog_names_namespaces_and_table(
+    file: str, changes: dict[str, Any], path: tuple[str, ...]
+) -> None:
+    body = next(sample.body for sample in SAMPLES if sample.file == file)
+    (hint,) = parse_value(body | changes).hints
+    assert (hint.location, hint.catalog_path) == (None, path)
 
 
 def test_buckets_and_containers_can_stand_for_other_places() -> None:
