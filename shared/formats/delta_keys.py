@@ -19,6 +19,10 @@ _COLLATIONS = "__COLLATIONS"
 """Metadata of a field of text that is compared otherwise than by its bytes."""
 
 
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""Metadata of a field of text that was declared as CHAR or VARCHAR; it has the declaration."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyProblem:
     """Why no row may be removed by a rule: the property to change, and the reason as a sentence."""
@@ -52,7 +56,26 @@ def find_problem(
             f"lakewright.delete-marker: {rule.delete_marker!r} is a column of the key or of the partitions, so a "
             "marked row is never compared with the rows that it deletes: without it they would be back",
         )
-    return None if fields is None else _column_problem(rule, {str(field["name"]).lower(): field for field in fields})
+    if fields is None:
+        return None
+    by_name = {str(field["name"]).lower(): field for field in fields}
+    return _padded_partition(rule, metadata, by_name) or _column_problem(rule, by_name)
+
+
+def _padded_partition(
+    rule: KeyRule, metadata: TableMetadata, fields: Mapping[str, Mapping[str, Any]]
+) -> KeyProblem | None:
+    """Return the problem of a partition column whose equal values may lie in several partitions."""
+    for column in metadata.partition_columns if rule.scope is KeyScope.TABLE else ():
+        declared = (fields.get(column.name.lower(), {}).get("metadata") or {}).get(_DECLARED, "")
+        if str(declared).lower().startswith("char("):
+            return KeyProblem(
+                "key-scope",
+                f"the partition column {column.name!r} is of type CHAR, whose values are stored with and without the "
+                "blanks at their end: rows of one key can lie in several partitions, and only those of one partition "
+                "are compared; set lakewright.key-scope = partition if these are different rows",
+            )
+    return None
 
 
 def _column_problem(rule: KeyRule, fields: Mapping[str, Mapping[str, Any]]) -> KeyProblem | None:

@@ -209,7 +209,14 @@ def test_of_each_key_one_row_stays_whatever_its_type(lab: DeltaLab, kind: str, *
         number += 1
         nulls.append(number)
         lab.sql(f"INSERT INTO {name} VALUES {', '.join(rows)}, (NULL, {ts}, {number})")
-    remove_older(lab, lab.directory / "t", Policy(primary_key="k", sequence_by="ts"))
+    policy = Policy(primary_key="k", sequence_by="ts")
+    if is_partitioned and sql.startswith("CHAR"):
+        before = lab.digest(str(lab.directory / "t"))
+        with pytest.raises(Unsupported, match="of type CHAR"):
+            remove_older(lab, lab.directory / "t", policy)
+        assert lab.digest(str(lab.directory / "t")) == before
+        return
+    remove_older(lab, lab.directory / "t", policy)
     assert sorted(row[0] for row in lab.sql(f"SELECT v FROM {name}")) == sorted([*nulls, *newest.values()])
 
 
@@ -221,8 +228,9 @@ def test_a_key_and_a_sequence_that_were_widened_are_compared_as_they_are_now(
 ) -> None:
     narrow, wide = kinds
     name, cast = f"delta.`{lab.directory / 't'}`", "DATE'2026-01-01' + INTERVAL {} DAY" if narrow == "DATE" else "{}"
-    columns, property_ = f"k {narrow}, s {narrow}, v BIGINT", "'delta.enableTypeWidening' = 'true'"
-    lab.sql(f"CREATE TABLE {name} ({columns}) USING delta TBLPROPERTIES ({property_})")
+    columns = f"k {narrow}, s {narrow}, v BIGINT"
+    properties = "'delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported'"
+    lab.sql(f"CREATE TABLE {name} ({columns}) USING delta TBLPROPERTIES ({properties})")
 
     def add(*rows: tuple[int, int, int]) -> None:
         texts = (f"({cast.format(key)}, {cast.format(sequence)}, {value})" for key, sequence, value in rows)

@@ -71,3 +71,15 @@ def test_a_marked_row_must_be_compared_with_the_rows_that_it_deletes(
 def test_an_append_only_table_loses_no_row() -> None:
     assert problem(RULE, **{APPEND_ONLY: "True"}) == APPEND_ONLY
     assert problem(RULE, **{APPEND_ONLY: "false"}) == ""
+
+
+@pytest.mark.parametrize(("declared", "expected"), [("char(3)", "key-scope"), ("varchar(3)", ""), ("", "")])
+def test_equal_values_of_a_padded_partition_column_are_not_compared_so_they_need_the_owners_word(
+    declared: str, expected: str
+) -> None:
+    metadata = {"__CHAR_VARCHAR_TYPE_STRING": declared} if declared else {}
+    fields = [*FIELDS, {"name": "Land", "type": "string", "metadata": metadata}]
+    table = TableMetadata("u", (PartitionColumn("land", "col-1", "string"),))
+    found = find_problem(KeyRule(("id", "land"), ("ts",)), table, fields)
+    assert ("" if found is None else found.property) == expected
+    assert find_problem(KeyRule(("id", "land"), ("ts",), scope=KeyScope.PARTITION), table, fields) is None
