@@ -67,12 +67,12 @@ def test_engines_read_what_a_replay_leaves_and_go_on_writing(
         assert len(world.read_by) == len(readers)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("writer", ENGINES)
 @pytest.mark.parametrize("name", CASES)
 def test_a_writer_in_the_middle_of_a_removal_loses_and_doubles_nothing(
-    lab: DeltaLab, readers: Sequence[Reader], name: str, engine: str
+    lab: DeltaLab, readers: Sequence[Reader], name: str, writer: str
 ) -> None:
-    if engine == "deltalake" and not CASES[name].is_written_by_deltalake:
+    if writer == "deltalake" and not CASES[name].is_written_by_deltalake:
         pytest.skip("deltalake does not write tables with column mapping")
     seed = 11
     dice, world = Dice(seed), KeyedWorld(lab, CASES[name], readers[:1])
@@ -80,12 +80,12 @@ def test_a_writer_in_the_middle_of_a_removal_loses_and_doubles_nothing(
     for choice in range(KINDS):
         for _ in range(3):
             world.do(world.engines.append("spark", dice.rows(25)))
-        change = world.engines.choose(engine, dice, world.model, choice)
+        change = world.engines.choose(writer, dice, world.model, choice)
         race = Race(change, at=1 + choice % len(world.dirty()))
         world.raced(race)
         world.check()
         conflicts += bool(race.touched)
     world.removed()
     world.check()
-    print(f"\nseed {seed}, {name}, {engine}: {conflicts} conflicts; not offered: {sorted(world.refused)}")
+    print(f"\nseed {seed}, {name}, {writer}: {conflicts} conflicts; not offered: {sorted(world.refused)}")
     assert conflicts
