@@ -19,6 +19,23 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- .Values.image.tag | default .Chart.AppVersion -}}
 {{- end -}}
 
+{{/* A number or text as a variable's value: 134217728 stays that, where Helm would write 1.34217728e+08. */}}
+{{- define "lakewright.text" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- end -}}
+
+{{/* Variables that an operator adds to `env`, the text so far; one that is there already would be set twice. */}}
+{{- define "lakewright.furtherEnvironment" -}}
+{{- $env := .env -}}
+{{- range $name, $value := merge (dict) .own .root.Values.environment }}
+{{- if regexMatch (printf `name: %s\s` $name) $env }}
+{{- fail (printf "environment: the chart sets %s already; set the value that it is made from" $name) }}
+{{- end }}
+- name: {{ $name }}
+  value: {{ include "lakewright.text" $value | quote }}
+{{- end }}
+{{- end -}}
+
 {{/* Environment of every Lakewright container: Redis, options of stores and of catalogs, and the credentials. */}}
 {{- define "lakewright.environment" -}}
 - name: LAKEWRIGHT_REDIS_URL
@@ -45,6 +62,54 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 - name: LAKEWRIGHT_ICEBERG_FOLDERS
   value: "true"
 {{- end }}
+{{- end -}}
+
+{{- define "lakewright.deciderEnvironment" -}}
+{{ include "lakewright.environment" . }}
+- name: LAKEWRIGHT_HTTP_ADDRESS
+  value: "0.0.0.0:7420"
+- name: LAKEWRIGHT_TOKEN
+  valueFrom: {secretKeyRef: {name: {{ required "tokenSecret names the secret with the key `token`" .Values.tokenSecret | quote }}, key: token}}
+- name: LAKEWRIGHT_SWEEP_S
+  value: {{ .Values.decider.sweepSeconds | quote }}
+{{- with .Values.roots }}
+- name: LAKEWRIGHT_ROOTS
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- with .Values.sqsQueues }}
+- name: LAKEWRIGHT_SQS_QUEUES
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- with .Values.state }}
+- name: LAKEWRIGHT_STATE
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.buckets }}
+- name: LAKEWRIGHT_BUCKETS
+  value: {{ $pairs := list }}{{ range $bucket, $uri := . }}{{ $pairs = append $pairs (printf "%s=%s" $bucket $uri) }}{{ end }}{{ join "," $pairs | quote }}
+{{- end }}
+{{- with .Values.policy }}
+- name: LAKEWRIGHT_POLICY
+  value: {{ $pairs := list }}{{ range $name, $value := . }}{{ $pairs = append $pairs (printf "%s=%s" $name (include "lakewright.text" $value)) }}{{ end }}{{ join "," $pairs | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "lakewright.actorEnvironment" -}}
+{{ include "lakewright.environment" . }}
+- name: LAKEWRIGHT_SLOTS
+  value: {{ .Values.actor.slots | quote }}
+- name: LAKEWRIGHT_DRIVER_MEMORY
+  value: {{ .Values.actor.driverMemory | quote }}
+- name: LAKEWRIGHT_SPARK_MASTER
+  value: {{ .Values.actor.master | quote }}
+- name: LAKEWRIGHT_ALLOW_S3
+  value: {{ .Values.actor.allowS3 | quote }}
+{{- with .Values.roots }}
+- name: LAKEWRIGHT_ROOTS
+  value: {{ join "," . | quote }}
+{{- end }}
+- name: LAKEWRIGHT_ACTOR_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
 {{- end -}}
 
 {{- define "lakewright.environmentFrom" -}}

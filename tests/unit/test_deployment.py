@@ -6,6 +6,7 @@ What a real engine or cluster would say of them is in docs/deploy.md, with what 
 import json
 import re
 import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from services.actor import settings as actor_variables
 from services.actor.settings import actor_settings
 from services.decider.build import build_services
 from services.decider.settings import Address, decider_settings
-from services.settings import format_options
+from services.settings import format_options, log_format
 from tests.support.go_programs import HELM
 from tests.support.time_limits import scaled
 
@@ -35,6 +36,37 @@ def known_variables() -> set[str]:
     """Return every variable that the services read."""
     sources = [*(ROOT / "services").rglob("*.py")]
     return {name for file in sources for name in re.findall(r'"(LAKEWRIGHT_[A-Z0-9_]+)"', file.read_text("utf-8"))}
+
+
+class Recorder(Mapping[str, str]):
+    """An environment without variables, which records the names that were asked for."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.names.add(name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+TRACES = {"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
+OF_THE_IMAGE = {"LAKEWRIGHT_DATA_DIR", "LAKEWRIGHT_IVY_DIR", "LAKEWRIGHT_TOKENS_FILE", "LAKEWRIGHT_ACTOR_NAME"}
+"""Folders of the image, a file that nothing mounts (there is LAKEWRIGHT_TOKENS), and the container's own name."""
+
+
+def settings_read_by(service: str) -> set[str]:
+    """Return the variables with which an operator sets up a decider or an actor in a container."""
+    recorder = Recorder()
+    readers: dict[str, Callable[[Mapping[str, str]], object]] = {"decider": decider_settings, "actor": actor_settings}
+    readers[service](recorder)
+    log_format(recorder)
+    return (recorder.names | TRACES) - OF_THE_IMAGE
 
 
 CATALOGS = '{"prod": {"uri": "https://catalog.example.com", "credential": "id:secret"}}'
@@ -65,6 +97,24 @@ def rendered(*arguments: str) -> list[dict[str, Any]]:
     return [one for one in yaml.safe_load_all(done.stdout) if one]
 
 
+def refusal(*arguments: str) -> str:
+    """Return why Helm does not render the chart."""
+    command = [str(HELM.binary()), "template", "x", str(ROOT / "helm"), "--kube-version", "1.30.0", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(60), check=False)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def container_of(service: str, *arguments: str) -> dict[str, Any]:
+    """Return the decider's or the actor's container of the rendered chart."""
+    (found,) = (
+        one["spec"]["template"]["spec"]["containers"][0]
+        for one in rendered(*arguments)
+        if one["kind"] == "Deployment" and one["metadata"]["name"] == f"x-{service}"
+    )
+    return dict(found)
+
+
 def environment_of(container: dict[str, Any]) -> dict[str, str]:
     """Return a container's environment, with a stand-in for what comes from a secret or a field."""
     stand_in = "a-token-of-thirty-two-characters"
@@ -81,6 +131,39 @@ def test_compose_gives_settings_that_the_services_accept() -> None:
     for name in ("decider", "actor"):
         ours = {key for key in services[name]["environment"] if key.startswith("LAKEWRIGHT_")}
         assert ours <= known_variables()
+
+
+@pytest.mark.parametrize("service", ["decider", "actor"])
+def test_compose_passes_every_setting_to_the_service_that_reads_it_and_to_no_other(service: str) -> None:
+    listed = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"][service]["environment"]
+    ours = {name for name in listed if name.startswith(("LAKEWRIGHT_", "OTEL_"))}
+    assert "LAKEWRIGHT_QUEUE" in ours
+    assert ours == settings_read_by(service)
+
+
+@pytest.mark.parametrize("service", ["decider", "actor"])
+def test_the_chart_reaches_every_setting_by_one_value_and_sets_none_twice(service: str) -> None:
+    free = sorted(settings_read_by(service) - environment_of(container_of(service)).keys())
+    assert len(free) > 10
+    for place in ("environment", f"{service}.environment"):
+        stated = environment_of(container_of(service, "--set", ",".join(f"{place}.{name}=stated" for name in free)))
+        assert all(stated[name] == "stated" for name in free)
+        assert "sets LAKEWRIGHT_REDIS_URL already" in refusal("--set", f"{place}.LAKEWRIGHT_REDIS_URL=redis://other")
+    own = container_of(service, "--set", f"environment.A=both,{service}.environment.A=own,environment.B=both")["env"]
+    assert [(one["name"], one["value"]) for one in own if one["name"] in "AB"] == [("A", "own"), ("B", "both")]
+
+
+def test_the_chart_writes_large_numbers_as_the_settings_read_them(tmp_path: Path) -> None:
+    # Helm reads numbers of a file as floating point, and would write 1.34217728e+08.
+    (tmp_path / "values.yaml").write_text(
+        "policy: {target-file-size: 134217728, full-file-threshold: 0.8}\n"
+        "decider: {environment: {LAKEWRIGHT_MAX_BODY_BYTES: 2097152}}\n"
+        "sqsQueues: [https://sqs.eu-west-1.amazonaws.com/1/a, https://sqs.eu-west-1.amazonaws.com/1/b]\n"
+    )
+    found = decider_settings(environment_of(container_of("decider", "--values", str(tmp_path / "values.yaml"))))
+    assert found.tracking.policy.target_bytes == 134_217_728
+    assert found.limits.max_body_bytes == 2_097_152
+    assert found.access.sqs_queues == tuple(f"https://sqs.eu-west-1.amazonaws.com/1/{name}" for name in "ab")
 
 
 def test_compose_passes_catalogs_and_folders_of_iceberg_to_decider_and_actor() -> None:
