@@ -74,6 +74,14 @@ SQS_QUEUES = "LAKEWRIGHT_SQS_QUEUES"
 """URLs of SQS queues, comma-separated, whose messages are taken as events; needs the extra `lakewright[sqs]`.
 Default: none; events are sent to /v1/events."""
 
+KAFKA_TOPICS = "LAKEWRIGHT_KAFKA_TOPICS"
+"""Topics of Kafka, comma-separated, whose messages are taken as events; needs the extra `lakewright[kafka]` and
+LAKEWRIGHT_KAFKA_OPTIONS. Default: none."""
+
+KAFKA_OPTIONS = "LAKEWRIGHT_KAFKA_OPTIONS"
+"""JSON object with options of librdkafka's consumer, such as {"bootstrap.servers": "kafka:9092", "security.protocol":
+"SASL_SSL"}. Default: the group is `lakewright`, and reads new topics from their start."""
+
 WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 """Origins, comma-separated, that pass the CloudEvents webhook validation. Default: eventgrid.azure.net."""
 
@@ -200,7 +208,7 @@ _REDIS_URL_FORM = (
 _DATABASE = re.compile(r"(/[0-9]*)?")
 _LOG_FORMATS = ("auto", "json", "console")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
-_SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, CATALOGS, REDIS_URL})
+_SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, CATALOGS, REDIS_URL, KAFKA_OPTIONS})
 """Variables whose value is never shown."""
 
 

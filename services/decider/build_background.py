@@ -12,6 +12,7 @@ from decider.background import ledger_archiver, rewrite_archiver
 from decider.background.auto_analyze import AdviceSources, AutoAnalyze
 from decider.background.defaults_refresh import DefaultsRefresh
 from decider.background.finished_runs import FinishedRuns
+from decider.background.kafka_consumer import KafkaConsumer
 from decider.background.ledger_archiver import LedgerArchiver
 from decider.background.preemption import JobPreemption
 from decider.background.queue_audit import QueueAudit
@@ -24,6 +25,7 @@ from decider.background.slot_count import SlotCount
 from decider.background.sqs_consumer import SqsConsumer
 from decider.background.sweep import Sweep
 from decider.background.timer_runner import TimerRunner
+from decider.events.kafka_topics import KafkaTopics
 from decider.events.message_handler import MessageHandler
 from decider.events.sqs_queue import SqsQueue
 from decider.store.merge_mark import MergeMark
@@ -72,8 +74,13 @@ def _consumer_tasks(
         count=operations.metrics.count_hints,
         now_ms=operations.now_ms,
     )
-    queues = enumerate(settings.access.sqs_queues, start=1)
-    return {f"sqs_{number}": SqsConsumer(SqsQueue(url), handler) for number, url in queues}
+    access = settings.access
+    queues = enumerate(access.sqs_queues, start=1)
+    found: dict[str, BackgroundTask] = {f"sqs_{number}": SqsConsumer(SqsQueue(url), handler) for number, url in queues}
+    if access.kafka_topics:
+        topics = KafkaTopics(access.kafka_topics, access.kafka_options)
+        found["kafka"] = KafkaConsumer(topics, handler, clock_s=time.monotonic)
+    return found
 
 
 def _registry_sync(

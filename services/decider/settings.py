@@ -24,6 +24,8 @@ from services.settings import (
     HMAC_SECRETS,
     HMAC_WINDOW_S,
     HTTP_ADDRESS,
+    KAFKA_OPTIONS,
+    KAFKA_TOPICS,
     LOG_LEVEL,
     MAX_BODY_BYTES,
     OPTIMIZATIONS,
@@ -80,13 +82,15 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """Who may call or send: the administrator's token, other tokens, secrets, SNS topics, webhooks' origins, queues."""
+    """Who may call or send: the administrator's token, other tokens, secrets, SNS topics, webhooks' origins; queues."""
 
     token: str | None = field(default=None, repr=False)
     known: Credentials = field(default_factory=Credentials)
     sns_topics: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
     sqs_queues: tuple[str, ...] = ()
+    kafka_topics: tuple[str, ...] = ()
+    kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def credentials(self) -> Credentials:
@@ -172,6 +176,16 @@ def _queue_urls(text: str) -> tuple[str, ...]:
     return urls
 
 
+def _kafka_options(text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(value, str | int) for value in found.values()):
+        raise ValueError('expected a JSON object of texts and numbers, such as {"bootstrap.servers": "kafka:9092"}')
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}
+
+
 def _access(read: EnvironmentReader) -> AccessSettings:
     defaults = AccessSettings()
     known = Credentials(
@@ -182,12 +196,19 @@ def _access(read: EnvironmentReader) -> AccessSettings:
         secrets=read(HMAC_SECRETS, parse_secrets, defaults.known.secrets),
         window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
     )
+    no_topics: tuple[str, ...] = ()
+    no_options: dict[str, str] = {}
+    topics, options = read(KAFKA_TOPICS, comma_separated, no_topics), read(KAFKA_OPTIONS, _kafka_options, no_options)
+    if topics and "bootstrap.servers" not in options:
+        raise InvalidInput(f"{KAFKA_OPTIONS}: bootstrap.servers is missing, and {KAFKA_TOPICS} needs it")
     return AccessSettings(
         token=read(TOKEN, _token, None),
         known=known,
         sns_topics=read(SNS_TOPICS, comma_separated, ()),
         webhook_origins=read(WEBHOOK_ORIGINS, comma_separated, defaults.webhook_origins),
         sqs_queues=read(SQS_QUEUES, _queue_urls, ()),
+        kafka_topics=topics,
+        kafka_options=options,
     )
 
 

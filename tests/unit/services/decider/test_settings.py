@@ -84,3 +84,24 @@ def test_an_address_has_a_host_and_a_port() -> None:
 def test_no_default_of_the_service_or_a_tenant_switches_deletions_on(setting: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="no default does"):
         decider_settings(setting)
+
+
+def test_options_of_kafka_are_texts_and_topics_need_brokers() -> None:
+    stated = '{"bootstrap.servers": "k:9092", "fetch.wait.max.ms": 100, "enable.ssl.certificate.verification": true}'
+    found = decider_settings({"LAKEWRIGHT_KAFKA_TOPICS": "commits, more", "LAKEWRIGHT_KAFKA_OPTIONS": stated}).access
+    assert found.kafka_topics == ("commits", "more")
+    assert found.kafka_options == {
+        "bootstrap.servers": "k:9092",
+        "fetch.wait.max.ms": "100",
+        "enable.ssl.certificate.verification": "true",
+    }
+    with pytest.raises(InvalidInput, match=r"bootstrap\.servers is missing"):
+        decider_settings({"LAKEWRIGHT_KAFKA_TOPICS": "commits"})
+
+
+@pytest.mark.parametrize("value", ["no JSON with a password", '["password"]', '{"sasl.password": ["password"]}'])
+def test_an_error_about_options_of_kafka_does_not_show_them(value: str) -> None:
+    with pytest.raises(InvalidInput, match="LAKEWRIGHT_KAFKA_OPTIONS: the value cannot be used") as problem:
+        decider_settings({"LAKEWRIGHT_KAFKA_TOPICS": "commits", "LAKEWRIGHT_KAFKA_OPTIONS": value})
+    assert "password" not in str(problem.value)
+    assert "password" not in str(problem.value.__cause__)
