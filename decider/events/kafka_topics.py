@@ -78,13 +78,18 @@ class KafkaTopics:
 
         Partitions that join during the call may deliver in any case. Raises RetryableError if no broker answers.
         """
+        found: list[Any] = []
         with self._lock:
             try:
                 self._pause(is_full=is_full)
-                first = self._consumer.consume(1, wait_s)
-                found = [*first, *(self._consumer.consume(BATCH, 0) if first and not is_full else [])]
+                found += self._consumer.consume(1, wait_s)
+                if found and not is_full:
+                    found += self._consumer.consume(BATCH, 0)
             except (self._kafka.KafkaException, RuntimeError) as problem:
-                raise RetryableError(f"Kafka: {problem}") from problem
+                # Received messages are returned: the position is behind them, and a later commit would be, too.
+                if not found:
+                    raise RetryableError(f"Kafka: {problem}") from problem
+                self._note(problem)
         messages = [_message(one) for one in found if one.error() is None]
         problem_text = next((str(one.error()) for one in found if one.error() is not None), self._problem)
         if not messages and problem_text:

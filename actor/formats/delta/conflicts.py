@@ -4,9 +4,10 @@ Only Delta's own conflict classes prove that a commit was refused. Any other fai
 unknown, because the log store may have written the version before the failure reached us.
 """
 
+import re
 from enum import StrEnum
 
-from actor.jvm.errors import first_line, jvm_class_names
+from actor.jvm.errors import first_line, jvm_class_names, matching_line
 from shared.errors import Conflict, LakewrightError, RetryableError, Unsupported
 
 _ROOT = "DeltaConcurrentModificationException"
@@ -20,6 +21,9 @@ _CONFLICTS = _TAKEN | {
     "MetadataChangedException",
     "ProtocolChangedException",
 }
+_UNREADABLE_ENCODING = re.compile("Unsupported encoding: ")
+"""What Spark's reader raises for pages that other writers encode otherwise, such as BYTE_STREAM_SPLIT of DuckDB."""
+
 _BUSY = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
 
 
@@ -61,7 +65,9 @@ def refused(error: BaseException, location: str) -> Conflict:
 def translate(error: BaseException, doing: str, *, so: str = "") -> LakewrightError:
     """Return our error for a failure of Spark or Delta outside a commit; `so` is the consequence for the table."""
     names = jvm_class_names(error)
-    text = f"{doing}: {first_line(error)}"
+    text, end = f"{doing}: {first_line(error)}", f"; {so}" if so else ""
     if any("UnsupportedTableFeature" in name or name == "InvalidProtocolVersionException" for name in names):
         return Unsupported(f"{text}; this Delta version does not know the table's protocol", field="protocol")
-    return RetryableError(f"{text}; {so}" if so else text)
+    if matching_line(error, _UNREADABLE_ENCODING):
+        return Unsupported(f"{text}{end}; Spark does not read this encoding: write these files again in another one")
+    return RetryableError(f"{text}{end}")

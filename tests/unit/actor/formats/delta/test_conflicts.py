@@ -69,6 +69,13 @@ def test_a_protocol_that_delta_does_not_know_is_unsupported(name: str) -> None:
     assert problem.field == "protocol"
 
 
+def test_pages_that_spark_does_not_read_are_unsupported_and_not_tried_again() -> None:
+    error = JavaError("SparkException", "SparkUnsupportedOperationException", message="Unsupported encoding: RLE_X")
+    problem = translate(error, "writing t", so="the table is unchanged")
+    assert isinstance(problem, Unsupported)
+    assert "the table is unchanged; Spark does not read this encoding" in str(problem)
+
+
 def test_any_other_failure_may_be_tried_again_and_says_what_follows() -> None:
     problem = translate(JavaError("SparkException", message="lost task"), "writing t", so="the table is unchanged")
     assert isinstance(problem, RetryableError)
