@@ -78,6 +78,16 @@ class Scala:
         """Class `DeltaLog`."""
         return self.resolve(f"{_DELTA}.DeltaLog")
 
+    @property
+    def rewrite_transaction(self) -> Any:
+        """Our transaction of Delta's, which leaves the checkpoint to us (`RewriteTransaction.java`)."""
+        return self.resolve("io.lakewright.RewriteTransaction")
+
+    @property
+    def session_settings(self) -> Any:
+        """Our class that sets and restores settings of a session (`SessionSettings.java`)."""
+        return self.resolve("io.lakewright.SessionSettings")
+
     @cached_property
     def row_tracking(self) -> Any:
         """Object `RowTracking`."""

@@ -149,7 +149,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
             ) from error
     session = SparkSession(context)
     log_stores.install(session, *_log_stores(settings))
-    compile_sources(session, ["CommitFile", "LogActions", "BoundThread"])
+    compile_sources(session, ["CommitFile", "LogActions", "BoundThread", "RewriteTransaction", "SessionSettings"])
     return session
 
 

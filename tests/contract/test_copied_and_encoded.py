@@ -17,12 +17,11 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
+from tests.support.duckdb_delta import scan
 from tests.support.forced_copies import NEVER_COPIES, CountingEngine
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
-duckdb = pytest.importorskip("duckdb", reason="DuckDB is among the tools of development")
-duckdb_delta = pytest.importorskip("duckdb_extension_delta", reason="DuckDB's extension is among the tools, too")
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
 
@@ -101,13 +100,8 @@ def _spark(lab: DeltaLab, path: Path) -> list[str]:
 
 
 def _duckdb(path: Path) -> list[str]:
-    folder = Path(next(iter(duckdb_delta.__path__)))
-    with duckdb.connect(config={"autoinstall_known_extensions": False, "threads": 1}) as connection:
-        connection.execute(f"LOAD '{folder / 'extensions' / f'v{duckdb.__version__}' / 'delta.duckdb_extension'}'")
-        query = f"SELECT * FROM delta_scan('{path}')"
-        rows = connection.execute(query).to_arrow_table().to_pylist()
-        filtered = connection.execute(f"{query} WHERE id BETWEEN 900 AND 1050").to_arrow_table().to_pylist()
-    return sorted(map(repr, rows)) + sorted(map(repr, filtered))
+    found = [scan(path), scan(path, "id BETWEEN 900 AND 1050")]
+    return [row for rows in found for row in sorted(map(repr, rows.to_pylist()))]
 
 
 def _deltalake(path: Path) -> list[str]:

@@ -125,7 +125,8 @@ class FakeScala:
             createSnapshot=lambda segment, _client, _catalog, checksum: FakeSnapshot(
                 table, table.version if segment is None else segment.version(), checksum
             ),
-            startTransaction=lambda _catalog, snapshot: FakeTransaction(table, snapshot),
+            checkpointInterval=lambda _metadata: table.checkpoint_interval,
+            checkpoint=table.checkpoint,
             createDataFrame=lambda _snapshot, adds, *_: FakeFrame(table, [one.body for one in adds]),
             store=lambda: store,
             newDeltaHadoopConf=lambda: None,
@@ -137,7 +138,13 @@ class FakeScala:
             preserveRowTrackingColumns=lambda frame, _snapshot: frame,
             addPreservedRowTrackingTagIfNotSet=lambda _snapshot, tags: tags,
         )
+        self.rewrite_transaction = lambda _log, snapshot: FakeTransaction(table, snapshot)
+        self.session_settings = SimpleNamespace(set=self._set)
         self.commit_file = SimpleNamespace(read=self._read_commit, digest=self._digest)
+
+    def _set(self, _session: Any, names: list[str], values: list[str]) -> Any:
+        self._table.conf |= dict(zip(names, values, strict=True))
+        return SimpleNamespace(restore=lambda: [self._table.conf.pop(name) for name in names])
 
     def metadata(self, fields_json: str) -> dict[str, Any]:
         fields: dict[str, Any] = json.loads(fields_json)
@@ -176,6 +183,9 @@ class FakeScala:
 
     def some(self, value: Any) -> Any:
         return value
+
+    def java_list(self, items: Iterable[Any]) -> list[Any]:
+        return list(items)
 
     def seq(self, items: Iterable[Any] = ()) -> "FakeSeq":
         return FakeSeq(items)

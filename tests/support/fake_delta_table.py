@@ -265,6 +265,9 @@ class MemoryTable:
     unreadable: Exception | None = None
     conf: dict[str, str] = field(default_factory=dict)
     inner_conf: dict[str, str] = field(default_factory=dict)
+    checkpoint_interval: int = 10
+    checkpoints: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    fails_checkpoint: Exception | None = None
     honors_random_prefixes: bool = True
     outputs_asked_for: list[int] = field(default_factory=list)
     options: list[Any] = field(default_factory=list)
@@ -287,6 +290,12 @@ class MemoryTable:
                 self.rows.setdefault(body["path"], 10 if known is None else known)
         self.history.append(list(actions))
         return self.version
+
+    def checkpoint(self, snapshot: FakeSnapshot, _catalog: Any) -> None:
+        """Note the version of a checkpoint, and the settings that it is written under."""
+        if self.fails_checkpoint:
+            raise self.fails_checkpoint
+        self.checkpoints.append((snapshot.version(), dict(self.conf)))
 
     def bodies(self, kind: str, *, after: int = -1) -> list[dict[str, Any]]:
         return [action[kind] for actions in self.history[after + 1 :] for action in actions if kind in action]

@@ -48,7 +48,7 @@ class CheckpointJob:
         if self._checkpoint_version(snapshot) < version:
             self._control.reached("writing")
             self._control.may_change()
-            self._log.delta_log.checkpoint(snapshot, self._scala.none)
+            self._log.checkpoint(snapshot)
             figures["written"] = 1
         if self._keeps_longer(shape.metadata):
             return TableJobOutcome(version, shape.metadata, figures=figures, reason="the retention exceeds the log's")

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import structlog
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.actions import decode_metadata, decode_origins, decode_protocol
 from actor.formats.delta.commit_file import DIGEST_DIGITS, CommitFile
 from actor.formats.delta.snapshot_cache import CachedSnapshot, SnapshotCache, newest, with_checksum
-from actor.jvm.errors import jvm_class_names
+from actor.jvm.errors import first_line, jvm_class_names
 from actor.jvm.scala import Scala, jvm_context, jvm_session
 from shared.data_paths import file_name, is_absolute
 from shared.errors import InvalidInput, PermanentError, RetryableError
@@ -31,6 +32,21 @@ MAX_COMMITS_SEARCHED = 10_000
 
 _NOT_WRITTEN = ("spark.databricks.delta.writeChecksumFile.enabled", "spark.databricks.delta.allFilesInCrc.enabled")
 _NOT_DERIVED = "spark.databricks.delta.incremental.commit.enabled"
+
+MAX_INTERPRETED_FILES = 10_000
+"""Live files up to which a checkpoint is written without generated code: to compile it takes longer than to do without.
+
+Of the CPU of such a checkpoint planning, generating and compiling are more than half.
+"""
+
+_INTERPRETED: Mapping[str, str] = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+
+_log = structlog.get_logger(__name__)
 
 # Scala's positional flags by name.
 _MUST_BE_FRESH = False
@@ -108,7 +124,7 @@ class TableLog:
     def transaction(self, snapshot: Any = None) -> Any:
         """Open a transaction on this snapshot, on the newest one if none is given."""
         given = self.snapshot() if snapshot is None else snapshot
-        return self._log.startTransaction(self._scala.none, self._scala.some(given))
+        return self._scala.rewrite_transaction(self._log, given)
 
     def shape(self, snapshot: Any) -> TableShape:
         """Return the metadata and protocol of a snapshot."""
@@ -171,7 +187,31 @@ class TableLog:
         tags = scala.row_tracking.addPreservedRowTrackingTagIfNotSet(txn.snapshot(), scala.map())
         txn.registerSQLMetrics(jvm_session(self.session), scala.metrics(jvm_context(self.session), metrics))
         with self._checksum_kept_up(txn.snapshot()):
-            return int(txn.commit(actions, operation, tags))
+            version = int(txn.commit(actions, operation, tags))
+        if version % int(self._log.checkpointInterval(txn.snapshot().metadata())) == 0:
+            self._checkpoint_after(version)
+        return version
+
+    def _checkpoint_after(self, version: int) -> None:
+        """Write the checkpoint that is due at this commit, as Delta's own transactions do; a failure is only logged."""
+        try:
+            self.checkpoint(self.snapshot())
+        except Exception as error:  # noqa: BLE001 - the commit is made, and the next due version has a checkpoint again
+            _log.warning("checkpoint_not_written", table=self.location, version=version, error=first_line(error))
+
+    def checkpoint(self, snapshot: Any) -> None:
+        """Write a checkpoint of this snapshot, and clean up the log; Delta logs what fails, and raises nothing.
+
+        A size that follows from the commits is not computed again by a query, as for a checksum that Delta would write:
+        Delta compares it with the files that it writes.
+        """
+        checksum, settings = snapshot.checksumOpt(), dict[str, str]()
+        if checksum.isDefined() and int(checksum.get().numFiles()) <= MAX_INTERPRETED_FILES:
+            settings |= _INTERPRETED
+        if not self._has_checksum_file(int(snapshot.version())):
+            settings |= dict.fromkeys(_NOT_WRITTEN, "false")
+        with self._settings(settings):
+            self._log.checkpoint(snapshot, self._scala.none)
 
     @contextmanager
     def _checksum_kept_up(self, snapshot: Any) -> Iterator[None]:
@@ -180,16 +220,24 @@ class TableLog:
         Otherwise Delta would list the whole snapshot in a Spark job for it, as long as the rest of a small rewrite;
         the table's own writers do without, and so do its readers. A checksum that was carried here stays in the JVM.
         """
-        settings: tuple[str, ...] = ()
+        names: tuple[str, ...] = ()
         if not self._has_checksum_file(int(snapshot.version())):
-            settings = _NOT_WRITTEN if snapshot.checksumOpt().isDefined() else (*_NOT_WRITTEN, _NOT_DERIVED)
-        for name in settings:
-            self.session.conf.set(name, "false")
+            names = _NOT_WRITTEN if snapshot.checksumOpt().isDefined() else (*_NOT_WRITTEN, _NOT_DERIVED)
+        with self._settings(dict.fromkeys(names, "false")):
+            yield
+
+    @contextmanager
+    def _settings(self, values: Mapping[str, str]) -> Iterator[None]:
+        """Change settings of the session for a while."""
+        if not values:
+            yield
+            return
+        names, texts = self._scala.java_list(values), self._scala.java_list(values.values())
+        changed = self._scala.session_settings.set(jvm_session(self.session), names, texts)
         try:
             yield
         finally:
-            for name in settings:
-                self.session.conf.unset(name)
+            changed.restore()
 
     def _has_checksum_file(self, version: int) -> bool:
         return bool(self.store.exists(self._scala.path(self._log.logPath(), f"{version:020d}.crc")))

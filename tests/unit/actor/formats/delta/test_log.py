@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from structlog.testing import capture_logs
 
 from actor.formats.delta import log as log_module
+from actor.formats.delta.log import MAX_INTERPRETED_FILES
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from shared.errors import PermanentError, RetryableError
 from shared.table import CommitOrigin, FileKey
@@ -122,6 +124,37 @@ def test_a_checksum_that_was_carried_is_derived_further_and_not_written() -> Non
         "spark.databricks.delta.writeChecksumFile.enabled": "false",
         "spark.databricks.delta.allFilesInCrc.enabled": "false",
     }
+
+
+def test_a_commit_at_the_interval_has_a_checkpoint_and_others_have_none() -> None:
+    table = FakeTable(checkpoint_interval=3)
+    table.commit(add("a"))
+    log = table.log()
+    for _ in range(7):
+        log.commit(log.transaction(), [], {})
+    assert [version for version, _ in table.checkpoints] == [3, 6]
+    assert table.conf == {}, "the session is given back as it was"
+
+
+@pytest.mark.parametrize(("files", "has_checksums"), [(1, True), (1, False), (MAX_INTERPRETED_FILES + 1, True)])
+def test_the_checkpoint_of_a_small_table_is_written_without_generated_code(files: int, has_checksums: bool) -> None:
+    table, snapshots = FakeTable(has_checksums=has_checksums), SnapshotCache()
+    table.commit(*(add(f"f{number}") for number in range(files)))
+    log = table.log(snapshots)
+    log.checkpoint(log.cache(log.snapshot()))
+    ((version, conf),) = table.checkpoints
+    assert version == 0
+    assert (conf.get("spark.sql.codegen.factoryMode") == "NO_CODEGEN") is (files <= MAX_INTERPRETED_FILES)
+    assert ("spark.databricks.delta.writeChecksumFile.enabled" in conf) is not has_checksums
+
+
+def test_a_checkpoint_that_fails_does_not_hide_the_commit() -> None:
+    table = FakeTable(checkpoint_interval=1, fails_checkpoint=JavaError("IOException"))
+    table.commit(add("a"))
+    log = table.log()
+    with capture_logs() as logs:
+        assert log.commit(log.transaction(), [], {}) == 1
+    assert [line["event"] for line in logs] == ["checkpoint_not_written"]
 
 
 def test_only_the_named_files_are_deleted() -> None:

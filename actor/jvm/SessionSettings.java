@@ -1,0 +1,41 @@
+package io.lakewright;
+
+import java.util.List;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** Settings of a session for a while: set and put back in one call each. A setting that was not there is removed. */
+public final class SessionSettings {
+  private final SQLConf conf;
+  private final List names;
+  private final String[] before;
+
+  private SessionSettings(SQLConf conf, List names, String[] before) {
+    this.conf = conf;
+    this.names = names;
+    this.before = before;
+  }
+
+  /** Sets each name to the value at its place. */
+  public static SessionSettings set(SparkSession session, List names, List values) {
+    SQLConf conf = session.sessionState().conf();
+    String[] before = new String[names.size()];
+    for (int i = 0; i < before.length; i++) {
+      String name = (String) names.get(i);
+      before[i] = conf.contains(name) ? conf.getConfString(name) : null;
+      conf.setConfString(name, (String) values.get(i));
+    }
+    return new SessionSettings(conf, names, before);
+  }
+
+  /** Puts back what was before. */
+  public void restore() {
+    for (int i = 0; i < before.length; i++) {
+      if (before[i] == null) {
+        conf.unsetConf((String) names.get(i));
+      } else {
+        conf.setConfString((String) names.get(i), before[i]);
+      }
+    }
+  }
+}

@@ -1,0 +1,76 @@
+"""The checkpoint after a rewrite at the table's interval: what Delta writes by itself, and enough for every reader."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
+
+from actor.jvm.scala import Scala, jvm_session
+from tests.support.aged_table import forget_logs
+from tests.support.delta_lab import DeltaLab
+from tests.support.duckdb_delta import scan
+
+pytestmark = pytest.mark.spark
+
+QUIET = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+COMMITS = 10
+"""Those of the writer: the rewrite is the version of Delta's default interval."""
+
+
+def write(table: Path) -> None:
+    for number in range(COMMITS):
+        rows = pa.table({"p": ["a", "b"], "id": [2 * number, 2 * number + 1], "text": [f"t{number}", None]})
+        write_deltalake(table, rows, mode="append", partition_by=["p"], post_commithook_properties=QUIET)
+
+
+def rewrite(lab: DeltaLab, table: Path) -> None:
+    location = table.as_uri()
+    outcome = lab.rewrite(location, [lab.group(location, lab.partition(p="a"), count=6)])
+    assert outcome.version == COMMITS
+
+
+def checkpoint(table: Path) -> Path:
+    return table / "_delta_log" / f"{COMMITS:020d}.checkpoint.parquet"
+
+
+def actions(table: Path) -> tuple[Any, list[str]]:
+    """The checkpoint's schema, and its rows in no order."""
+    read = pq.read_table(checkpoint(table))
+    return read.schema.remove_metadata(), sorted(
+        json.dumps(row, default=str, sort_keys=True) for row in read.to_pylist()
+    )
+
+
+def test_the_checkpoint_is_the_one_that_delta_writes(lab: DeltaLab, tmp_path: Path) -> None:
+    ours, deltas = tmp_path / "ours", tmp_path / "deltas"
+    write(ours)
+    rewrite(lab, ours)
+    shutil.copytree(ours, deltas)
+    checkpoint(deltas).unlink()
+    (deltas / "_delta_log" / "_last_checkpoint").unlink()
+    forget_logs(lab.spark)
+    scala = Scala(lab.spark)
+    log = scala.delta_log.forTable(jvm_session(lab.spark), str(deltas))
+    log.checkpoint(log.update(False, scala.none, scala.none), scala.none)
+    assert actions(ours) == actions(deltas)
+    named = [json.loads((table / "_delta_log" / "_last_checkpoint").read_text()) for table in (ours, deltas)]
+    for last in named:
+        assert (last["version"], last["size"], last["numOfAddFiles"]) == (COMMITS, 2 + 15 + 6, 15)
+
+
+def test_every_reader_has_all_rows_from_the_checkpoint_alone(lab: DeltaLab, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    write(table)
+    rewrite(lab, table)
+    for version in range(COMMITS):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    forget_logs(lab.spark)
+    expected = list(range(2 * COMMITS))
+    assert sorted(row["id"] for row in lab.spark.read.format("delta").load(str(table)).collect()) == expected
+    assert sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == expected
+    assert sorted(scan(table)["id"].to_pylist()) == expected
