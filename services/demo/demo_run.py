@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.live import Live
 
 from services.demo.network import free_port
+from services.demo.processes import end_process
 from services.demo.report import figures
 from services.demo.row_checksum import fingerprint, read_manifest
 from services.demo.tables import POLICY, TABLE, DemoTable
@@ -26,8 +27,11 @@ from shared.errors import PermanentError
 
 START_S = 600.0
 """Longest wait for Redis, decider and Spark to come up while they live: 30 s cold, minutes where others compute."""
-SETTLE_S = 120.0
-"""Longest wait for the last jobs after the writer stopped, and after each commit since."""
+SETTLE_S = 300.0
+"""Longest wait for the last jobs after the writer stopped, and after each step since: a rewrite takes a second, minutes
+where others compute."""
+ANSWER_S = 60.0
+"""Longest wait for an answer of the decider, for the same reason."""
 SWEEP_S = 2.0
 """Seconds between sweeps in the demonstration, so that three of them can be watched passing without work."""
 FRAME_S = 0.5
@@ -60,7 +64,7 @@ class DemoRun:
             return self._run_served()
 
     def _run_served(self) -> dict[str, Any]:
-        with self._standalone() as standalone, httpx.Client(base_url=self._url, timeout=10) as client:
+        with self._standalone() as standalone, httpx.Client(base_url=self._url, timeout=ANSWER_S) as client:
             self._wait_until_up(client, standalone)
             table = self._create_table(client)
             self._print(f"Watch it in a browser: {self._url}/#/tables/{table}")
@@ -98,8 +102,7 @@ class DemoRun:
         try:
             yield process
         finally:
-            process.terminate()
-            process.wait(60)
+            end_process(process)
 
     def _wait_until_up(self, client: httpx.Client, standalone: subprocess.Popen[bytes]) -> None:
         started = time.monotonic()
@@ -151,14 +154,15 @@ class DemoRun:
         """Show what happens until the writer is done and three sweeps passed without work."""
         started = time.monotonic()
         quiet_since: float | None = None
-        deadline, version = started + self._setting.seconds + SETTLE_S, 0
+        deadline, before = started + self._setting.seconds + SETTLE_S, (0, 0, 0, 0)
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while True:
                 history, glance = self._table.history(), read_snapshot(client, table)
                 left_s = max(0.0, self._setting.seconds - (time.monotonic() - started))
                 self._show(live, draw(history, glance, POLICY, left_s=left_s), line(history, glance, POLICY))
-                if history.newest_version != version:
-                    version = history.newest_version
+                reached = (history.newest_version, glance.version, glance.running, glance.waiting)
+                if reached != before:
+                    before = reached
                     deadline = max(deadline, time.monotonic() + SETTLE_S)
                 done = writer.poll() is not None and _is_settled(glance, history.newest_version)
                 quiet_since = (quiet_since or time.monotonic()) if done else None

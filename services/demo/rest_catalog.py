@@ -25,6 +25,10 @@ from starlette.routing import Route
 
 from services.demo.tables import TOKEN_VARIABLE
 
+KEEP_ALIVE_S = 3_600
+"""Longer than any client here is idle: a request that crosses the end of its connection fails, and not all clients
+repeat it."""
+
 _EXPECTED = (NoSuchTableError, NoSuchNamespaceError, CommitFailedException, PermissionError)
 
 
@@ -131,6 +135,13 @@ class CatalogServer:
         return error_response(code, "ServiceFailureException", f"{type(problem).__name__}: {problem}")
 
 
+def serve(server: CatalogServer, port: int) -> None:
+    """Serve until the process is ended."""
+    uvicorn.run(
+        server.app(), host="127.0.0.1", port=port, log_level="error", timeout_keep_alive=KEEP_ALIVE_S, access_log=False
+    )
+
+
 def table_name(request: Request) -> tuple[str, str]:
     """Return the table that a request is about."""
     return request.path_params["namespace"], request.path_params["table"]
@@ -153,5 +164,4 @@ def error_response(code: int, kind: str, message: str) -> Response:
 
 if __name__ == "__main__":
     port, folder = sys.argv[1:]
-    server = CatalogServer(Path(folder), os.environ[TOKEN_VARIABLE])
-    uvicorn.run(server.app(), host="127.0.0.1", port=int(port), log_level="error")
+    serve(CatalogServer(Path(folder), os.environ[TOKEN_VARIABLE]), int(port))

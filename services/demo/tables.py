@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from services.demo.commit_log import CommitLogSums, read_history
 from services.demo.iceberg_log import IcebergLogSums, add_new_snapshots
 from services.demo.network import free_port
+from services.demo.processes import end_process
 from services.demo.row_checksum import PARTITION_BY, SCHEMA
 from shared.errors import PermanentError
 from shared.policy import MIB, Policy
@@ -140,8 +141,7 @@ class IcebergDemoTable:
             self._wait_until_up(process, log)
             yield
         finally:
-            process.terminate()
-            process.wait(60)
+            end_process(process)
 
     def environment(self) -> Mapping[str, str]:
         """Return the catalog, all of whose tables are served."""

@@ -12,7 +12,6 @@ import sys
 from collections import deque
 from pathlib import Path
 
-import uvicorn
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadataV3
@@ -22,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from services.demo.rest_catalog import CatalogServer, described, error_response, table_name
+from services.demo.rest_catalog import CatalogServer, described, error_response, serve, table_name
 
 LATE_S = 1.0
 SLOW_S = 3.0
@@ -92,4 +91,4 @@ class _Unfinished(Response):
 if __name__ == "__main__":
     allow_version_3()
     port, folder, token = sys.argv[1:]
-    uvicorn.run(Server(Path(folder), token).app(), host="127.0.0.1", port=int(port), log_level="error")
+    serve(Server(Path(folder), token), int(port))
