@@ -19,6 +19,10 @@ MOST_ROWS = 40
 """Rows of one append, and so the ids that an operation reserves."""
 
 
+SQL_WEIGHTS = {"append": 8, "delete": 3, "update": 3, "merge": 3, "overwrite": 1}
+"""Kinds of operations that SQL does, and how often."""
+
+
 class Row(NamedTuple):
     """One row: `g` is the partition, and `v` counts updates; several rows may have one `id`."""
 
@@ -112,9 +116,14 @@ def _is_selected(what: Mapping[str, Any], row: Row) -> bool:
     return row.id % what["of"] == what["is"]
 
 
-def random_operation(random: Random, start: int) -> dict[str, Any]:
-    """Return an operation of SQL; `start` is the first of the ids that it reserves."""
-    kind = random.choices(["append", "delete", "update", "merge", "overwrite"], [8, 3, 3, 3, 1])[0]
+def chosen(random: Random, weights: Mapping[str, int]) -> str:
+    """Return one of these kinds at random."""
+    return random.choices(list(weights), list(weights.values()))[0]
+
+
+def random_operation(random: Random, start: int, weights: Mapping[str, int]) -> dict[str, Any]:
+    """Return an operation of SQL of one of these kinds; `start` is the first of the ids that it reserves."""
+    kind = chosen(random, weights)
     if kind in ("delete", "update"):
         of = random.choice([7, 11, 23, 41])
         return {"kind": kind, "of": of, "is": random.randrange(of)}

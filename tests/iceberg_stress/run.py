@@ -17,11 +17,12 @@ from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.scala import Scala
 from tests.iceberg_stress.check import TableCheck
 from tests.iceberg_stress.readers import readers
-from tests.iceberg_stress.world import DISTURB_EVERY_S, World, deadline_s
-from tests.iceberg_stress.writers import JavaSteps, Ledger, PyicebergSteps, SparkSteps, Writer
+from tests.iceberg_stress.world import DISTURB_EVERY_S, World
+from tests.iceberg_stress.writers import JavaSteps, Ledger, Permitted, PyicebergSteps, SparkSteps, Writer
 from tests.support.iceberg_rest_lake import RestLake, rest_lake
 from tests.support.redis_server import RedisServer, find_binary
 from tests.support.spark_session import start_spark, stop_spark
+from tests.support.time_limits import scaled
 
 MERGE_ON_READ = {f"write.{kind}.mode": "merge-on-read" for kind in ("delete", "update", "merge")}
 TABLES = {
@@ -36,8 +37,11 @@ DELETES_VALUES_IN = "v2_merge_on_read"
 BY_PYICEBERG = ("v1", "v2_copy_on_write")
 """Tables that pyiceberg writes: it writes none of version 3, though it reads them."""
 
-LONGER_S = 300.0
-"""How much longer a busy machine may take to reach what must have happened."""
+STALLED_S = 900.0
+"""So long nothing of what must happen has come closer: then something hangs, and is reported as lacking."""
+
+COMPLETE_EVERY_S = 2.0
+"""Pause between two looks at what is still lacking: each reads the metadata of all tables."""
 
 LEAST_REWRITES = 1
 """Of each table."""
@@ -64,6 +68,8 @@ class Stress:
     def __init__(self, options: StressOptions) -> None:
         self._options = options
         self._stop = threading.Event()
+        self._permitted = Permitted()
+        self._late: dict[str, Any] = {}
         self._ledgers = {name: Ledger() for name in TABLES}
 
     def run(self) -> dict[str, Any]:
@@ -106,10 +112,13 @@ class Stress:
             random=Random(seed + 3),
         )
         by_pyiceberg = {name: self._ledgers[name] for name in BY_PYICEBERG}
+        steps = {
+            "spark": (SparkSteps(spark, conf, self._ledgers, Random(seed + 1)), 0.05),
+            "pyiceberg": (PyicebergSteps(lake.options, by_pyiceberg, Random(seed + 2)), 1.0),
+            "java": (java, 1.0),
+        }
         return [
-            Writer("spark", SparkSteps(spark, conf, self._ledgers, Random(seed + 1)), self._stop, pause_s=0.05),
-            Writer("pyiceberg", PyicebergSteps(lake.options, by_pyiceberg, Random(seed + 2)), self._stop, pause_s=1.0),
-            Writer("java", java, self._stop, pause_s=1.0),
+            Writer(name, step, self._permitted, self._stop, pause_s=pause_s) for name, (step, pause_s) in steps.items()
         ]
 
     def _work(self, world: World, writers: list[Writer], lake: RestLake) -> None:
@@ -117,18 +126,35 @@ class Stress:
         for writer in writers:
             writer.start()
         ends_s = time.monotonic() + self._options.seconds
-        latest_s = max(ends_s, deadline_s(self._options.seconds + LONGER_S))
-        while (now_s := time.monotonic()) < ends_s or (now_s < latest_s and self._lacking(world, writers, lake)):
+        while time.monotonic() < ends_s:
             self._stop.wait(DISTURB_EVERY_S)
             world.disturb()
+        self._complete(world, writers, lake)
         self._stop.set()
         for writer in writers:
             writer.join()
 
+    def _complete(self, world: World, writers: list[Writer], lake: RestLake) -> None:
+        """Go on until nothing is lacking, however long a busy machine takes; give up when nothing comes closer.
+
+        Meanwhile writers do what they have not done yet, and append: a rewrite, which takes longer than their
+        operations where other processes compute, loses no race against an append.
+        """
+        began_s = moved_s = time.monotonic()
+        first = before = self._lacking(world, writers, lake)
+        progress = world.progress()
+        while before and time.monotonic() - moved_s < scaled(STALLED_S):
+            self._permitted.only({"append", *_lacking_kinds(writers)})
+            self._stop.wait(COMPLETE_EVERY_S)
+            world.disturb()
+            now = self._lacking(world, writers, lake), world.progress()
+            if now != (before, progress):
+                (before, progress), moved_s = now, time.monotonic()
+        self._late = {"lacking": first, "seconds longer": round(time.monotonic() - began_s)}
+
     def _lacking(self, world: World, writers: list[Writer], lake: RestLake) -> list[str]:
         """Return what has not happened yet, without which the run would prove little."""
-        done = {name.rpartition(" ")[2] for writer in writers for name, count in writer.done.items() if count}
-        lacking = [f"no {kind} was done" for kind in KINDS if kind not in done]
+        lacking = [f"no {kind} was done" for kind in _lacking_kinds(writers)]
         for point, least in LEAST_KILLS.items():
             if world.kills[point] < least:
                 lacking.append(f"no actor was killed at {point}")
@@ -148,12 +174,18 @@ class Stress:
         return {
             "seed": self._options.seed,
             "seconds": self._options.seconds,
+            "when the time was over": self._late,
             "tables": tables,
             "kills": dict(world.kills),
             "done": {one.name: dict(one.done) for one in writers},
             "lost": {one.name: dict(one.lost.most_common(8)) for one in writers},
             "problems": problems[:SHOWN],
         }
+
+
+def _lacking_kinds(writers: list[Writer]) -> list[str]:
+    done = {name.rpartition(" ")[2] for writer in writers for name, count in writer.done.items() if count}
+    return [kind for kind in KINDS if kind not in done]
 
 
 def _load(spark: SparkSession, lake: RestLake, name: str) -> JavaTable:

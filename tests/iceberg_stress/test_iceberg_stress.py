@@ -8,13 +8,14 @@ import pytest
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
 
-MOST_S = 900.0
+MOST_S = 5400.0
+"""The stress ends by itself when it hangs; this is for a process that does not."""
 
 
 @pytest.mark.spark
 @pytest.mark.redis
 @pytest.mark.e2e
-@pytest.mark.timeout(1000)
+@pytest.mark.timeout(5500)
 @pytest.mark.long("iceberg")
 def test_no_row_is_lost_or_doubled_while_writers_work_and_actors_are_killed() -> None:
     """It needs a process of its own for its Spark; it prints its seed."""

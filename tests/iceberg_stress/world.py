@@ -1,7 +1,7 @@
 """The services of the stress: a decider that is killed once, and actors, some of which stop at a point to be killed."""
 
 import json
-import time
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ from shared.queue import commands
 from tests.support.iceberg_rest_lake import RestLake
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Process, Stack
-from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 POLICY = "target-file-size=64kb,min-input-files=2,fan-in=2,dml-policy=always,delete-ratio-threshold=0.01"
@@ -27,16 +26,24 @@ COMMITS_PER_FAULT = 8
 """Commits of which one gets a fault."""
 
 DISTURB_EVERY_S = 0.5
-POINTS = (None, "files_written", "committed")
+POINTS = ("files_written", "committed", None)
 """Points of a rewrite at which an actor's first run stops for ever, in turn; None: it is killed somewhere."""
 
-JOBS_BEFORE_KILL = 3
-"""Jobs that an actor without a point finishes before it is killed, however slow the machine."""
+REWRITES_BEFORE_KILL = 3
+"""Jobs with a rewrite that an actor without a point finishes before it is killed, however slow the machine: one that
+was killed after jobs without effect would starve the tables."""
+
+REWROTE = re.compile(r'"versions": \[\d.*"job_finished"')
+"""Line of an actor's log about such a job."""
 
 MOST_KILLS = 2 * len(POINTS)
 """Actors that are killed at most, so that in the end there are some that work, however slow the machine."""
 
-START_S = 120.0
+START_S = 600.0
+"""Longest wait for the first actors: a start takes half a minute of a free machine."""
+
+STATE_S = 120.0
+"""Longest wait for the decider's state of a table that no one writes to any more."""
 
 
 @dataclass(slots=True)
@@ -54,10 +61,10 @@ class Actor:
 
     @property
     def is_due(self) -> bool:
-        """Whether it has stopped at its point, or, without one, has finished enough jobs."""
+        """Whether it has stopped at its point, or, without one, has rewritten enough."""
         if self.point is not None:
             return (self.folder / "paused").exists()
-        return self.process.log.read_text().count('"job_finished"') >= JOBS_BEFORE_KILL
+        return len(REWROTE.findall(self.process.log.read_text())) >= REWRITES_BEFORE_KILL
 
 
 class World:
@@ -104,6 +111,11 @@ class World:
             if not self.kills["decider"]:
                 self._restart_decider()
 
+    def progress(self) -> tuple[int, int, int]:
+        """Return what grows while actors start and are killed: their number, those that were ready, and kills."""
+        was_ready = sum((one.folder / "actor.ready").exists() for one in self._actors)
+        return len(self._actors), was_ready, self.kills.total()
+
     def end_actors(self) -> None:
         """Kill all actors, and wait until the catalog makes no commit any more."""
         for actor in self._actors:
@@ -118,7 +130,7 @@ class World:
             found = self.stack.get(f"/v1/tables/{table}/partitions")["partitions"]
             return sum(one["layout"]["files"] for one in found) == files
 
-        until(f"the decider counts {files} files in {table}", counts, seconds=30)
+        until(f"the decider counts {files} files in {table}", counts, seconds=STATE_S)
 
     def _restart_decider(self) -> None:
         assert self._decider is not None
@@ -136,8 +148,3 @@ class World:
             "actor", ["-m", "tests.iceberg_stress.actor", *stops_at], LAKEWRIGHT_DATA_DIR=str(folder)
         )
         self._actors.append(Actor(process, folder, point))
-
-
-def deadline_s(seconds: float) -> float:
-    """Return when so many seconds of a free machine will have passed, by the monotonic clock."""
-    return time.monotonic() + scaled(seconds)

@@ -6,7 +6,7 @@ once it is answered. A writer that loses a race, or gets no answer, goes on.
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +22,8 @@ from tests.iceberg_stress.operations import (
     GROUPS,
     MOST_ROWS,
     OPERATION_KEY,
+    SQL_WEIGHTS,
+    chosen,
     encoded,
     is_in_parts,
     new_rows,
@@ -30,6 +32,12 @@ from tests.iceberg_stress.operations import (
 
 SCHEMA = pa.schema([("id", pa.int64()), ("g", pa.int32()), ("v", pa.int32())])
 FIELD_ID = {b"PARQUET:field_id": b"1"}
+UNHURRIED_S = 10.0
+"""Pause of a writer that does some kinds only: they leave the machine to the actors."""
+
+NOTHING = "nothing"
+"""What a writer has done that may do none of its kinds."""
+
 DELETED_IDS = 1500
 """Ids below which single ones are deleted: a run reserves about as many."""
 
@@ -61,21 +69,49 @@ class Ledger:
             self.confirmed.append(text)
 
 
+class Permitted:
+    """Which kinds of operations writers do: all, until `only` names some; then they do not hurry, either."""
+
+    def __init__(self) -> None:
+        self._kinds: frozenset[str] | None = None
+
+    def only(self, kinds: Iterable[str]) -> None:
+        """Permit these from now on."""
+        self._kinds = frozenset(kinds)
+
+    def of(self, weights: Mapping[str, int]) -> dict[str, int]:
+        """Return those of these kinds that are permitted, with their weights; empty if none is."""
+        return {kind: weight for kind, weight in weights.items() if self._kinds is None or kind in self._kinds}
+
+    def pause_s(self, usual_s: float) -> float:
+        """Return how long a writer pauses."""
+        return usual_s if self._kinds is None else max(usual_s, UNHURRIED_S)
+
+
 class Writer(threading.Thread):
     """Does one thing after the other until it is stopped; `done` and `lost` count them by kind."""
 
-    def __init__(self, name: str, step: Callable[[], str], stop: threading.Event, *, pause_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        step: Callable[[Permitted], str],
+        permitted: Permitted,
+        stop: threading.Event,
+        *,
+        pause_s: float,
+    ) -> None:
         super().__init__(name=name, daemon=True)
         self._pause_s = pause_s
         self._step = step
+        self._permitted = permitted
         self._halt = stop
         self.done: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
 
     def run(self) -> None:
-        while not self._halt.wait(self._pause_s):
+        while not self._halt.wait(self._permitted.pause_s(self._pause_s)):
             try:
-                self.done[self._step()] += 1
+                self.done[self._step(self._permitted)] += 1
             except Exception as error:  # noqa: BLE001 - a lost race is no failure; what it did is seen in the table
                 self.lost[f"{type(error).__name__}: {error}".split("\n", 1)[0][:140]] += 1
 
@@ -90,10 +126,10 @@ class SparkSteps:
         for name, value in conf.items():
             self._session.conf.set(name, value)
 
-    def __call__(self) -> str:
+    def __call__(self, permitted: Permitted) -> str:
         (name,) = self._random.choices(list(self._ledgers), [1, 1, 3, 3])  # Of the last two it is the only one.
         ledger, table = self._ledgers[name], f"lake.db.{name}"
-        what = random_operation(self._random, ledger.ids())
+        what = random_operation(self._random, ledger.ids(), permitted.of(SQL_WEIGHTS))
         text = ledger.begin(what)
         self._session.conf.set(f"spark.sql.iceberg.snapshot-property.{OPERATION_KEY}", text)
         if what["kind"] == "overwrite":
@@ -130,10 +166,10 @@ class PyicebergSteps:
     def __init__(self, options: Mapping[str, str], ledgers: Mapping[str, Ledger], random: Random) -> None:
         self._catalog, self._ledgers, self._random = load_catalog("lake", **options), ledgers, random
 
-    def __call__(self) -> str:
+    def __call__(self, permitted: Permitted) -> str:
         name = self._random.choice(list(self._ledgers))
         ledger, table = self._ledgers[name], self._catalog.load_table(f"db.{name}")
-        kind = self._random.choices(["append", "delete", "overwrite"], [8, 2, 1])[0]
+        kind = chosen(self._random, permitted.of({"append": 8, "delete": 2, "overwrite": 1}))
         what: dict[str, Any] = {"kind": kind, "in_parts": kind != "append"}
         if kind == "delete":
             what |= {"of": 10**9, "is": self._random.randrange(DELETED_IDS)}
@@ -173,9 +209,12 @@ class JavaSteps:
         self._values_in = deletes_values_in
         self._number = 0
 
-    def __call__(self) -> str:
+    def __call__(self, permitted: Permitted) -> str:
+        weights = permitted.of({"values": 3, "rollback": 2, "schema": 1, "spec": 1})
+        if not weights:
+            return NOTHING
         self._number += 1
-        kind = self._random.choices(["values", "rollback", "schema", "spec"], [3, 2, 1, 1])[0]
+        kind = chosen(self._random, weights)
         name = self._values_in if kind == "values" else self._random.choice(list(self._ledgers))
         table = self._load(name).raw
         match kind:
