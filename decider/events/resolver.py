@@ -16,6 +16,7 @@ import structlog
 from decider.events.default_names import FROM_PATH, name_at, tenant_at
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.table_hint import IgnoredReason, TableHint
+from decider.formats.metadata_folders import MetadataFolders
 from decider.store.table_registry import TableRegistry
 from shared.boundary import Boundary
 from shared.errors import InvalidInput, LakewrightError, RetryableError, Unsupported
@@ -48,20 +49,27 @@ class TableProbe(Protocol):
 class AllowedRoots:
     """Allowed roots of tables, how one is opened, and the tenant of tables below them.
 
-    `tenant` is the default tenant, or `path`: the first folder below the root.
+    `tenant` is the default tenant, or `path`: the first folder below the root. `folders`: where tables of catalogs keep
+    their metadata.
     """
 
     roots: Sequence[str] = ()
     open_lake: Callable[[str], TableProbe] | None = None
     tenant: str = FROM_PATH
     boundary: Boundary = field(default_factory=Boundary)
+    folders: MetadataFolders = field(default_factory=MetadataFolders)
 
     def root_of(self, location: str) -> str | None:
         """Return the allowed root that a location lies under."""
         return next((root for root in self.roots if is_under(location, [root])), None)
 
     def locations_of(self, hint: TableHint) -> tuple[str, ...]:
-        """Return where the table of a hint may be: its location, or its name in each catalog that is a root."""
+        """Return where the table of a hint may be: its location, or its name in each catalog that is a root.
+
+        For a metadata file, those of the tables of which this process knows that they have it.
+        """
+        if hint.metadata_folder is not None:
+            return tuple(place for place in self.folders.tables(hint.metadata_folder) if self.root_of(place))
         if hint.location is not None or not hint.catalog_path:
             return () if hint.location is None else (hint.location,)
         found = (catalog_name(root) for root in self.roots)
@@ -103,8 +111,9 @@ class _EventBatch:
         """Return the reason why a hint has no table."""
         if hint.location is not None:
             return self.refused.get(hint.location, "")
+        unknown = IgnoredReason.UNKNOWN_TABLE if hint.metadata_folder is None else IgnoredReason.ICEBERG
         reasons = {self.refused.get(place) for place in self.places[hint]} - {None, IgnoredReason.NO_TABLE}
-        return min(filter(None, reasons), default=IgnoredReason.UNKNOWN_TABLE)
+        return min(filter(None, reasons), default=unknown)
 
 
 class EventResolver:

@@ -20,12 +20,14 @@ class TableHint:
     """A canonical location or a registered name, and the version of the commit, if given.
 
     `catalog_path`: namespaces and name of the table in a catalog; which one of those that are connected is not known.
+    `metadata_folder`: canonical location of the folder in which a table of a catalog has a new metadata file.
     """
 
     location: str | None = None
     name: str | None = None
     version: int | None = None
     catalog_path: tuple[str, ...] = ()
+    metadata_folder: str | None = None
 
 
 class IgnoredReason(StrEnum):

@@ -8,6 +8,7 @@ import re
 
 from decider.events.field_reader import wrong
 from decider.events.table_hint import IgnoredReason, TableHint
+from decider.formats.metadata_folders import metadata_folder
 from shared.errors import InvalidInput
 from shared.locations import CATALOG, canonical_location, catalog_name, key_location
 
@@ -48,6 +49,12 @@ def catalog_hint(*parts: str) -> TableHint | IgnoredReason:
     if catalog_name(location) != ("any", parts):
         return IgnoredReason.BAD_NAME
     return TableHint(name=name if _NAME.fullmatch(name) else None, catalog_path=parts)
+
+
+def metadata_hint(metadata_file: str) -> TableHint | IgnoredReason:
+    """Return the hint for a metadata file of a table in a catalog."""
+    folder = metadata_folder(metadata_file)
+    return IgnoredReason.NOT_A_LOCATION if folder is None else TableHint(metadata_folder=folder)
 
 
 def _location(text: str, field: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from decider.formats.metadata_folders import MetadataFolders
 from decider.formats.rewrites import RewritePage
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
@@ -160,11 +161,15 @@ class RewriteReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StorageAccess:
-    """What a format reads with: the clients, the request counter, and which files a table may name (None: any)."""
+    """What a format reads with: the clients, the request counter, and which files a table may name (None: any).
+
+    folders: where tables of catalogs keep their metadata, noted as they are read.
+    """
 
     meter: ReadMeter
     stores: ObjectStores = field(default_factory=ObjectStores)
     boundary: Boundary | None = None
+    folders: MetadataFolders = field(default_factory=MetadataFolders)
 
     def reader(self, location: str) -> ObjectReader:
         """Return a reader rooted at a canonical location; raises NoTable for a directory that does not exist."""

@@ -217,7 +217,8 @@ def build_requests(
     triggers = PropertyTriggers(tables.manual_runs, on_demand, tables.defaults, clock)
     refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.process)
     refresh_queue = RefreshQueue(operations.metrics.measured(refresher.refresh))
-    allowed = AllowedRoots(boundary.roots, tables.formats.scanner, settings.locations.tenant, boundary)
+    folders = tables.formats.access.folders
+    allowed = AllowedRoots(boundary.roots, tables.formats.scanner, settings.locations.tenant, boundary, folders)
     resolver = EventResolver(tables.registry, refresh_queue, allowed)
     return RequestServices(
         resolver=resolver,

@@ -79,6 +79,37 @@ def test_an_event_of_a_catalog_registers_and_refreshes_its_table(lake: RestLake,
         decider.close()
 
 
+def test_metadata_files_in_a_bucket_refresh_the_table_that_has_its_metadata_there(
+    lake: RestLake, redis_url: str, tmp_path: Path
+) -> None:
+    lake.make(1)
+    settings = decider_settings(
+        redis_url,
+        roots=("catalog://lake",),
+        buckets={"b": tmp_path.as_uri()},
+        formats=FormatOptions({"lake": lake.options}),
+    )
+    decider = LiveDecider(settings).start()
+
+    def posted(folder: str) -> tuple[int, list[dict[str, object]]]:
+        about = {"bucket": {"name": "b"}, "object": {"key": f"{folder}/00001-a.metadata.json"}}
+        answer = decider.post("/v1/events", {"Records": [{"eventName": "ObjectCreated:Put", "s3": about}]}).json()
+        return answer["accepted"], answer["ignored"]
+
+    try:
+        unknown = (0, [{"reason": "iceberg_metadata_file", "count": 1}])
+        assert posted("db/t/metadata") == unknown
+        decider.run(decider.services.requests.discovery.run_once())
+        decider.drain()
+        lake.append(10)
+        assert posted("db/t/metadata") == (1, [])
+        assert posted("db/other/metadata") == unknown
+        decider.drain()
+        assert [state.files for state in decider.partitions("db.t").values()] == [2]
+    finally:
+        decider.close()
+
+
 def test_a_refusal_a_silence_and_a_missing_table_are_different_errors(lake: RestLake) -> None:
     lake.make(1)
     cases: list[tuple[dict[str, str], str, type[Exception]]] = [

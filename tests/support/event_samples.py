@@ -185,7 +185,7 @@ SAMPLES = (
     Sample(
         "polaris_notification",
         "polaris",
-        counted("iceberg_metadata_file"),
+        hints(TableHint(metadata_folder="s3://lake/sales/orders/metadata")),
         (
             ("notification-type",),
             ("payload",),

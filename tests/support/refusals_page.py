@@ -207,9 +207,9 @@ EVENTS: Mapping[IgnoredReason, tuple[str, str, str]] = {
     IgnoredReason.BAD_NAME: ("catalog name that cannot be a table name", FORMATS, "Register the table by location"),
     IgnoredReason.NOT_A_LOCATION: ("text that is neither a table name nor a URI", FORMATS, "Correct the sender"),
     IgnoredReason.ICEBERG: (
-        "metadata file of an Iceberg table that has a name in a catalog",
-        FORMATS,
-        "Send the catalog's events; the sweep finds the commit",
+        "metadata file of an Iceberg table that this decider has not read",
+        RESOLVER,
+        "Connect its catalog; the sweep finds the commit",
     ),
     IgnoredReason.UNKNOWN_TABLE: ("unknown table name", RESOLVER, "Register the table under that name"),
     IgnoredReason.OUTSIDE_ROOTS: ("location outside the allowed roots", RESOLVER, "Extend `LAKEWRIGHT_ROOTS`"),

@@ -1,8 +1,8 @@
 """Catalogs: Iceberg metrics reports, Lakekeeper, Polaris, and the commit callback of Hudi.
 
 An Iceberg event names a table by its namespaces and its name, and not the catalog as it is called here. A notification
-of Polaris has not even the namespaces in its body, so it is ignored: the sweep finds the commit. A Hudi callback names
-a location; a refresh finds a Delta log there only if a tool such as Apache XTable writes one.
+of Polaris has not even the namespaces in its body, but the metadata file. A Hudi callback names a location; a refresh
+finds a Delta log there only if a tool such as Apache XTable writes one.
 
 Sources: `ReportMetricsRequest` of Iceberg's REST catalog specification; the event publisher of Lakekeeper;
 `notifications-api.yaml`, the CloudEvents mapper and the webhook listener of Apache Polaris; "Post-commit Callback" of
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from decider.events.field_reader import Fields, ReadContext, wrong
 from decider.events.table_hint import IgnoredReason, Outcome
-from decider.events.table_names import catalog_hint, location_hint
+from decider.events.table_names import catalog_hint, location_hint, metadata_hint
 
 COMMIT_REPORT = "commit-report"
 SCAN_REPORT = "scan-report"
@@ -87,8 +87,8 @@ def parse_polaris(event: Fields, context: ReadContext) -> Iterable[Outcome]:
     inner = context.within("payload")
     inner.text(payload, "table-name")
     inner.text(payload, "table-uuid")
-    inner.text(payload, "metadata-location")
-    yield IgnoredReason.ICEBERG if kind in POLARIS_CHANGES else IgnoredReason.NOT_A_COMMIT
+    written = inner.text(payload, "metadata-location")
+    yield metadata_hint(written) if kind in POLARIS_CHANGES else IgnoredReason.NOT_A_COMMIT
 
 
 def _polaris_event(event: Fields, context: ReadContext) -> Outcome:

@@ -10,7 +10,8 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
 from decider.formats.iceberg.catalogs import NamedCatalog, translated
-from decider.storage.object_reads import ObjectReader, ReadKind, ReadMeter
+from decider.formats.table_format import StorageAccess
+from decider.storage.object_reads import ObjectReader, ReadKind
 from shared.errors import Corrupt, NoTable, Unsupported
 from shared.formats.iceberg.metadata import TableHead, decode_head, parse_metadata
 from shared.locations import decoded_path, file_location
@@ -56,10 +57,11 @@ class MetadataSource(Protocol):
 class CatalogSource:
     """A table of a catalog."""
 
-    def __init__(self, catalog: NamedCatalog, name: tuple[str, ...], location: str, meter: ReadMeter) -> None:
+    def __init__(self, catalog: NamedCatalog, name: tuple[str, ...], location: str, access: StorageAccess) -> None:
         self._catalog = catalog
         self._name = name
-        self._meter = meter
+        self._meter = access.meter
+        self._folders = access.folders
         self._io: FileIO | None = None
         self.location = location
 
@@ -68,7 +70,9 @@ class CatalogSource:
         self._meter.add(ReadKind.GET)
         loaded = await asyncio.to_thread(self._catalog.load, self._name)
         self._io = loaded.io
-        return await asyncio.to_thread(self._decoded, loaded)
+        head = await asyncio.to_thread(self._decoded, loaded)
+        self._folders.note(self.location, head.records.path)
+        return head
 
     async def read(self, path: str) -> bytes:
         """Read through the catalog's own file access, which may hold credentials for this table alone."""

@@ -220,4 +220,4 @@ class IcebergFormat:
         catalog = self._catalogs.get(named[0])
         if catalog is None:
             raise NoTable(f"{location}: there is no catalog {named[0]!r}", field="location")
-        return CatalogSource(catalog, named[1], location, self._access.meter)
+        return CatalogSource(catalog, named[1], location, self._access)

@@ -103,6 +103,7 @@ def test_damage_inside_a_wrapping_is_named_with_its_whole_place() -> None:
         assert refusal.value.field == field
 
 
+IN_FOLDER = TableHint(metadata_folder="s3://lake/sales/orders/metadata")
 OTHERS = [
     ("eventbridge", {"detail-type": "Object Deleted"}, "unknown_event"),
     ("eventbridge", {"source": "aws.ec2"}, "unknown_event"),
@@ -116,6 +117,11 @@ OTHERS = [
     ("lakekeeper", {"namespace": "sales..eu"}, "invalid_table_name"),
     ("iceberg", {"table-name": "orders"}, "invalid_table_name"),
     ("polaris_webhook", {"table_identifier": "../orders"}, "invalid_table_name"),
+    (
+        "polaris_notification",
+        {"payload": {"table-name": "t", "table-uuid": "u", "metadata-location": "00043.metadata.json"}},
+        "not_a_table_location",
+    ),
     ("sns", {"Type": "UnsubscribeConfirmation"}, "unknown_event"),
     ("lakekeeper", {"type": "dropTable", "data": None}, "not_a_commit"),
     ("iceberg", {"report-type": "scan-report"}, "not_a_commit"),
@@ -141,16 +147,19 @@ def test_a_good_event_that_is_no_commit_is_counted_with_its_reason(
 @pytest.mark.parametrize(
     ("key", "taken"),
     [
-        # Of a catalog, whose tables have names: the folder does not say which one it is.
-        ("sales/orders/metadata/00043-9c1f.metadata.json", ParsedEvents(ignored=(("iceberg_metadata_file", 1),))),
+        # Of a catalog: the deciders know which table has its metadata in which folder.
+        ("sales/orders/metadata/00043-9c1f.metadata.json", ParsedEvents((IN_FOLDER,))),
+        ("sales/orders/metadata/00043-9c1f.gz.metadata.json", ParsedEvents((IN_FOLDER,))),
+        ("elsewhere/00043-9c1f.metadata.json", ParsedEvents((TableHint(metadata_folder="s3://lake/elsewhere"),))),
         ("sales/orders/metadata/v43.metadata.json", ParsedEvents((TableHint("s3://lake/sales/orders"),))),
         ("sales/orders/metadata/v43.gz.metadata.json", ParsedEvents((TableHint("s3://lake/sales/orders"),))),
-        ("metadata/v43.metadata.json", ParsedEvents(ignored=(("iceberg_metadata_file", 1),))),
+        ("metadata/v43.metadata.json", ParsedEvents((TableHint(metadata_folder="s3://lake/metadata"),))),
+        ("00043-9c1f.metadata.json", ParsedEvents(ignored=(("not_a_commit", 1),))),
         ("sales/../orders/metadata/v43.metadata.json", ParsedEvents(ignored=(("invalid_object_key", 1),))),
         ("sales/orders/metadata/snap-43.avro", ParsedEvents(ignored=(("not_a_commit", 1),))),
     ],
 )
-def test_a_metadata_file_in_a_bucket_leads_to_an_iceberg_table_without_a_catalog(key: str, taken: ParsedEvents) -> None:
+def test_a_metadata_file_in_a_bucket_leads_to_a_table_or_to_its_folder(key: str, taken: ParsedEvents) -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == "eventbridge")
     body["detail"]["object"]["key"] = key
     assert parse_value(body) == taken
