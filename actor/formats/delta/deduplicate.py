@@ -189,6 +189,9 @@ class Deduplication:
                 raise
             finally:
                 paths.close()
+            if len(removal.outputs) < len(counts):
+                # Of a file that lost all rows, Delta writes an empty one, and does not report it.
+                committer.sweep(paths, (removal,))
             try:
                 landed = committer.commit([removal], attempts=COMMIT_ATTEMPTS)
             except Conflict:

@@ -15,7 +15,7 @@ from shared.deduplicate_options import DeduplicateOptions
 from shared.job_payload import DEDUPLICATE
 from shared.policy import Policy
 from shared.properties import policy_digest
-from shared.table import CommitOrigin
+from shared.table import CommitOrigin, FileKey
 from tests.support.fake_delta import FakeScala, FakeSessions, FakeTable
 from tests.support.fake_delta_table import METADATA, FakeFrame, FakeTransaction, add
 from tests.support.local_vacuum import Control
@@ -62,7 +62,8 @@ class World:
 
         monkeypatch.setattr(f"{PARTS}.SupersededRows", Rows)
         monkeypatch.setattr(f"{PARTS}.RemovalWriter", Writer)
-        monkeypatch.setattr(f"{PARTS}.OutputPaths", lambda *_: SimpleNamespace(close=lambda: None))
+        paths = SimpleNamespace(close=lambda: None, leftovers=lambda _known: [FileKey("an-empty-file")])
+        monkeypatch.setattr(f"{PARTS}.OutputPaths", lambda *_: paths)
         monkeypatch.setattr(f"{PARTS}.OutputFormat", lambda *_: None)
         monkeypatch.setattr(f"{PARTS}.require_free_space", lambda *_, **__: None)
         monkeypatch.setattr(
@@ -128,3 +129,12 @@ def test_a_run_ends_without_a_mark_once_the_owner_has_changed_the_properties(wor
     assert (done.is_complete, done.commits, world.read) == (False, (1,), [["a"], ["b"]])
     assert "properties changed" in done.reason
     assert table.version == 2
+
+
+def test_the_empty_file_that_is_written_for_one_that_loses_all_rows_is_deleted(world: World) -> None:
+    world.table.commit(add("a"))
+    world.run()
+    assert world.table.deleted == []
+    world.found = lambda paths: dict.fromkeys(paths, 10)
+    world.run()
+    assert world.table.deleted == ["an-empty-file"]
