@@ -27,6 +27,9 @@ DEDUPLICATE = "deduplicate"
 CHECKPOINT = "checkpoint"
 """The kind of job that writes a table's checkpoint and cleans up its log, by the format's own rules."""
 
+CLUSTER = "cluster"
+"""The kind of job that has a clustered table's own format cluster its files."""
+
 CALIBRATED_KINDS = frozenset({COMPACT})
 """Kinds whose runs are measured for the calibration of the next prediction: those whose action `is_calibrated`."""
 

@@ -117,6 +117,8 @@ class Policy:
     delete_marker: str | None = None
     key_scope: KeyScope = KeyScope.TABLE
     deduplicate_every_s: int = 86_400
+    cluster: bool = False
+    cluster_threshold: Fraction = Fraction(1, 4)
     compact_every_commits: int | None = None
     full_every_commits: int | None = None
     full_every_delete_files: int | None = None
@@ -128,8 +130,10 @@ class Policy:
     typical_file_bytes: int = 0
     # Set only by the table's log: code of the refusal (see `shared.refusals`), empty if there is none.
     refused: str = ""
-    # Set only by the table's format (see `shared.format_support`): kinds of jobs that its engine runs, separated by
-    # spaces (empty: all), and whether it can sort rows or keep their order.
+    # Set only by the table's log: it is clustered (`CLUSTER BY`), so exact rewrites leave its files alone.
+    is_clustered: bool = False
+    # Set only by the table's format (see `shared.format_support`), and where the table is clustered: kinds of jobs that
+    # may run, separated by spaces (empty: all), and whether rewrites can sort rows or keep their order.
     job_kinds: str = ""
     orders_rows: bool = True
     # Set only by the table's format: seconds for which the table keeps removed files by its own properties and those of
@@ -171,6 +175,11 @@ class Policy:
         """Order of the rows of files that are full, None where the table has none."""
         named = self.sort_by or self.zorder_by
         return None if named is None or not self.orders_rows else _sort_order(named, self.zorder_by is not None)
+
+    @property
+    def clusters(self) -> bool:
+        """Whether a clustered table is rewritten, by its format's own OPTIMIZE and by nothing else."""
+        return self.cluster and self.is_clustered
 
     def runs(self, kind: str) -> bool:
         """Return whether there are engines that run jobs of this kind on tables of this format."""
@@ -285,6 +294,7 @@ _FRACTIONS = (
     "full_file_threshold",
     "tolerance",
     "delete_ratio_threshold",
+    "cluster_threshold",
     "shrink",
     "weight",
     "quota",

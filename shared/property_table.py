@@ -304,6 +304,22 @@ PROPERTIES: tuple[Property, ...] = (
         "files",
     ),
     Property(
+        "cluster",
+        "cluster",
+        spelled.switch,
+        "off",
+        "cluster tables that have CLUSTER BY, by their format's own OPTIMIZE: on or off",
+    ),
+    # Below a hundredth of the table, each run would rewrite the rest of it for next to nothing.
+    Property(
+        "cluster-threshold",
+        "cluster_threshold",
+        spelled.share("0.01", "1"),
+        "0.25",
+        "bytes that are not clustered as a share of those that OPTIMIZE rewrites again, from which on it runs",
+        "share",
+    ),
+    Property(
         "primary-key",
         "primary_key",
         spelled.undirected_columns,

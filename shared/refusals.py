@@ -17,12 +17,16 @@ class RefusalCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a table must not be rewritten: `subject` is the feature or property at fault, `action` what to do."""
+    """Why a table must not be rewritten: `subject` is the feature or property at fault, `action` what to do.
+
+    allows: kinds of jobs that may run all the same, once the owner has switched on the first of them.
+    """
 
     code: RefusalCode
     subject: str
     reason: str
     action: str
+    allows: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -65,6 +65,11 @@ FUNNEL = (
     "deduplicate_bytes_written",
     "deduplicate_partitions_read",
     "deduplicate_conflicts",
+    "cluster_runs",
+    "cluster_files_replaced",
+    "cluster_bytes_replaced",
+    "cluster_files_written",
+    "cluster_bytes_written",
 )
 """Funnel stages that are exported; other counters are on the status page only."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from decider.decide.action import Action, ActionKind, TimerTarget
 from decider.decide.checkpoint import CHECKPOINT_ACTION
+from decider.decide.cluster import CLUSTER_ACTION
 from decider.decide.compaction import COMPACTION
 from decider.decide.deduplicate import DEDUPLICATE_ACTION
 from decider.decide.sorting import SORTING
@@ -78,4 +79,4 @@ class ActionRegistry:
         return next((action for action in self.table_actions if timer_name(action) == name), None)
 
 
-ACTIONS = ActionRegistry((COMPACTION, SORTING), (VACUUM_ACTION, CHECKPOINT_ACTION, DEDUPLICATE_ACTION))
+ACTIONS = ActionRegistry((COMPACTION, SORTING), (VACUUM_ACTION, CHECKPOINT_ACTION, DEDUPLICATE_ACTION, CLUSTER_ACTION))

@@ -46,6 +46,7 @@ class CheckpointAction:
     kind: str = CHECKPOINT
     reasons: type[DecisionReason] = CheckpointReason
     stages: Mapping[DecisionReason, str] = _STAGES
+    is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:
         """Return whether the owner switched it on."""

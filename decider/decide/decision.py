@@ -8,6 +8,7 @@ from typing import Any
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from shared.job_payload import RewriteKind
+from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.eligibility import DecisionReason
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
 from shared.layout.partition_stats import PartitionStats
@@ -70,7 +71,7 @@ class TableSignals:
 
     checkpoint: version of the table's newest checkpoint, -1 if it has none; None where it is not known.
     new_commits: how many commits led to this version since the signals were evaluated last; timers alone depend on it.
-    key_runs: which rows were added and compared by their keys.
+    key_runs: which rows were added and compared by their keys. clustered: files of a clustered table; None for others.
     """
 
     version: int
@@ -78,13 +79,15 @@ class TableSignals:
     checkpoint: int | None = None
     new_commits: int = 0
     key_runs: KeyRuns = NO_KEY_RUNS
+    clustered: ClusteredFiles | None = None
 
     def encode(self) -> dict[str, Any]:
         """Write as JSON values."""
         written = {"v": self.version, "removals": self.removals.encode()}
         keys = {} if self.key_runs == NO_KEY_RUNS else {"keys": self.key_runs.encode()}
         checkpoint = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
-        return {**written, **checkpoint, **keys}
+        clustered = {} if self.clustered is None else {"clustered": self.clustered.encode()}
+        return {**written, **checkpoint, **keys, **clustered}
 
     @staticmethod
     def decode(raw: Mapping[str, Any]) -> "TableSignals":
@@ -94,6 +97,7 @@ class TableSignals:
             Removals.decode(raw["removals"]),
             raw.get("checkpoint"),
             key_runs=KeyRuns.decode(raw.get("keys", {})),
+            clustered=ClusteredFiles.decode(raw.get("clustered")),
         )
 
 

@@ -47,6 +47,7 @@ class DeduplicateAction:
     kind: str = DEDUPLICATE
     reasons: type[DecisionReason] = DeduplicateReason
     stages: Mapping[DecisionReason, str] = _STAGES
+    is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:
         """Return whether the owner named a key, and a sequence."""

@@ -20,13 +20,14 @@ from decider.decide.calibration import UNCALIBRATED, Calibration
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, TableSignals
 from decider.decide.evaluate import PIPELINE_REASONS
+from decider.decide.signals_text import describe, files, mib
 from shared.errors import InvalidInput
 from shared.job_payload import COMPACT, RewriteKind
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.partition_stats import PartitionStats
 from shared.partition_filter import parse_filter
 from shared.partitions import partition_label, partition_values
-from shared.policy import MIB, Policy
+from shared.policy import Policy
 from shared.table import PartitionColumn, PartitionKey
 
 MAX_WHOLE = 2**63 - 1
@@ -78,17 +79,15 @@ class LedgerRecord:
         return (
             f"Version {self.version}, {partition_label(self.partition)}: {self.verdict}. "
             f"{self.reason.message}{self._numbers}{tail} "
-            f"The partition has {_files(self.state.files)}, {self.state.small_files} of them small."
+            f"The partition has {files(self.state.files)}, {self.state.small_files} of them small."
         )
 
     def _table_message(self, signals: TableSignals) -> str:
         tail = {"": "", "queued": " A job was queued.", "merged": " It was merged into the waiting job."}
-        removals = signals.removals
-        behind = "" if signals.checkpoint is None else f" The newest checkpoint is of version {signals.checkpoint}."
         return (
             f"Version {self.version}, whole table: {self.verdict} {self.action}. {self.reason.message}"
             f"{tail.get(self.outcome, ' The table is evaluated again after the running job.')} "
-            f"Its store still holds {_files(removals.files)} with {_mib(removals.bytes)} that were removed.{behind}"
+            f"{describe(signals)}"
         )
 
     @property
@@ -96,25 +95,21 @@ class LedgerRecord:
         """The numbers that belong to the reason, as a sentence after it."""
         if self.predicted:
             replaced, removed = int(self.predicted["files_replaced"]), int(self.predicted["files_removed"])
-            fewer = f"{_files(removed, 'fewer ')} and " if removed else ""
-            expected = f"{fewer}{_mib(self.predicted['bytes'])} to read{_CORRECTED if self.calibration.runs else ''}"
-            return f" {_files(replaced)} can be replaced now. The prediction is {expected}."
+            fewer = f"{files(removed, 'fewer ')} and " if removed else ""
+            expected = f"{fewer}{mib(self.predicted['bytes'])} to read{_CORRECTED if self.calibration.runs else ''}"
+            return f" {files(replaced)} can be replaced now. The prediction is {expected}."
         if self.reason is Reason.WITHIN_TOLERANCE:
             excess = self.state.excess(self.policy.target_bytes) / max(1, self.state.files)
             share = math.sqrt(excess) / self.policy.target_bytes
             return f" It is {share:.1%} of the target; {float(self.policy.tolerance):.1%} are tolerated."
         if self.reason is Reason.NO_PROMOTION:
             return (
-                f" The small files hold {_mib(self.state.small_bytes)}; the target is {_mib(self.policy.target_bytes)}."
+                f" The small files hold {mib(self.state.small_bytes)}; the target is {mib(self.policy.target_bytes)}."
             )
         return ""
 
 
 _CORRECTED = "; it includes files that arrive before the job runs, as measured in the table's earlier jobs"
-
-
-def _files(number: int, kind: str = "") -> str:
-    return f"{number} {kind}file" if number == 1 else f"{number} {kind}files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +132,6 @@ class UnreadableRecord:
         """The record as a sentence, as far as it can be read."""
         version = "" if self.version is None else f"Version {self.version}: "
         return f"{version}this release cannot read the record, which is stored unchanged: {self.problem}"
-
-
-def _mib(count_bytes: float) -> str:
-    return f"{count_bytes / MIB:.4g} MiB"
 
 
 def encode(decision: Decision, context: DecisionContext) -> str:

@@ -1,6 +1,6 @@
 """The interface of a kind of work on a table as a whole, such as vacuum, and the one way to decide about it.
 
-Its job has the partition key `{}`, excludes no other job, and waits in the lowest band. Only
+Its job has the partition key `{}`, excludes no other job, and waits in the lowest band unless it is a rewrite. Only
 timers, rebuilds and requests lead to a decision; a commit changes the table's signals and sets the timer.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from decider.decide.action import ActionKind, Proposal
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Prediction, TableSignals, Trigger, TriggerSource
-from decider.decide.evaluate import not_for_format
+from decider.decide.evaluate import defer_to_writers, not_for_format
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.partition_stats import EMPTY_STATS
 from shared.partitions import WHOLE_TABLE
@@ -31,7 +31,13 @@ class TableProposal(Proposal):
 
 
 class TableAction(ActionKind, Protocol):
-    """One kind of work on a whole table; pure: the same signals give the same proposal."""
+    """One kind of work on a whole table; pure: the same signals give the same proposal.
+
+    is_rewrite: it writes data again without changing it, so it is charged with its bytes, waits for MERGE, UPDATE and
+    DELETE as the policy requires, and has the table's own band.
+    """
+
+    is_rewrite: bool
 
     def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:
         """Evaluate a table that may be touched, whether or not the action is on."""
@@ -54,7 +60,7 @@ def evaluate_table(context: DecisionContext, signals: TableSignals, trigger: Tri
         return _skip(Reason.SWITCHED_OFF, signals, trigger, action)
     if proposed.prediction is None and not is_requested:
         return _skip(proposed.reason, signals, trigger, action)
-    return Decision(
+    made = Decision(
         WHOLE_TABLE,
         DecisionKind.ENQUEUE,
         Reason.REQUESTED if is_requested else proposed.reason,
@@ -66,6 +72,7 @@ def evaluate_table(context: DecisionContext, signals: TableSignals, trigger: Tri
         signals=signals,
         options=proposed.options,
     )
+    return defer_to_writers(made, context.busy_ratio(WHOLE_TABLE), policy) if action.is_rewrite else made
 
 
 def table_timer(action: TableAction, signals: TableSignals, policy: Policy, at_ms: int) -> Timer | None:

@@ -50,6 +50,7 @@ class VacuumAction:
     kind: str = VACUUM
     reasons: type[DecisionReason] = VacuumReason
     stages: Mapping[DecisionReason, str] = _STAGES
+    is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:
         """Return whether the owner switched it on."""

@@ -154,7 +154,8 @@ class OnDemandOptimizer:
         actions = self._actions(request)
         cursor = await self._tracker.followed(table)
         calibration = await self._states.calibration(table.id)
-        own = self._tracker.effective(table, cursor).policy
+        in_force = self._tracker.effective(table, cursor)
+        own = in_force.policy
         effective = request.terms.apply(own)
         context = DecisionContext.resolve(
             table, cursor.metadata, effective, calibration, contention=cursor.contention, at_ms=self._now_ms()
@@ -184,7 +185,7 @@ class OnDemandOptimizer:
             reasons=found.reasons,
             running=running,
             left_out=max(0, len(found.wanted) - MAX_JOBS),
-            refusal=cursor.refusal,
+            refusal=in_force.refusal,
         )
 
     async def _partitions(self, table: TableRef, policy: Policy, own: Policy) -> Mapping[PartitionKey, PartitionStats]:
@@ -216,14 +217,14 @@ class OnDemandOptimizer:
         """Plan on the live snapshot and change nothing."""
         snapshot = await self._open_table(table.location).snapshot()
         cursor = await self._states.state(table.id)
-        policy = self._tracker.effective_at(table, snapshot, cursor).policy
+        in_force = self._tracker.effective_at(table, snapshot, cursor)
         calibration = await self._states.calibration(table.id)
-        policy = calibration.with_learned_shrink(request.terms.apply(policy))
+        policy = calibration.with_learned_shrink(request.terms.apply(in_force.policy))
         selection = PlanSelection(request.partitions, request.terms.mode.rewrite_kind)
         found = plan_table(snapshot, selection, policy, self._actions(request))
         plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))
         ignored = _ignored(policy, has_work=bool(plans), is_running=False)
-        return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, snapshot.refusal)
+        return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, in_force.refusal)
 
     def _actions(self, request: OptimizeCommand) -> tuple[Action, ...]:
         """Return the actions of a request; raises InvalidInput for one that is not known or cannot have its terms."""

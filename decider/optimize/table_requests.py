@@ -1,4 +1,4 @@
-"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate, or a dry run.
+"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate, cluster, or a dry run.
 
 A request runs although the table's properties do not switch the action on, and never although the table is refused. A
 retention below the table's own has to be forced, and a purge to be confirmed with the table's name. What no actor can
@@ -20,10 +20,13 @@ from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
 from decider.store.traced_jobs import enqueue
 from decider.tracking.tracker import TableTracker
+from shared.cluster_options import ClusterOptions
 from shared.deduplicate_options import DeduplicateOptions
 from shared.errors import InvalidInput, Unsupported
 from shared.formats.registry import support_of
-from shared.job_payload import CHECKPOINT, DEDUPLICATE, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, VACUUM
+from shared.layout.clustered_files import ClusteredFiles, ClusterReason
+from shared.layout.partition_stats import CUBE_TAG
 from shared.policy import Policy
 from shared.queue.model import Band, EnqueueOutcome, JobId
 from shared.refusals import Refusal
@@ -48,6 +51,16 @@ class TableRequestResult:
 
     version: int
     jobs: tuple[RequestedTableJob, ...] = ()
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPreview:
+    """What clustering would do at a version: files in and outside of Z-cubes, and whether a run is due."""
+
+    version: int
+    files: ClusteredFiles
+    need: ClusterReason
     refusal: Refusal | None = None
 
 
@@ -119,24 +132,48 @@ class TableRequests:
             )
         return await self._request(table, cursor, policy, [(DEDUPLICATE, DeduplicateOptions(dry_run=dry_run))])
 
+    async def cluster(self, table: TableRef) -> TableRequestResult:
+        """Queue a run of the format's own OPTIMIZE, whatever share of the bytes is not clustered.
+
+        Raises InvalidInput for a table without `CLUSTER BY`.
+        """
+        cursor = await self._tracker.followed(table)
+        in_force = self._tracker.effective(table, cursor)
+        if in_force.refusal is not None:
+            return TableRequestResult(cursor.version, refusal=in_force.refusal)
+        _require_clustered(table, in_force.policy)
+        return await self._request(table, cursor, in_force.policy, [(CLUSTER, ClusterOptions(force=True))])
+
+    async def preview_cluster(self, table: TableRef) -> ClusterPreview:
+        """Count what a run would rewrite now, and change nothing; raises what `cluster` raises."""
+        snapshot = await self._open_table(table.location).snapshot()
+        in_force = self._tracker.effective_at(table, snapshot, await self._states.state(table.id))
+        files = ClusteredFiles.of((file.size_bytes, CUBE_TAG in file.tags) for file in snapshot.files)
+        if in_force.refusal is None:
+            _require_clustered(table, in_force.policy)
+        return ClusterPreview(snapshot.version, files, files.need(in_force.policy), in_force.refusal)
+
     async def preview_vacuum(self, table: TableRef, options: VacuumOptions) -> VacuumPreview:
         """Return what a vacuum would delete now, and change nothing; raises what `vacuum` raises."""
         reader = self._open_table(table.location)
         snapshot = await reader.snapshot()
         cursor = await self._states.state(table.id)
-        policy = self._tracker.effective_at(table, snapshot, cursor).policy
+        in_force = self._tracker.effective_at(table, snapshot, cursor)
+        policy = in_force.policy
         _require_runnable(table, snapshot.metadata.format, policy, VACUUM)
         _check_retention(policy, options)
-        if snapshot.refusal is not None:
-            return VacuumPreview(snapshot.version, 0, (), snapshot.refusal)
-        return await reader.plan_vacuum(policy, options, self._now_ms())
+        if in_force.refusal is not None:
+            return VacuumPreview(snapshot.version, 0, (), in_force.refusal)
+        found = await reader.plan_vacuum(policy, options, self._now_ms())
+        is_allowed = found.refusal is not None and VACUUM in found.refusal.allows
+        return replace(found, refusal=None) if is_allowed else found
 
     async def _request(
         self,
         table: TableRef,
         cursor: TableState,
         policy: Policy,
-        wanted: Sequence[tuple[str, VacuumOptions | DeduplicateOptions | None]],
+        wanted: Sequence[tuple[str, VacuumOptions | DeduplicateOptions | ClusterOptions | None]],
     ) -> TableRequestResult:
         """Decide about each kind as requested, and queue its job with the record of the decision."""
         calibration = await self._states.calibration(table.id)
@@ -152,7 +189,7 @@ class TableRequests:
             trigger = Trigger(cursor.version, TriggerSource.REQUEST, band=Band.NORMAL, is_forced=True)
             made = evaluate_table(context, signals, trigger, action)
             if made.prediction is None:
-                return TableRequestResult(cursor.version, refusal=cursor.refusal)
+                return TableRequestResult(cursor.version, refusal=self._tracker.effective(table, cursor).refusal)
             made = replace(made, options=made.options if options is None else options.encode())
             job = job_request(context, made)
             record = ledger.encode(made, context)
@@ -172,6 +209,16 @@ def _require_runnable(table: TableRef, table_format: str, policy: Policy, kind: 
         f"Lakewright runs no {kind} of {support.title} tables, and {table.name} is one: nothing was queued; {advice}",
         field="format",
     )
+
+
+def _require_clustered(table: TableRef, policy: Policy) -> None:
+    """Raise InvalidInput for a table that its format's own OPTIMIZE does not cluster."""
+    if not policy.clusters:
+        raise InvalidInput(
+            f"the table {table.name} is not clustered: there is no CLUSTER BY; compaction and sort-by are for tables "
+            "without it",
+            field="table",
+        )
 
 
 def _check_retention(policy: Policy, options: VacuumOptions) -> None:

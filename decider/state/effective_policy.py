@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
-from decider.state.format_limits import limit
+from decider.state.format_limits import clustered, limit
 from shared.errors import InvalidInput
 from shared.formats.registry import support_of
 from shared.policy import MIB, Policy, PolicyLayer, PropertyIssue, apply
@@ -101,12 +101,16 @@ class PolicyDefaults:
     ) -> EffectivePolicy:
         """Resolve a table's configuration; on any issue the last good one stays in effect and the issues are returned.
 
-        A table with a refusal is disabled by its policy, so for every decision: nothing overrides that.
+        A table with a refusal is disabled by its policy, so for every decision: nothing overrides that. One whose
+        refusal allows some kinds of jobs, and whose owner switched clustering on, is not disabled, but gets only those.
         """
-        found = self._resolved(table, configuration, last_good)
-        policy, notes = limit(found.policy, support_of(log_status.format), configuration)
+        found, refusal = self._resolved(table, configuration, last_good), log_status.refusal
+        support = support_of(log_status.format)
+        if refusal is not None and refusal.allows and found.policy.cluster:
+            found, support, refusal = _clustered(found, refusal), clustered(support, refusal.allows), None
+        policy, notes = limit(found.policy, support, configuration)
         found = _fitted(replace(found, policy=policy, notes=(*found.notes, *notes)), log_status.typical_file_bytes)
-        return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, log_status.refusal)
+        return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, refusal)
 
     def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
         tenant = self._layers.get(table.tenant, (PolicySource.TENANT, PolicyLayer()))
@@ -205,6 +209,11 @@ def _stopped(found: EffectivePolicy) -> EffectivePolicy:
         origins={**found.origins, "enabled": PolicyOrigin(PolicySource.TABLE, QBEAST_SWITCH)},
         notes=(*found.notes, f"{QBEAST_SWITCH} was unset, which stops the table as in Qbeast; set lakewright.enabled"),
     )
+
+
+def _clustered(found: EffectivePolicy, refusal: Refusal) -> EffectivePolicy:
+    note = f"{refusal.reason}, so no exact rewrite touches it: Delta's own OPTIMIZE clusters it"
+    return replace(found, policy=replace(found.policy, is_clustered=True), notes=(*found.notes, note))
 
 
 def _refused(found: EffectivePolicy, refusal: Refusal | None) -> EffectivePolicy:

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shared.data_paths import PLAIN_PATH, is_harmful
+from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_count import PartitionCount, PartitionCounter
+from shared.layout.partition_stats import CUBE_TAG
 from shared.policy import Policy, PortablePaths
 from shared.table import DataFile, PartitionKey, Snapshot
 
@@ -83,9 +85,18 @@ class LiveFiles:
     def totals(self) -> tuple[int, int]:
         """Number of files, and their total size in bytes."""
         sizes = self.columns.table["size_bytes"]
-        high, low = (pc.sum(half).as_py() or 0 for half in _halves(sizes, _SIZE_BITS))
-        total = (high << _SIZE_BITS) + low + sum(file.size_bytes for file in self.others)
+        total = _sum(sizes) + sum(file.size_bytes for file in self.others)
         return len(sizes) + len(self.others), total
+
+    @property
+    def clustered(self) -> ClusteredFiles:
+        """The files in and outside of Z-cubes."""
+        counted = ClusteredFiles.of((file.size_bytes, CUBE_TAG in file.tags) for file in self.others)
+        for is_cube in (True, False):
+            sizes = self.columns.table.filter(pc.equal(self.columns.table["is_cube"], is_cube))["size_bytes"]
+            if len(sizes):
+                counted = counted.plus(_sum(sizes), is_cube=is_cube, files=len(sizes))
+        return counted
 
 
 def count_live(live: LiveFiles, policy: Policy) -> dict[PartitionKey, PartitionCount]:
@@ -168,6 +179,12 @@ def _note_harmful(files: pa.Table, partitions: tuple[PartitionKey, ...], counter
         strict=True,
     ):
         counter.note(partitions[partition], modified_ms, purgeable=int(is_harmful(path)))
+
+
+def _sum(sizes: pa.ChunkedArray) -> int:
+    """Return the sum of sizes, which need not fit 64 bits."""
+    high, low = (pc.sum(half).as_py() or 0 for half in _halves(sizes, _SIZE_BITS))
+    return int((high << _SIZE_BITS) + low)
 
 
 def _halves(values: pa.ChunkedArray | pa.Array, bits: int) -> tuple[Any, Any]:

@@ -3,7 +3,7 @@
 The limits become part of the policy itself, so that decider, actor and the recomputation of a ledger record agree.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from shared.errors import InvalidInput
@@ -25,6 +25,13 @@ def limit(policy: Policy, support: FormatSupport, configuration: Mapping[str, st
     )
     ignored = (*_ignored_orders(limited, support), *_ignored_jobs(limited, support), *_half_keys(limited))
     return limited, (*ignored, *_own_retention(limited))
+
+
+def clustered(support: FormatSupport, allowed_kinds: Sequence[str]) -> FormatSupport:
+    """Return what engines can do with a clustered table of a format: the allowed kinds of jobs, and no orders."""
+    kinds = tuple(kind for kind in allowed_kinds if not support.job_kinds or kind in support.job_kinds)
+    instead = {**support.instead, DEDUPLICATE: "use MERGE INTO in the table's own engine"}
+    return replace(support, title=f"clustered {support.title}", job_kinds=kinds, orders_rows=False, instead=instead)
 
 
 def _longer_retention_s(policy: Policy, support: FormatSupport, configuration: Mapping[str, str]) -> int:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from decider.decide.calibration import Calibration
+from decider.decide.decision import TableSignals
 from decider.state.commit_counts import NO_COMMITS, CommitCounts
 from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
@@ -18,6 +19,7 @@ from decider.state.level_fit import NOT_FITTED, LevelFit
 from decider.state.table_summary import TableSummary
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
+from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.removals import NO_REMOVALS, Removals
@@ -50,7 +52,8 @@ class TableState:
     wrote the state. `removals`: what was removed and not vacuumed yet. `commit_counts`: commits by partition, where the
     policy counts them. `key_runs`: which rows were added and compared, where the table has a key. `level_fit`: the size
     of new files that the partitions' levels are fitted to. `file_counts`: versions at which checkpoints may
-    lie, each with the number of live files that the state counted there.
+    lie, each with the number of live files that the state counted there. `clustered`: files of a clustered table, None
+    for any other.
     """
 
     version: int
@@ -73,6 +76,7 @@ class TableState:
     key_runs: KeyRuns = NO_KEY_RUNS
     level_fit: LevelFit = NOT_FITTED
     file_counts: tuple[tuple[int, int], ...] = ()
+    clustered: ClusteredFiles | None = None
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -98,6 +102,7 @@ class TableState:
             "commit_counts": json.dumps(self.commit_counts.encode(), separators=(",", ":")),
             "key_runs": json.dumps(self.key_runs.encode(), separators=(",", ":")),
             "summary": "" if self.summary is None else self.summary.encode(),
+            "clustered": json.dumps(None if self.clustered is None else self.clustered.encode()),
         }
 
     @staticmethod
@@ -125,12 +130,18 @@ class TableState:
             KeyRuns.decode(json.loads(values.get("key_runs", "{}"))),
             LevelFit.decode(json.loads(values.get("level_fit", "{}"))),
             tuple((version, files) for version, files in json.loads(values.get("file_counts", "[]"))),
+            ClusteredFiles.decode(json.loads(values.get("clustered", "null"))),
         )
 
     @property
     def position(self) -> Position:
         """Position of this state in the table's history."""
         return Position(self.version, self.digest)
+
+    @property
+    def signals(self) -> TableSignals:
+        """What decisions about the table as a whole rest on, as far as the state knows it."""
+        return TableSignals(self.version, self.removals, key_runs=self.key_runs, clustered=self.clustered)
 
     @property
     def log_status(self) -> LogStatus:
@@ -265,4 +276,4 @@ def _refusal(encoded: str) -> Refusal | None:
     if not encoded:
         return None
     raw = json.loads(encoded)
-    return Refusal(RefusalCode(raw["code"]), raw["subject"], raw["reason"], raw["action"])
+    return Refusal(RefusalCode(raw["code"]), raw["subject"], raw["reason"], raw["action"], tuple(raw.get("allows", ())))

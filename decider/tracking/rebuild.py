@@ -14,7 +14,7 @@ import structlog
 from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, TableSignals, Trigger
+from decider.decide.decision import Decision, Trigger
 from decider.decide.evaluate import evaluate_each
 from decider.decide.job_request import job_request
 from decider.decide.table_action import table_timers
@@ -90,6 +90,8 @@ class StateRebuilder:
         live = await reader.live_files()
         snapshot = live.head
         new, policy = self._state_at(table, snapshot, old, reason)
+        if policy.clusters:
+            new = replace(new, clustered=live.clustered)
         if policy.vacuum:
             new = replace(new, removals=await _removals(reader, old, policy))
         # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
@@ -102,13 +104,14 @@ class StateRebuilder:
         newest = max(new.version, old.version if old else 0)
         is_recreated = old is not None and old.metadata.table_uuid != new.metadata.table_uuid
         idle: set[PartitionKey] = set()
-        if is_recreated or not policy.enabled:
+        void = self._void_kinds(policy, is_recreated=is_recreated)
+        if void:
             # Previous partitions, too: with other partition columns none of them is left.
             before = {partition async for partition, _ in self._states.iterate_partitions(table.id)}
             idle = before | {PartitionKey(partition) for partition in update.partitions}
             # Before the cursor moves, for the same reason; and after it, as a timer may have fired in between. Jobs of
             # a dropped table would outrank those of its successor, whose versions start over.
-            await self._withdraw(table, idle, newest)
+            await self._withdraw(table, idle, newest, void)
         is_new_policy = old is not None and old.policy != new.policy
         if is_new_policy:
             await self._withdraw_switched_off(table, policy, newest)
@@ -118,8 +121,8 @@ class StateRebuilder:
                 # The jobs that were cancelled may have been the winner's, so every partition is evaluated once more.
                 return await self.rebuild(table, reader, winner, reason, counters=counters)
             return None
-        if not policy.enabled:
-            await self._withdraw(table, idle, newest)
+        if void and not (is_recreated and policy.enabled):
+            await self._withdraw(table, idle, newest, void)
         if is_new_policy:
             await self._withdraw_switched_off(table, policy, newest)
         log.info(
@@ -177,7 +180,7 @@ class StateRebuilder:
         )
         # In a thread: a million files take seconds, which other tables' events must not wait for.
         update, total = await asyncio.to_thread(self._decided, context, live)
-        signals = TableSignals(new.version, new.removals, new_commits=new.version + 1, key_runs=new.key_runs)
+        signals = replace(new.signals, new_commits=new.version + 1)
         made = table_timers(self._actions.table_actions, signals, context.policy, context.at_ms)
         of_table = [timer for timer in made if timer.change is not TimerChange.STOP]
         return replace(update, timers=[*await self._with_earlier(table, update.timers), *of_table]), total
@@ -232,13 +235,21 @@ class StateRebuilder:
             for timer in made
         ]
 
-    async def _withdraw(self, table: TableRef, partitions: Iterable[PartitionKey], version: int) -> None:
-        """Cancel the jobs of a table that this version disables or refuses; a running one is asked to stop.
+    def _void_kinds(self, policy: Policy, *, is_recreated: bool) -> tuple[str, ...]:
+        """Return the kinds of jobs that a table must not have: all of a disabled one, rewrites of a clustered one."""
+        if is_recreated or not policy.enabled:
+            return self._actions.kinds
+        return tuple(kind for kind in self._actions.kinds if policy.is_clustered and not policy.runs(kind))
+
+    async def _withdraw(
+        self, table: TableRef, partitions: Iterable[PartitionKey], version: int, kinds: Sequence[str]
+    ) -> None:
+        """Cancel the jobs of these kinds that this version of a table permits no more; a running one is asked to stop.
 
         Jobs of a later version stay: another caller has seen that the table was enabled again.
         """
         for partition in {WHOLE_TABLE, *partitions}:
-            for kind in self._actions.kinds:
+            for kind in kinds:
                 job = job_id(JobKey(table.id, partition, kind))
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
 

@@ -81,7 +81,7 @@ class TableRefresher:
             # It was removed during the refresh, which has just brought its state back.
             await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             return
-        await self._note(table, record.refusal, followed.refusal)
+        await self._note(table, record.refusal, self._tracker.effective(table, followed.state).refusal)
         if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
             # After a temporary failure here, the next refresh finds no new commits and must run this all the same.
             self._unfinished.add(table.id)

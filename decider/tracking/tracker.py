@@ -30,7 +30,6 @@ from shared import tracing
 from shared.errors import RetryableError
 from shared.properties import is_stopped_by_qbeast
 from shared.queue.commands import LEDGER_KEPT
-from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableId, TableMetadata, TableRef
 from shared.tracing import Attribute, SpanName
 
@@ -64,11 +63,6 @@ class TrackResult:
     def version(self) -> int:
         """Version up to which the table is applied."""
         return self.state.version
-
-    @property
-    def refusal(self) -> Refusal | None:
-        """Why the table must not be rewritten at that version; None if it may be."""
-        return self.state.refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +165,7 @@ class TableTracker:
     async def signals(self, table: TableRef, cursor: TableState) -> TableSignals:
         """Return what decisions about a table as a whole rest on, with its newest checkpoint."""
         checkpoint = await self._logs.at(table.location).checkpoint()
-        return TableSignals(cursor.version, cursor.removals, checkpoint, key_runs=cursor.key_runs)
+        return replace(cursor.signals, checkpoint=checkpoint)
 
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in effect for a table in this state."""
@@ -295,6 +289,7 @@ class _TableTracking:
             commit_ms=commit.timestamp_ms,
             removals=cursor.removals.after(commit),
             key_runs=cursor.key_runs.after(commit),
+            clustered=None if cursor.clustered is None else cursor.clustered.after(commit),
         )
         if commit.metadata is None and commit.protocol is None:
             return moved
@@ -340,7 +335,7 @@ class _TableTracking:
             return _TrackStep(rescan=fit.reason, fitted=replace(old, level_fit=fit))
         new = replace(new, level_fit=fit)
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
-        signals = TableSignals(new.version, new.removals, new_commits=new.version - old.version, key_runs=new.key_runs)
+        signals = replace(new.signals, new_commits=new.version - old.version)
         done = batch.decide(known, new.contention, signals, self._parts.now_ms())
         if not done.is_consistent:
             return _TrackStep(rescan="the log removed files that the state never held")

@@ -28,6 +28,7 @@ COMMANDS = {
     "checkpoint": f"{_COMMANDS}.table_jobs:checkpoint",
     "reclaim": f"{_COMMANDS}.table_jobs:reclaim",
     "deduplicate": f"{_COMMANDS}.table_jobs:deduplicate",
+    "cluster": f"{_COMMANDS}.table_jobs:cluster",
     "what-if": f"{_COMMANDS}.what_if:what_if",
     "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.formats.qbeast.names import LAST_REVISION
+from shared.job_payload import CHECKPOINT, CLUSTER, VACUUM
 from shared.layout.key_depth import KeyRange
 from shared.layout.key_values import is_sortable, key_range
 from shared.properties import first_sort_column
@@ -74,14 +75,20 @@ def sort_range(key: PartitionColumn, statistics: Mapping[str, Any]) -> KeyRange 
 
 _CATALOG = "Use the maintenance of the catalog"
 _ICEBERG = "Iceberg readers need metadata that a rewrite does not write"
+CLUSTERING = "clustering"
+"""Feature of a table with `CLUSTER BY` (liquid clustering), whose files Delta's own OPTIMIZE clusters."""
+
 _CLUSTERING = (
-    "Run OPTIMIZE in the table's own engine, which keeps the clustering; or remove the clustering with ALTER TABLE ... "
-    "CLUSTER BY NONE and ALTER TABLE ... DROP FEATURE clustering"
+    "Set lakewright.cluster=on, and Lakewright runs Delta's own OPTIMIZE, which keeps the clustering; or remove the "
+    "clustering with ALTER TABLE ... CLUSTER BY NONE and ALTER TABLE ... DROP FEATURE clustering"
 )
+_ALLOWED_IF_CLUSTERED = (CLUSTER, VACUUM, CHECKPOINT)
+"""Kinds of jobs on a clustered table: none of them merges its files in any other way than Delta does."""
+
 _KNOWN_REASONS: Mapping[str, tuple[str, str]] = {
     "catalogManaged": ("a catalog coordinates its commits, which is not supported", _CATALOG),
     "coordinatedCommits-preview": ("a commit coordinator coordinates its commits, which is not supported", _CATALOG),
-    "clustering": ("merging its files would undo the clustering", _CLUSTERING),
+    CLUSTERING: ("merging its files would undo the clustering", _CLUSTERING),
     **{f"icebergCompatV{number}": (_ICEBERG, "Run OPTIMIZE in the table's own engine") for number in (1, 2, 3)},
 }
 _UNKNOWN_REASON = "rewrites of tables with this feature are not known to be safe"
@@ -105,10 +112,14 @@ def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
             f"the table has protocol {versions}, which is unknown (known: {ALLOWED_VERSIONS})",
             "Update Lakewright",
         )
-    unsafe = sorted((protocol.reader_features | protocol.writer_features) - SAFE_FEATURES)
+    features = protocol.reader_features | protocol.writer_features
+    unsafe = sorted(features - SAFE_FEATURES - {CLUSTERING})
     if unsafe:
-        reason, action = _KNOWN_REASONS.get(unsafe[0], (_UNKNOWN_REASON, _UNKNOWN_ACTION))
-        return Refusal(RefusalCode.FEATURE, unsafe[0], f"the table has the feature {unsafe[0]!r}: {reason}", action)
+        return _feature_refusal(unsafe[0])
+    if CLUSTERING in features:
+        # A Qbeast index is refused for all jobs, by the rule below.
+        allowed = () if LAST_REVISION in metadata.configuration else _ALLOWED_IF_CLUSTERED
+        return _feature_refusal(CLUSTERING, allowed)
     if LAST_REVISION in metadata.configuration:
         return Refusal(
             RefusalCode.QBEAST,
@@ -117,6 +128,11 @@ def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
             f"Optimize it with Qbeast; or unset {LAST_REVISION} if the index is no longer used",
         )
     return None
+
+
+def _feature_refusal(feature: str, allows: tuple[str, ...] = ()) -> Refusal:
+    reason, action = _KNOWN_REASONS.get(feature, (_UNKNOWN_REASON, _UNKNOWN_ACTION))
+    return Refusal(RefusalCode.FEATURE, feature, f"the table has the feature {feature!r}: {reason}", action, allows)
 
 
 def _is_known_version(protocol: TableProtocol) -> bool:

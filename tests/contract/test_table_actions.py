@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from hypothesis import event, given
@@ -17,11 +18,12 @@ from decider.decide.recomputing import contradictions
 from decider.decide.table_action import TableAction, evaluate_table, table_timer
 from shared.errors import InvalidInput
 from shared.job_payload import JobPayload
+from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.eligibility import Reason
 from shared.layout.key_runs import KeyRuns
 from shared.layout.removals import Removals
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy, Priority
+from shared.policy import DmlPolicy, Policy, Priority
 from shared.queue.model import Band
 from tests.support.decisions import context_of
 from tests.support.toy_action import WITH_TOY
@@ -39,6 +41,8 @@ POLICIES = st.builds(
     orphans_every_s=st.sampled_from([None, 86_400]),
     retain_s=st.sampled_from([None, 20 * 86_400]),
     checkpoint_every=st.sampled_from([None, 100]),
+    cluster=st.booleans(),
+    dml_policy=st.sampled_from(DmlPolicy),
 )
 SIGNALS = st.builds(
     TableSignals,
@@ -47,6 +51,7 @@ SIGNALS = st.builds(
     st.sampled_from([None, -1, 0, 17]),
     st.just(0),
     st.builds(KeyRuns, st.integers(-1, 9), st.integers(-1, 9), st.sampled_from([0, NOW_MS // 2, NOW_MS])),
+    st.none() | st.builds(ClusteredFiles, st.integers(0, 2_000), st.integers(0, 2**40), st.integers(0, 2**40)),
 )
 TRIGGERS = st.builds(
     Trigger,
@@ -78,15 +83,15 @@ def test_the_same_signals_give_the_same_proposal_with_a_reason_of_its_own(
         assert action.stages[proposal.reason]
     else:
         assert proposal.prediction.benefit > 0
-        assert proposal.prediction.bytes == 0, "it rewrites nothing, and pays for nothing"
+        assert proposal.prediction.bytes == 0 or action.is_rewrite, "it rewrites nothing, and pays for nothing"
 
 
 @each_action
-@given(signals=SIGNALS, policy=POLICIES, trigger=TRIGGERS)
+@given(signals=SIGNALS, policy=POLICIES, trigger=TRIGGERS, busy_ratio=st.sampled_from([Fraction(0), Fraction(1, 2)]))
 def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_on_the_table(
-    action: TableAction, signals: TableSignals, policy: Policy, trigger: Trigger
+    action: TableAction, signals: TableSignals, policy: Policy, trigger: Trigger, busy_ratio: Fraction
 ) -> None:
-    context = context_of(policy, at_ms=NOW_MS)
+    context = context_of(policy, at_ms=NOW_MS, busy_ratio=busy_ratio)
     made = evaluate_table(context, signals, trigger, action)
     event(f"{made.action}: {made.verdict} {made.reason}")
     text = ledger.encode(made, context)
@@ -102,7 +107,10 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_on_the_tabl
         assert made.verdict is DecisionKind.SKIP
         return
     job = job_request(context, made)
-    assert (job.key.kind, job.key.partition, job.band, job.cost_bytes) == (action.kind, WHOLE_TABLE, Band.LOW, 0)
+    assert (job.key.kind, job.key.partition, job.band, job.cost_bytes) == (
+        *(action.kind, WHOLE_TABLE, Band.LOW),
+        made.prediction.bytes,
+    )
     assert JobPayload.decode(job.payload).options == made.options
     assert 0 <= job.priority < PRIORITIES
 

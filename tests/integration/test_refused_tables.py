@@ -247,10 +247,10 @@ def test_a_release_with_another_rule_decides_a_table_again(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The refusal is stored with the state, and the rule is asked all the same: nothing in the log has changed."""
-    table = written(tmp_path / "t", protocol=CLUSTERED)
+    table = written(tmp_path / "t", protocol=VARIANT)
     name = decider.register(table.path, "t")
     assert (decider.get(f"/v1/tables/{name}")["refusal"]["code"], jobs(decider)) == ("unsafe_feature", [])
-    monkeypatch.setattr(delta, "SAFE_FEATURES", delta.SAFE_FEATURES | {"clustering"})
+    monkeypatch.setattr(delta, "SAFE_FEATURES", delta.SAFE_FEATURES | {"variantType"})
     decider.sweep()
     assert decider.get(f"/v1/tables/{name}")["refusal"] is None
     assert jobs(decider)

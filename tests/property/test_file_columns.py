@@ -14,7 +14,9 @@ from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import RootedStore
 from shared.boundary import Boundary
 from shared.errors import LakewrightError
+from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_count import count_partitions
+from shared.layout.partition_stats import CUBE_TAG
 from shared.policy import GIB, MIB, Policy, PortablePaths
 from shared.table import PartitionKey, Snapshot, TableMetadata, TableProtocol
 from tests.support.random_logs import PLACE, RandomLog
@@ -52,6 +54,7 @@ def assert_same(log: RandomLog, policy: Policy, boundary: Boundary | None = None
     snapshot, live = found
     assert live.head == replace(snapshot, files=())
     assert live.totals == (len(snapshot.files), sum(file.size_bytes for file in snapshot.files))
+    assert live.clustered == ClusteredFiles.of((file.size_bytes, CUBE_TAG in file.tags) for file in snapshot.files)
     assert count_live(live, policy) == count_partitions(snapshot.files, policy)
     return live
 

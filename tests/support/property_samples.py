@@ -65,6 +65,8 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.delete-marker", "none", "delete_marker", None),
     ("lakewright.key-scope", "Partition", "key_scope", KeyScope.PARTITION),
     ("lakewright.deduplicate-every", "6 h", "deduplicate_every_s", 21_600),
+    ("lakewright.cluster", "on", "cluster", True),
+    ("lakewright.cluster-threshold", "0.5", "cluster_threshold", Fraction(1, 2)),
     ("lakewright.vacuum", "on", "vacuum", True),
     ("lakewright.retain", "30 days", "retain_s", 30 * 86_400),
     ("acid.data.retain.hours", "24", "retain_s", 86_400),

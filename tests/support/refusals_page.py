@@ -30,6 +30,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.names import LAST_REVISION, LEGACY_CUBE_TAG
 from shared.formats.qbeast.status import DELETION_VECTORS
 from shared.formats.qbeast.status import refusal as index_refusal
+from shared.layout.clustered_files import ClusterReason
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.sort_planner import SortReason
 from shared.partitions import WHOLE_TABLE
@@ -69,6 +70,8 @@ STARTS_WORK = frozenset(
         VacuumReason.ORPHANS_DUE,
         CheckpointReason.MANY_COMMITS,
         DeduplicateReason.ROWS_ADDED,
+        ClusterReason.UNCLUSTERED,
+        ClusterReason.MANY_FILES,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
@@ -155,6 +158,7 @@ REASONS: Mapping[DecisionReason, str] = {
     Reason.DISABLED: "Set `lakewright.enabled=true`",
     Reason.SWITCHED_OFF: "Set the action's own property, such as `lakewright.vacuum=on`, or request a run",
     Reason.NOT_FOR_FORMAT: "Use the engine's own procedures ([Iceberg](iceberg.md#not-built))",
+    Reason.CLUSTERED_TABLE: "Nothing; [clustering](clustering.md) does what compaction does elsewhere",
     Reason.OWN_COMMIT: "Nothing",
     Reason.NO_DATA_CHANGE: "Nothing",
     Reason.NO_SMALL_FILES: "Nothing",
@@ -169,6 +173,10 @@ REASONS: Mapping[DecisionReason, str] = {
     VacuumReason.VACUUMED_RECENTLY: "Nothing; lower `lakewright.vacuum-every` to delete more often",
     DeduplicateReason.NO_ROWS_ADDED: "Nothing",
     DeduplicateReason.COMPARED_RECENTLY: "Nothing; lower `lakewright.deduplicate-every` to remove rows more often",
+    ClusterReason.NOTHING: "Nothing",
+    ClusterReason.FEW_FILES: "Nothing; lower `lakewright.min-input-files` to cluster earlier",
+    ClusterReason.BELOW_THRESHOLD: "Nothing; lower `lakewright.cluster-threshold` to cluster earlier",
+    ClusterReason.NOT_CLUSTERED: "Set `CLUSTER BY`, or unset `lakewright.cluster`",
     CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
     CheckpointReason.NOT_KNOWN: "Nothing; the next timer reads it again",
 }
@@ -238,7 +246,7 @@ def page() -> str:
             _table("reason | code | decided in | what to do", _tables()),
             "## Partitions\n",
             _table("reason | meaning | decided in | what to do", _decisions(PARTITION_REASONS)),
-            "## Tables as a whole\n\n[Vacuum and checkpoints](storage.md).\n",
+            "## Tables as a whole\n\n[Vacuum and checkpoints](storage.md), [clustering](clustering.md).\n",
             _table("reason | meaning | decided in | what to do", _decisions(TABLE_REASONS)),
             "## Requests\n\nOn-demand requests, and runs requested through `use.optimization.type`.\n",
             _table("reason | meaning | decided in | what to do", _requests()),

@@ -34,6 +34,7 @@ class Inventory:
     kind: str = INVENTORY
     reasons: type[DecisionReason] = InventoryReason
     stages: Mapping[DecisionReason, str] = {InventoryReason.NOTHING_REMOVED: "pruned_by_entropy"}
+    is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:
         return policy.priority is Priority.LOW

@@ -38,7 +38,7 @@ class CheckpointJob:
         snapshot = self._log.snapshot()
         shape, version = self._log.shape(snapshot), int(snapshot.version())
         check_identity(self._job.location, shape.metadata, self._job.table_uuid)
-        check_table(self._job.location, shape.metadata, shape.protocol)
+        check_table(self._job.location, shape.metadata, shape.protocol, self._job.kind)
         if (
             not self._job.even_if_disabled
             and read_properties(shape.metadata.configuration).values.get("enabled") is False

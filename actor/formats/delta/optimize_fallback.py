@@ -8,32 +8,27 @@ compared only after its commit: where they differ, the error names the version t
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, require_origins, vector_id
-from actor.formats.delta.conflicts import CommitFailure, classify, refused
+from actor.formats.delta.actions import decode_add, require_origins
 from actor.formats.delta.live_files import LiveGroup, resolve_live
 from actor.formats.delta.log import TableLog
+from actor.formats.delta.optimize_statement import MAX_FILE_SIZE, MIN_FILE_SIZE, OptimizeStatement, quoted
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.read_cache import ReadCache
-from actor.formats.delta.snapshot import paths_condition, sql_text
+from actor.formats.delta.snapshot import sql_text
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.transaction import COMMITTED
-from actor.formats.delta.write import json_array, logical_rows
-from actor.jvm.errors import first_line
+from actor.formats.delta.write import logical_rows
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
-from shared.errors import Corrupt, RetryableError
+from shared.errors import RetryableError
 from shared.layout.planner import FileGroup
 from shared.locations import hadoop_path
 from shared.partitions import partition_values
-from shared.table import CommitOrigin, FileKey, PartitionColumn, PartitionKey
-
-_MIN = "spark.databricks.delta.optimize.minFileSize"
-_MAX = "spark.databricks.delta.optimize.maxFileSize"
+from shared.table import PartitionColumn, PartitionKey
 
 
 class OptimizeExecutor:
@@ -87,8 +82,8 @@ class OptimizeExecutor:
         """Run one OPTIMIZE; returns its version, None if it found nothing to do, and how each group ended."""
         origin, *others = require_origins(request.user_metadata)
         sizes = {
-            _MIN: str(max(file.size_bytes for group in groups for file in group.files) + 1),
-            _MAX: str(max(group.bytes for group in groups) + 1),
+            MIN_FILE_SIZE: str(max(file.size_bytes for group in groups for file in group.files) + 1),
+            MAX_FILE_SIZE: str(max(group.bytes for group in groups) + 1),
         }
         lease = self._sessions.lease(
             tag=origin.job, more_tags=[other.job for other in others], user_metadata=request.user_metadata, conf=sizes
@@ -105,77 +100,23 @@ class OptimizeExecutor:
             if not live:
                 return None, [GroupOutcome(group, GroupStatus.CONFLICTED) for group in groups]
             control.may_commit()
-            version = self._run(log, _statement(log.location, columns, partition), origin, int(snapshot.version()))
+            optimize = OptimizeStatement(self._scala, log)
+            version = optimize.run(_statement(log.location, columns, partition), origin, int(snapshot.version()))
             if version is not None:
-                self._check_rows(log, snapshot, columns, version)
+                optimize.check_rows(snapshot, columns, version)
             return version, _ends(log, groups, live, columns, version)
-
-    def _check_rows(self, log: TableLog, before: Any, columns: tuple[PartitionColumn, ...], version: int) -> None:
-        """Raise Corrupt if the commit's outputs do not hold as many rows as the files that it removed.
-
-        `before` is the snapshot from before the statement; what others added between the two counts, too.
-        """
-        actions = log.actions(version)
-        outputs = [_logged(action["add"], columns) for action in actions if "add" in action]
-        gone = [action["remove"] for action in actions if "remove" in action]
-        paths = sorted({remove["path"] for remove in gone})
-        known = {logged.key: logged for logged in decode_adds(log.files(before, paths_condition(paths)), columns)}
-        for between in range(int(before.version()) + 1, version):
-            added = [_logged(action["add"], columns) for action in log.actions(between) if "add" in action]
-            known |= {logged.key: logged for logged in added}
-        keys = [FileKey(remove["path"], vector_id(remove.get("deletionVector"))) for remove in gone]
-        unknown = [key for key in keys if key not in known]
-        inputs = [known[key] for key in keys if key in known]
-        expected, written = self._rows(log, before, inputs), self._rows(log, before, outputs)
-        if unknown or written != expected:
-            unknown_text = f" (and of {len(unknown)} files that the log did not hold before)" if unknown else ""
-            raise Corrupt(
-                f"OPTIMIZE of {log.location} removed {len(gone)} files of {expected} rows{unknown_text} and wrote "
-                f"{written} rows. This is committed, as version {version}: check it, and if rows are missing, "
-                f"RESTORE TABLE delta.`{hadoop_path(log.location)}` TO VERSION AS OF {version - 1}"
-            )
-
-    def _rows(self, log: TableLog, snapshot: Any, files: Sequence[LoggedFile]) -> int:
-        """Return the rows that readers see by the log's statistics, or by reading the files where one has none."""
-        from_log = logical_rows(files)
-        if from_log is not None:
-            return from_log
-        return log.rows(snapshot, self._scala.adds(json_array(files)))
-
-    def _run(self, log: TableLog, statement: str, origin: CommitOrigin, before: int) -> int | None:
-        try:
-            log.session.sql(statement).collect()
-        except Exception as error:
-            version = log.find_commit(origin, since_version=before)
-            if version is not None:
-                return version
-            if classify(error) is CommitFailure.UNKNOWN:
-                raise RetryableError(
-                    f"OPTIMIZE of {log.location} failed ({first_line(error)}), and the log does not show job "
-                    f"{origin.job}, token {origin.token}; according to the log the table is unchanged"
-                ) from error
-            raise refused(error, log.location) from error
-        return log.find_commit(origin, since_version=before)
-
-
-def _logged(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> LoggedFile:
-    return LoggedFile(decode_add(add, columns), encode(add))
 
 
 def _statement(location: str, columns: Sequence[PartitionColumn], partition: PartitionKey) -> str:
     values = partition_values(partition)
     conditions = [
-        f"{_quoted(column.name)} IS NULL"
+        f"{quoted(column.name)} IS NULL"
         if values[column.physical] is None
-        else f"{_quoted(column.name)} = CAST({sql_text(str(values[column.physical]))} AS {column.type})"
+        else f"{quoted(column.name)} = CAST({sql_text(str(values[column.physical]))} AS {column.type})"
         for column in columns
     ]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"OPTIMIZE delta.{_quoted(hadoop_path(location))}{where}"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return f"OPTIMIZE delta.{quoted(hadoop_path(location))}{where}"
 
 
 def _ends(

@@ -40,10 +40,13 @@ def check_identity(location: str, metadata: TableMetadata, table_uuid: str) -> N
         )
 
 
-def check_table(location: str, metadata: TableMetadata, protocol: TableProtocol) -> None:
-    """Raise Unsupported for a table that a rewrite could damage, by the decider's own rule."""
+def check_table(location: str, metadata: TableMetadata, protocol: TableProtocol, kind: str = "") -> None:
+    """Raise Unsupported for a table that a rewrite could damage, by the decider's own rule.
+
+    kind: that of a job on the table as a whole, which a refusal may allow.
+    """
     found = refusal(metadata, protocol)
-    if found is not None:
+    if found is not None and kind not in found.allows:
         allowed = ALLOWED_VERSIONS if found.code is RefusalCode.PROTOCOL else ""
         raise Unsupported(f"{location}: {found.message}", field=found.subject, allowed=allowed)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from actor.formats.delta.actions import decode_metadata, decode_protocol
 from actor.formats.delta.checkpoint_job import CheckpointJob
+from actor.formats.delta.cluster_job import ClusterJob
 from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_identity, check_table
@@ -18,10 +19,10 @@ from actor.vacuum_steps import VacuumLimits
 from shared.boundary import Boundary
 from shared.commit_metadata import CommitMetadata
 from shared.errors import RetryableError
-from shared.job_payload import CHECKPOINT, DEDUPLICATE, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, VACUUM
 from shared.table import TableMetadata
 
-TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE)
+TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, CLUSTER)
 """Kinds of jobs on whole tables that this engine runs."""
 
 
@@ -38,6 +39,8 @@ class TableJobs:
         """Run a job; raises RetryableError for a kind that only another release knows."""
         if job.kind == DEDUPLICATE:
             return Deduplication(self._scala, self._sessions, self._boundary, job, control).run()
+        if job.kind == CLUSTER:
+            return ClusterJob(self._scala, self._sessions, self._boundary, job, control).run()
         lease = self._sessions.lease(tag=job.origin.job)
         with lease as owned, self._sessions.bound(owned) as session:
             log = TableLog(self._scala, session, job.location)
@@ -77,5 +80,5 @@ def checked_metadata(job: TableJob, snapshot: Any) -> TableMetadata:
     """Return the metadata of a snapshot; raises OtherTable or Unsupported for a table that must not be touched."""
     metadata, protocol = decode_metadata(snapshot.metadata().json()), decode_protocol(snapshot.protocol().json())
     check_identity(job.location, metadata, job.table_uuid)
-    check_table(job.location, metadata, protocol)
+    check_table(job.location, metadata, protocol, job.kind)
     return metadata

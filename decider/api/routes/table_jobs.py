@@ -1,4 +1,4 @@
-"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim and deduplicate."""
+"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate and cluster."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -9,6 +9,8 @@ from decider.api.dependencies import KnownTable, Requests
 from decider.api.openapi import failures
 from decider.api.schemas.table_jobs import (
     LISTED_FILES,
+    ClusterDryRun,
+    ClusterRequest,
     DeduplicateRequest,
     DeletionView,
     ReclaimRequest,
@@ -20,7 +22,7 @@ from decider.api.schemas.table_jobs import (
 from decider.formats.table_format import VacuumPreview
 from decider.gateway.authentication import CALLER_ROLE
 from decider.gateway.credentials import Role
-from decider.optimize.table_requests import TableRequestResult
+from decider.optimize.table_requests import ClusterPreview, TableRequestResult
 from decider.web.errors import ApiError
 from shared.vacuum_options import VacuumOptions
 
@@ -88,6 +90,42 @@ async def reclaim_table(table: KnownTable, asked: ReclaimRequest, requests: Requ
 async def deduplicate_table(table: KnownTable, asked: DeduplicateRequest, requests: Requests) -> TableJobResponse:
     """Queue a job that removes rows for which a newer row of the same key exists, or that counts them (`dry_run`)."""
     return _jobs_view(await requests.table_requests.deduplicate(table, dry_run=asked.dry_run))
+
+
+@router.post(
+    "/{name}/cluster",
+    status_code=202,
+    response_model=TableJobResponse,
+    summary="Cluster a table",
+    responses=_FAILURES | {200: {"model": ClusterDryRun, "description": "Counts of a dry run; nothing was changed."}},
+)
+async def cluster_table(
+    table: KnownTable, asked: ClusterRequest, requests: Requests
+) -> TableJobResponse | JSONResponse:
+    """Queue a run of the format's own OPTIMIZE on a table with `CLUSTER BY`, or count its bytes with `dry_run`."""
+    if asked.dry_run:
+        counted = _cluster_view(await requests.table_requests.preview_cluster(table))
+        return JSONResponse(counted.model_dump(mode="json"))
+    return _jobs_view(await requests.table_requests.cluster(table))
+
+
+def _cluster_view(preview: ClusterPreview) -> ClusterDryRun:
+    files = preview.files
+    number = f"{files.unclustered_files} file{'' if files.unclustered_files == 1 else 's'}"
+    message = (
+        f"{number} with {files.unclustered_bytes} bytes are not clustered; a run would rewrite "
+        f"{files.rewritten_bytes} bytes."
+    )
+    return ClusterDryRun(
+        version=preview.version,
+        message=message if preview.refusal is None else preview.refusal.message,
+        due=preview.need.is_due and preview.refusal is None,
+        reason=preview.need,
+        unclustered_files=files.unclustered_files,
+        unclustered_bytes=files.unclustered_bytes,
+        clustered_bytes=files.clustered_bytes,
+        rewritten_bytes=files.rewritten_bytes,
+    )
 
 
 def _jobs_view(result: TableRequestResult) -> TableJobResponse:

@@ -1,4 +1,4 @@
-"""Schemas of requests about whole tables: vacuum, checkpoint, reclaim and deduplicate."""
+"""Schemas of requests about whole tables: vacuum, checkpoint, reclaim, deduplicate and cluster."""
 
 from pydantic import ConfigDict, Field
 
@@ -59,6 +59,50 @@ class DeduplicateRequest(RequestModel):
     )
 
     dry_run: bool = Field(default=False, description="Count the rows in a job that changes nothing.")
+
+
+class ClusterRequest(RequestModel):
+    """Request to cluster a table with `CLUSTER BY` by its format's own OPTIMIZE."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"dry_run": True}]},
+    )
+
+    dry_run: bool = Field(default=False, description="Count what would be rewritten without changing anything.")
+
+
+class ClusterDryRun(ResponseModel):
+    """Dry run of clustering; nothing is changed."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "version": 41,
+                    "message": "12 files with 48000 bytes are not clustered; a run would rewrite 208000 bytes.",
+                    "due": True,
+                    "reason": "unclustered_bytes",
+                    "unclustered_files": 12,
+                    "unclustered_bytes": 48_000,
+                    "clustered_bytes": 160_000,
+                    "rewritten_bytes": 208_000,
+                }
+            ]
+        },
+    )
+
+    version: int = Field(description="Table version that was counted.")
+    message: str = Field(description="Human-readable outcome.")
+    due: bool = Field(description="Whether an automatic run is due.")
+    reason: str = Field(description="Machine-readable reason.")
+    unclustered_files: int = Field(description="Files outside of Z-cubes.")
+    unclustered_bytes: int = Field(description="Their size in bytes.")
+    clustered_bytes: int = Field(description="Size of the files in Z-cubes, in bytes.")
+    rewritten_bytes: int = Field(description="Bytes that a run would read and write, at most.")
 
 
 class TableJobView(ResponseModel):

@@ -24,6 +24,7 @@ from decider.web.base_model import moment
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.policy import Policy
 from shared.queue.model import JobKey, Scope, job_id
+from shared.refusals import Refusal
 from shared.table import PartitionColumn, TableId, TableRef
 
 LEDGER_DEPTH = 200
@@ -53,7 +54,7 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
     counters = dict(await queue.counters.read(table.id))
     summary = await _summary(table.id, learned.with_learned_shrink(in_force.policy), columns, tables)
     records = await tables.ledgers.newest(table.id, limit=LEDGER_DEPTH)
-    refusal = _now_refused(await tables.registry.refusal(table.id), cursor)
+    refusal = _now_refused(await tables.registry.refusal(table.id), cursor, in_force.refusal)
     return TableStatus(
         **table_view(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
@@ -72,12 +73,13 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
     )
 
 
-def _now_refused(noted: StoredRefusal | None, cursor: TableState | None) -> StoredRefusal | None:
+def _now_refused(
+    noted: StoredRefusal | None, cursor: TableState | None, by_rule: Refusal | None
+) -> StoredRefusal | None:
     """Return the current refusal: that of the state, or the one with which the last refresh ended.
 
     The refresh stores a refusal by rule after the state has moved; until then the state is right.
     """
-    by_rule = cursor.refusal if cursor is not None else None
     if noted is not None and (not noted.code or cursor is None):
         return noted
     if cursor is None or by_rule is None:

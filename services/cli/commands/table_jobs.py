@@ -1,4 +1,4 @@
-"""`lakewright vacuum`, `checkpoint`, `reclaim` and `deduplicate`: jobs on whole tables, through the decider."""
+"""`lakewright vacuum`, `checkpoint`, `reclaim`, `deduplicate` and `cluster`: jobs on whole tables, by the decider."""
 
 from typing import Annotated, Any
 
@@ -71,6 +71,20 @@ def deduplicate(
     """Delete rows for which a newer row of the same primary key exists."""
     setting = setting_of(context)
     _show_jobs(setting, _call(setting, table, "deduplicate", {"dry_run": dry_run}))
+
+
+def cluster(
+    context: typer.Context,
+    table: Table,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the bytes and change nothing.")] = False,  # noqa: FBT002
+) -> None:
+    """Run the format's own OPTIMIZE on a table with CLUSTER BY, which clusters its files."""
+    setting = setting_of(context)
+    answer = _call(setting, table, "cluster", {"dry_run": dry_run})
+    if setting.as_json or not dry_run:
+        return _show_jobs(setting, answer)
+    due = "due" if answer["due"] else "not due"
+    return setting.output().line(f"{answer['message']} An automatic run is {due}: {answer['reason']}.")
 
 
 def _call(setting: CliContext, table: str, what: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from shared.format_support import FormatSupport
 from shared.formats.iceberg.retention import own_retention_s
-from shared.job_payload import CHECKPOINT, COMPACT, DEDUPLICATE, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, VACUUM
 
 JOB_KINDS = (COMPACT, VACUUM)
 """Kinds of jobs that the engine runs."""
@@ -12,6 +12,7 @@ SUPPORT = FormatSupport(
     job_kinds=JOB_KINDS,
     orders_rows=False,
     instead={
+        CLUSTER: "there is no CLUSTER BY in Iceberg",
         DEDUPLICATE: "use MERGE INTO in the table's own engine",
         CHECKPOINT: "there are no checkpoints in Iceberg; its procedure rewrite_manifests, in Spark, merges manifests",
     },

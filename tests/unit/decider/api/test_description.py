@@ -43,6 +43,7 @@ EXPECTED = {
     "POST /v1/tables/{name}/checkpoint",
     "POST /v1/tables/{name}/reclaim",
     "POST /v1/tables/{name}/deduplicate",
+    "POST /v1/tables/{name}/cluster",
     "GET /v1/jobs",
     "GET /v1/jobs/{job}",
     "DELETE /v1/jobs/{job}",

@@ -1,9 +1,13 @@
 """The policy in force: what is said closer to the table wins, and the last good stays while the new is unusable."""
 
+from dataclasses import replace
+
 import pytest
 
+from decider.decide.actions import ACTIONS
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource, resolve_unregistered
 from shared.errors import InvalidInput
+from shared.job_payload import CLUSTER, VACUUM
 from shared.policy import MIB, Policy, PolicyLayer, apply
 from shared.property_table import QBEAST_SWITCH
 from shared.refusals import Refusal, RefusalCode
@@ -164,6 +168,27 @@ def test_nothing_enables_a_refused_table_and_it_says_why() -> None:
     assert (found.policy.enabled, found.policy.refused) == (False, "unsafe_feature:clustering")
     assert found.origins["enabled"] == PolicyOrigin(PolicySource.TABLE, "clustering")
     assert (found.refusal, found.notes) == (REFUSAL, ("the table is refused: merging would undo it. Run OPTIMIZE.",))
+
+
+def test_a_clustered_table_gets_the_jobs_that_its_refusal_allows_once_its_owner_switches_clustering_on() -> None:
+    status = LogStatus(refusal=replace(REFUSAL, allows=(CLUSTER, VACUUM)), format="delta")
+    off = PolicyDefaults(DEFAULT).resolve(TABLE, {}, {}, status)
+    assert (off.policy.enabled, off.policy.refused, off.policy.clusters) == (False, "unsafe_feature:clustering", False)
+    stated = {"lakewright.cluster": "on", "lakewright.sort-by": "a", "lakewright.primary-key": "a"}
+    found = PolicyDefaults(DEFAULT).resolve(TABLE, stated | {"lakewright.sequence-by": "b"}, {}, status)
+    assert (found.policy.enabled, found.policy.refused, found.policy.clusters, found.refusal) == (True, "", True, None)
+    assert [kind for kind in ACTIONS.kinds if found.policy.runs(kind)] == [VACUUM, CLUSTER]
+    assert found.policy.sort_order is None
+    assert [note.partition(",")[0].partition(":")[0] for note in found.notes] == [
+        "merging would undo it",
+        "sort-by has no effect",
+        "primary-key has no effect on clustered Delta tables",
+    ]
+    # Every other refusal stands, whatever is switched on.
+    other = PolicyDefaults(DEFAULT).resolve(TABLE, stated, {}, LogStatus(refusal=REFUSAL, format="delta"))
+    assert (other.policy.refused, other.policy.clusters) == ("unsafe_feature:clustering", False)
+    plain = PolicyDefaults(DEFAULT).resolve(TABLE, stated, {}, LogStatus(format="delta"))
+    assert (plain.policy.job_kinds, plain.policy.clusters) == ("", False)
 
 
 @pytest.mark.parametrize(

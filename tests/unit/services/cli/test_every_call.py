@@ -48,6 +48,8 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("POST /v1/tables/{name}/checkpoint", 202, "checkpoint sales.orders"),
     ("POST /v1/tables/{name}/reclaim", 202, "reclaim sales.orders --confirm sales.orders"),
     ("POST /v1/tables/{name}/deduplicate", 202, "deduplicate sales.orders --dry-run"),
+    ("POST /v1/tables/{name}/cluster", 200, "cluster sales.orders --dry-run"),
+    ("POST /v1/tables/{name}/cluster", 202, "cluster sales.orders"),
     ("GET /v1/scheduled", 200, "scheduled"),
     ("GET /v1/scheduled", 200, "tables scheduled --prefix sales."),
     ("GET /v1/jobs", 200, "jobs list --state queued"),

@@ -3,6 +3,7 @@
 import pytest
 
 from shared.formats.delta import SAFE_FEATURES, refusal
+from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, SORT, VACUUM
 from shared.layout.eligibility import Reason, evaluate_full, evaluate_idle, evaluate_layout
 from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, stats_of_file, stats_of_files
 from shared.layout.planner import plan, plan_full, plan_idle_compaction
@@ -32,6 +33,27 @@ def test_a_feature_of_writers_alone_is_refused_too() -> None:
     found = refusal(PLAIN, TableProtocol(3, 7, frozenset({"deletionVectors"}), frozenset({"clustering"})))
     assert found is not None
     assert found.subject == "clustering"
+
+
+def test_a_clustered_table_allows_no_exact_rewrite_but_three_kinds_of_jobs() -> None:
+    found = refusal(PLAIN, with_features("deletionVectors", "clustering"))
+    assert found is not None
+    assert found.allows == (CLUSTER, VACUUM, CHECKPOINT)
+    assert not {COMPACT, SORT, DEDUPLICATE} & {*found.allows}
+
+
+@pytest.mark.parametrize("other", ["variantType", "catalogManaged", "a-later-one"])
+def test_a_clustered_table_with_another_unsafe_feature_allows_nothing(other: str) -> None:
+    found = refusal(PLAIN, with_features("clustering", other))
+    assert found is not None
+    assert (found.subject, found.allows) == (other, ())
+
+
+def test_a_clustered_table_with_a_qbeast_index_allows_nothing() -> None:
+    indexed = TableMetadata("u", configuration={"qbeast.lastRevisionID": "7"})
+    found = refusal(indexed, with_features("clustering"))
+    assert found is not None
+    assert found.allows == ()
 
 
 def test_safe_features_together_are_accepted() -> None:

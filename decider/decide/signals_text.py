@@ -1,0 +1,28 @@
+"""What a decision about a whole table rests on, in sentences; files and bytes as all records show them."""
+
+from decider.decide.decision import TableSignals
+from shared.policy import MIB
+
+
+def describe(signals: TableSignals) -> str:
+    """Return the signals of a table as sentences."""
+    removals, clustered = signals.removals, signals.clustered
+    text = f"Its store still holds {files(removals.files)} with {mib(removals.bytes)} that were removed."
+    if signals.checkpoint is not None:
+        text += f" The newest checkpoint is of version {signals.checkpoint}."
+    if clustered is not None:
+        text += (
+            f" Not clustered: {files(clustered.unclustered_files)} with {mib(clustered.unclustered_bytes)}; "
+            f"clustered: {mib(clustered.clustered_bytes)}."
+        )
+    return text
+
+
+def files(number: int, kind: str = "") -> str:
+    """Return a number of files of a kind (`fewer `), in words."""
+    return f"{number} {kind}file" if number == 1 else f"{number} {kind}files"
+
+
+def mib(count_bytes: float) -> str:
+    """Return bytes as MiB, in four digits."""
+    return f"{count_bytes / MIB:.4g} MiB"

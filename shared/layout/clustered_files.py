@@ -1,0 +1,122 @@
+"""Files of a clustered table (`CLUSTER BY`): which are clustered, and when the format's own OPTIMIZE pays for itself.
+
+OPTIMIZE puts files that are not clustered into Z-cubes, and rewrites a Z-cube again and again until it has
+`CUBE_BYTES`: on a table below that size, each run rewrites all of it. So a run is due once the new bytes are a share of
+those that it rewrites again, which bounds the bytes rewritten: with a share of 1/4, five for each byte that is new.
+Decider and actor apply this rule, one to what commits added up to, the other to the live files.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from shared.layout.eligibility import DecisionReason
+from shared.layout.partition_stats import CUBE_TAG
+from shared.policy import GIB, Policy
+from shared.table import Commit
+
+CUBE_BYTES = 100 * GIB
+"""Size from which a Z-cube is left as it is: Delta's default of `optimize.clustering.mergeStrategy.minCubeSize`."""
+
+
+class ClusterReason(DecisionReason):
+    """Why a table is, or is not, clustered now."""
+
+    UNCLUSTERED = "unclustered_bytes"
+    MANY_FILES = "many_unclustered_files"
+    NOTHING = "nothing_unclustered"
+    FEW_FILES = "few_unclustered_files"
+    BELOW_THRESHOLD = "below_cluster_threshold"
+    NOT_CLUSTERED = "not_a_clustered_table"
+
+    @property
+    def message(self) -> str:
+        """Reason as one sentence for users."""
+        return _MESSAGES[self]
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a run is due."""
+        return self in (ClusterReason.UNCLUSTERED, ClusterReason.MANY_FILES)
+
+
+_MESSAGES = {
+    ClusterReason.UNCLUSTERED: "The bytes that are not clustered reach `cluster-threshold`.",
+    ClusterReason.MANY_FILES: "More files than `max-small-files` are not clustered, which overrides the threshold.",
+    ClusterReason.NOTHING: "All files are clustered.",
+    ClusterReason.FEW_FILES: "Fewer files than `min-input-files` are not clustered, with less bytes than one target.",
+    ClusterReason.BELOW_THRESHOLD: "The bytes that are not clustered are below `cluster-threshold`.",
+    ClusterReason.NOT_CLUSTERED: "The table has no CLUSTER BY.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteredFiles:
+    """Number and bytes of the live files outside of Z-cubes, and the bytes of those in Z-cubes."""
+
+    unclustered_files: int = 0
+    unclustered_bytes: int = 0
+    clustered_bytes: int = 0
+
+    @staticmethod
+    def of(files: Iterable[tuple[int, bool]]) -> "ClusteredFiles":
+        """Count live files: the size of each, and whether it is in a Z-cube."""
+        counted = ClusteredFiles()
+        for size_bytes, is_cube in files:
+            counted = counted.plus(size_bytes, is_cube=is_cube)
+        return counted
+
+    def plus(self, size_bytes: int, *, is_cube: bool, files: int = 1) -> "ClusteredFiles":
+        """Add files of this total size; `files` is negative for a removal. Nothing ever falls below 0."""
+        sign = 1 if files > 0 else -1
+        if is_cube:
+            clustered_bytes = max(0, self.clustered_bytes + sign * size_bytes)
+            return ClusteredFiles(self.unclustered_files, self.unclustered_bytes, clustered_bytes)
+        unclustered = max(0, self.unclustered_files + files), max(0, self.unclustered_bytes + sign * size_bytes)
+        return ClusteredFiles(*unclustered, self.clustered_bytes)
+
+    def after(self, commit: Commit) -> "ClusteredFiles":
+        """Return the counts after a commit; a removal without tags or size is completed from the add of its path."""
+        added = {file.path: file for file in commit.added}
+        counted = self
+        for file in commit.added:
+            counted = counted.plus(file.size_bytes, is_cube=CUBE_TAG in file.tags)
+        for removed in commit.removed:
+            twin = added.get(removed.path)
+            tags: Mapping[str, str] | None = removed.tags if removed.tags or twin is None else twin.tags
+            size_bytes = removed.size_bytes
+            if size_bytes is None:
+                size_bytes = 0 if twin is None else twin.size_bytes
+            counted = counted.plus(size_bytes, is_cube=CUBE_TAG in (tags or {}), files=-1)
+        return counted
+
+    @property
+    def repeated_bytes(self) -> int:
+        """The bytes in Z-cubes that a run rewrites again, at most: only the newest Z-cube is below `CUBE_BYTES`."""
+        return min(self.clustered_bytes, CUBE_BYTES)
+
+    @property
+    def rewritten_bytes(self) -> int:
+        """The bytes that a run reads and writes, at most."""
+        return self.unclustered_bytes + self.repeated_bytes if self.unclustered_files else 0
+
+    def need(self, policy: Policy) -> ClusterReason:
+        """Return whether a run is due under a policy."""
+        if not self.unclustered_files:
+            return ClusterReason.NOTHING
+        if self.unclustered_files > policy.max_small_files:
+            return ClusterReason.MANY_FILES
+        if self.unclustered_files < policy.min_input_files and self.unclustered_bytes < policy.target_bytes:
+            return ClusterReason.FEW_FILES
+        share = policy.cluster_threshold
+        if self.unclustered_bytes * share.denominator < self.repeated_bytes * share.numerator:
+            return ClusterReason.BELOW_THRESHOLD
+        return ClusterReason.UNCLUSTERED
+
+    def encode(self) -> list[int]:
+        """Write as JSON values."""
+        return [self.unclustered_files, self.unclustered_bytes, self.clustered_bytes]
+
+    @staticmethod
+    def decode(raw: Iterable[int] | None) -> "ClusteredFiles | None":
+        """Read what `encode` wrote; None is a table that is not clustered."""
+        return None if raw is None else ClusteredFiles(*map(int, raw))

@@ -1,0 +1,150 @@
+"""Tables with CLUSTER BY on real Delta: its own OPTIMIZE runs when that is due, and no rewrite of ours touches them."""
+
+import asyncio
+import random
+
+import pyarrow.parquet as pq
+import pytest
+
+from actor.formats.delta.engine import DeltaEngine
+from actor.ports import TableJob, TableJobOutcome
+from decider.formats.delta.rewrites import open_own_commits
+from decider.storage.object_reads import ReadMeter
+from shared.errors import Unsupported
+from shared.job_payload import CHECKPOINT, VACUUM
+from shared.layout.clustered_files import ClusteredFiles
+from shared.partitions import WHOLE_TABLE
+from shared.policy import KIB, Policy
+from shared.table import CommitOrigin
+from shared.vacuum_options import VacuumOptions
+from tests.support.aged_table import DAY_MS, age, forget_logs, now_ms, versions
+from tests.support.clustered_table import POLICY, ClusteredTable, batch
+from tests.support.delta_lab import DeltaLab
+from tests.support.delta_tables import commit_info
+from tests.support.local_vacuum import Control
+from tests.support.sorted_table import read_by_spark
+
+pytestmark = pytest.mark.spark
+
+COMMITS = 200
+PERIOD = 8
+"""Commits between two runs of the schedule: as many files as the rule leaves unclustered on a small table."""
+
+SETTLED = 40
+"""Commits after which eight files are a fifth of the table, which is what the rule leaves unclustered from there on."""
+
+
+def test_two_hundred_commits_need_fewer_runs_than_a_schedule_that_bounds_what_is_unclustered_alike(
+    lab: DeltaLab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, periodic = ClusteredTable(lab, "ours"), ClusteredTable(lab, "periodic")
+    dice, state, file = random.Random(8), ClusteredFiles(), lab.directory / "rows.parquet"
+    policy = Policy(cluster=True, is_clustered=True, target_bytes=512 * KIB)
+    for at in range(COMMITS):
+        pq.write_table(batch(dice, at), file)
+        for table in (ours, periodic):
+            table.append(file)
+        state = state.plus(file.stat().st_size, is_cube=False)
+        if state.need(policy).is_due:
+            done = ours.run(policy=policy)
+            assert done.commits
+            assert commit_info(ours.path, done.commits[0])["operation"] == "OPTIMIZE"
+        else:
+            assert not ours.files().need(policy).is_due
+        state = ours.files()
+        if (at + 1) % PERIOD == 0:
+            periodic.optimize()
+        for table in (ours, periodic):
+            table.note_share()
+    assert lab.digest(str(ours.path)) == lab.digest(str(periodic.path))
+    worst = {name: max(table.shares[SETTLED:]) for name, table in (("ours", ours), ("periodic", periodic))}
+    read = {
+        name: read_by_spark(lab, str(table.path), "k", 1_000)
+        for name, table in (("ours", ours), ("periodic", periodic))
+    }
+    with capsys.disabled():
+        print(f"\nruns: ours {ours.runs}, every {PERIOD} commits {periodic.runs}; share unclustered at most {worst}")
+        print(f"bytes rewritten: ours {ours.rewritten_bytes}, periodic {periodic.rewritten_bytes}; files read {read}")
+    assert worst["ours"] <= worst["periodic"] + 0.03
+    assert ours.runs <= periodic.runs * 0.6
+    assert ours.rewritten_bytes <= periodic.rewritten_bytes * 0.6
+
+
+def test_a_run_is_recorded_and_asks_the_rule_again_and_exact_rewrites_are_refused(
+    lab: DeltaLab, engine: DeltaEngine
+) -> None:
+    table = ClusteredTable(lab, "t")
+    policy = Policy(cluster=True, is_clustered=True, target_bytes=512 * KIB)
+    for at in range(9):
+        rows = ", ".join(f"({at * 50 + n}, {n}, '{n}')" for n in range(50))
+        lab.sql(f"INSERT INTO {table.name} VALUES {rows}")
+    before, written = lab.digest(str(table.path)), len(table.live())
+    done = table.run(policy=policy)
+    assert done.figures["files_replaced"] == written
+    assert table.files().unclustered_files == 0
+    assert lab.digest(str(table.path)) == before
+    lab.sql(f"INSERT INTO {table.name} VALUES (1, 1, 'late')")
+    assert "few_unclustered_files" in table.run(policy=policy).reason
+    assert table.run(policy=policy, force=True).commits
+    assert "nothing_unclustered" in table.run(policy=policy, force=True).reason
+    history = open_own_commits(table.path.as_uri(), meter=ReadMeter())
+    events = asyncio.run(history.page(limit=10)).events
+    assert [(event.mark.mode, event.mark.origin.job) for event in events] == [("cluster", "job")] * 2
+    with pytest.raises(Unsupported, match="clustering"):
+        engine.read_partition(table.path.as_uri(), WHOLE_TABLE)
+
+
+def test_what_others_do_right_before_the_statement_is_clustered_with_the_rest(lab: DeltaLab) -> None:
+    table = ClusteredTable(lab, "t")
+    dice, file = random.Random(1), lab.directory / "rows.parquet"
+    for at in range(9):
+        pq.write_table(batch(dice, at), file)
+        table.append(file)
+    control = Control()
+
+    def others(_change: int) -> None:
+        lab.sql(f"DELETE FROM {table.name} WHERE n % 10 = 3")
+        lab.sql(f"INSERT INTO {table.name} VALUES (5, -1, 'late'), (6, -2, 'later')")
+
+    control.before_change = others
+    done = table.run(control=control)
+    assert len(done.commits) == 1
+    numbers = sorted(row[0] for row in lab.sql(f"SELECT n FROM {table.name}"))
+    assert numbers == [-2, -1, *(n for n in range(9 * 250) if n % 10 != 3)]
+    assert table.files().unclustered_files == 0
+
+
+def test_a_table_without_clustering_columns_is_never_optimized(lab: DeltaLab) -> None:
+    table = ClusteredTable(lab, "t")
+    for n in range(9):
+        lab.sql(f"INSERT INTO {table.name} VALUES ({n}, {n}, 'x')")
+    lab.sql(f"ALTER TABLE {table.name} CLUSTER BY NONE")
+    for force in (False, True):
+        with pytest.raises(Unsupported, match="CLUSTER BY NONE"):
+            table.run(force=force)
+    plain = lab.directory / "plain"
+    lab.sql(f"CREATE TABLE delta.`{plain}` (k BIGINT) USING delta")
+    table.path = plain
+    with pytest.raises(Unsupported, match="no CLUSTER BY"):
+        table.run(force=True)
+
+
+def test_a_vacuum_and_a_checkpoint_of_a_clustered_table_keep_its_rows(lab: DeltaLab) -> None:
+    table = ClusteredTable(lab, "t")
+    dice, file = random.Random(1), lab.directory / "rows.parquet"
+    for at in range(9):
+        pq.write_table(batch(dice, at), file)
+        table.append(file)
+    table.run()
+    before = lab.digest(str(table.path))
+    age(table.path, dict.fromkeys(versions(table.path), now_ms() - 20 * DAY_MS))
+    forget_logs(lab.spark)
+
+    def job(kind: str, **options: int) -> TableJobOutcome:
+        made = TableJob(kind, table.path.as_uri(), POLICY, CommitOrigin("job", 8), options=options)
+        return lab.engine.run_table_job(made, Control())
+
+    assert job(CHECKPOINT).figures["written"] == 1
+    assert job(VACUUM, **VacuumOptions(with_orphans=True).encode()).figures["files_deleted"] == 9
+    assert lab.digest(str(table.path)) == before
+    assert len(table.live()) == len(list(table.path.glob("*.parquet")))

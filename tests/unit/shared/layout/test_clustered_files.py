@@ -1,0 +1,99 @@
+"""What is clustered is folded from commits and equals a count; a run is due when new bytes are worth the old ones."""
+
+import random
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from shared.cluster_options import ClusterOptions
+from shared.layout.clustered_files import CUBE_BYTES, ClusteredFiles, ClusterReason
+from shared.layout.partition_stats import CUBE_TAG
+from shared.policy import MIB, Policy
+from shared.table import DataFile
+from tests.support.folding import commit, file, removed
+
+POLICY = Policy(cluster=True, is_clustered=True, target_bytes=8 * MIB)
+CUBE = {CUBE_TAG: "1"}
+
+
+def test_commits_add_up_to_what_a_count_of_the_live_files_gives() -> None:
+    dice = random.Random(20)
+    live: dict[str, DataFile] = {}
+    folded = ClusteredFiles()
+    for version in range(300):
+        tags = CUBE if dice.random() < 0.4 else {}
+        added = [file(f"{version}-{n}", dice.randrange(1, 9 * MIB), tags=tags) for n in range(dice.randrange(4))]
+        gone = dice.sample(sorted(live), dice.randrange(min(4, len(live) + 1)))
+        # A deletion vector: the file goes and comes back; writers may leave out the tags and the size of what goes.
+        again = [replace(live[path], dv_id=str(version)) for path in gone if dice.random() < 0.3]
+        back = {one.path for one in again}
+        going = [removed(live[path], **({"tags": None} if path in back else {})) for path in gone]
+        going = [replace(one, size_bytes=None) if one.path in back else one for one in going]
+        folded = folded.after(commit(version, added=(*added, *again), removed=tuple(going)))
+        for path in gone:
+            del live[path]
+        live |= {one.path: one for one in (*added, *again)}
+        counted = ClusteredFiles.of((one.size_bytes, CUBE_TAG in one.tags) for one in live.values())
+        assert folded == counted
+        assert ClusteredFiles.decode(folded.encode()) == folded
+    assert folded.unclustered_files > 10
+    assert folded.clustered_bytes > MIB
+
+
+def test_a_removal_of_an_unknown_file_never_counts_below_nothing() -> None:
+    gone = replace(removed(file("a", MIB), tags=None), size_bytes=None)
+    assert ClusteredFiles().after(commit(removed=(gone, removed(file("b", MIB, tags=CUBE))))) == ClusteredFiles()
+    assert ClusteredFiles.decode(None) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        (ClusteredFiles(0, 0, 9 * MIB), ClusterReason.NOTHING),
+        (ClusteredFiles(7, 8 * MIB - 1, 0), ClusterReason.FEW_FILES),
+        (ClusteredFiles(8, 8, 0), ClusterReason.UNCLUSTERED),
+        (ClusteredFiles(1, 8 * MIB, 32 * MIB), ClusterReason.UNCLUSTERED),
+        (ClusteredFiles(8, 8 * MIB - 1, 32 * MIB), ClusterReason.BELOW_THRESHOLD),
+        (ClusteredFiles(1001, 1001, 32 * MIB), ClusterReason.MANY_FILES),
+        # What is full is not rewritten again, however much there is.
+        (ClusteredFiles(8, CUBE_BYTES // 4, 10 * CUBE_BYTES), ClusterReason.UNCLUSTERED),
+        (ClusteredFiles(8, CUBE_BYTES // 4 - 1, 10 * CUBE_BYTES), ClusterReason.BELOW_THRESHOLD),
+    ],
+)
+def test_a_run_is_due_when_the_new_bytes_are_worth_what_is_rewritten_again(
+    files: ClusteredFiles, reason: ClusterReason
+) -> None:
+    assert files.need(POLICY) is reason
+    assert reason.is_due == (reason in (ClusterReason.UNCLUSTERED, ClusterReason.MANY_FILES))
+    assert reason.message.endswith(".")
+
+
+def test_a_run_reads_the_new_files_and_the_newest_cube_and_nothing_without_new_files() -> None:
+    assert ClusteredFiles(1, 5, 7).rewritten_bytes == 12
+    assert ClusteredFiles(1, 5, 3 * CUBE_BYTES).rewritten_bytes == CUBE_BYTES + 5
+    assert ClusteredFiles(0, 0, 7).rewritten_bytes == 0
+
+
+@pytest.mark.parametrize("threshold", [Fraction(1, 10), Fraction(1, 4), Fraction(1)])
+def test_each_byte_is_rewritten_once_and_the_inverse_of_the_threshold_times_more_on_average(
+    threshold: Fraction,
+) -> None:
+    dice = random.Random(3)
+    policy = replace(POLICY, cluster_threshold=threshold)
+    files, rewritten, ingested, runs = ClusteredFiles(), 0, 0, 0
+    for _ in range(2_000):
+        size = int(dice.lognormvariate(13, 1.5))
+        files, ingested = files.plus(size, is_cube=False), ingested + size
+        if files.need(policy).is_due:
+            rewritten, runs = rewritten + files.rewritten_bytes, runs + 1
+            files = ClusteredFiles(clustered_bytes=files.unclustered_bytes + files.clustered_bytes)
+        most = max(Fraction(8, 1) * 8 * MIB, threshold * files.clustered_bytes)
+        assert files.unclustered_bytes <= most
+    assert runs > 3
+    assert rewritten <= (1 + 1 / threshold) * ingested
+
+
+def test_options_survive_their_encoding_and_none_are_not_forced() -> None:
+    assert ClusterOptions.decode(ClusterOptions(force=True).encode()).force
+    assert not ClusterOptions.decode({}).force
