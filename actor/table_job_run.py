@@ -29,7 +29,11 @@ class TableJobReport:
     payload: JobPayload
     outcome: TableJobOutcome | None = None
     so_far: Mapping[str, int] = field(default_factory=dict)
-    cost_bytes: int = field(default=0, init=False)
+
+    @property
+    def cost_bytes(self) -> int:
+        """Bytes of the data files that it replaced: what a rewrite is charged with; 0 for all other kinds."""
+        return self._changes.get("bytes_replaced", 0)
 
     @property
     def satisfied_version(self) -> int:
@@ -41,8 +45,8 @@ class TableJobReport:
         return done.version if is_same else -1
 
     def counters(self) -> dict[str, int]:
-        """Counters that this run adds to the funnel."""
-        figures = {f"{self.kind}_{name}": count for name, count in self._figures.items() if count}
+        """Counters that this run adds to the funnel; a dry run has only counted what it would do."""
+        figures = {f"{self.kind}_{name}": count for name, count in self._changes.items() if count}
         return {"jobs_run": 1, f"{self.kind}_runs": 1, **figures}
 
     def measures(self) -> dict[str, int]:
@@ -62,6 +66,11 @@ class TableJobReport:
             "left_out": done.reason if done else "",
         }
         return json.dumps(report, separators=(",", ":"))
+
+    @property
+    def _changes(self) -> Mapping[str, int]:
+        """The figures of a run that changed the table; none of a dry run."""
+        return {} if self.payload.options.get("dry_run") else self._figures
 
     @property
     def _figures(self) -> Mapping[str, int]:

@@ -1,7 +1,7 @@
 """All actions on one table at random, with two writers: rows equal the replay, the state a count, history can be read.
 
 The retention is seconds long, so that a vacuum deletes while everything else runs; a service under real load has the
-same races, only rarer.
+same races, only rarer. A third writer appends older rows of keys that are there, each of which is removed once.
 """
 
 import asyncio
@@ -16,8 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from decider.formats.delta.log import open_log
 from decider.state.fold import count_live_files
@@ -47,8 +49,14 @@ PROPERTIES = {
     "lakewright.vacuum-every": "5s",
     "lakewright.min-retain": f"{RETAIN_S} seconds",
     "lakewright.checkpoint-every": "20",
+    "lakewright.primary-key": "id, day",
+    "lakewright.sequence-by": "value",
+    "lakewright.deduplicate-every": "10s",
     "delta.deletedFileRetentionDuration": f"interval {RETAIN_S} seconds",
 }
+OLDER = ""
+"""The value of an older row: less than that of each other one."""
+
 POLICY = Policy(target_bytes=64 * KIB, min_input_files=2, sort_by="id")
 
 
@@ -63,6 +71,8 @@ def requests(stack: Stack) -> list[Callable[[], int]]:
         ("vacuum", {"dry_run": True, "orphans": True}),
         ("checkpoint", {}),
         ("reclaim", {"confirm": NAME, "retain_hours": None}),
+        ("deduplicate", {}),
+        ("deduplicate", {"dry_run": True}),
     ]
     return [lambda what=what, body=body: stack.post(f"{url}/{what}", body).status_code for what, body in bodies]
 
@@ -75,8 +85,23 @@ def read_a_version_inside_the_retention(table: Path, dice: random.Random) -> Non
     if chosen < newest and time.time() - replaced.stat().st_mtime > RETAIN_S / 2:
         chosen = newest
     rows = DeltaTable(table, version=chosen).to_pyarrow_table()
-    ids = rows["id"].to_pylist()
+    ids = [key for key, value in zip(rows["id"].to_pylist(), rows["value"].to_pylist(), strict=True) if value != OLDER]
     assert len(ids) == len(set(ids)), f"version {chosen} has a row twice"
+
+
+def append_older(table: Path, appended: Path, dice: random.Random) -> int:
+    """Append older rows of some keys that no other writer changes; returns how many, 0 where the table refused them."""
+    there = writers.replay([appended])
+    keys = [(key, day) for key, (day, _) in there.items() if day != writers.CHANGED_DAY]
+    chosen = dice.sample(keys, min(10, len(keys)))
+    rows = {"id": [key for key, _ in chosen], "day": [day for _, day in chosen], "value": [OLDER] * len(chosen)}
+    try:
+        if chosen:
+            write_deltalake(table, pa.table(rows, schema=writers.SCHEMA), mode="append")
+    except CommitFailedError as refused:
+        print(f"refused: {refused}")
+        return 0
+    return len(chosen)
 
 
 def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: Stack) -> None:
@@ -102,17 +127,21 @@ def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: St
         )
         for kind in notes
     ]
-    calls, answers, reads = requests(stack), Counter[int](), 0
+    calls, answers, reads, older = requests(stack), Counter[int](), 0, 0
     begun_s = time.monotonic()
     while time.monotonic() - begun_s < SECONDS:
         answers[dice.choice(calls)()] += 1
         read_a_version_inside_the_retention(table, dice)
         reads += 1
+        older += append_older(table, notes["append"], dice) if dice.random() < 0.5 else 0
         threading.Event().wait(dice.uniform(0.1, 1.0))
     stop.touch()
     for process in writing:
         assert process.popen.wait(scaled(60)) == 0
     until("all work is done", lambda: is_at_rest(stack, NAME, table), seconds=240)
+    # What was appended after the last removal is removed on request.
+    assert stack.post(f"/v1/tables/{NAME}/deduplicate", {}).status_code == 202
+    until("older rows are gone", lambda: not count_older(table) and is_at_rest(stack, NAME, table), seconds=240)
     number, rows = writers.found(table)
     assert (number, rows) == (len(rows), writers.replay([notes["append"]], notes["change"]))
     assert set(answers) <= {200, 202, 409}, answers
@@ -123,10 +152,18 @@ def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: St
     print(
         f"rows {number}; commits {dict(operations)}; jobs {dict(jobs)}; requests {sum(answers.values())}; reads {reads}"
     )
-    print({name: count for name, count in sorted(funnel.items()) if name.startswith(("vacuum", "checkpoint", "jobs"))})
+    print(
+        {name: count for name, count in sorted(funnel.items()) if name.startswith(("vacuum", "check", "jobs", "dedup"))}
+    )
     assert {"compact", "vacuum", "checkpoint"} <= jobs.keys()
     assert funnel["vacuum_files_deleted"] > 0
+    funnel = stack.get("/v1/status")["funnel"]
+    assert (older > 0, funnel["deduplicate_rows_removed"]) == (True, older)
     _assert_state_is_a_count_of_live_files(stack, table)
+
+
+def count_older(table: Path) -> int:
+    return DeltaTable(table).to_pyarrow_table()["value"].to_pylist().count(OLDER)
 
 
 def _assert_state_is_a_count_of_live_files(stack: Stack, table: Path) -> None:

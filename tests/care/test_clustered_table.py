@@ -132,7 +132,7 @@ def test_a_table_without_clustering_columns_is_never_optimized(lab: DeltaLab) ->
 def test_a_vacuum_and_a_checkpoint_of_a_clustered_table_keep_its_rows(lab: DeltaLab) -> None:
     table = ClusteredTable(lab, "t")
     dice, file = random.Random(1), lab.directory / "rows.parquet"
-    for at in range(9):
+    for at in range(8):  # The tenth commit would have Delta write a checkpoint.
         pq.write_table(batch(dice, at), file)
         table.append(file)
     table.run()
@@ -145,6 +145,6 @@ def test_a_vacuum_and_a_checkpoint_of_a_clustered_table_keep_its_rows(lab: Delta
         return lab.engine.run_table_job(made, Control())
 
     assert job(CHECKPOINT).figures["written"] == 1
-    assert job(VACUUM, **VacuumOptions(with_orphans=True).encode()).figures["files_deleted"] == 9
+    assert job(VACUUM, **VacuumOptions(with_orphans=True).encode()).figures["files_deleted"] == 8
     assert lab.digest(str(table.path)) == before
     assert len(table.live()) == len(list(table.path.glob("*.parquet")))

@@ -15,8 +15,8 @@ from tests.support.duckdb_extensions import load_extension
 
 pytestmark = pytest.mark.spark
 
-SCALE = 0.02
-"""120,000 rows: some 4 MB of Parquet, enough for dictionaries and runs to show."""
+SCALE = 0.1
+"""600,000 rows: some 20 MB of Parquet."""
 
 FILES = 8
 

@@ -97,6 +97,15 @@ def test_a_report_of_a_job_that_did_not_begin_says_so() -> None:
     assert json.loads(report.encode())["seen_version"] == -1
 
 
+def test_a_run_is_charged_with_what_it_replaced_and_a_dry_run_counts_nothing() -> None:
+    figures = {"rows_removed": 3, "bytes_replaced": 700}
+    report = TableJobReport(KIND, PAYLOAD, so_far=figures)
+    assert (report.cost_bytes, report.counters()["census_rows_removed"]) == (700, 3)
+    dry = TableJobReport(KIND, replace(PAYLOAD, options={"dry_run": 1}), so_far=figures)
+    assert (dry.cost_bytes, dry.counters()) == (0, {"jobs_run": 1, "census_runs": 1})
+    assert json.loads(dry.encode())["measured"] == figures
+
+
 def test_what_a_vacuum_deleted_before_it_failed_is_reported() -> None:
     """Thousands of files may be gone when a batch fails."""
     world = world_of(steps=3)
