@@ -105,16 +105,18 @@ def examine(
         yours = CustomPolicy(asked, Candidate(asked.policy, done, prices.cost_s(done)))
     recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
     notes = (
-        *(*_refused(table), *_missing(table), *_notes(in_force)),
+        *(*_refused(table, in_force), *_missing(table), *_notes(in_force)),
         *_fitted(comparison.ours),
         *(asked.notes if asked else ()),
     )
     return WhatIfReport(table, policy, prices, comparison, recommendation, yours, tuple(dict.fromkeys(notes)))
 
 
-def _refused(table: TableTrace) -> tuple[str, ...]:
+def _refused(table: TableTrace, in_force: EffectivePolicy) -> tuple[str, ...]:
     if table.refusal is None:
         return ()
+    if table.refusal.allows and in_force.policy.cluster:
+        return ("The table is rewritten by its format's own OPTIMIZE alone, which is not replayed: compaction is.",)
     note = "The table is refused, so nothing is rewritten whatever its policy is; the replay ignores that: "
     return (note + table.refusal.message,)
 

@@ -76,6 +76,9 @@ def test_a_run_is_decided_when_it_is_due_and_recorded_and_no_other_rewrite_is(
         assert (answer["jobs"], answer["reasons"]) == ([], {"clustered_table": 1})
         dry = decider.post(f"{URL}/optimize", {"dry_run": True, "force": force}).json()
         assert (dry["plans"], dry["reasons"]) == ([], {"clustered_table": 1})
+    replayed = decider.post(f"{URL}/what-if", {}).json()
+    assert any("which is not replayed" in note for note in replayed["notes"])
+    assert not any("refused" in note for note in replayed["notes"])
     refused = decider.post(f"{URL}/deduplicate", {})
     assert (refused.status_code, refused.json()["field"]) == (409, "format")
 
