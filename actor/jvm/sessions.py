@@ -50,6 +50,20 @@ SESSION_CONF: Mapping[str, str] = MappingProxyType(
 """Settings of every Lakewright session, whatever the application's own configuration is."""
 
 
+@contextmanager
+def changed(scala: Scala, session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session for a while; what was set before is set again."""
+    if not values:
+        yield
+        return
+    names, texts = scala.java_list(values), scala.java_list(values.values())
+    before = scala.session_settings.set(jvm_session(session), names, texts)
+    try:
+        yield
+    finally:
+        before.restore()
+
+
 @dataclass(frozen=True, slots=True)
 class OwnedSession:
     """A session that one call owns, with the scheduler pool and the job tags its threads run under."""

@@ -125,6 +125,8 @@ class FakeScala:
             createSnapshot=lambda segment, _client, _catalog, checksum: FakeSnapshot(
                 table, table.version if segment is None else segment.version(), checksum
             ),
+            unsafeVolatileSnapshot=lambda: table.at(table.version),
+            installSnapshot=lambda snapshot, _at_ms: table.installed.append(snapshot.version()),
             checkpointInterval=lambda _metadata: table.checkpoint_interval,
             checkpoint=table.checkpoint,
             createDataFrame=lambda _snapshot, adds, *_: FakeFrame(table, [one.body for one in adds]),
@@ -134,6 +136,7 @@ class FakeScala:
             dataPath=lambda: FakePath(table, LOCATION),
         )
         self.delta_log = SimpleNamespace(forTable=lambda _session, _location: delta_log)
+        table.delta_log = delta_log
         self.row_tracking = SimpleNamespace(
             preserveRowTrackingColumns=lambda frame, _snapshot: frame,
             addPreservedRowTrackingTagIfNotSet=lambda _snapshot, tags: tags,

@@ -139,6 +139,12 @@ class FakeSnapshot:
     def version(self) -> int:
         return self._version
 
+    def deltaLog(self) -> Any:  # noqa: N802 - Delta's name
+        return self._table.delta_log
+
+    def uncache(self) -> None:
+        """Do nothing."""
+
     def metadata(self) -> Any:
         if self._checksum is not None:
             return self._checksum.metadata()
@@ -265,6 +271,8 @@ class MemoryTable:
     unreadable: Exception | None = None
     conf: dict[str, str] = field(default_factory=dict)
     inner_conf: dict[str, str] = field(default_factory=dict)
+    delta_log: Any = None
+    installed: list[int] = field(default_factory=list)
     checkpoint_interval: int = 10
     checkpoints: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     fails_checkpoint: Exception | None = None

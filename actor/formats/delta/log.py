@@ -5,6 +5,7 @@ are read straight from the log store, so their cost does not depend on how large
 """
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from actor.formats.delta.commit_file import DIGEST_DIGITS, CommitFile
 from actor.formats.delta.snapshot_cache import CachedSnapshot, SnapshotCache, newest, with_checksum
 from actor.jvm.errors import first_line, jvm_class_names
 from actor.jvm.scala import Scala, jvm_context, jvm_session
+from actor.jvm.sessions import changed
 from shared.data_paths import file_name, is_absolute
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.formats.delta_vacuum import COMPLETED
@@ -96,7 +98,12 @@ class TableLog:
         self._scala = scala
         self._snapshots = snapshots or SnapshotCache(0)
         self._read: dict[int, CommitFile] = {}  # Commits read for the snapshot that was returned last.
-        self._log = scala.delta_log.forTable(jvm_session(session), hadoop_path(location))
+        known = self._snapshots.get(location)
+        # Delta itself keeps few logs: to open one again reads its newest checkpoint and commits.
+        self._log = known.snapshot.deltaLog() if known else self._open()
+
+    def _open(self) -> Any:
+        return self._scala.delta_log.forTable(jvm_session(self.session), hadoop_path(self.location))
 
     def snapshot(self) -> Any:
         """Return the newest snapshot; raises InvalidInput where there is no Delta table."""
@@ -112,12 +119,17 @@ class TableLog:
         return snapshot if cached is None else self.cache(snapshot)
 
     def cache(self, snapshot: Any) -> Any:
-        """Cache a snapshot whose files are listed, so that later ones follow from it without a Spark job; return it."""
+        """Cache a snapshot whose files are listed, so that later ones follow from it without a Spark job; return it.
+
+        It also becomes that of Delta's own log: the one that was listed holds megabytes of query plans.
+        """
         version = int(snapshot.version())
         digest = self.digest(version)
         if digest is None:
             return snapshot
         complete = with_checksum(snapshot, self._log, self._scala)
+        if int(self._log.unsafeVolatileSnapshot().version()) == version:
+            self._log.installSnapshot(complete, int(time.time() * 1000))
         self._snapshots.put(self.location, CachedSnapshot(complete, version, digest, version))
         return complete
 
@@ -210,8 +222,12 @@ class TableLog:
             settings |= _INTERPRETED
         if not self._has_checksum_file(int(snapshot.version())):
             settings |= dict.fromkeys(_NOT_WRITTEN, "false")
-        with self._settings(settings):
-            self._log.checkpoint(snapshot, self._scala.none)
+        # A snapshot of its own, because a cached one would keep what is computed for the checkpoint.
+        none = self._scala.none
+        twin = self._log.createSnapshot(snapshot.logSegment(), none, none, checksum)
+        with changed(self._scala, self.session, settings):
+            self._log.checkpoint(twin, none)
+        twin.uncache()
 
     @contextmanager
     def _checksum_kept_up(self, snapshot: Any) -> Iterator[None]:
@@ -223,21 +239,8 @@ class TableLog:
         names: tuple[str, ...] = ()
         if not self._has_checksum_file(int(snapshot.version())):
             names = _NOT_WRITTEN if snapshot.checksumOpt().isDefined() else (*_NOT_WRITTEN, _NOT_DERIVED)
-        with self._settings(dict.fromkeys(names, "false")):
+        with changed(self._scala, self.session, dict.fromkeys(names, "false")):
             yield
-
-    @contextmanager
-    def _settings(self, values: Mapping[str, str]) -> Iterator[None]:
-        """Change settings of the session for a while."""
-        if not values:
-            yield
-            return
-        names, texts = self._scala.java_list(values), self._scala.java_list(values.values())
-        changed = self._scala.session_settings.set(jvm_session(self.session), names, texts)
-        try:
-            yield
-        finally:
-            changed.restore()
 
     def _has_checksum_file(self, version: int) -> bool:
         return bool(self.store.exists(self._scala.path(self._log.logPath(), f"{version:020d}.crc")))

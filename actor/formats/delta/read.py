@@ -52,9 +52,7 @@ def _listed(log: TableLog, snapshot: Any, shape: TableShape, partition: Partitio
     version, columns = int(snapshot.version()), shape.metadata.partition_columns
     digest = log.digest(version)
     few = log.few_files(snapshot, WHOLE_TABLE_FILES)
+    found = list_partition(log, snapshot, columns, partition) if few is None else decode_adds(few, columns)
     log.cache(snapshot)
-    if few is not None:
-        everything = decode_adds(few, columns)
-        return CachedRead(None, version, digest, shape, {logged.key: logged for logged in everything})
-    found = list_partition(log, snapshot, columns, partition)
-    return CachedRead(partition, version, digest, shape, {logged.key: logged for logged in found})
+    listed = partition if few is None else None
+    return CachedRead(listed, version, digest, shape, {logged.key: logged for logged in found})

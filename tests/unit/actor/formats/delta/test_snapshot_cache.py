@@ -207,3 +207,13 @@ def test_whatever_is_committed_and_undone_the_snapshot_is_the_true_one(commits: 
 
 def test_changes_add_up() -> None:
     assert FileChange(1, 100) + FileChange(-2, -50) == FileChange(-1, 50)
+
+
+def test_deltas_own_log_holds_no_snapshot_whose_files_were_listed() -> None:
+    """Its query plans are megabytes: a heap would hold three hundred such tables."""
+    table = FakeTable(has_checksums=False)
+    table.commit(add("a"))
+    log = table.log(SnapshotCache())
+    listed = log.snapshot()
+    assert log.cache(listed) is not listed
+    assert table.installed == [0]
