@@ -15,6 +15,7 @@ from tests.iceberg_stress.check import TableCheck
 from tests.iceberg_stress.operations import (
     MOST_ROWS,
     OPERATION_KEY,
+    SQL_WEIGHTS,
     Made,
     Row,
     apply,
@@ -24,11 +25,25 @@ from tests.iceberg_stress.operations import (
     rows_of,
 )
 from tests.iceberg_stress.readers import pyiceberg_rows, referenced_files
-from tests.iceberg_stress.writers import SCHEMA, Ledger
+from tests.iceberg_stress.world import REWROTE
+from tests.iceberg_stress.writers import SCHEMA, UNHURRIED_S, Ledger, Permitted
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
 
 APPEND = {"kind": "append", "start": 0, "count": 6}
+
+
+def test_a_writer_does_what_it_may_and_hurries_as_long_as_it_may_do_all() -> None:
+    permitted = Permitted()
+    assert (permitted.of(SQL_WEIGHTS), permitted.pause_s(0.5)) == (SQL_WEIGHTS, 0.5)
+    permitted.only({"append", "merge", "spec"})
+    assert (permitted.of(SQL_WEIGHTS), permitted.pause_s(0.5)) == ({"append": 8, "merge": 3}, UNHURRIED_S)
+    assert permitted.of({"values": 3}) == {}
+
+
+def test_jobs_that_rewrote_something_are_found_in_an_actors_log() -> None:
+    lines = ['{"versions": [7, 8], "event": "job_finished"}', '{"versions": [], "event": "job_finished"}', "{}"]
+    assert len(REWROTE.findall("\n".join(lines * 2))) == 2
 
 
 @pytest.fixture
