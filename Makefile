@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-qbeast
+.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-qbeast
 .PHONY: bench bench-advice bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
 
 help: ## this list
@@ -73,6 +73,10 @@ test-s3: minio ## only the tests with MinIO and with S3's jars in the actor
 test-images: setup ## build the images and run them as compose.yaml says; needs Docker (PYTHON_IMAGE, REDIS_IMAGE: other bases)
 	@LAKEWRIGHT_TOKEN=not-used-for-building docker compose build
 	@$(BIN)/pytest --long images tests/e2e/test_images.py $(ARGS)
+
+test-cluster: helm minio ## the chart on a real Kubernetes of one node; needs Linux, root, Debian's APT and Go; first builds for an hour
+	@$(BIN)/python -m tests.cluster.programs
+	@$(BIN)/pytest --long cluster -q -s tests/cluster $(ARGS)
 
 load: setup ## 2,000 events/s for a minute against one decider, with slow clients and 10 MB bodies; JSON=file
 	@$(BIN)/python -m tests.load $(if $(JSON),--json $(JSON)) $(ARGS)

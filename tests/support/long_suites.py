@@ -13,6 +13,7 @@ import pytest
 
 TARGETS: Mapping[str, str] = {
     "care": "test-care",
+    "cluster": "test-cluster",
     "contracts": "test-contracts",
     "copies": "copies",
     "crashes": "test-crashes",
