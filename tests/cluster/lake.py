@@ -174,8 +174,11 @@ class Lake:
             return None
 
     def jobs(self) -> dict[str, int]:
-        """Return the number of jobs by state."""
-        return dict(self.call("/v1/status")["queue"]["depth"])
+        """Return the number of jobs by state; asked from the node, which is quicker than a process in a pod."""
+        service = ("get", "service", f"{RELEASE}-decider", "--output=jsonpath={.spec.clusterIP}")
+        url = f"http://{self._cluster.kubectl(*service)}:7420/v1/status"
+        said = self._cluster.machine.run("curl", "-sf", "-H", f"Authorization: Bearer {TOKEN}", url)
+        return dict(json.loads(said)["queue"]["depth"])
 
     def _python(self, text: str) -> str:
         # Threads of pyarrow's may abort the interpreter when it ends as usual.

@@ -85,6 +85,18 @@ def require_compacted(lake: Lake, table: str, rows: int) -> None:
     assert found["rows"] == rows
 
 
+def scale_actors(cluster: Cluster, number: int) -> None:
+    """Have so many actors; without one, jobs wait, and the first that comes begins with them."""
+    cluster.kubectl("scale", f"deployment/{RELEASE}-actor", f"--replicas={number}")
+    if not number:
+        until("no actor is left", lambda: not pods(cluster, "actor"), seconds=LONG_S)
+
+
+def wait_for_rewrites(lake: Lake) -> None:
+    """Wait until an actor has begun with a job."""
+    until("a rewrite runs", lambda: lake.jobs()["leased"], seconds=LONG_S)
+
+
 def upgrade(cluster: Cluster, *settings: str) -> None:
     values = f"--values={cluster.folder / 'values.yaml'}"
     cluster.helm("upgrade", RELEASE, str(ROOT / "helm"), values, *settings, "--wait", "--timeout=10m")
@@ -98,8 +110,11 @@ def test_a_table_that_another_pod_writes_is_found_by_an_event_and_compacted(clus
 
 
 def test_an_actor_that_is_killed_in_a_rewrite_loses_and_doubles_no_row(cluster: Cluster, lake: Lake) -> None:
-    lake.write("web/orders", commits=16, rows=50_000)
-    until("a rewrite runs", lambda: lake.jobs()["leased"], seconds=LONG_S)
+    scale_actors(cluster, 0)
+    lake.write("web/orders", commits=16, rows=100_000)
+    until("a job waits", lambda: lake.jobs()["queued"], seconds=LONG_S)
+    scale_actors(cluster, 1)
+    wait_for_rewrites(lake)
     # The container's first process is beyond the reach of its own namespace.
     for pid in cluster.machine.run("pgrep", "--full", "services.actor").split():
         cluster.machine.run("kill", "-KILL", pid)
@@ -108,7 +123,7 @@ def test_an_actor_that_is_killed_in_a_rewrite_loses_and_doubles_no_row(cluster: 
         lambda: pods(cluster, "actor")[0]["status"]["containerStatuses"][0]["restartCount"],
         seconds=LONG_S,
     )
-    require_compacted(lake, "web/orders", 800_000)
+    require_compacted(lake, "web/orders", 1_600_000)
 
 
 def test_the_pod_of_redis_is_deleted_and_nothing_is_forgotten(cluster: Cluster, lake: Lake) -> None:
@@ -152,9 +167,11 @@ def test_a_second_decider_is_not_evicted_while_the_first_is_away(cluster: Cluste
 
 def test_an_upgrade_and_a_rollback_with_jobs_in_flight_lose_nothing(cluster: Cluster, lake: Lake) -> None:
     tables = [f"team{number}/events" for number in range(4)]
+    scale_actors(cluster, 0)
     for table in tables:
         lake.write(table, commits=12, rows=20_000)
-    until("rewrites run", lambda: lake.jobs()["leased"], seconds=LONG_S)
+    scale_actors(cluster, 1)
+    wait_for_rewrites(lake)
     upgrade(cluster, "--set=actor.slots=1", "--set=decider.sweepSeconds=60")
     cluster.helm("rollback", RELEASE, "1", "--wait", "--timeout=10m")
     for table in tables:
