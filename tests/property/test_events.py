@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.events.detect import FORMATS, parse_body, parse_value
-from decider.events.table_hint import ParsedEvents
+from decider.events.table_hint import ParsedEvents, TableHint
 from shared.errors import InvalidInput
 from tests.support.event_samples import SAMPLES, Sample, dumped
 
@@ -49,6 +49,12 @@ NEAR_S3 = st.fixed_dictionaries(
 )
 
 
+def leads_to_one_place(hint: TableHint) -> bool:
+    """A location, a folder of metadata, or a name: that of a table in a catalog may have been registered, too."""
+    has_name = hint.name is not None or bool(hint.catalog_path)
+    return sum((hint.location is not None, hint.metadata_folder is not None, has_name)) == 1
+
+
 @given(st.sampled_from(SAMPLES), st.sampled_from(SAMPLES), ANY_VALUE, st.data())
 def test_whatever_is_put_anywhere_into_a_sample_it_is_taken_or_refused(
     sample: Sample, other: Sample, value: Any, data: st.DataObject
@@ -64,7 +70,7 @@ def test_whatever_is_put_anywhere_into_a_sample_it_is_taken_or_refused(
     place[key] = data.draw(st.sampled_from([value, other.body, dumped(other.body).decode(), [place[key]]]))
     for source in (None, sample.source, other.source):
         taken, refusal = outcome(partial(parse_value, body[0], source=source))
-        assert all((hint.location is None) != (hint.name is None) for hint in taken.hints)
+        assert all(map(leads_to_one_place, taken.hints))
         assert refusal is None or (refusal.field and refusal.allowed and len(str(refusal).encode()) < 2_000)
 
 
@@ -75,7 +81,7 @@ def test_whatever_is_put_anywhere_into_a_sample_it_is_taken_or_refused(
 def test_any_json_value_yields_hints_or_invalid_input(body: object, source: str | None) -> None:
     """No event, however strange, may raise anything else: an unforeseen exception is a 500 that a sender repeats."""
     taken, refusal = outcome(partial(parse_value, body, source=source))
-    assert all((hint.location is None) != (hint.name is None) for hint in taken.hints)
+    assert all(map(leads_to_one_place, taken.hints))
     assert refusal is None or refusal.field
     assert str(refusal).encode()
 

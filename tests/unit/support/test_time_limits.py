@@ -75,9 +75,15 @@ def unscaled_limits(nodes: Nodes) -> Iterator[int]:
             yield node.lineno
     for node in nodes[ast.Call]:
         limits = [word.value for word in node.keywords if word.arg in LIMITS]
-        limits += node.args[(at := WAITS[_name(node)]) : at + 1] if _name(node) in WAITS else []
+        waits = _name(node) in WAITS and not _is_of_text(node)
+        limits += node.args[(at := WAITS[_name(node)]) : at + 1] if waits else []
         if any(map(_is_fixed, limits)) and not _scales_itself(node):
             yield node.lineno
+
+
+def _is_of_text(call: ast.Call) -> bool:
+    """A method of a literal text, as `join`, waits for nothing."""
+    return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant)
 
 
 def _name(call: ast.Call) -> str:
