@@ -20,7 +20,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.redis
+pytestmark = [pytest.mark.redis, pytest.mark.long("crashes")]
 
 TOPIC = "commits"
 
@@ -109,7 +109,6 @@ def test_a_message_that_cannot_be_used_is_set_aside_and_shown_and_delays_no_othe
     assert 'lakewright_events_total{result="malformed"} 2.0' in live.client.get("/metrics").text
 
 
-@pytest.mark.long("crashes")
 def test_a_message_that_was_handled_and_not_committed_comes_again_and_changes_nothing(
     brokers: Brokers, start: Callable[..., LiveDecider], tmp_path: Path
 ) -> None:
@@ -143,7 +142,6 @@ def test_a_message_that_was_handled_and_not_committed_comes_again_and_changes_no
     assert len(second.get("/v1/tables")["tables"]) == 1
 
 
-@pytest.mark.long("crashes")
 def test_two_members_share_the_partitions_and_one_that_leaves_is_replaced(brokers: Brokers) -> None:
     brokers.send("a", partition=0)
     brokers.send("b", partition=1)
