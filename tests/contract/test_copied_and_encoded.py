@@ -43,6 +43,9 @@ def test_copied_and_encoded_outputs_hold_the_same_rows_for_all_readers(lab: Delt
         original = lab.directory / f"t{seed}"
         make(original, made, dice, lab.spark)
         expected = read_by_all(lab, original)
+        if made.uses_int96 and "at" in made.columns:
+            # It reads INT96 as nanoseconds: years after 2262 are others, until a rewrite stores microseconds.
+            expected.pop("deltalake", None)
         copy = rewritten(copying, copied(original, lab.directory / f"copied{seed}"))
         columns = rewritten(by_column, copied(original, lab.directory / f"columns{seed}"))
         assert columns.by_column == (copy.is_copied or copy.encoded_because in LAYOUT_REASONS)
