@@ -12,8 +12,9 @@ from typing import Any
 from shared.errors import InvalidInput
 from shared.layout.row_order import parse_sort_columns
 from shared.policy import PolicyLayer, PropertyIssue
+from shared.property_names import FOREIGN, MANUAL, PREFIX, QBEAST_SWITCH
 from shared.property_parsers import Parser
-from shared.property_table import FOREIGN, MANUAL, NAMES, PREFIX, PROPERTIES, QBEAST_SWITCH
+from shared.property_table import NAMES, PROPERTIES
 from shared.refused_properties import REFUSED
 
 _UNKNOWN = "is ignored: unknown property"

@@ -8,29 +8,8 @@ from dataclasses import dataclass, field
 
 from shared import property_parsers as spelled
 from shared.policy import ClusteringOrder, DmlPolicy, KeyScope, MaxMode, PortablePaths, Priority, RowGroupCopy
+from shared.property_names import AMORO, PREFIX, QBEAST_SWITCH
 from shared.property_parsers import Parser
-
-PREFIX = "lakewright."
-QBEAST = "use.optimization."
-AMORO = "self-optimizing."
-FOREIGN = (
-    QBEAST,
-    AMORO,
-    "table-expire.",
-    "data-expire.",
-    "clean-orphan-file.",
-    "clean-dangling-delete-files.",
-    "snapshot.keep.",
-    "table-trash.",
-    "tag.auto-create.",
-)
-"""What the properties of other systems begin with that are about optimization: none of them is dropped silently."""
-
-QBEAST_SWITCH = QBEAST + "autoOptimize.enabled"
-"""The switch whose removal switches a table off that it had switched on, as in Qbeast."""
-
-MANUAL = QBEAST + "type"
-"""The property whose change starts one run of a table that is not optimized automatically."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ They are named to the owner with what to use instead, and otherwise ignored.
 
 from collections.abc import Mapping
 
-from shared.property_table import AMORO, PREFIX, QBEAST
+from shared.property_names import AMORO, PREFIX, QBEAST
 
 _NO_INDEX = "is ignored: it names a revision of a Qbeast index, and tables with such an index are refused"
 _NO_UNINDEXED = "is ignored: files inside and outside of a Qbeast index are treated alike"

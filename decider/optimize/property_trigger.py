@@ -17,7 +17,7 @@ from decider.store.table_records import TableRecord
 from decider.tracking.shared_defaults import DefaultsProvider
 from decider.tracking.tracker import FIRST_SIGHT, TrackResult
 from shared.errors import LakewrightError
-from shared.property_table import MANUAL
+from shared.property_names import MANUAL
 from shared.queue.model import Band, EnqueueOutcome
 from shared.table import TableRef
 

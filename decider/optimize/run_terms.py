@@ -12,7 +12,8 @@ from shared.errors import InvalidInput
 from shared.job_payload import COMPACT, RewriteKind
 from shared.policy import MaxMode, Policy, apply
 from shared.properties import as_properties, read_settings
-from shared.property_table import PREFIX, PROPERTIES
+from shared.property_names import PREFIX
+from shared.property_table import PROPERTIES
 
 
 class RunMode(StrEnum):

@@ -16,7 +16,7 @@ from shared.errors import InvalidInput
 from shared.formats.registry import support_of
 from shared.policy import MIB, Policy, PolicyLayer, PropertyIssue, apply
 from shared.properties import read_properties
-from shared.property_table import QBEAST_SWITCH
+from shared.property_names import QBEAST_SWITCH
 from shared.refusals import Refusal
 from shared.table import TableId, TableRef
 

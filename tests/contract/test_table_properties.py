@@ -16,7 +16,7 @@ from decider.formats.delta.log import open_log
 from decider.state.effective_policy import EffectivePolicy, LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
 from decider.storage.object_reads import ReadMeter
 from shared.policy import Policy
-from shared.property_table import PREFIX
+from shared.property_names import PREFIX
 from shared.refused_properties import REFUSED
 from shared.table import TableId, TableRef
 from tests.support import delta_tables

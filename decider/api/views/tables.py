@@ -22,7 +22,8 @@ from decider.store.table_registry import StoredRefusal
 from shared.layout.levels import FULL, SizeLevels
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
-from shared.property_table import PREFIX, PROPERTIES
+from shared.property_names import PREFIX
+from shared.property_table import PROPERTIES
 from shared.table import PartitionColumn, PartitionKey, TableRef
 
 MAX_PLANS = 200

@@ -10,8 +10,8 @@ from shared.errors import InvalidInput
 from shared.formats.qbeast.iterations import IndexOptions
 from shared.policy import PropertyIssue
 from shared.properties import parse_first
+from shared.property_names import QBEAST
 from shared.property_parsers import Parser, boolean, integer, parse_size
-from shared.property_table import QBEAST
 
 _AUTO = f"{QBEAST}autoOptimize."
 _UNINDEXED = f"{_AUTO}optimizeUnindexedFiles."

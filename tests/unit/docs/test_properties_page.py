@@ -7,7 +7,8 @@ import pytest
 
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
 from shared.policy import Policy
-from shared.property_table import MANUAL, PREFIX, PROPERTIES, Property
+from shared.property_names import MANUAL, PREFIX
+from shared.property_table import PROPERTIES, Property
 from shared.refused_properties import REFUSED
 from shared.table import TableId, TableRef
 from tests.support.property_samples import GOOD

@@ -11,7 +11,8 @@ import pytest
 
 from shared.policy import MIB, Policy
 from shared.properties import is_stopped_by_qbeast, read_properties
-from shared.property_table import FOREIGN, MANUAL, NAMES, QBEAST_SWITCH
+from shared.property_names import FOREIGN, MANUAL, QBEAST_SWITCH
+from shared.property_table import NAMES
 from shared.refused_properties import REFUSED
 
 OBEYED: list[tuple[str, str, str, Any]] = [

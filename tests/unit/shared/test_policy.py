@@ -9,8 +9,9 @@ import pytest
 from shared.errors import InvalidInput
 from shared.policy import GIB, KIB, MIB, ClusteringOrder, Policy, PolicyLayer, apply
 from shared.properties import is_stopped_by_qbeast, read_properties, read_settings
+from shared.property_names import MANUAL, PREFIX, QBEAST_SWITCH
 from shared.property_parsers import parse_duration, parse_ms, parse_size
-from shared.property_table import MANUAL, PREFIX, PROPERTIES, QBEAST_SWITCH, Property
+from shared.property_table import PROPERTIES, Property
 from shared.refused_properties import REFUSED
 from tests.support.property_samples import GOOD
 

@@ -8,7 +8,8 @@ from decider.optimize.run_terms import RunMode, RunTerms, run_terms
 from shared.errors import InvalidInput
 from shared.job_payload import RewriteKind
 from shared.policy import MIB, MaxMode, Policy, PortablePaths
-from shared.property_table import PREFIX, PROPERTIES
+from shared.property_names import PREFIX
+from shared.property_table import PROPERTIES
 from tests.support.property_samples import GOOD
 
 

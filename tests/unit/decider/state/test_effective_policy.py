@@ -9,7 +9,7 @@ from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrig
 from shared.errors import InvalidInput
 from shared.job_payload import CLUSTER, VACUUM
 from shared.policy import MIB, Policy, PolicyLayer, apply
-from shared.property_table import QBEAST_SWITCH
+from shared.property_names import QBEAST_SWITCH
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableId, TableRef
 
