@@ -96,13 +96,10 @@ class Sessions:
         """Own a session whose commits carry `user_metadata`; `conf` is set for this lease only."""
         session, pool = self._take()
         own = {**(conf or {}), **({_USER_METADATA: user_metadata} if user_metadata else {})}
-        for name, value in own.items():
-            session.conf.set(name, value)
         try:
-            yield OwnedSession(session, pool, (tag, *more_tags))
+            with changed(self._scala, session, own):
+                yield OwnedSession(session, pool, (tag, *more_tags))
         finally:
-            for name in own:
-                session.conf.unset(name)
             with self._lock:
                 self._idle.append((session, pool))
 

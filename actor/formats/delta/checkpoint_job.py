@@ -7,12 +7,12 @@ where `delta.enableExpiredLogCleanup` is false. Where the table's files are kept
 from typing import Any
 
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.preflight import check_identity, check_table
+from actor.formats.delta.preflight import SWITCHED_OFF, check_identity, check_table
 from actor.jvm.scala import Scala
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.errors import InvalidInput
 from shared.formats.delta_vacuum_plan import retention_ms
-from shared.properties import read_properties
+from shared.properties import is_switched_off
 from shared.property_parsers import interval
 from shared.table import TableMetadata
 from shared.vacuum_options import VacuumOptions
@@ -39,11 +39,8 @@ class CheckpointJob:
         shape, version = self._log.shape(snapshot), int(snapshot.version())
         check_identity(self._job.location, shape.metadata, self._job.table_uuid)
         check_table(self._job.location, shape.metadata, shape.protocol, self._job.kind)
-        if (
-            not self._job.even_if_disabled
-            and read_properties(shape.metadata.configuration).values.get("enabled") is False
-        ):
-            return TableJobOutcome(version, shape.metadata, reason="the table's properties switch it off")
+        if is_switched_off(shape.metadata.configuration) and not self._job.even_if_disabled:
+            return TableJobOutcome(version, shape.metadata, reason=SWITCHED_OFF)
         figures = {"written": 0, "log_files_deleted": 0}
         if self._checkpoint_version(snapshot) < version:
             self._control.reached("writing")

@@ -13,7 +13,7 @@ from actor.formats.delta.actions import decode_adds
 from actor.formats.delta.free_space import MIB, require_free_space
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.optimize_statement import MAX_FILE_SIZE, OptimizeStatement, quoted
-from actor.formats.delta.preflight import check_identity, check_table
+from actor.formats.delta.preflight import check_identity, check_table, reason_not_wanted
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
@@ -25,7 +25,6 @@ from shared.formats.delta import CLUSTERING
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.partition_stats import CUBE_TAG
 from shared.locations import hadoop_path
-from shared.properties import is_switched_off, policy_digest
 
 RESERVED_BYTES = 256 * MIB
 """Left free on a local disk, as for rewrites."""
@@ -86,12 +85,7 @@ class ClusterJob:
             raise Unsupported(
                 f"{self.job.location} has no CLUSTER BY: OPTIMIZE would compact it by its own rules", field=CLUSTERING
             )
-        configuration, decided = shape.metadata.configuration, self.job.policy_digest
-        if is_switched_off(configuration) and not self.job.even_if_disabled:
-            return "the table's properties switch it off"
-        if decided and policy_digest(configuration) != decided:
-            return "the table's properties changed since the decision, which is made again"
-        return ""
+        return reason_not_wanted(self.job, shape.metadata)
 
     def _require_columns(self, log: TableLog) -> None:
         """Raise Unsupported after `CLUSTER BY NONE`, where OPTIMIZE compacts by its own rules."""

@@ -23,7 +23,7 @@ from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_classes import ParquetClasses
-from actor.formats.delta.preflight import check_files, check_identity, check_table
+from actor.formats.delta.preflight import check_files, check_identity, check_table, reason_not_wanted
 from actor.formats.delta.row_removal import NOTHING_REMOVED, RemovalCommitter, RemovalWriter
 from actor.formats.delta.snapshot import list_partition
 from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
@@ -40,7 +40,6 @@ from shared.key_rule import KeyRule
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partition_filter import permits
 from shared.partitions import partition_key
-from shared.properties import is_switched_off, policy_digest
 from shared.table import PartitionKey, TableMetadata
 
 READS = 3
@@ -112,12 +111,7 @@ class Deduplication:
         """Return why the job has nothing to do; raises OtherTable or Unsupported for a table not to be touched."""
         check_identity(self.job.location, shape.metadata, self.job.table_uuid)
         check_table(self.job.location, shape.metadata, shape.protocol)
-        configuration, decided = shape.metadata.configuration, self.job.policy_digest
-        if is_switched_off(configuration) and not self.job.even_if_disabled:
-            return "the table's properties switch it off"
-        if decided and policy_digest(configuration) != decided:
-            return "the table's properties changed since the decision, which is made again"
-        return ""
+        return reason_not_wanted(self.job, shape.metadata)
 
     def _rule(self, shape: TableShape) -> KeyRule | None:
         rule = KeyRule.of(self.job.policy)
