@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.util.JsonUtils;
 import org.apache.spark.sql.execution.metric.SQLMetric;
@@ -15,7 +16,7 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
-/** What a commit hands to Delta, made in one call however many files it has: each call from Python costs both sides. */
+/** What is handed to Delta and taken from it, in one call however much it is: each call from Python costs both sides. */
 public final class LogActions {
   private LogActions() {}
 
@@ -32,6 +33,11 @@ public final class LogActions {
       removes.add(((AddFile) each.next()).removeWithTimestamp(atMs, isDataChange));
     }
     return PythonUtils.toSeq(removes);
+  }
+
+  /** Returns metadata and protocol of a snapshot as JSON, a line each. */
+  public static String shape(Snapshot snapshot) {
+    return snapshot.metadata().json() + "\n" + snapshot.protocol().json();
   }
 
   /** Returns metrics of these names and values (Integer or Long), as a commit's operation takes them. */

@@ -82,8 +82,8 @@ public final class ParquetInput extends InputStream {
 
   /** Spark asks tasks to end by a flag: a thread that never looks at it goes on. */
   static void checkCancelled() throws IOException {
-    TaskContext task = TaskContext.get();
-    if (task != null && task.isInterrupted()) {
+    TaskContext task = TaskContext.get(); // Null outside of Spark's tasks; executors have no LocalTasks.
+    if (task == null ? LocalTasks.isCancelled() : task.isInterrupted()) {
       throw new InterruptedIOException("the copy was cancelled");
     }
   }

@@ -14,11 +14,13 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.Function;
 import org.apache.spark.util.SerializableConfiguration;
 
-/** Writes one Parquet file out of others, as one task of Spark's; a file that is not wanted does not stay behind. */
+/** Writes one Parquet file out of others, on an executor or in a local driver; an unwanted file does not stay behind. */
 public abstract class ParquetTask implements Function {
   private final SerializableConfiguration configuration;
   private final ArrayList files; // Inputs as Hadoop spells paths, in the order of their rows in the output.
@@ -35,6 +37,16 @@ public abstract class ParquetTask implements Function {
     this.folder = folder;
     this.prefix = prefix;
     this.suffix = suffix;
+  }
+
+  /** Runs the task: as one of Spark's on an executor of a cluster, in this thread where the master is local. */
+  public static Object run(SparkContext context, ParquetTask task) throws Exception {
+    if (context.isLocal()) {
+      return LocalTasks.call(context, task);
+    }
+    ArrayList one = new ArrayList();
+    one.add(null);
+    return new JavaSparkContext(context).parallelize(one, 1).map(task).collect().get(0);
   }
 
   /** Writes the output; throws NotCopyable if that cannot be done exactly. */

@@ -6,7 +6,7 @@ Every engine has this part, whatever its format.
 from pyspark.sql import SparkSession
 
 from actor.jvm.autopsy import Autopsy
-from actor.jvm.scala import Scala
+from actor.jvm.scala import Scala, jvm_context
 from actor.jvm.sessions import Sessions
 from actor.jvm.spark import jvm_process
 from actor.ports import EngineDeath
@@ -21,13 +21,14 @@ class JvmEngine:
         self._sessions = Sessions(self._scala, spark)
         self._jvm = jvm_process(spark, secrets=secrets)
         self._autopsy = Autopsy(self._jvm)
+        self._context = jvm_context(spark)
 
     def is_alive(self) -> bool:
         """Ask the JVM whether its Spark still runs."""
         if self._jvm.process.poll() is not None:
             return False
         try:
-            return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - no public way without a job
+            return not self._context.isStopped()
         except Exception:  # noqa: BLE001 - whatever keeps the JVM from answering, it does not answer
             return False
 

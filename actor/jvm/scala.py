@@ -25,6 +25,19 @@ def jvm_context(session: SparkSession) -> Any:
     return jvm_session(session).sparkContext()
 
 
+class JavaStatics:
+    """The static members of a Java class of ours, each looked up once: py4j asks the JVM for each mention of one."""
+
+    def __init__(self, scala: "Scala", name: str) -> None:
+        self._scala = scala
+        self._name = name
+
+    def __getattr__(self, member: str) -> Any:
+        found = self._scala.resolve(f"io.lakewright.{self._name}.{member}")
+        setattr(self, member, found)
+        return found
+
+
 class Scala:
     """Handles to the JVM's classes and the conversions between Python and Scala collections."""
 
@@ -83,10 +96,15 @@ class Scala:
         """Our transaction of Delta's, which leaves the checkpoint to us (`RewriteTransaction.java`)."""
         return self.resolve("io.lakewright.RewriteTransaction")
 
-    @property
-    def session_settings(self) -> Any:
+    @cached_property
+    def session_settings(self) -> JavaStatics:
         """Our class that sets and restores settings of a session (`SessionSettings.java`)."""
-        return self.resolve("io.lakewright.SessionSettings")
+        return JavaStatics(self, "SessionSettings")
+
+    @cached_property
+    def local_tasks(self) -> JavaStatics:
+        """Our class that runs tasks in a local driver (`LocalTasks.java`)."""
+        return JavaStatics(self, "LocalTasks")
 
     @cached_property
     def row_tracking(self) -> Any:
@@ -98,10 +116,10 @@ class Scala:
         """Case class `DeltaOperations.Optimize`."""
         return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
 
-    @property
-    def version_checksum(self) -> Any:
-        """Case class `VersionChecksum`, what a `.crc` file holds."""
-        return self.resolve(f"{_DELTA}.VersionChecksum")
+    @cached_property
+    def next_snapshot(self) -> JavaStatics:
+        """Our class that makes a snapshot out of the one before (`NextSnapshot.java`)."""
+        return JavaStatics(self, "NextSnapshot")
 
     @property
     def vacuum_end(self) -> Any:
@@ -138,20 +156,20 @@ class Scala:
         """Class `GlobFilter`, a filter of names in a listing."""
         return self.resolve("org.apache.hadoop.fs.GlobFilter")
 
-    @property
-    def commit_file(self) -> Any:
+    @cached_property
+    def commit_file(self) -> JavaStatics:
         """Our class that reads a commit of a Delta log (`CommitFile.java`)."""
-        return self.resolve("io.lakewright.CommitFile")
+        return JavaStatics(self, "CommitFile")
 
     @property
     def uri(self) -> Any:
         """Class `java.net.URI`."""
         return self.resolve("java.net.URI")
 
-    @property
-    def bound_thread(self) -> Any:
+    @cached_property
+    def bound_thread(self) -> JavaStatics:
         """Our class that sets what Spark keeps for each thread (`BoundThread.java`)."""
-        return self.resolve("io.lakewright.BoundThread")
+        return JavaStatics(self, "BoundThread")
 
     @cached_property
     def _mapper(self) -> Any:
@@ -161,9 +179,9 @@ class Scala:
     def _list_class(self) -> Any:
         return self.resolve("java.lang.Class").forName("java.util.ArrayList")
 
-    @property
-    def _log_actions(self) -> Any:
-        return self.resolve("io.lakewright.LogActions")
+    @cached_property
+    def _log_actions(self) -> JavaStatics:
+        return JavaStatics(self, "LogActions")
 
     @cached_property
     def _metadata(self) -> Any:
@@ -173,6 +191,11 @@ class Scala:
     def metadata(self, fields_json: str) -> Any:
         """Read a `Metadata` from the JSON of its fields (without the `metaData` wrapper)."""
         return self._mapper.readValue(f"[{fields_json}]", self._metadata)[0]
+
+    def shape(self, snapshot: Any) -> tuple[str, str]:
+        """Return the JSON of a snapshot's metadata and of its protocol, as the log has them."""
+        metadata, protocol = str(self._log_actions.shape(snapshot)).split("\n")
+        return metadata, protocol
 
     def to_json(self, value: object) -> str:
         """Serialize a JVM value with Delta's own mapper, in one round trip whatever its size."""

@@ -130,5 +130,6 @@ class Sessions:
             bound.leave()
 
     def cancel(self, tag: str) -> None:
-        """Cancel all running Spark jobs of this tag; the call that runs them fails with a RetryableError."""
+        """Cancel all running Spark jobs and local tasks of this tag; what runs them fails with a RetryableError."""
         self._spark.sparkContext.cancelJobsWithTag(tag)
+        self._scala.local_tasks.cancel(tag)

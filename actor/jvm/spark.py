@@ -31,6 +31,17 @@ from shared.errors import PermanentError
 _log = structlog.get_logger(__name__)
 
 _JVM_LOG = "spark.lakewright.jvm.log"  # Our own setting: the file that the JVM prints to.
+_SOURCES = (
+    "CommitFile",
+    "LogActions",
+    "BoundThread",
+    "RewriteTransaction",
+    "SessionSettings",
+    "LocalTasks",
+    "NextSnapshot",
+)
+"""Java classes of ours that every application needs."""
+
 _TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the end.
 
 
@@ -151,7 +162,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
             ) from error
     session = SparkSession(context)
     log_stores.install(session, *_log_stores(settings))
-    compile_sources(session, ["CommitFile", "LogActions", "BoundThread", "RewriteTransaction", "SessionSettings"])
+    compile_sources(session, _SOURCES)
     return session
 
 

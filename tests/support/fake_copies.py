@@ -40,15 +40,15 @@ class FakeCopies(FakeScala):
         return list(items)
 
     def to_json(self, value: Any) -> str:
-        is_plain = all(isinstance(one, dict) for one in value)
-        return json.dumps(list(value)) if is_plain else super().to_json(value)
+        is_plain = isinstance(value, dict) or all(isinstance(one, dict) for one in value)
+        return json.dumps(value) if is_plain else super().to_json(value)
 
     def resolve(self, name: str) -> Any:
         return {
             "io.lakewright.ParquetFooter": SimpleNamespace(summaries=self._summaries),
             "io.lakewright.RowGroupCopy": self._task,
             "io.lakewright.ColumnMerge": self._task,
-            "org.apache.spark.api.java.JavaSparkContext": lambda _context: SimpleNamespace(parallelize=self._spread),
+            "io.lakewright.ParquetTask": SimpleNamespace(run=lambda _context, task: task()),
         }[name]
 
     def _summaries(self, _conf: Any, paths: list[str], _sizes: list[int], _threads: int) -> list[dict[str, Any]]:
@@ -58,10 +58,6 @@ class FakeCopies(FakeScala):
     def _task(self, *given: Any) -> Any:
         self.tasks.append(given)
         return self._run
-
-    def _spread(self, items: list[int], tasks: int) -> Any:
-        assert (len(items), tasks) == (1, 1)
-        return SimpleNamespace(map=lambda task: SimpleNamespace(collect=lambda: [task()]))
 
     def _run(self) -> dict[str, Any]:
         if isinstance(self.end, Exception):

@@ -121,7 +121,6 @@ class FakeScala:
         store = SimpleNamespace(readAsIterator=lambda path, _conf: _Lines(table.lines(path.name)))
         delta_log = SimpleNamespace(
             update=self._read_log,
-            getUpdatedLogSegment=lambda *_: SimpleNamespace(_1=lambda: SimpleNamespace(version=lambda: table.version)),
             createSnapshot=lambda segment, _client, _catalog, checksum: FakeSnapshot(
                 table, table.version if segment is None else segment.version(), checksum
             ),
@@ -144,6 +143,9 @@ class FakeScala:
         self.rewrite_transaction = lambda _log, snapshot: FakeTransaction(table, snapshot)
         self.session_settings = SimpleNamespace(set=self._set)
         self.commit_file = SimpleNamespace(read=self._read_commit, digest=self._digest)
+        self.next_snapshot = SimpleNamespace(
+            segment=lambda *_: SimpleNamespace(version=lambda: table.version), carried=self._carried
+        )
 
     def _set(self, _session: Any, names: list[str], values: list[str]) -> Any:
         self._table.conf |= dict(zip(names, values, strict=True))
@@ -153,8 +155,15 @@ class FakeScala:
         fields: dict[str, Any] = json.loads(fields_json)
         return fields
 
-    def version_checksum(self, *fields: Any) -> FakeChecksum:
-        return FakeChecksum(fields[1], fields[2], fields[10], fields[11])
+    def shape(self, snapshot: Any) -> tuple[str, str]:
+        return snapshot.metadata().json(), snapshot.protocol().json()
+
+    def _carried(self, _log: Any, segment: Any, before: Any, files: int, size: int) -> FakeSnapshot:
+        known = before.checksumOpt().get()
+        checksum = FakeChecksum(
+            known.tableSizeBytes() + size, known.numFiles() + files, known.metadata(), known.protocol()
+        )
+        return FakeSnapshot(self._table, segment.version(), checksum)
 
     def _read_commit(self, conf: Any, folder: str, version: int) -> str | None:
         digest = self._digest(conf, folder, version)
@@ -222,7 +231,7 @@ class FakeFooters:
     def __init__(self, scala: FakeScala, _log: TableLog, _classes: object) -> None:
         self._table = scala._table
 
-    def storage(self, files: Sequence[LoggedFile]) -> Storage:
+    def storage(self, files: Sequence[LoggedFile], **_: bool) -> Storage:
         found = [self._table.storage.get(logged.file.path, PLAIN) for logged in files]
         codecs = Counter[str]()
         for one in found:

@@ -41,12 +41,12 @@ class Footers:
         self._classes = classes
         self._schemas: dict[str, tuple[Column, ...]] = {}
 
-    def storage(self, files: Sequence[LoggedFile]) -> Storage:
-        """Return how these files are stored."""
+    def storage(self, files: Sequence[LoggedFile], *, with_codecs: bool = True) -> Storage:
+        """Return how these files are stored; without codecs, whose bytes are none then, it takes fewer calls."""
         schemas: dict[str, tuple[Column, ...]] = {}
         codec_bytes: Counter[str] = Counter()
         largest = sorted(files, key=lambda logged: -logged.file.size_bytes)[:_FILES_ASKED_FOR_CODEC]
-        asked = {logged.key for logged in largest}
+        asked = {logged.key for logged in largest} if with_codecs else set()
         for logged, footer in zip(files, self._read(files), strict=True):
             text = str(footer.getFileMetaData().getSchema().toString())
             schemas[text] = self._columns(text, footer)

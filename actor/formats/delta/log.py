@@ -46,6 +46,7 @@ _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.files.minPartitionNum": "1",  # Each task generates the code that reads its files, however few they are.
 }
 
 _log = structlog.get_logger(__name__)
@@ -140,7 +141,7 @@ class TableLog:
 
     def shape(self, snapshot: Any) -> TableShape:
         """Return the metadata and protocol of a snapshot."""
-        return TableShape(snapshot.metadata().json(), snapshot.protocol().json())
+        return TableShape(*self._scala.shape(snapshot))
 
     def partitions(self, snapshot: Any, columns: tuple[PartitionColumn, ...]) -> frozenset[PartitionKey]:
         """Return the keys of all partitions that have live files, by one Spark job."""
@@ -317,7 +318,7 @@ class TableLog:
 
     @cached_property
     def _log_path(self) -> str:
-        return str(self._log.logPath().toString())
+        return f"{self.root}/_delta_log"
 
     def delete(self, keys: Iterable[FileKey]) -> int:
         """Delete data files of ours that no commit refers to; returns how many existed."""

@@ -27,9 +27,9 @@ class OutputFormat:
         self._metadata = shape.metadata
         self._location = location
 
-    def storage(self, inputs: Sequence[LoggedFile]) -> Storage:
+    def storage(self, inputs: Sequence[LoggedFile], *, with_codecs: bool = True) -> Storage:
         """Return how the inputs are stored; raises Unsupported if Spark could not write all of their values."""
-        storage = self._footers.storage(inputs)
+        storage = self._footers.storage(inputs, with_codecs=with_codecs)
         for column in (column for schema in storage.schemas for column in schema):
             if column.kind == "timestamp" and column.detail[0] == "NANOS":
                 raise Unsupported(
@@ -45,7 +45,7 @@ class OutputFormat:
 
     def check(self, inputs: Storage, outputs: Sequence[LoggedFile]) -> Storage:
         """Return how the outputs are stored; raises Unsupported if that could change a value, a null or a field id."""
-        written = self._footers.storage(outputs)
+        written = self._footers.storage(outputs, with_codecs=False)
         mapped = self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
         problems = {
             problem

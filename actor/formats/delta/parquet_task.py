@@ -40,7 +40,7 @@ class ParquetTasks:
     ) -> Mapping[str, Any]:
         """Run the task of this name, with its own last setting; returns what it says of its file, or its `obstacle`.
 
-        Its Spark job carries the tag of this thread, so that cancelling the job ends it.
+        It carries the job tags of this thread, so that cancelling the job ends it.
         """
         folder = self.paths.folder_for(values, [logged.file.path for logged in live.inputs])
         task = self._scala.resolve(f"io.lakewright.{name}")(
@@ -52,10 +52,8 @@ class ParquetTasks:
             f".c000{_SUFFIXES.get(codec, f'.{codec}')}.parquet",
             setting,
         )
-        context = self._scala.resolve("org.apache.spark.api.java.JavaSparkContext")(jvm_context(self.log.session))
-        one_task = 1
-        collected = context.parallelize(self._scala.java_list([1]), one_task).map(task).collect()
-        (result,) = json.loads(self._scala.to_json(collected))
+        run = self._scala.resolve("io.lakewright.ParquetTask").run
+        result = json.loads(self._scala.to_json(run(jvm_context(self.log.session), task)))
         if result["attempt"] > 0:
             self.paths.note_lost_attempt()
         return {**result, "path": self.paths.logged_path(folder, result["name"])} if "name" in result else result
@@ -79,7 +77,7 @@ class ParquetTasks:
             add["tags"] = dict(live.group.tags)
         bare = LoggedFile(decode_add(add, self._partition_columns), encode(add))
         try:
-            storage = self.format.storage(live.inputs[:1])
+            storage = self.format.storage(live.inputs[:1], with_codecs=False)
             if is_checked:
                 self.format.check(storage, [bare])
             given = [json.loads(logged.json).get("stats") or "" for logged in live.inputs]

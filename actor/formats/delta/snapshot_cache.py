@@ -116,7 +116,7 @@ class CommitReader(Protocol):
 
 def newest(cached: CachedSnapshot, commits: CommitReader, delta_log: Any, scala: Scala) -> CachedSnapshot | None:
     """Return the newest snapshot as it follows from a cached one, None if Delta has to read the log."""
-    segment = delta_log.getUpdatedLogSegment(cached.snapshot.logSegment(), scala.none, scala.none)._1()  # noqa: SLF001
+    segment = scala.next_snapshot.segment(delta_log, cached.snapshot)
     version = int(segment.version())
     if version - cached.version > MAX_COMMITS_REPLAYED or version - cached.read_version > MAX_VERSIONS_CARRIED:
         return None
@@ -132,8 +132,7 @@ def newest(cached: CachedSnapshot, commits: CommitReader, delta_log: Any, scala:
     # After the commits were read: if one of them is undone later, the next check of the last digest notices.
     if not commits.has_commit(cached.version, cached.digest):
         return None
-    checksum = _carried(scala, cached.snapshot.checksumOpt().get(), change)
-    snapshot = delta_log.createSnapshot(segment, scala.none, scala.none, scala.some(checksum))
+    snapshot = scala.next_snapshot.carried(delta_log, segment, cached.snapshot, change.files, change.bytes)
     return CachedSnapshot(snapshot, version, digest, cached.read_version)
 
 
@@ -143,13 +142,3 @@ def with_checksum(snapshot: Any, delta_log: Any, scala: Scala) -> Any:
         return snapshot
     checksum = scala.some(snapshot.computeChecksum())
     return delta_log.createSnapshot(snapshot.logSegment(), scala.none, scala.none, checksum)
-
-
-def _carried(scala: Scala, checksum: Any, change: FileChange) -> Any:
-    """Return a checksum of what is known of each version: size, number of files, metadata and protocol."""
-    none, one = scala.none, 1
-    size, files = int(checksum.tableSizeBytes()) + change.bytes, int(checksum.numFiles()) + change.files
-    # In the order of Delta's fields: txnId, tableSizeBytes, numFiles, numDeletedRecords, numDeletionVectors,
-    # numMetadata, numProtocol, inCommitTimestamp, setTransactions, domainMetadata, metadata, protocol, and the rest.
-    head = (none, size, files, none, none, one, one, none, none, none)
-    return scala.version_checksum(*head, checksum.metadata(), checksum.protocol(), none, none, none, none)
