@@ -39,14 +39,14 @@ def jobs(queue: str, ids: Sequence[str]) -> Command[int]:
     return Command(ScriptName.AUDIT_JOBS, (keys.prefix(queue),), (LOST_LEASE_MS, *ids), int)
 
 
-def flow(queue: str, name: str, offset: int) -> Command[PageAudit]:
-    """Drop from a flow (`band|tenant|table`) every entry that is not a queued job of it."""
+def flow(queue: str, name: str, which: str, offset: int) -> Command[PageAudit]:
+    """Drop from a flow (`band|tenant|table`) every entry that is no `queued` job of it, or none set `aside`."""
     band, tenant, table = name.split("|")
-    return Command(ScriptName.AUDIT_FLOW, (keys.prefix(queue),), (band, tenant, table, offset), _page)
+    return Command(ScriptName.AUDIT_FLOW, (keys.prefix(queue),), (band, tenant, table, which, offset), _page)
 
 
 def node(queue: str, name: str, which: str, offset: int) -> Command[PageAudit]:
-    """Put the `ready` or the `held` children of a node of the tree where the nodes below them require."""
+    """Put the `ready`, `held` or `aside` children of a node of the tree where the nodes below them require."""
     return Command(ScriptName.AUDIT_NODE, (keys.prefix(queue),), (name, which, offset), _page)
 
 
@@ -100,11 +100,15 @@ def steps(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int]
     for one in keys_found:
         match one.kind:
             case KeyKind.FLOW:
-                yield flow(queue, one.name, 0)
+                yield flow(queue, one.name, "queued", 0)
+            case KeyKind.ASIDE_FLOW:
+                yield flow(queue, one.name, "aside", 0)
             case KeyKind.READY:
                 yield node(queue, one.name, "ready", 0)
             case KeyKind.HELD:
                 yield node(queue, one.name, "held", 0)
+            case KeyKind.ASIDE:
+                yield node(queue, one.name, "aside", 0)
 
 
 def final_steps(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int] | Command[PageAudit]]:

@@ -24,6 +24,8 @@ class KeyKind(StrEnum):
     FLOW = "f"
     READY = "n"
     HELD = "h"
+    ASIDE = "s"
+    ASIDE_FLOW = "y"
     THROTTLED = "p"
 
 
@@ -90,6 +92,11 @@ def held(queue: str, node: str) -> str:
     return f"{prefix(queue)}{KeyKind.HELD}:{node}"
 
 
+def aside_children(queue: str, node: str) -> str:
+    """Sorted set of a node's children whose jobs all wait for other actors, by start tag."""
+    return f"{prefix(queue)}{KeyKind.ASIDE}:{node}"
+
+
 def virtual_times(queue: str) -> str:
     """Hash: virtual time of each busy node, the row of strict claims (`strict_run`), and the last `token`."""
     return prefix(queue) + "v"
@@ -138,6 +145,11 @@ def aside(queue: str) -> str:
 def aside_jobs(queue: str, ability: str) -> str:
     """Zset: jobs that wait for an actor with this ability, by the time at which they were set aside."""
     return f"{prefix(queue)}x:{ability}"
+
+
+def aside_flow(queue: str, band: Band, tenant: str, table: str) -> str:
+    """Zset: those jobs of a flow that were set aside, by the time at which they were."""
+    return f"{prefix(queue)}{KeyKind.ASIDE_FLOW}:{leaf_node(band, tenant)}|{table}"
 
 
 def changed_tables(queue: str) -> str:

@@ -1,7 +1,8 @@
 """Actors claim only what they can do; what no one there can do waits in sight and holds up no one."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import pytest
 from redis import Redis
@@ -10,9 +11,11 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from decider.store.actor_registry import ActorRegistry
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.queue_executor import connect as connect_decider
-from shared.queue import commands, keys, queries
-from shared.queue.model import Band, CancelOutcome, Claim, JobKey, JobRequest, JobState
+from shared.queue import admin_commands, commands, keys, queries
+from shared.queue.model import Band, CancelOutcome, Claim, JobKey, JobRequest, JobState, RunResult, Scope
 from tests.support.queue_audit import repaired
+from tests.support.queue_invariants import every_queued_job_is_reachable
+from tests.support.queue_state import read_state
 
 pytestmark = pytest.mark.redis
 
@@ -28,9 +31,18 @@ class World:
         self.queue = SyncQueueExecutor(self.redis, "default")
         self._nonces = 0
 
-    def enqueue(self, table: str, *, format_: str, kind: str = "compact", tenant: str = "a") -> str:
+    def enqueue(
+        self,
+        table: str,
+        *,
+        format_: str,
+        kind: str = "compact",
+        tenant: str = "a",
+        partition: str = "{}",
+        version: int = 1,
+    ) -> str:
         self.redis.hset(keys.table_state("default", table), "format", format_)
-        spec = JobRequest(JobKey(table, "{}", kind), tenant, Band.NORMAL, 5, 1 << 20, 1)
+        spec = JobRequest(JobKey(table, partition, kind), tenant, Band.NORMAL, 5, 1 << 20, version)
         self.queue.run(commands.enqueue("default", spec))
         return spec.id
 
@@ -44,6 +56,20 @@ class World:
     def tables(self, abilities: Sequence[str], slots: int = 1) -> list[str]:
         return [claim.key.table for claim in self.claim(abilities, slots)]
 
+    def end(self, claim: Claim) -> None:
+        """End a run as done, at the cost that was estimated."""
+        done = commands.finish(
+            "default",
+            worker="w",
+            nonce=f"end-{claim.token}",
+            id=claim.id,
+            token=claim.token,
+            run_result=RunResult.DONE,
+            cost_bytes=claim.cost_bytes,
+            seen_version=1,
+        )
+        self.queue.run(done)
+
     def waiting(self) -> dict[str, int]:
         async def read() -> dict[str, int]:
             client = connect_decider(self.url)
@@ -53,6 +79,13 @@ class World:
                 await client.aclose()
 
         return asyncio.run(read())
+
+
+def tree(world: World) -> dict[str, list[str]]:
+    """Return the members of each key of the tree: flows, ready, held and idle children, and those that are aside."""
+    state = read_state(world.redis, "default")
+    kinds = ("f:", "n:", "h:", "i:", "s:", "y:")
+    return {name: sorted(children) for name, children in state.zsets.items() if name.startswith(kinds)}
 
 
 def test_an_actor_claims_only_what_it_can_do_and_is_not_held_up_by_the_rest(redis_url: str) -> None:
@@ -97,6 +130,7 @@ def test_a_job_that_waits_for_an_actor_can_be_cancelled_and_leaves_nothing(redis
     assert world.queue.run(commands.cancel("default", job, nonce="c")) is CancelOutcome.DELETED
     assert world.waiting() == {}
     assert world.tables(TOY) == []
+    assert tree(world) == {}
 
 
 def test_an_actor_that_announces_nothing_claims_everything(redis_url: str) -> None:
@@ -124,3 +158,72 @@ def test_fairness_between_tenants_survives_the_wait_for_an_actor(redis_url: str)
     world.enqueue("single", format_="toy", tenant="other")
     assert world.tables(DELTA) == []
     assert "single" in world.tables(TOY, slots=2)
+
+
+@pytest.mark.parametrize("is_delta_busy", [False, True])
+@pytest.mark.parametrize("level", [Scope.TENANT, Scope.TABLE])
+def test_shares_by_weight_hold_while_actors_of_another_format_pass_over_the_jobs(
+    redis_url: str, level: Scope, is_delta_busy: bool
+) -> None:
+    """The jobs of `heavy` and `light` leave the tree with each claim of the other actors; who is owed what stays."""
+    world = World(redis_url)
+    world.queue.run(admin_commands.set_weight("default", level, "heavy", 3.0))
+    served: Counter[str] = Counter()
+
+    def arrive(name: str) -> None:
+        served[name] += 1
+        tenant = name if level is Scope.TENANT or name == "other" else "a"
+        world.enqueue(name, format_="delta" if name == "other" else "toy", tenant=tenant, partition=str(served.total()))
+
+    names = ("heavy", "light", "other") if is_delta_busy else ("heavy", "light")
+    for name in names * 5:
+        arrive(name)
+    served.clear()
+    for _ in range(80):
+        for abilities in (DELTA, DELTA, TOY):
+            for claim in world.claim(abilities):
+                world.end(claim)
+                arrive(claim.key.table)
+    assert served["other"] == (160 if is_delta_busy else 0)
+    assert abs(served["heavy"] - 60) <= 1, served
+    assert served["light"] == 80 - served["heavy"]
+    assert sum(repaired(world.queue, world.redis)) == 0
+
+
+def test_a_job_that_is_set_aside_and_moves_to_another_tenant_is_in_its_flow_alone(redis_url: str) -> None:
+    world = World(redis_url)
+    world.enqueue("toy-1", format_="toy", tenant="before")
+    assert world.tables(DELTA) == []
+    world.enqueue("toy-1", format_="toy", tenant="after", version=2)
+    assert world.tables(DELTA) == []
+    every_queued_job_is_reachable(read_state(world.redis, "default"))
+    assert set(tree(world)) == {"y:2|after|toy-1", "s:2|after", "s:2", "s:root"}
+    (claim,) = world.claim(TOY)
+    assert claim.tenant == "after"
+    assert tree(world) == {}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda redis, key: redis.zadd(key("y:2|a|toy-0"), {"gone": 1}),
+        lambda redis, key: redis.zadd(key("y:2|a|none"), {"gone": 1}),
+        lambda redis, key: redis.zadd(key("s:2|a"), {"gone": 1}),
+        lambda redis, key: redis.zadd(key("n:2|a"), {"toy-0": 1}),
+        lambda redis, key: redis.zadd(key("h:2"), {"a": 1}),
+        lambda redis, key: redis.delete(key("s:2|a")),
+        lambda redis, key: redis.delete(key("y:2|a|toy-0"), key("y:2|a|toy-1")),
+    ],
+)
+def test_an_audit_repairs_what_is_known_of_flows_that_wait_for_actors(
+    redis_url: str, damage: Callable[[Redis, Callable[[str], str]], object]
+) -> None:
+    world = World(redis_url)
+    for number in range(2):
+        world.enqueue(f"toy-{number}", format_="toy")
+    assert world.tables(DELTA) == []
+    damage(world.redis, lambda name: keys.prefix("default") + name)
+    assert sum(repaired(world.queue, world.redis)) > 0
+    assert sum(repaired(world.queue, world.redis)) == 0
+    assert sorted(world.tables(TOY, slots=2)) == ["toy-0", "toy-1"]
+    assert tree(world) == {}

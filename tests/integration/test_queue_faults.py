@@ -173,7 +173,7 @@ START = keys.prefix(QUEUE)
 FLOW = "2|acme|t-1"
 DAMAGE: dict[str, tuple[Callable[[Redis], Any], Command[Any]]] = {
     "jobs": (lambda client: client.delete(f"{START}f:{FLOW}", f"{START}queued"), audit.jobs(QUEUE, [spec().id])),
-    "flow": (lambda client: client.zadd(f"{START}f:{FLOW}", {"gone": 1}), audit.flow(QUEUE, FLOW, 0)),
+    "flow": (lambda client: client.zadd(f"{START}f:{FLOW}", {"gone": 1}), audit.flow(QUEUE, FLOW, "queued", 0)),
     "node": (lambda client: client.zadd(f"{START}n:2|acme", {"gone": 0}), audit.node(QUEUE, "2|acme", "ready", 0)),
     "index": (lambda client: client.zadd(f"{START}dead", {"gone": 1}), audit.index(QUEUE, JobState.QUARANTINED, 0)),
     "in_flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.in_flight(QUEUE)),

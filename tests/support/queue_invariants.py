@@ -1,7 +1,7 @@
 """The laws of design section 6 that can be read off the store, each with its number."""
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 
 from shared.queue.model import Debounce, JobState
 from shared.queue.settings import QueueSettings
@@ -76,7 +76,7 @@ def in_flight_is_leases(state: State) -> None:
     assert {name: int(count) for name, count in state.hash("infl").items()} == counts
 
 
-def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = ()) -> None:
+def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = (), *, lag: int = 0) -> None:
     """I7: the tree holds the paths to the non-empty flows and nothing else; no tag is behind its node's time.
 
     Who is parked is held by its node, and so is a node that has nothing but held children.
@@ -84,11 +84,16 @@ def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = 
     `may_be_behind`: strict bands, which are served by rank, and bands that were paused and not served since. Keeping
     their tags would mean to move every paused band with every claim; instead, a band that is behind is charged from the
     root's time when it is served, so that it gains one job's start and nothing of what it missed.
+
+    `lag`: how far any tag may be behind, where jobs are set aside for other actors.
     """
     parked = {"table": state.named("p:table|"), "tenant": state.named("p:tenant|")}
-    expected, held = expected_tree(state.named("f:"), parked)
+    expected, held = expected_tree(state.named("f:"), parked, aside_flows(state))
     only_who_must_be_is_parked(state, parked)
     ready, waiting = state.named("n:"), state.named("h:")
+    for node, children in state.named("s:").items():
+        assert not set(waiting.get(node, {})) & set(children), f"{node} has children that are held and aside at once"
+        waiting[node] = {**waiting.get(node, {}), **children}
     assert {node: set(children) for node, children in ready.items()} == expected
     assert {node: set(children) for node, children in waiting.items()} == held
     virtual = state.hash("v")
@@ -96,7 +101,7 @@ def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = 
         idle = state.zset(f"i:{node}")
         assert not set(idle) & set(children), f"{node} has children that are ready and idle at once"
         for child, tag in children.items():
-            in_time = tag >= float(virtual.get(node, 0)) or (node == "root" and child in may_be_behind)
+            in_time = tag >= float(virtual.get(node, 0)) - lag or (node == "root" and child in may_be_behind)
             assert in_time, f"{node}: the tag of {child} is behind its time"
     busy = {*ready, *waiting}
     for node in busy:
@@ -106,14 +111,27 @@ def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = 
     assert set(virtual) - {"token", "strict_run", "polled_ms"} <= busy, "an empty node must forget its time"
 
 
-def expected_tree(flows: Iterable[str], parked: Parked) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Return the ready and the held children of each node, from the flows that have jobs and from who is parked."""
+def aside_flows(state: State) -> set[str]:
+    """Return the flows of which jobs wait for other actors; their index is that of the jobs themselves."""
+    found = {job_id: flow for flow, jobs in state.named("y:").items() for job_id in jobs}
+    aside = {job_id: job for job_id, job in state.jobs.items() if job["state"] == "delayed" and "ability" in job}
+    assert found == {job_id: f"{job['band']}|{job['tenant']}|{job['table']}" for job_id, job in aside.items()}
+    return set(found.values())
+
+
+def expected_tree(
+    flows: Collection[str], parked: Parked, aside: Iterable[str] = ()
+) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return the ready children of each node, and those that wait, from the flows and from who is parked.
+
+    `aside`: the flows of which jobs wait for other actors.
+    """
     ready: dict[str, set[str]] = defaultdict(set)
     held: dict[str, set[str]] = defaultdict(set)
-    for flow in flows:
+    for flow in {*flows, *aside}:
         band, tenant, table = flow.split("|")
         leaf = f"{band}|{tenant}"
-        (held if leaf in parked["table"].get(table, {}) else ready)[leaf].add(table)
+        (held if flow not in flows or leaf in parked["table"].get(table, {}) else ready)[leaf].add(table)
     for leaf in {*ready, *held}:
         band, tenant = leaf.split("|")
         is_held = leaf not in ready or band in parked["tenant"].get(tenant, {})

@@ -76,7 +76,7 @@ class State:
 
 def read_state(client: redis.Redis, queue: str) -> State:
     start = keys.prefix(queue)
-    state: dict[str, dict[str, Any]] = {"hash": {}, "zset": {}, "string": {}, "stream": {}}
+    state: dict[str, dict[str, Any]] = {"hash": {}, "zset": {}, "set": {}, "string": {}, "stream": {}}
     lasting = set()
     for key, kind, value, has_ttl in json.loads(client.eval(READ_ALL, 0)):
         assert key.startswith(start), f"{key} is outside of the queue's hash slot"

@@ -1,10 +1,10 @@
 #!lua
 --[[
-  audit_node: each child on this page of a node is ready or held according to the nodes below it.
+  audit_node: each child on this page of a node is ready, held or aside according to the nodes below it.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  node
-  ARGV[2]  which of its children (ready, held)
+  ARGV[2]  which of its children (ready, held, aside)
   ARGV[3]  offset
 
   Output: {children that are left on this page, number of repairs}
@@ -12,7 +12,8 @@
 -- include: repair
 local node, which, offset = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local PAGE = 100
-local index = which == 'ready' and ready_key(node) or held_key(node)
+local INDEXES = {ready = ready_key(node), held = held_key(node), aside = aside_children_key(node)}
+local index = INDEXES[which]
 
 local kept = 0
 local children = call('ZRANGE', index, offset, offset + PAGE - 1)

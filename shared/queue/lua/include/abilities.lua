@@ -1,6 +1,7 @@
 -- Actors differ in their abilities. A job needs one: its table's format and its own kind, such as `delta/compact`. A job that
 -- the claiming actor cannot run is set aside: it is delayed, listed under its ability, and ready again as soon as an actor
--- with that ability claims. So no job waits behind one that no claiming actor can run, and such jobs can be counted.
+-- with that ability claims. So no job waits behind one that no claiming actor can run, and such jobs can be counted. Its flow
+-- keeps its tag meanwhile, so that claims of actors without the ability do not change who of those that wait is next.
 -- include: index
 local RETURNED_PER_CLAIM = 100
 -- Only for the case that the list entry is lost: an actor that can run the job does not wait for it.
@@ -25,21 +26,47 @@ end
 local function set_aside(id, job, ability)
   call('ZADD', aside_jobs_key(ability), now_ms, id)
   call('SADD', ASIDE, ability)
+  call('ZADD', aside_flow_key(job.band, job.tenant, job.table), now_ms, id)
   place(id, job, 'delayed', now_ms + SET_ASIDE_MS, 'why', 'ability', 'ability', ability,
     'error', 'waits for an actor that can run ' .. ability)
 end
 
+-- Those of these children that are aside, and have fallen further behind than MAX_LAG, move up together: `take_tag` would
+-- move up each by itself, and so lose their order.
+local function catch_up(node, children)
+  local tags, least = {}, nil
+  for child in pairs(children) do
+    local tag = tonumber(call('ZSCORE', aside_children_key(node), child))
+    if tag then tags[child], least = tag, math.min(least or tag, tag) end
+  end
+  local lag = virtual_of(node) - MAX_LAG - (least or math.huge)
+  if lag <= 0 then return end
+  for child, tag in pairs(tags) do call('ZADD', aside_children_key(node), tag + lag, child) end
+end
+
 -- Makes the jobs that wait for these abilities ready again, the longest waiting first.
 local function return_aside(abilities)
+  local returned, nodes = {}, {}
   for i = 1, #abilities do
     local found = call('ZPOPMIN', aside_jobs_key(abilities[i]), RETURNED_PER_CLAIM)
     for at = 1, #found, 2 do
       local job = read_job(found[at])
       if job and job.state == 'delayed' and job.why == 'ability' then
-        withdraw(found[at], job)
-        call('HDEL', job_key(found[at]), 'error')
-        place(found[at], job, 'queued')
+        job.id = found[at]
+        returned[#returned + 1] = job
+        local path = {[ROOT] = job.band, [job.band] = job.tenant, [leaf_node(job.band, job.tenant)] = job.table}
+        for node, child in pairs(path) do
+          nodes[node] = nodes[node] or {}
+          nodes[node][child] = true
+        end
       end
     end
+  end
+  for node, children in pairs(nodes) do catch_up(node, children) end
+  for i = 1, #returned do
+    call('ZREM', DELAYED, returned[i].id)
+    -- Queued first: a flow that is empty in between would lose its tag.
+    place(returned[i].id, returned[i], 'queued')
+    forget_aside(returned[i].id, returned[i])
   end
 end

@@ -23,7 +23,7 @@ local function charge(node, child, start, amount, now)
     call('ZADD', ready_key(node), start + amount, child)
   else
     call('ZREM', ready_key(node), child)
-    if now == 'held' then call('ZADD', held_key(node), start + amount, child) end
+    keep(node, child, now, start + amount)
     left = after_leaving(node)
     if left == 'empty' then return left end
     if now == 'empty' then
@@ -35,13 +35,15 @@ local function charge(node, child, start, amount, now)
   return left
 end
 
--- Corrects a charge made by estimate once the cost is known; no tag falls behind the virtual time.
+-- Corrects a charge made by estimate once the cost is known. No tag falls behind the virtual time by that; one that is
+-- behind it, because the child was aside, stays within MAX_LAG.
 local function correct(node, child, virtual, difference)
   if difference == 0 then return end
-  for _, waiting in ipairs({ready_key(node), held_key(node)}) do
-    local start = call('ZSCORE', waiting, child)
+  for _, waiting in ipairs({ready_key(node), held_key(node), aside_children_key(node)}) do
+    local start = tonumber(call('ZSCORE', waiting, child))
     if start then
-      call('ZADD', waiting, math.max(virtual, tonumber(start) + difference), child)
+      local least = start < virtual and math.min(start, math.max(0, virtual - MAX_LAG)) or virtual
+      call('ZADD', waiting, math.max(least, start + difference), child)
       return
     end
   end

@@ -28,24 +28,31 @@ local function quiet_fields(request)
   return 'why', 'debounce', 'quiet', request.quiet_ms, 'max', request.max_delay_ms
 end
 
+-- A flow has one job less, whether it was queued or set aside.
+local function leave_flow(job)
+  local now = flow_condition(job.band, job.tenant, job.table)
+  if now ~= 'ready' then deactivate(job.band, job.tenant, job.table, now) end
+end
+
 -- A job no longer waits for an actor with the ability that it needs.
-local function forget_aside(id)
+local function forget_aside(id, job)
   local ability = call('HGET', job_key(id), 'ability')
   if not ability then return end
-  call('HDEL', job_key(id), 'ability')
+  call('HDEL', job_key(id), 'ability', 'error')
   call('ZREM', aside_jobs_key(ability), id)
   if call('EXISTS', aside_jobs_key(ability)) == 0 then call('SREM', ASIDE, ability) end
+  call('ZREM', aside_flow_key(job.band, job.tenant, job.table), id)
+  leave_flow(job)
 end
 
 local function withdraw(id, job)
   if job.state == 'queued' then
-    local flow = flow_key(job.band, job.tenant, job.table)
-    call('ZREM', flow, id)
+    call('ZREM', flow_key(job.band, job.tenant, job.table), id)
     call('ZREM', QUEUED, id)
-    if call('EXISTS', flow) == 0 then deactivate(job.band, job.tenant, job.table) end
+    leave_flow(job)
   elseif job.state == 'delayed' then
     call('ZREM', DELAYED, id)
-    if job.why == 'ability' then forget_aside(id) end
+    if job.why == 'ability' then forget_aside(id, job) end
   else
     call('ZREM', QUARANTINED, id)
   end

@@ -20,6 +20,8 @@ local function idle_key(node) return P .. 'i:' .. node end
 local function held_key(node) return P .. 'h:' .. node end
 local function throttled_key(name) return P .. 'p:' .. name end
 local function aside_jobs_key(ability) return P .. 'x:' .. ability end
+local function aside_flow_key(band, tenant, tbl) return P .. 'y:' .. leaf_node(band, tenant) .. '|' .. tbl end
+local function aside_children_key(node) return P .. 's:' .. node end
 local function reply_key(worker, nonce) return P .. 'w:' .. worker .. '|' .. nonce end
 local function table_state_key(tbl) return P .. 'cur:' .. tbl end
 local function partitions_key(tbl) return P .. 'partitions:' .. tbl end

@@ -11,27 +11,38 @@ local function expected_condition(node, child)
   if node == ROOT then return condition(child) end
   local band, tenant = node:match('^(%d+)|(.*)$')
   if band then
-    if call('EXISTS', flow_key(band, tenant, child)) == 0 then return 'empty' end
-    return is_throttled('table', child, node) and 'held' or 'ready'
+    local now = flow_condition(band, tenant, child)
+    return now == 'ready' and is_throttled('table', child, node) and 'held' or now
   end
   local below = condition(leaf_node(node, child))
   return below == 'ready' and is_throttled('tenant', child, node) and 'held' or below
 end
 
--- Puts a child where it should be: among the ready ones, among the held ones, or nowhere. Its tag is kept.
+local function waits(condition_of_child) return condition_of_child == 'held' or condition_of_child == 'aside' end
+
+-- Puts a child where it should be: among the ready ones, among those that wait, or nowhere. Its tag is kept. Whether one
+-- that waits is held or aside is decided when it ceases to be ready, and makes no difference later.
 local function repair_child(node, child)
   local wanted = expected_condition(node, child)
   local ready, held = is_ready(node, child), call('ZSCORE', held_key(node), child)
-  if (ready and 'ready' or held and 'held' or 'empty') == wanted and not (ready and held) then return end
+  local aside = call('ZSCORE', aside_children_key(node), child)
+  local now = ready and 'ready' or held and 'held' or aside and 'aside' or 'empty'
+  local is_twice = (ready and (held or aside)) or (held and aside)
+  if (now == wanted or waits(now) and waits(wanted)) and not is_twice then return end
   count_repair()
   if wanted == 'ready' then
-    if not ready then join(node, child) else call('ZREM', held_key(node), child) end
-  elseif wanted == 'held' then
-    local start = ready or held or math.max(virtual_of(node), number(take_tag(node, child)))
+    if not ready then join(node, child) end
+    call('ZREM', held_key(node), child)
+    call('ZREM', aside_children_key(node), child)
+  elseif waits(wanted) then
+    local start = ready or held or aside or take_tag(node, child)
     call('ZREM', ready_key(node), child)
-    call('ZADD', held_key(node), start, child)
+    call('ZREM', held_key(node), child)
+    call('ZREM', aside_children_key(node), child)
+    keep(node, child, wanted, start)
   else
     call('ZREM', held_key(node), child)
+    call('ZREM', aside_children_key(node), child)
     if ready then leave(node, child, 'empty') else after_leaving(node) end
   end
 end

@@ -119,11 +119,11 @@ local function take_next(abilities, share)
   if of_table <= 0 then throttle_table(band, tenant, tbl) return true end
   local flow = flow_key(band, tenant, tbl)
   local id = call('ZPOPMIN', flow)[1]
-  if not id then deactivate(band, tenant, tbl) return true end
-  local now = call('EXISTS', flow) == 1 and 'ready' or 'empty'
+  local now = flow_condition(band, tenant, tbl)
+  if not id then deactivate(band, tenant, tbl, now) return true end
   local job = read_job(id, SERVED)
   if not job or job.state ~= 'queued' then
-    if now == 'empty' then deactivate(band, tenant, tbl) end
+    if now ~= 'ready' then deactivate(band, tenant, tbl, now) end
     return true
   end
   job.id, job.band, job.tenant, job.table = id, band, tenant, tbl
@@ -131,13 +131,13 @@ local function take_next(abilities, share)
   local ability = lacking(job, abilities)
   if ability then
     set_aside(id, job, ability)
-    if now == 'empty' then deactivate(band, tenant, tbl) end
+    if now ~= 'ready' then deactivate(band, tenant, tbl, 'aside') end
     return true
   end
   local taken = {job}
   if share.jobs > 1 and now == 'ready' then
     take_along(flow, taken, share, math.min(of_tenant, of_table))
-    now = call('EXISTS', flow) == 1 and 'ready' or 'empty'
+    now = flow_condition(band, tenant, tbl)
   end
   now = charge(leaf, tbl, table_tag, sum_of_units(taken, set[3]), now)
   now = charge(band, tenant, tenant_tag, sum_of_units(taken, set[2]), now)

@@ -5,8 +5,14 @@
 -- A table or tenant that is paused or at its limit is throttled, and recorded in a set of its own, because a table can have
 -- flows in several bands. Its position in the tree is then held: it is not served, keeps its tag, and its node is not empty.
 -- A node that has only held children is itself held by its parent.
+-- A flow whose jobs are all set aside for other actors (see `abilities`) is aside, and so is a node without other children:
+-- it keeps its tag, and its node is not empty. Others are served meanwhile, so the tag falls behind the virtual time, by
+-- MAX_LAG at most once it returns. That much it then makes up for.
 -- include: config
 local MAX_UNTHROTTLED = 100
+-- 16 GiB at weight 1, as charges count them: many times what a job costs, so that who waited together stays in order; and
+-- no more, because newcomers wait for as long.
+local MAX_LAG = 16384000
 
 -- Virtual times that this script has changed and not written yet; one HSET at its end writes all of them.
 local moved_virtual_times
@@ -16,10 +22,17 @@ local function virtual_of(node)
   return moved_virtual_times[node] or number(call('HGET', VIRTUAL_TIMES, node))
 end
 
--- ready: a child can be served; held: all children that wait are held; empty.
+-- ready: a child can be served; held: all children that wait are held or aside; aside: all are aside; empty.
 local function condition(node)
   if call('EXISTS', ready_key(node)) == 1 then return 'ready' end
-  return call('EXISTS', held_key(node)) == 1 and 'held' or 'empty'
+  if call('EXISTS', held_key(node)) == 1 then return 'held' end
+  return call('EXISTS', aside_children_key(node)) == 1 and 'aside' or 'empty'
+end
+
+-- ready: jobs are queued; aside: jobs were set aside, and no other is queued; empty.
+local function flow_condition(band, tenant, tbl)
+  if call('EXISTS', flow_key(band, tenant, tbl)) == 1 then return 'ready' end
+  return call('EXISTS', aside_flow_key(band, tenant, tbl)) == 1 and 'aside' or 'empty'
 end
 
 local function forget_virtual_time(node)
@@ -35,31 +48,38 @@ local function after_leaving(node)
   return now
 end
 
--- Removes and returns the stored tag of a child that is not ready; nil if there was none.
+-- Removes the stored tag of a child that is not ready. Returns it as a number, at least the virtual time; one that was
+-- aside may lie behind that.
 local function take_tag(node, child)
-  local kept = call('ZSCORE', held_key(node), child)
-  if kept then
-    call('ZREM', held_key(node), child)
-    return kept
+  local least = virtual_of(node)
+  for _, kept in ipairs({held_key(node), aside_children_key(node), idle_key(node)}) do
+    local tag = call('ZSCORE', kept, child)
+    if tag then
+      call('ZREM', kept, child)
+      if kept == aside_children_key(node) then least = math.max(0, least - MAX_LAG) end
+      return math.max(least, tonumber(tag))
+    end
   end
-  kept = call('ZSCORE', idle_key(node), child)
-  if kept then call('ZREM', idle_key(node), child) end
-  return kept
+  return least
 end
 
 -- Makes a child ready.
-local function join(node, child)
-  call('ZADD', ready_key(node), math.max(virtual_of(node), number(take_tag(node, child))), child)
-end
+local function join(node, child) call('ZADD', ready_key(node), take_tag(node, child), child) end
 
 local function is_ready(node, child) return call('ZSCORE', ready_key(node), child) end
 
--- Removes a ready child without a charge. `now` is its condition: a held one keeps its tag, an empty one only if the tag
--- lies ahead of the virtual time. Returns the condition of the node.
+-- Stores the tag of a child that waits without being served: one that is held, or aside.
+local function keep(node, child, now, start)
+  if now == 'held' then call('ZADD', held_key(node), start, child) end
+  if now == 'aside' then call('ZADD', aside_children_key(node), start, child) end
+end
+
+-- Removes a ready child without a charge. `now` is its condition: a held one and one aside keep their tags, an empty one
+-- only if the tag lies ahead of the virtual time. Returns the condition of the node.
 local function leave(node, child, now)
   local start = number(call('ZSCORE', ready_key(node), child))
   call('ZREM', ready_key(node), child)
-  if now == 'held' then call('ZADD', held_key(node), start, child) end
+  keep(node, child, now, start)
   local left = after_leaving(node)
   if left ~= 'empty' and now == 'empty' and start > virtual_of(node) then call('ZADD', idle_key(node), start, child) end
   return left
@@ -86,32 +106,36 @@ local function leave_band(band, tenant, now)
   if left ~= 'ready' then leave(ROOT, band, left) end
 end
 
--- A held child has become empty. Returns the condition of the node.
-local function remove_held(node, child)
+-- A child that is held or aside has become empty. Returns the condition of the node.
+local function remove_waiting(node, child)
   call('ZREM', held_key(node), child)
+  call('ZREM', aside_children_key(node), child)
   return after_leaving(node)
 end
 
 -- A leaf that is not ready in its band has become empty.
-local function remove_held_tenant(band, tenant)
+local function remove_waiting_tenant(band, tenant)
   call('ZREM', throttled_key('tenant|' .. tenant), band)
-  if remove_held(band, tenant) == 'empty' then remove_held(ROOT, band) end
+  if remove_waiting(band, tenant) == 'empty' then remove_waiting(ROOT, band) end
 end
 
--- A flow has lost its last job without being served.
-local function deactivate(band, tenant, tbl)
+-- A flow has lost its last queued job without being served. `now` is its condition: aside or empty.
+local function deactivate(band, tenant, tbl, now)
   local leaf = leaf_node(band, tenant)
+  call('ZREM', throttled_key('table|' .. tbl), leaf)
   local left
-  if call('ZREM', throttled_key('table|' .. tbl), leaf) == 1 then
-    left = remove_held(leaf, tbl)
+  if is_ready(leaf, tbl) then
+    left = leave(leaf, tbl, now)
+  elseif now == 'empty' then
+    left = remove_waiting(leaf, tbl)
   else
-    left = leave(leaf, tbl, 'empty')
+    return
   end
   if left == 'ready' then return end
   if is_ready(band, tenant) then
     leave_band(band, tenant, left)
   elseif left == 'empty' then
-    remove_held_tenant(band, tenant)
+    remove_waiting_tenant(band, tenant)
   end
 end
 

@@ -43,9 +43,9 @@ local function request_rerun(job, request)
   return 'rerun', 'leased'
 end
 
-local function moved(a, b)
-  return a.band ~= b.band or a.tenant ~= b.tenant or a.prio ~= b.prio or a.first_ms ~= b.first_ms
-end
+local function is_of_other_flow(a, b) return a.band ~= b.band or a.tenant ~= b.tenant end
+
+local function moved(a, b) return is_of_other_flow(a, b) or a.prio ~= b.prio or a.first_ms ~= b.first_ms end
 
 -- The shortest requested delay counts. Returns it, and whether it is shorter than the stored one.
 local function shorter_delay(request)
@@ -64,6 +64,9 @@ local function merge_into_waiting(job, request)
     if changed or is_shorter then at = debounced(merged.first_ms, delay) end
     if at and at <= now_ms then state = 'queued' end
     if is_shorter then call('HSET', job_key(request.id), quiet_fields(delay)) end
+  elseif state == 'delayed' and job.why == 'ability' and is_of_other_flow(job, merged) then
+    -- It was set aside in its old flow; in the new one, an actor without the ability sets it aside again.
+    state = 'queued'
   end
   local move = at or (state == 'queued' and moved(job, merged))
   if move then withdraw(request.id, job) end

@@ -58,7 +58,7 @@ SAMPLES: list[Command[Any]] = [
     admin_commands.requeue("q", JOB),
     admin_commands.preempt("q", admin_commands.Preemption()),
     audit.jobs("q", [JOB]),
-    audit.flow("q", "2|a|t", 0),
+    audit.flow("q", "2|a|t", "queued", 0),
     audit.node("q", "root", "ready", 0),
     audit.index("q", JobState.QUEUED, 0),
     audit.in_flight("q"),
