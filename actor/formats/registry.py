@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from actor.engines import EngineSet
-from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyLimits
 from actor.formats.delta.engine import EngineSettings, start_engine
 from actor.formats.delta.self_test import SelfTestResult
 from actor.formats.delta.transaction import TransactionSettings
 from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
+from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits
 from actor.ports import TableEngine
 from shared.boundary import Boundary
 from shared.format_options import FormatOptions

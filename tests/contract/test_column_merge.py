@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta.parquet_classes import SOURCES
+from actor.formats.parquet.classes import SOURCES
 from actor.jvm.java_sources import compile_sources
 from actor.jvm.scala import Scala
 from actor.ports import GroupStatus

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta.copy_choice import CopyLimits
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.transaction import TransactionSettings
+from actor.formats.parquet.copy_rules import CopyLimits
 from actor.ports import GroupStatus
 from shared.errors import RetryableError
 from shared.layout.planner import FileGroup, RewriteMode

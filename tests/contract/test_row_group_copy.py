@@ -12,11 +12,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from actor.formats.delta.actions import LoggedFile, decode_add
-from actor.formats.delta.copy_choice import EncodeReason
 from actor.formats.delta.engine import DeltaEngine
 from actor.formats.delta.footers import Footers
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.parquet_classes import SOURCES, ParquetClasses
+from actor.formats.parquet.classes import SOURCES, ParquetClasses
+from actor.formats.parquet.copy_rules import EncodeReason
 from actor.jvm import java_sources
 from actor.jvm.java_sources import compile_sources
 from actor.jvm.scala import Scala

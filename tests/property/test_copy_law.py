@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from actor.formats.delta.copy_choice import CopyCandidate, CopyLimits, EncodeReason, reason_to_encode
-from actor.formats.delta.footer_summary import FooterSummary
+from actor.formats.delta.copy_choice import CopyCandidate, reason_to_encode
 from actor.formats.delta.log import TableShape
+from actor.formats.parquet.copy_rules import CopyLimits, EncodeReason
+from actor.formats.parquet.footer_summary import FooterSummary
 from shared.job_payload import RewriteKind
 from shared.layout.levels import SMALL_LEVELS
 from shared.layout.planner import FileGroup, RewriteMode, plan_rewrite

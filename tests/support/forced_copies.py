@@ -9,9 +9,9 @@ from collections import Counter
 
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.copy_choice import CopyLimits
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from actor.formats.delta.transaction import TransactionSettings
+from actor.formats.parquet.copy_rules import CopyLimits
 from actor.ports import Control, GroupStatus, RewriteOutcome, RewriteRequest
 
 VARIABLE = "LAKEWRIGHT_TEST_ROW_GROUP_COPY"

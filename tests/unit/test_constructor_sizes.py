@@ -14,7 +14,7 @@ ROOMS = ("shared", "decider", "actor", "services")
 MAX_FIELDS = 10
 
 RECORDS = {
-    "actor/formats/delta/footer_summary.py": {"FooterSummary"},
+    "actor/formats/parquet/footer_summary.py": {"FooterSummary"},
     "actor/report.py": {"RunReport"},
     "decider/api/metrics.py": {"MetricsSnapshot"},
     "decider/decide/decision.py": {"Decision"},

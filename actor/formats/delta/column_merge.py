@@ -8,11 +8,10 @@ Spark.
 from collections import Counter
 
 from actor.formats.delta.actions import LoggedFile
-from actor.formats.delta.copy_choice import EncodeReason
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.output_format import choose_codec
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.row_group_copy import NotCopied
+from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from shared.errors import Unsupported
 
 LAYOUT_REASONS = frozenset(
@@ -42,7 +41,7 @@ class ColumnMerger:
         try:
             result = self._tasks.run("ColumnMerge", live, values, codec, codec.upper())
         except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
-            self._tasks.classes.give_up_if_refused(self._tasks.log, problem)
+            self._tasks.classes.give_up_if_refused(self._tasks.log.session, problem)
             return None
         if "obstacle" in result:
             return None

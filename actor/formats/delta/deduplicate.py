@@ -22,12 +22,12 @@ from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.formats.delta.preflight import check_files, check_identity, check_table, reason_not_wanted
 from actor.formats.delta.row_removal import NOTHING_REMOVED, RemovalCommitter, RemovalWriter
 from actor.formats.delta.snapshot import list_partition
 from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
 from actor.formats.delta.write import json_array
+from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.ports import TableJob, TableJobControl, TableJobOutcome

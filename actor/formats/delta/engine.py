@@ -14,7 +14,6 @@ from actor.formats.delta.conditional_put import ConditionalPuts
 from actor.formats.delta.conflicts import translate
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.optimize_fallback import OptimizeExecutor
-from actor.formats.delta.parquet_classes import warn_unavailable
 from actor.formats.delta.preflight import check_location
 from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
@@ -22,6 +21,7 @@ from actor.formats.delta.self_test import SelfTestResult, self_test
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.table_jobs import TABLE_KINDS, TableJobs
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
+from actor.formats.parquet.classes import warn_unavailable
 from actor.jvm.engine_life import JvmEngine
 from actor.ports import (
     Control,

@@ -14,7 +14,7 @@ from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.chunk_bounds import Bounds, bounds_of_chunks, decode_bounds
 from actor.formats.delta.columns import Column, leaves
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.parquet_classes import ParquetClasses
+from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.scala import Scala
 
 _AT_ONCE = "parquet.metadata.read.parallelism"
@@ -60,7 +60,7 @@ class Footers:
         columns = tuple(wanted)
         (footer,) = self._read([file])
         order = self._columns(str(footer.getFileMetaData().getSchema().toString()), footer)
-        if not self._classes.are_usable(self._log):
+        if not self._classes.are_usable(self._log.session):
             return bounds_of_chunks(footer, {column: order.index(column) for column in columns})
         found = self._scala.resolve("io.lakewright.ParquetBounds").of(
             self._log.hadoop_conf,

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
-from actor.formats.delta.footer_summary import FooterReader
+from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers, Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.merged_statistics import merged
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.parquet_classes import ParquetClasses
+from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.scala import Scala, jvm_context
 
 _SUFFIXES = {"uncompressed": "", "gzip": ".gz", "lz4_raw": ".lz4raw"}  # As Spark names files; the others are `.name`.

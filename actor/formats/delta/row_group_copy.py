@@ -4,37 +4,16 @@ What the task (`RowGroupCopy.java`) finds to be an obstacle only while it copies
 sends the group to the encoder like what is known before.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from actor.formats.delta.actions import LoggedFile
-from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyCandidate, CopyLimits, EncodeReason, reason_to_encode
-from actor.formats.delta.footer_summary import FooterSummary
+from actor.formats.delta.copy_choice import CopyCandidate, reason_to_encode
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.parquet_task import ParquetTasks
+from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
 from shared.layout.row_order import INPUT_ORDER
 
 _GREW_FULL = "full"  # The task's word for an output that did not stay below the full size.
-
-
-@dataclass(frozen=True, slots=True)
-class CopyRule:
-    """Whether row groups may be copied at all, and into what: see `copy_choice`.
-
-    full_bytes: size from which an output of the levels counts as full; 0: each does.
-    """
-
-    is_allowed: bool = True
-    full_bytes: int = 0
-    limits: CopyLimits = DEFAULT_LIMITS
-
-
-@dataclass(frozen=True, slots=True)
-class NotCopied:
-    """Why a group has to be encoded, and the footers of its inputs if they were read before that was known."""
-
-    reason: EncodeReason
-    files: Sequence[FooterSummary] = ()
 
 
 class GroupCopier:
@@ -55,7 +34,7 @@ class GroupCopier:
             codec = next((file.codecs[0] for file in files if file.codecs and file.codecs[0]), "uncompressed")
             result = self._tasks.run("RowGroupCopy", live, values, codec, rule.full_bytes if if_full else 0)
         except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
-            self._tasks.classes.give_up_if_refused(self._tasks.log, problem)
+            self._tasks.classes.give_up_if_refused(self._tasks.log.session, problem)
             return NotCopied(EncodeReason.UNAVAILABLE)
         if "obstacle" in result:
             grew = if_full if result["obstacle"] == _GREW_FULL else None
@@ -75,7 +54,7 @@ class GroupCopier:
         )
         reason = reason_to_encode(candidate, rule.limits)
         if reason is None:
-            candidate = replace(candidate, is_available=self._tasks.classes.are_usable(self._tasks.log))
+            candidate = replace(candidate, is_available=self._tasks.classes.are_usable(self._tasks.log.session))
             reason = reason_to_encode(candidate, rule.limits)
         if reason is not None:
             return NotCopied(reason)

@@ -14,19 +14,18 @@ from functools import partial
 
 from actor.formats.delta.actions import require_origins, with_range
 from actor.formats.delta.commit import CommitResult, Committer
-from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyLimits
 from actor.formats.delta.free_space import MIB, require_free_space
 from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.read_cache import ReadCache
-from actor.formats.delta.row_group_copy import CopyRule
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.write import GroupWriter
 from actor.formats.delta.write_groups import WriteContext, WriteResult, write_groups
+from actor.formats.parquet.classes import ParquetClasses
+from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits, CopyRule
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest

@@ -13,14 +13,14 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.column_merge import ColumnMerger
-from actor.formats.delta.copy_choice import EncodeReason
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.order_check import require_disjoint
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.row_group_copy import CopyRule, GroupCopier, NotCopied
+from actor.formats.delta.row_group_copy import GroupCopier
 from actor.formats.delta.row_order import RowSorter
+from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
 from actor.jvm.scala import Scala
 from shared.errors import Corrupt, Unsupported
 from shared.table import PartitionColumn

@@ -19,8 +19,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.copy_choice import DEFAULT_LIMITS
 from actor.formats.delta.engine import EngineSettings, start_engine
+from actor.formats.parquet.copy_rules import DEFAULT_LIMITS
 from shared.policy import KIB, MIB, Policy
 from tests.bench.machine import machine
 from tests.bench.read import report

@@ -9,9 +9,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyCandidate, CopyLimits, reason_to_encode
-from actor.formats.delta.footer_summary import FooterSummary
+from actor.formats.delta.copy_choice import CopyCandidate, reason_to_encode
 from actor.formats.delta.log import TableShape
+from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits
+from actor.formats.parquet.footer_summary import FooterSummary
 from shared.layout.planner import FileGroup, plan, plan_idle_compaction
 from shared.policy import KIB, Policy
 from shared.table import DataFile, PartitionKey

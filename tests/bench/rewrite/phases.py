@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from actor.formats.delta import snapshot
-from actor.formats.delta.footer_summary import FooterReader
+from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.write import GroupWriter

@@ -5,8 +5,8 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.formats import registry
-from actor.formats.delta.copy_choice import DEFAULT_LIMITS, CopyLimits
 from actor.formats.delta.engine import EngineSettings
+from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits
 from services.actor.settings import MIN_COLUMN_CHUNK, MIN_ROW_GROUP, actor_settings
 from services.actor.spark import engine_options
 from shared.errors import InvalidInput

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actor.formats.delta.row_group_copy import CopyRule
+from actor.formats.parquet.copy_rules import CopyRule
 from tests.support.fake_delta import FakeFooters
 
 

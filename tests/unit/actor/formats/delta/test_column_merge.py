@@ -9,16 +9,15 @@ import pytest
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.column_merge import ColumnMerger
 from actor.formats.delta.columns import Column
-from actor.formats.delta.copy_choice import CopyLimits, EncodeReason
-from actor.formats.delta.footer_summary import FooterSummary, decode_summary
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.row_group_copy import CopyRule, NotCopied
 from actor.formats.delta.write import GroupWriter, WrittenGroup
+from actor.formats.parquet.classes import ParquetClasses
+from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
+from actor.formats.parquet.footer_summary import FooterSummary, decode_summary
 from tests.support.fake_copies import FOOTER, FakeCopies
 from tests.support.fake_delta import FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, JavaError, add
@@ -115,7 +114,7 @@ def test_files_without_rows_and_codecs_that_cannot_be_written_are_left_to_spark(
 def test_an_executor_that_refuses_the_classes_leaves_the_group_to_spark_and_other_failures_are_raised(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("actor.formats.delta.parquet_classes.warn_unavailable", lambda *_: None)
+    monkeypatch.setattr("actor.formats.parquet.classes.warn_unavailable", lambda *_: None)
     refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.ColumnMerge")
     assert Bench(refused).merge() is None
     with pytest.raises(JavaError, match="No space left"):

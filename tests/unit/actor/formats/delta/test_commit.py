@@ -10,10 +10,10 @@ import pytest
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.commit import CommitResult, Committer
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.row_group_copy import CopyRule
 from actor.formats.delta.write import GroupWriter, WrittenGroup
+from actor.formats.parquet.classes import ParquetClasses
+from actor.formats.parquet.copy_rules import CopyRule
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
 from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta.copy_choice import CopyCandidate, CopyLimits, EncodeReason, data_columns, reason_to_encode
-from actor.formats.delta.footer_summary import FooterSummary
+from actor.formats.delta.copy_choice import CopyCandidate, data_columns, reason_to_encode
 from actor.formats.delta.log import TableShape
+from actor.formats.parquet.copy_rules import CopyLimits, EncodeReason
+from actor.formats.parquet.footer_summary import FooterSummary
 from shared.layout.planner import RewriteMode
 
 MIB, KIB = 1 << 20, 1 << 10

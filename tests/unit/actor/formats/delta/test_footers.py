@@ -6,7 +6,7 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add
 from actor.formats.delta.footers import Footers, Storage
-from actor.formats.delta.parquet_classes import ParquetClasses
+from actor.formats.parquet.classes import ParquetClasses
 
 PARALLELISM = "parquet.metadata.read.parallelism"
 

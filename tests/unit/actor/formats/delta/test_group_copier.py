@@ -8,16 +8,16 @@ import pytest
 
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.columns import Column
-from actor.formats.delta.copy_choice import CopyLimits, EncodeReason
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.row_group_copy import CopyRule, GroupCopier, NotCopied
+from actor.formats.delta.row_group_copy import GroupCopier
 from actor.formats.delta.write import GroupWriter, WrittenGroup
+from actor.formats.parquet.classes import ParquetClasses
+from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
 from actor.jvm import java_sources
 from shared.errors import Corrupt
 from shared.layout.planner import RewriteMode
@@ -167,7 +167,7 @@ def test_without_the_classes_no_footer_is_read() -> None:
 def test_an_executor_that_refuses_the_classes_sends_the_group_to_the_encoder_and_other_failures_are_raised(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("actor.formats.delta.parquet_classes.warn_unavailable", lambda *_: None)
+    monkeypatch.setattr("actor.formats.parquet.classes.warn_unavailable", lambda *_: None)
     refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.RowGroupCopy")
     assert Bench(refused).copy(CopyRule(limits=ANY_SIZE)) is EncodeReason.UNAVAILABLE
     with pytest.raises(JavaError, match="No space left"):

@@ -10,10 +10,10 @@ from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.parquet_classes import ParquetClasses
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.row_group_copy import CopyRule
 from actor.formats.delta.write import GroupWriter, WrittenGroup, logical_rows
+from actor.formats.parquet.classes import ParquetClasses
+from actor.formats.parquet.copy_rules import CopyRule
 from shared.data_paths import is_portable
 from shared.errors import Corrupt, PermanentError, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode

@@ -9,7 +9,6 @@ import threading
 import structlog
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.log import TableLog
 from actor.jvm import java_sources
 from actor.jvm.errors import first_line
 
@@ -47,27 +46,27 @@ class ParquetClasses:
         self._lock = threading.Lock()
         self._are_usable: bool | None = None
 
-    def are_usable(self, log: TableLog) -> bool:
+    def are_usable(self, spark: SparkSession) -> bool:
         """Return whether they can be used; the first call makes them, and warns if they cannot be made."""
         with self._lock:
             if self._are_usable is None:
                 try:
-                    java_sources.ship(log.session, java_sources.compile_sources(log.session, SOURCES), _JAR)
+                    java_sources.ship(spark, java_sources.compile_sources(spark, SOURCES), _JAR)
                     for name in SOURCES:
-                        java_sources.load_class(log.session, name)
+                        java_sources.load_class(spark, name)
                 except Exception as problem:  # noqa: BLE001 - whatever it is, rewrites go on without them
                     self._are_usable = False
-                    warn_unavailable(log.session, first_line(problem))
+                    warn_unavailable(spark, first_line(problem))
                 else:
                     self._are_usable = True
             return bool(self._are_usable)
 
-    def give_up_if_refused(self, log: TableLog, problem: Exception) -> None:
+    def give_up_if_refused(self, spark: SparkSession, problem: Exception) -> None:
         """Warn that they are not used from now on if a JVM refused them; raises any other problem again."""
         if not _REFUSAL.search(first_line(problem)):
             raise problem
         if self.give_up():
-            warn_unavailable(log.session, first_line(problem))
+            warn_unavailable(spark, first_line(problem))
 
     def give_up(self) -> bool:
         """Do without them from now on; returns whether they were in use until now."""

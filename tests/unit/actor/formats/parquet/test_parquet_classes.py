@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from actor.formats.delta.parquet_classes import SOURCES, ParquetClasses
+from actor.formats.parquet.classes import SOURCES, ParquetClasses
 from actor.jvm import java_sources
 from tests.support.fake_delta import JavaError
 
-SESSION = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: "/work/classes"), version="4.1.0")
-LOG: Any = SimpleNamespace(session=SESSION)
+SESSION: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: "/work/classes"), version="4.1.0")
 MISSING = (
     "Lost task 0.3: java.lang.ClassNotFoundException: io.lakewright.RowGroupCopy",
     "Lost task 0.3: java.lang.ClassCastException: cannot assign instance of java.lang.invoke.SerializedLambda to f",
@@ -32,7 +31,7 @@ def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
 def test_they_are_made_and_sent_once(jvm: dict[str, list[Any]]) -> None:
     classes = ParquetClasses()
     with capture_logs() as logged:
-        assert [classes.are_usable(LOG), classes.are_usable(LOG)] == [True, True]
+        assert [classes.are_usable(SESSION), classes.are_usable(SESSION)] == [True, True]
     assert (jvm["compiled"], len(jvm["sent"]), jvm["loaded"], logged) == ([SOURCES], 1, list(SOURCES), [])
 
 
@@ -47,7 +46,7 @@ def test_where_they_cannot_be_made_one_warning_says_where_and_what_to_do(
     monkeypatch.setattr(java_sources, step, fail)
     classes = ParquetClasses()
     with capture_logs() as logged:
-        assert [classes.are_usable(LOG), classes.are_usable(LOG)] == [False, False]
+        assert [classes.are_usable(SESSION), classes.are_usable(SESSION)] == [False, False]
     (warning,) = logged
     assert (warning["event"], warning["log_level"]) == ("row_group_copy_unavailable", "warning")
     assert warning["classes"] == "/work/classes"
@@ -59,12 +58,12 @@ def test_where_they_cannot_be_made_one_warning_says_where_and_what_to_do(
 @pytest.mark.parametrize("text", MISSING)
 def test_an_executor_that_refuses_them_ends_their_use_with_one_warning(text: str) -> None:
     classes = ParquetClasses()
-    assert classes.are_usable(LOG)
+    assert classes.are_usable(SESSION)
     with capture_logs() as logged:
         for _ in range(2):
-            classes.give_up_if_refused(LOG, JavaError("SparkException", message=text))
+            classes.give_up_if_refused(SESSION, JavaError("SparkException", message=text))
     assert [one["event"] for one in logged] == ["row_group_copy_unavailable"]
-    assert not classes.are_usable(LOG)
+    assert not classes.are_usable(SESSION)
 
 
 @pytest.mark.usefixtures("jvm")
@@ -72,5 +71,5 @@ def test_an_executor_that_refuses_them_ends_their_use_with_one_warning(text: str
 def test_any_other_failure_of_a_copy_is_raised(text: str) -> None:
     classes = ParquetClasses()
     with pytest.raises(JavaError, match=text):
-        classes.give_up_if_refused(LOG, JavaError("SparkException", message=text))
-    assert classes.are_usable(LOG)
+        classes.give_up_if_refused(SESSION, JavaError("SparkException", message=text))
+    assert classes.are_usable(SESSION)

@@ -3,16 +3,12 @@
 They are read in the JVM (`ParquetFooter.java`), several at once and in one call however many they are.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile
-from actor.formats.delta.log import TableLog
-from actor.jvm.scala import Scala
-
-_THREADS = 8  # Requests to the store at a time: its latency is the cost, and a footer is small.
+THREADS = 8
+"""Requests to the store at a time: its latency is the cost, and a footer is small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +32,6 @@ class FooterSummary:
     row_groups: int = 0
     data_bytes: int = 0
     dictionary_bytes: int = 0
-
-
-class FooterReader:
-    """Reads the footers of one table's files. Safe to use from several threads."""
-
-    def __init__(self, scala: Scala, log: TableLog) -> None:
-        self._scala = scala
-        self._log = log
-
-    def read(self, files: Sequence[LoggedFile]) -> tuple[FooterSummary, ...]:
-        """Return the summaries in the order of the files."""
-        paths = self._scala.java_list(self._log.data_location(logged.key) for logged in files)
-        sizes = self._scala.java_list(logged.file.size_bytes for logged in files)
-        reader = self._scala.resolve("io.lakewright.ParquetFooter")
-        found = reader.summaries(self._log.hadoop_conf, paths, sizes, _THREADS)
-        return tuple(map(decode_summary, json.loads(self._scala.to_json(found))))
 
 
 def decode_summary(read: Mapping[str, Any]) -> FooterSummary:
