@@ -119,7 +119,7 @@ test-care: setup ## vacuum, order and metadata of tables for half an hour: kills
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
 
-BENCHES := policy queue decide rebuild rewrite delta read
+BENCHES := policy queue decide rebuild rewrite delta iceberg read
 
 bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \

@@ -36,11 +36,12 @@ class EngineOptions:
 
 def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) -> tuple[EngineSet, SelfTestResult]:
     """Start every engine on one Spark application; each tests its rewrite on a table below `scratch`, a URI."""
+    copy_limits = CopyLimits(options.min_row_group_bytes, options.min_column_chunk_bytes)
     settings = EngineSettings(
         allow_s3=options.allow_s3,
         transaction=TransactionSettings(
             reserved_disk_bytes=options.reserved_disk_bytes,
-            copy_limits=CopyLimits(options.min_row_group_bytes, options.min_column_chunk_bytes),
+            copy_limits=copy_limits,
         ),
         secrets=options.secrets,
         boundary=options.boundary,
@@ -53,6 +54,7 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
             options.formats.iceberg_folders,
             secrets=options.secrets,
             boundary=options.boundary,
+            copy_limits=copy_limits,
         )
         engines.append(IcebergEngine(spark, iceberg))
     return EngineSet(engines), tested

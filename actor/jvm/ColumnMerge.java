@@ -34,6 +34,7 @@ import org.apache.parquet.schema.GroupType;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.Type;
+import org.apache.spark.util.SerializableConfiguration;
 
 /**
  * Merges the row groups of Parquet files of one schema into large ones, column by column, as one task of Spark's.
@@ -46,6 +47,7 @@ public final class ColumnMerge extends ParquetTask {
   private static final int VALUES_BETWEEN_CHECKS = 1 << 14; // Of whether the task was cancelled.
   private static final int NO_PADDING = 0; // Between row groups, which would align them to the blocks of HDFS.
 
+  private final SerializableConfiguration configuration;
   private final String codec; // As parquet-java names it.
 
   public ColumnMerge(
@@ -56,13 +58,14 @@ public final class ColumnMerge extends ParquetTask {
       String prefix,
       String suffix,
       String codec) {
-    super(configuration, files, sizes, folder, prefix, suffix);
+    super(new HadoopStore(configuration, folder), files, sizes, prefix, suffix);
+    this.configuration = new SerializableConfiguration(configuration);
     this.codec = codec;
   }
 
   Written write(OutputStream created) throws IOException {
-    CodecFactory codecs = new CodecFactory(configuration(), ParquetOutputFormat.getPageSize(configuration()));
-    Merged merged = new Merged(configuration(), created, codecs.getCompressor(CompressionCodecName.valueOf(codec)));
+    CodecFactory codecs = new CodecFactory(configuration.value(), ParquetOutputFormat.getPageSize(configuration.value()));
+    Merged merged = new Merged(configuration.value(), created, codecs.getCompressor(CompressionCodecName.valueOf(codec)));
     try {
       for (int i = 0; i < inputs(); i++) {
         append(merged, file(i), size(i));
@@ -76,8 +79,8 @@ public final class ColumnMerge extends ParquetTask {
   private void append(Merged merged, String file, long size) throws IOException {
     try {
       ParquetReadOptions options =
-          HadoopReadOptions.builder(configuration()).usePageChecksumVerification(true).build();
-      ParquetFileReader reader = ParquetFileReader.open(new Input(configuration(), file, size), options);
+          HadoopReadOptions.builder(configuration.value()).usePageChecksumVerification(true).build();
+      ParquetFileReader reader = ParquetFileReader.open(new Input(configuration.value(), file, size), options);
       try {
         merged.append(reader);
       } finally {
@@ -330,7 +333,7 @@ public final class ColumnMerge extends ParquetTask {
     }
 
     public SeekableInputStream newStream() throws IOException {
-      return HadoopStreams.wrap(ParquetFooter.open(configuration, file, size));
+      return HadoopStreams.wrap(HadoopStore.open(configuration, file, size));
     }
   }
 

@@ -23,7 +23,7 @@ public final class ParquetBounds {
    * bytes in Base64, and of `nulls`; null for a column whose bounds some row group leaves out.
    */
   public static List of(Configuration configuration, String file, long size, List leaves) throws IOException {
-    FSDataInputStream in = ParquetFooter.open(configuration, file, size);
+    FSDataInputStream in = HadoopStore.open(configuration, file, size);
     List blocks;
     try {
       blocks = new ParquetMetadataConverter(configuration)

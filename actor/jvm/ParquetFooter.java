@@ -17,8 +17,6 @@ import java.util.concurrent.Future;
 import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
-import org.apache.hadoop.fs.FutureDataInputStreamBuilder;
-import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.util.functional.FutureIO;
 import org.apache.parquet.format.ColumnChunk;
 import org.apache.parquet.format.ColumnMetaData;
@@ -51,14 +49,6 @@ public final class ParquetFooter {
   private ParquetFooter(FileMetaData metadata, long start) {
     this.metadata = metadata;
     this.start = start;
-  }
-
-  /** Opens a file whose size is known, which spares asking the store for it. */
-  static FSDataInputStream open(Configuration configuration, String file, long size) throws IOException {
-    Path path = new Path(file);
-    FutureDataInputStreamBuilder builder = path.getFileSystem(configuration).openFile(path);
-    builder.optLong("fs.option.openfile.length", size);
-    return (FSDataInputStream) FutureIO.awaitFuture(builder.build());
   }
 
   /** Reads the footer; throws NotCopyable for a file that has none which can be read without a key. */
@@ -100,12 +90,17 @@ public final class ParquetFooter {
    * a map whose keys are the fields of `FooterSummary` (footer_summary.py).
    */
   public static List summaries(Configuration configuration, List files, List sizes, int threads) throws IOException {
+    return summaries(new HadoopStore(configuration, ""), files, sizes, threads, new ArrayList());
+  }
+
+  /** The same for another store, with the `full_ids`: those of these ids of leaf columns that hold no null. */
+  public static List summaries(ParquetStore store, List files, List sizes, int threads, List ids) throws IOException {
     ExecutorService pool = Executors.newFixedThreadPool(Math.max(1, Math.min(threads, files.size())));
     try {
       List futures = new ArrayList();
       for (int i = 0; i < files.size(); i++) {
         long size = ((Number) sizes.get(i)).longValue();
-        futures.add(pool.submit(new Reading(configuration, (String) files.get(i), size)));
+        futures.add(pool.submit(new Reading(store, (String) files.get(i), size, ids)));
       }
       List summaries = new ArrayList();
       for (int i = 0; i < futures.size(); i++) {
@@ -118,20 +113,22 @@ public final class ParquetFooter {
   }
 
   private static final class Reading implements Callable {
-    private final Configuration configuration;
+    private final ParquetStore store;
     private final String file;
     private final long size;
+    private final List ids;
 
-    Reading(Configuration configuration, String file, long size) {
-      this.configuration = configuration;
+    Reading(ParquetStore store, String file, long size, List ids) {
+      this.store = store;
       this.file = file;
       this.size = size;
+      this.ids = ids;
     }
 
     public Object call() throws Exception {
-      FSDataInputStream in = open(configuration, file, size);
+      FSDataInputStream in = store.open(file, size);
       try {
-        return read(in, size).summary();
+        return read(in, size).summary(ids);
       } catch (NotCopyable reason) {
         return onlyObstacle(reason.getMessage());
       } catch (RuntimeException contradictory) {
@@ -159,7 +156,7 @@ public final class ParquetFooter {
     return cause != null && cause.getClass().getName().contains("thrift") && !(cause.getCause() instanceof IOException);
   }
 
-  private Map summary() throws IOException {
+  private Map summary(List ids) throws IOException {
     Map summary = new HashMap();
     summary.put("obstacle", obstacle());
     summary.put("schema", schemaDigest());
@@ -194,7 +191,37 @@ public final class ParquetFooter {
     summary.put("codecs", named);
     summary.put("data_bytes", Long.valueOf(bytes));
     summary.put("dictionary_bytes", Long.valueOf(dictionaries));
+    summary.put("full_ids", fullIds(ids));
     return summary;
+  }
+
+  /** Of these ids of leaf columns, those whose statistics say of every row group that it holds no null. */
+  private List fullIds(List ids) {
+    List full = new ArrayList();
+    int leaf = 0;
+    for (int i = 1; i < metadata.getSchemaSize() && !ids.isEmpty(); i++) {
+      SchemaElement element = (SchemaElement) metadata.getSchema().get(i);
+      if (element.isSetType()) {
+        Integer id = Integer.valueOf(element.getField_id());
+        if (element.isSetField_id() && ids.contains(id) && isFull(leaf)) {
+          full.add(id);
+        }
+        leaf++;
+      }
+    }
+    return full;
+  }
+
+  private boolean isFull(int leaf) {
+    for (int i = 0; i < metadata.getRow_groupsSize(); i++) {
+      List chunks = ((RowGroup) metadata.getRow_groups().get(i)).getColumns();
+      ColumnMetaData chunk = leaf < chunks.size() ? ((ColumnChunk) chunks.get(leaf)).getMeta_data() : null;
+      boolean isCounted = chunk != null && chunk.isSetStatistics() && chunk.getStatistics().isSetNull_count();
+      if (!isCounted || chunk.getStatistics().getNull_count() != 0) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /**

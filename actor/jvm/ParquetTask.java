@@ -2,39 +2,28 @@ package io.lakewright;
 
 import java.io.IOException;
 import java.io.OutputStream;
-import java.nio.file.Files;
-import java.nio.file.OpenOption;
-import java.nio.file.Paths;
-import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.FileAttribute;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.UUID;
-import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.Function;
-import org.apache.spark.util.SerializableConfiguration;
 
 /** Writes one Parquet file out of others, on an executor or in a local driver; an unwanted file does not stay behind. */
 public abstract class ParquetTask implements Function {
-  private final SerializableConfiguration configuration;
-  private final ArrayList files; // Inputs as Hadoop spells paths, in the order of their rows in the output.
+  private final ParquetStore store;
+  private final ArrayList files; // Inputs as the store spells paths, in the order of their rows in the output.
   private final ArrayList sizes; // Their sizes in bytes, as Long or Integer.
-  private final String folder;
   private final String prefix; // Of the output's name, which is made here: each attempt of a task has its own.
   private final String suffix;
 
-  ParquetTask(
-      Configuration configuration, ArrayList files, ArrayList sizes, String folder, String prefix, String suffix) {
-    this.configuration = new SerializableConfiguration(configuration);
+  ParquetTask(ParquetStore store, ArrayList files, ArrayList sizes, String prefix, String suffix) {
+    this.store = store;
     this.files = files;
     this.sizes = sizes;
-    this.folder = folder;
     this.prefix = prefix;
     this.suffix = suffix;
   }
@@ -53,17 +42,16 @@ public abstract class ParquetTask implements Function {
   abstract Written write(OutputStream created) throws IOException;
 
   /**
-   * Writes the output and returns its `name`, `size` in bytes, `rows`, `row_groups` and time of `modification`; or what
-   * is an `obstacle`, and no file is left then. `attempt`: how often the task was begun before; an executor that was
+   * Writes the output and returns its `name`, `place`, `size` in bytes, `rows`, `row_groups` and time of `modification`;
+   * or what is an `obstacle`, and no file is left then. `attempt`: how often the task was begun before; an executor that was
    * killed meanwhile may have left a file.
    */
   public Object call(Object nothing) throws Exception {
     String name = prefix + "part-00000-" + UUID.randomUUID() + suffix;
-    Path target = new Path(folder, name);
-    FileSystem store = target.getFileSystem(configuration());
+    String target = store.place(name);
     HashMap result = new HashMap();
     result.put("attempt", Integer.valueOf(TaskContext.get() == null ? 0 : TaskContext.get().attemptNumber()));
-    OutputStream created = create(store, target);
+    OutputStream created = store.create(target);
     boolean complete = false;
     try {
       Written written = write(created);
@@ -71,6 +59,7 @@ public abstract class ParquetTask implements Function {
       ParquetInput.checkCancelled(); // Its canceller may have searched for the file already.
       complete = true;
       result.put("name", name);
+      result.put("place", target);
       result.put("size", Long.valueOf(written.bytes));
       result.put("rows", Long.valueOf(written.rows));
       result.put("row_groups", Integer.valueOf(written.rowGroups));
@@ -80,14 +69,15 @@ public abstract class ParquetTask implements Function {
     } finally {
       if (!complete) {
         abandon(created);
-        store.delete(target, false);
+        store.delete(target);
       }
+      store.close();
     }
     return result;
   }
 
-  Configuration configuration() {
-    return configuration.value();
+  FSDataInputStream open(String file, long size) throws IOException {
+    return store.open(file, size);
   }
 
   int inputs() {
@@ -100,16 +90,6 @@ public abstract class ParquetTask implements Function {
 
   long size(int input) {
     return ((Number) sizes.get(input)).longValue();
-  }
-
-  /** Creates a file that must not exist; on a local disk without Hadoop, which starts a process to set its mode. */
-  private static OutputStream create(FileSystem store, Path target) throws IOException {
-    if (!"file".equals(store.getUri().getScheme())) {
-      return store.create(target, false);
-    }
-    java.nio.file.Path file = Paths.get(target.toUri().getPath(), new String[0]);
-    Files.createDirectories(file.getParent(), new FileAttribute[0]);
-    return Files.newOutputStream(file, new OpenOption[] {StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE});
   }
 
   /** Lets go of a file that is not wanted, whatever state it is in; where a store can, it is never made. */

@@ -45,7 +45,12 @@ public final class RowGroupCopy extends ParquetTask {
       String prefix,
       String suffix,
       long endBytes) {
-    super(configuration, files, sizes, folder, prefix, suffix);
+    this(new HadoopStore(configuration, folder), files, sizes, prefix, suffix, endBytes);
+  }
+
+  public RowGroupCopy(
+      ParquetStore store, ArrayList files, ArrayList sizes, String prefix, String suffix, long endBytes) {
+    super(store, files, sizes, prefix, suffix);
     this.endBytes = endBytes;
   }
 
@@ -62,7 +67,7 @@ public final class RowGroupCopy extends ParquetTask {
   }
 
   private void append(Joined joined, String file, long size) throws IOException {
-    FSDataInputStream in = ParquetFooter.open(configuration(), file, size);
+    FSDataInputStream in = open(file, size);
     try {
       joined.append(new ParquetInput(file, in), ParquetFooter.read(in, size));
     } catch (EOFException cut) {

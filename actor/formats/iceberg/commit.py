@@ -13,6 +13,7 @@ import structlog
 
 from actor.formats.iceberg.conflicts import IcebergFailure, classify
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, left_without_data, still_live
+from actor.formats.parquet.copy_rules import EncodeReason
 from actor.jvm.errors import first_line
 from actor.ports import Control
 from shared.errors import Conflict, RetryableError
@@ -34,13 +35,14 @@ MAX_OUTPUT_AGE_S = MIN_ORPHAN_AGE_MS // 2_000
 class StagedGroup:
     """A group whose output files exist and have the right number of rows; no snapshot refers to them yet.
 
-    `raw` are Iceberg's objects of the outputs.
+    `raw` are Iceberg's objects of the outputs. `encoded_because`: why the row groups were not copied; None: they were.
     """
 
     live: InputGroup
     outputs: tuple[DataFile, ...]
     rows: int
     raw: Any = None
+    encoded_because: EncodeReason | None = None
 
 
 @dataclass(frozen=True, slots=True)

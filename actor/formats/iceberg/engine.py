@@ -16,9 +16,13 @@ from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signat
 from actor.formats.iceberg.conflicts import translate
 from actor.formats.iceberg.inputs import InputGroup, files_at_read, resolve, still_live
 from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.parquet_task import IcebergTasks
+from actor.formats.iceberg.row_group_copy import IcebergCopier
 from actor.formats.iceberg.vacuum import IcebergVacuum
 from actor.formats.iceberg.vacuum_table import JavaVacuumTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
+from actor.formats.parquet.classes import ICEBERG_SOURCES, ParquetClasses
+from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits, CopyRule
 from actor.jvm.engine_life import JvmEngine
 from actor.jvm.errors import first_line
 from actor.ports import (
@@ -61,6 +65,7 @@ class IcebergEngineSettings:
     secrets: tuple[str, ...] = field(default=(), repr=False)  # Secrets, removed from what the JVM printed.
     boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
     vacuum: VacuumLimits = field(default_factory=VacuumLimits)
+    copy_limits: CopyLimits = DEFAULT_LIMITS  # What outputs may be like whose row groups are copied, not encoded.
 
 
 class IcebergEngine(JvmEngine):
@@ -72,6 +77,7 @@ class IcebergEngine(JvmEngine):
     def __init__(self, spark: SparkSession, settings: IcebergEngineSettings | None = None) -> None:
         self._settings = settings or IcebergEngineSettings()
         super().__init__(spark, secrets=self._settings.secrets)
+        self.classes = ParquetClasses(ICEBERG_SOURCES, "lakewright-iceberg.jar")
         self._tables = TableLoader(
             self._scala, spark, self._settings.catalogs, reads_folders=self._settings.reads_folders
         )
@@ -169,7 +175,7 @@ class _Rewrite:
         self._control = control
         self._table = _CheckedTable(table, engine, request)
         self._java = table
-        self._writer = StagedWriter(table, session)
+        self._session = session
 
     def finish(self, started: float) -> RewriteOutcome:
         """Write, commit, and return the outcome."""
@@ -186,7 +192,7 @@ class _Rewrite:
         committer = IcebergCommitter(
             self._table, signature, self._control, since=head.current, at_read=files_at_read(self._java, head, live)
         )
-        written, skipped = self._write_all(live, committer)
+        written, skipped = self._write_all(live, committer, StagedWriter(self._java, self._session, self._copier(head)))
         written_at = time.monotonic()
         try:
             boundary.check_files(head.location, [file for group in written for file in group.outputs])
@@ -203,7 +209,7 @@ class _Rewrite:
         return self._outcome(skipped, result, started, written_at)
 
     def _write_all(
-        self, live: tuple[InputGroup, ...], committer: IcebergCommitter
+        self, live: tuple[InputGroup, ...], committer: IcebergCommitter, writer: StagedWriter
     ) -> tuple[list[StagedGroup], list[FileGroup]]:
         """Write groups until asked to stop; one that others changed meanwhile is left out, any other failure raises."""
         written: list[StagedGroup] = []
@@ -214,7 +220,7 @@ class _Rewrite:
                     skipped.append(group.group)
                     continue
                 try:
-                    written.append(self._writer.write(group))
+                    written.append(writer.write(group))
                 except LakewrightError:
                     raise
                 except Exception as error:
@@ -225,6 +231,11 @@ class _Rewrite:
             committer.discard(written)
             raise
         return written, skipped
+
+    def _copier(self, head: TableHead) -> IcebergCopier:
+        tasks = IcebergTasks(self._engine._scala, self._session, self._java.raw)  # noqa: SLF001 - of the same module
+        rule = CopyRule(self._request.may_copy, self._request.full_bytes, self._engine.settings.copy_limits)
+        return IcebergCopier(self._java, head, tasks, self._engine.classes, rule)
 
     def _is_live(self, group: InputGroup) -> bool:
         head = self._java.refresh()
@@ -238,7 +249,14 @@ class _Rewrite:
         written_at: float,
     ) -> RewriteOutcome:
         done = {
-            one.live.group: GroupOutcome(one.live.group, GroupStatus.COMMITTED, one.outputs, one.rows)
+            one.live.group: GroupOutcome(
+                one.live.group,
+                GroupStatus.COMMITTED,
+                one.outputs,
+                one.rows,
+                is_copied=one.encoded_because is None,
+                encoded_because=one.encoded_because or "",
+            )
             for one in result.committed
         }
         known = done | {group: GroupOutcome(group, GroupStatus.SKIPPED) for group in skipped}

@@ -1,13 +1,15 @@
 """Writes a group's output before any commit: rows out must equal rows in before the table can see the files."""
 
 import uuid
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.commit import StagedGroup
 from actor.formats.iceberg.inputs import InputGroup, known_rows
 from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.row_group_copy import CopiedFile
+from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from shared.errors import Corrupt, RetryableError, Unsupported
 from shared.table import DataFile
 
@@ -25,12 +27,20 @@ No multiple of its inputs would do: Iceberg measures a growing file by its rows 
 """
 
 
+class BytesCopier(Protocol):
+    """Copies groups of one table, where that is exact."""
+
+    def copy(self, live: InputGroup) -> CopiedFile | NotCopied:
+        """Copy the group into one file, or return why it has to be encoded."""
+
+
 class StagedWriter:
     """Writes groups of one table in one session."""
 
-    def __init__(self, table: JavaTable, session: SparkSession) -> None:
+    def __init__(self, table: JavaTable, session: SparkSession, copier: BytesCopier) -> None:
         self._table = table
         self._session = session
+        self._copier = copier
 
     def write(self, live: InputGroup) -> StagedGroup:
         """Write the group's rows as one file.
@@ -44,6 +54,14 @@ class StagedWriter:
                 f"{live.group.partition} of {self._table.location}; remove sort-by, zorder-by and clustering-order",
                 field="sort-by",
             )
+        copied = self._copier.copy(live)
+        if isinstance(copied, NotCopied):
+            return self._encode(live, copied.reason)
+        expected = sum(one.rows for one in live.inputs)  # None of them has deletes.
+        self._check(live, [copied.raw], expected)
+        return StagedGroup(live, (_output(copied.raw, live),), expected, (copied.raw,))
+
+    def _encode(self, live: InputGroup, reason: EncodeReason) -> StagedGroup:
         name = str(uuid.uuid4())
         try:
             self._table.stage(name, live)
@@ -53,7 +71,7 @@ class StagedWriter:
             self._write(name, live)
             raw = self._table.outputs(name)
             self._check(live, raw, expected)
-            return StagedGroup(live, tuple(_output(file, live) for file in raw), expected, tuple(raw))
+            return StagedGroup(live, tuple(_output(file, live) for file in raw), expected, tuple(raw), reason)
         finally:
             self._table.unstage(name)
 

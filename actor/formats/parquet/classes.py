@@ -5,6 +5,7 @@ Where they cannot be compiled, sent or loaded, every group is encoded: nothing f
 
 import re
 import threading
+from typing import ClassVar
 
 import structlog
 from pyspark.sql import SparkSession
@@ -17,6 +18,8 @@ _log = structlog.get_logger(__name__)
 SOURCES = (
     "NotCopyable",
     "DamagedInput",
+    "ParquetStore",
+    "HadoopStore",
     "ParquetFooter",
     "ParquetBounds",
     "ParquetInput",
@@ -26,7 +29,12 @@ SOURCES = (
 )
 """In the order in which they are compiled."""
 
-_JAR = "lakewright-parquet.jar"
+ICEBERG_SOURCES = (
+    *(one for one in SOURCES if one not in ("ParquetBounds", "ColumnMerge")),
+    "IcebergStore",
+    "IcebergFiles",
+)
+"""Those that need Iceberg's jar, with those that they use."""
 
 _REFUSAL = re.compile(
     r"\b(ClassNotFoundException|NoClassDefFoundError|ClassFormatError|UnsupportedClassVersionError|VerifyError|"
@@ -42,8 +50,13 @@ The last is what an executor without the class of a task says of the lambda that
 class ParquetClasses:
     """The classes in one application: made once for all threads, and sent to the executors of a cluster."""
 
-    def __init__(self) -> None:
+    _COMPILING: ClassVar = threading.Lock()
+    """All compile into one folder."""
+
+    def __init__(self, sources: tuple[str, ...] = SOURCES, jar: str = "lakewright-parquet.jar") -> None:
         self._lock = threading.Lock()
+        self._sources = sources
+        self._jar = jar
         self._are_usable: bool | None = None
 
     def are_usable(self, spark: SparkSession) -> bool:
@@ -51,9 +64,10 @@ class ParquetClasses:
         with self._lock:
             if self._are_usable is None:
                 try:
-                    java_sources.ship(spark, java_sources.compile_sources(spark, SOURCES), _JAR)
-                    for name in SOURCES:
-                        java_sources.load_class(spark, name)
+                    with self._COMPILING:
+                        java_sources.ship(spark, java_sources.compile_sources(spark, self._sources), self._jar)
+                        for name in self._sources:
+                            java_sources.load_class(spark, name)
                 except Exception as problem:  # noqa: BLE001 - whatever it is, rewrites go on without them
                     self._are_usable = False
                     warn_unavailable(spark, first_line(problem))

@@ -29,6 +29,11 @@ class EncodeReason(StrEnum):
     FOLDER = "folder"  # Some readers take partition values from the inputs' folders; the output's would name none.
     ROW_ORDER = "row_order"  # Rows have to be sorted by columns, or split among outputs.
     DELETION_VECTOR = "deletion_vector"  # Deleted rows are left out.
+    DELETE_FILES = "delete_files"  # The same of Iceberg's deletes, of any kind.
+    NOT_PARQUET = "not_parquet"  # A file of another format, or a table that wants its files in one.
+    SORT_ORDER = "sort_order"  # Files are declared to be sorted in different ways.
+    PARTITION = "partition"  # Values of one partition key that are not the same to the last bit.
+    NO_FIELD_IDS = "no_field_ids"  # Columns are known by their names, which mean what the table's metadata say.
     ENCRYPTION = "encryption"
     NO_FOOTER = "no_footer"  # Not a Parquet file, or not of the size that the log says.
     DAMAGED = "damaged"  # The footer and what it describes do not fit each other.

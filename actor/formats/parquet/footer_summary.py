@@ -19,6 +19,7 @@ class FooterSummary:
     schema: digest of every detail of the schema, of the columns' orders and of the format's version.
     dictionary_bytes: of dictionaries that a single row group with the same rows would not repeat, at most.
     codecs: of each leaf column, several joined by a plus sign. keys: of the key-value metadata, sorted.
+    full_ids: of the field ids asked for, those of columns without nulls.
     """
 
     obstacle: str = ""
@@ -32,6 +33,7 @@ class FooterSummary:
     row_groups: int = 0
     data_bytes: int = 0
     dictionary_bytes: int = 0
+    full_ids: tuple[int, ...] = ()
 
 
 def decode_summary(read: Mapping[str, Any]) -> FooterSummary:

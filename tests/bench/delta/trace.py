@@ -57,8 +57,11 @@ def days() -> list[str]:
     return [(_FIRST_DAY + timedelta(number)).isoformat() for number in range(PARTITIONS)]
 
 
-def make_trace(folder: Path, *, commits: int, seed: int) -> Trace:
-    """Write the data files of a trace below `folder`, and return its commits."""
+def make_trace(folder: Path, *, commits: int, seed: int, for_iceberg: bool = False) -> Trace:
+    """Write the data files of a trace below `folder`, and return its commits.
+
+    for_iceberg: files are as Iceberg's writers leave them, with ids of columns, the partition column, and zstd.
+    """
     dice, names = random.Random(seed), days()
     today = [number * PARTITIONS // commits for number in range(commits)]
     touched = [list(_touched(dice, names, day)) for day in today]
@@ -68,7 +71,7 @@ def make_trace(folder: Path, *, commits: int, seed: int) -> Trace:
         adds = []
         for day in touched[number]:
             count = max(20, int(MEDIAN_ROWS * dice.lognormvariate(0, SIGMA)))
-            adds.append(_file(folder, dice, day, rows, count))
+            adds.append(_file(folder, dice, day, rows, count, for_iceberg=for_iceberg))
             rows += count
         recent = names[max(0, today[number] - MERGE_DAYS) : today[number]]
         busy = {day for later in touched[number : number + MERGE_COMMITS] for day in later}
@@ -84,7 +87,9 @@ def _touched(dice: random.Random, names: list[str], today: int) -> Iterator[str]
         yield from (names[dice.randrange(today)] for _ in range(dice.choice((1, 2))))
 
 
-def _file(folder: Path, dice: random.Random, day: str, first_id: int, rows: int) -> dict[str, Any]:
+def _file(
+    folder: Path, dice: random.Random, day: str, first_id: int, rows: int, *, for_iceberg: bool
+) -> dict[str, Any]:
     """Write one data file, and return the fields of its `add`."""
     ids = range(first_id, first_id + rows)
     values = {
@@ -93,9 +98,12 @@ def _file(folder: Path, dice: random.Random, day: str, first_id: int, rows: int)
         "amount": pa.array([dice.getrandbits(40) for _ in ids], pa.int64()),
         "name": pa.array([dice.randbytes(12).hex() for _ in ids], pa.utf8()),
     }
-    name = f"day={day}/part-{first_id:010d}-{dice.randbytes(8).hex()}.c000.snappy.parquet"
+    if for_iceberg:
+        values["day"] = pa.array([day] * rows, pa.utf8())
+    codec = "zstd" if for_iceberg else "snappy"
+    name = f"day={day}/part-{first_id:010d}-{dice.randbytes(8).hex()}.c000.{codec}.parquet"
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(values), folder / name, compression="snappy")
+    pq.write_table(pa.table(values, _schema(values, for_iceberg=for_iceberg)), folder / name, compression=codec)
     stats = {
         "numRecords": rows,
         "minValues": {"id": ids[0]},
@@ -110,3 +118,10 @@ def _file(folder: Path, dice: random.Random, day: str, first_id: int, rows: int)
         "dataChange": True,
         "stats": json.dumps(stats, separators=(",", ":")),
     }
+
+
+def _schema(values: Mapping[str, pa.Array], *, for_iceberg: bool) -> pa.Schema:
+    columns = [pa.field(name, column.type) for name, column in values.items()]
+    if for_iceberg:
+        columns = [one.with_metadata({"PARQUET:field_id": str(number)}) for number, one in enumerate(columns, 1)]
+    return pa.schema(columns)

@@ -99,7 +99,7 @@ def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="lakewright-bench-iceberg-") as made:
         folder = Path(made)
-        trace = make_trace(folder / "trace", commits=asked.commits, seed=asked.seed)
+        trace = make_trace(folder / "trace", commits=asked.commits, seed=asked.seed, for_iceberg=True)
         print(f"{trace.files} files, {trace.bytes / 1e6:.1f} MB, target {TARGET_BYTES} bytes", flush=True)
         with started_spark(folder / "spark", iceberg=True) as spark:
             done, manifests = run(Lake(spark, folder / "lake"), trace, asked.rules)

@@ -39,11 +39,6 @@ class IcebergTable:
         tables = scala.resolve(f"{_ICEBERG}.hadoop.HadoopTables")(session._jsparkSession.sessionState().newHadoopConf())
         self.raw = tables.load(str(self.path))
         self._java = JavaTable(scala, self.raw, self.path.as_uri())
-        # The trace's files have no field ids.
-        mapping = scala.resolve(f"{_ICEBERG}.mapping.MappingUtil").create(self.raw.schema())
-        self._mapping = mapping
-        text = scala.resolve(f"{_ICEBERG}.mapping.NameMappingParser").toJson(mapping)
-        self.raw.updateProperties().set("schema.name-mapping.default", text).commit()
         self._seen: int | None = None
 
     @property
@@ -117,7 +112,7 @@ class IcebergTable:
         """Return a data file with its metrics, as a writer would have them."""
         input_file = self.raw.io().newInputFile(str(path))
         config = self._scala.resolve(f"{_ICEBERG}.MetricsConfig").forTable(self.raw)
-        metrics = self._scala.resolve(f"{_ICEBERG}.parquet.ParquetUtil").fileMetrics(input_file, config, self._mapping)
+        metrics = self._scala.resolve(f"{_ICEBERG}.parquet.ParquetUtil").fileMetrics(input_file, config)
         builder = self._scala.resolve(f"{_ICEBERG}.DataFiles").builder(self.raw.spec()).withInputFile(input_file)
         return builder.withFormat("parquet").withPartitionPath(path.parent.name).withMetrics(metrics).build()
 

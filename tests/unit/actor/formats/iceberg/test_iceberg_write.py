@@ -7,7 +7,9 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.formats.iceberg.inputs import InputGroup
+from actor.formats.iceberg.row_group_copy import CopiedFile
 from actor.formats.iceberg.write import StagedWriter
+from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
 from shared.errors import Corrupt, RetryableError, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.layout.row_order import INPUT_ORDER, RowOrder, SortColumn
@@ -81,10 +83,36 @@ class FakeFrame:
             raise OSError("the executor died")
 
 
-def write(table: FakeJavaTable, frame: FakeFrame, *deletes: Any) -> Any:
+class Copier:
+    """Gives this output, and without one sends every group to the encoder."""
+
+    def __init__(self, output: JavaFile | None = None) -> None:
+        self.output = output
+
+    def copy(self, live: InputGroup) -> CopiedFile | NotCopied:
+        return NotCopied(EncodeReason.SCHEMA) if self.output is None else CopiedFile(self.output)
+
+
+def write(table: FakeJavaTable, frame: FakeFrame, *deletes: Any, copied: JavaFile | None = None) -> Any:
     inputs = (live("a"), live("b", *deletes))
     group = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
-    return StagedWriter(table, frame).write(group)  # type: ignore[arg-type]
+    return StagedWriter(table, frame, Copier(copied)).write(group)  # type: ignore[arg-type]
+
+
+def test_a_group_that_is_copied_is_not_staged_and_one_that_is_encoded_says_why() -> None:
+    table = FakeJavaTable()
+    made = write(table, FakeFrame(0, fails=True), copied=JavaFile(200))
+    assert (made.rows, made.encoded_because, [file.path for file in made.outputs]) == (200, None, ["out-200"])
+    assert len(made.raw) == 1
+    assert write(FakeJavaTable(200), FakeFrame(0)).encoded_because is EncodeReason.SCHEMA
+
+
+@pytest.mark.parametrize("rows", [199, 201])
+def test_a_copy_with_other_rows_stops_the_rewrite_and_is_deleted(rows: int) -> None:
+    table = FakeJavaTable()
+    with pytest.raises(Corrupt, match=f"200 rows in, {rows} rows out"):
+        write(table, FakeFrame(0), copied=JavaFile(rows))
+    assert table.deleted == [f"out-{rows}"]
 
 
 def test_rows_are_compared_with_what_the_metadata_count() -> None:
@@ -114,7 +142,7 @@ def test_a_group_with_an_order_is_refused_before_anything_is_written(order: RowO
     table, inputs = FakeJavaTable(100), (live("a"),)
     group = FileGroup(WHOLE_TABLE, (inputs[0].file,), RewriteMode.FULL, order=order)
     with pytest.raises(Unsupported, match="neither sort rows nor keep their order"):
-        StagedWriter(table, FakeFrame(0)).write(InputGroup(group, inputs))  # type: ignore[arg-type]
+        StagedWriter(table, FakeFrame(0), Copier()).write(InputGroup(group, inputs))  # type: ignore[arg-type]
     assert (table.staged, table.deleted) == (set(), [])
 
 

@@ -1,0 +1,111 @@
+package io.lakewright;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.PositionedReadable;
+import org.apache.hadoop.fs.Seekable;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DataFiles;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.SerializableTable;
+import org.apache.iceberg.StructLike;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.IOUtil;
+import org.apache.iceberg.io.LocationProvider;
+import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/** Files of one partition of an Iceberg table, through the table's own file IO and at the places that it chooses. */
+public final class IcebergStore extends ParquetStore {
+  private final FileIO io;
+  private final LocationProvider locations;
+  private final PartitionSpec spec;
+  private final StructLike partition; // null: the spec has no fields.
+
+  public IcebergStore(Table table, DataFile input) {
+    Table copy = SerializableTable.copyOf(table);
+    io = copy.io();
+    locations = table.locationProvider();
+    spec = (PartitionSpec) table.specs().get(Integer.valueOf(input.specId()));
+    partition = spec.isUnpartitioned() ? null : (StructLike) DataFiles.copy(spec, input.partition());
+  }
+
+  FSDataInputStream open(String file, long size) throws IOException {
+    return new FSDataInputStream(new Adapted(io.newInputFile(file, size).newStream()));
+  }
+
+  String place(String name) {
+    return partition == null ? locations.newDataLocation(name) : locations.newDataLocation(spec, partition, name);
+  }
+
+  OutputStream create(String file) {
+    return io.newOutputFile(file).create();
+  }
+
+  void delete(String file) {
+    io.deleteFile(file);
+  }
+
+  void close() {
+    io.close();
+  }
+
+  /** A stream of Iceberg's as one of Hadoop's. */
+  private static final class Adapted extends InputStream implements Seekable, PositionedReadable {
+    private final SeekableInputStream in;
+
+    Adapted(SeekableInputStream in) {
+      this.in = in;
+    }
+
+    public int read() throws IOException {
+      return in.read();
+    }
+
+    public int read(byte[] bytes, int offset, int length) throws IOException {
+      return in.read(bytes, offset, length);
+    }
+
+    public void close() throws IOException {
+      in.close();
+    }
+
+    public void seek(long to) throws IOException {
+      in.seek(to);
+    }
+
+    public long getPos() throws IOException {
+      return in.getPos();
+    }
+
+    public boolean seekToNewSource(long target) {
+      return false;
+    }
+
+    public int read(long position, byte[] bytes, int offset, int length) throws IOException {
+      long before = in.getPos();
+      in.seek(position);
+      int count = in.read(bytes, offset, length);
+      in.seek(before);
+      return count;
+    }
+
+    public void readFully(long position, byte[] bytes, int offset, int length) throws IOException {
+      if (in instanceof RangeReadable) {
+        ((RangeReadable) in).readFully(position, bytes, offset, length); // One request.
+        return;
+      }
+      long before = in.getPos();
+      in.seek(position);
+      IOUtil.readFully(in, bytes, offset, length);
+      in.seek(before);
+    }
+
+    public void readFully(long position, byte[] bytes) throws IOException {
+      readFully(position, bytes, 0, bytes.length);
+    }
+  }
+}

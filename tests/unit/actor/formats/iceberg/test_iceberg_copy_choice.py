@@ -1,0 +1,117 @@
+"""Row groups are copied only where that is exact and leaves a file that reads well: one sample for each reason."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actor.formats.iceberg.copy_choice import LINEAGE_IDS, ROW_ID, IcebergCandidate, ManifestEntry, reason_to_encode
+from actor.formats.parquet.copy_rules import CopyLimits, EncodeReason
+from actor.formats.parquet.footer_summary import FooterSummary
+from shared.layout.planner import RewriteMode
+
+MIB = 1 << 20
+FILE = FooterSummary(
+    schema="s",
+    top_level=("id", "v"),
+    created_by="writer 1.0",
+    keys=("iceberg.schema",),
+    key_values="digest",
+    codecs=("zstd", "zstd"),
+    rows=10,
+    row_groups=1,
+    data_bytes=5 * MIB,
+)
+CANDIDATE = IcebergCandidate(
+    mode=RewriteMode.MAJOR,
+    bytes=100 * MIB,
+    full_bytes=96 * MIB,
+    format_version=2,
+    properties={"write.parquet.compression-codec": "ZSTD"},
+    inputs=(ManifestEntry(), ManifestEntry()),
+    files=(FILE, FILE),
+)
+LIMITS = CopyLimits(max_column_chunks=1_000)
+
+Change = Callable[[IcebergCandidate], IcebergCandidate]
+
+
+def with_second(**changes: Any) -> Change:
+    return lambda given: given.with_footers((FILE, replace(FILE, **changes)))
+
+
+def with_all(**changes: Any) -> Change:
+    return lambda given: given.with_footers((replace(FILE, **changes),) * 2)
+
+
+def with_entry(**changes: Any) -> Change:
+    return lambda given: replace(given, inputs=(ManifestEntry(), ManifestEntry(**changes)))
+
+
+def third(*found: tuple[int, ...]) -> Change:
+    files = tuple(replace(FILE, full_ids=ids) for ids in found)
+    return lambda given: replace(given, format_version=3, files=files)
+
+
+SAMPLES: list[tuple[EncodeReason, Change]] = [
+    (EncodeReason.SWITCHED_OFF, lambda given: replace(given, is_allowed=False)),
+    (EncodeReason.UNAVAILABLE, lambda given: replace(given, is_available=False)),
+    (EncodeReason.NOT_PARQUET, with_entry(format="orc")),
+    (EncodeReason.NOT_PARQUET, lambda given: replace(given, properties={"write.format.default": "avro"})),
+    (EncodeReason.ENCRYPTION, with_entry(is_encrypted=True)),
+    (EncodeReason.DELETE_FILES, with_entry(has_deletes=True)),
+    (EncodeReason.SORT_ORDER, with_entry(sort_order=1)),
+    (EncodeReason.DAMAGED, with_second(obstacle="damaged")),
+    (EncodeReason.SCHEMA, with_second(schema="t")),
+    (EncodeReason.KEY_VALUES, with_second(key_values="a later iceberg.schema")),
+    (EncodeReason.WRITER, with_second(created_by="writer 0.9")),
+    (EncodeReason.COLUMNS, lambda given: replace(given, mismatch="columns")),
+    (EncodeReason.TYPE_WIDENING, lambda given: replace(given, mismatch="type_widening")),
+    (EncodeReason.NO_FIELD_IDS, lambda given: replace(given, mismatch="no_field_ids")),
+    (EncodeReason.PARTITION, lambda given: replace(given, mismatch="partition")),
+    (EncodeReason.ROW_TRACKING, third((), ())),
+    (EncodeReason.ROW_TRACKING, third(LINEAGE_IDS, (ROW_ID,))),
+    (EncodeReason.OTHER_CODEC, with_all(codecs=("snappy", "snappy"))),
+    (EncodeReason.MIXED_CODECS, lambda given: with_second(codecs=("zstd", "gzip"))(replace(given, properties={}))),
+    (EncodeReason.SMALL_ROW_GROUPS, with_second(row_groups=2)),
+    (EncodeReason.DICTIONARIES, with_all(dictionary_bytes=MIB // 3)),
+    (EncodeReason.LARGE_FOOTER, with_all(row_groups=251)),
+]
+
+
+@pytest.mark.parametrize(("reason", "change"), SAMPLES, ids=[f"{reason}-{n}" for n, (reason, _) in enumerate(SAMPLES)])
+def test_each_reason_sends_a_group_to_the_encoder(reason: EncodeReason, change: Change) -> None:
+    assert reason_to_encode(CANDIDATE, LIMITS) is None
+    assert reason_to_encode(change(CANDIDATE), LIMITS) is reason
+
+
+def test_rows_of_format_version_3_are_copied_where_files_hold_what_rows_inherit() -> None:
+    """A file without rows needs none; before version 3 no row has an id."""
+    assert reason_to_encode(third(LINEAGE_IDS, LINEAGE_IDS[::-1])(CANDIDATE), LIMITS) is None
+    empty = replace(FILE, rows=0, full_ids=())
+    held = replace(FILE, full_ids=LINEAGE_IDS)
+    assert reason_to_encode(replace(CANDIDATE, format_version=3, files=(held, empty)), LIMITS) is None
+    assert reason_to_encode(replace(third((), ())(CANDIDATE), format_version=1), LIMITS) is None
+
+
+def test_the_reserved_ids_are_those_of_the_specification() -> None:
+    assert LINEAGE_IDS == (2147483540, 2147483539)
+
+
+def test_what_the_metadata_alone_forbid_is_known_without_footers() -> None:
+    asked = replace(CANDIDATE, files=None)
+    assert reason_to_encode(asked, LIMITS) is None
+    assert reason_to_encode(with_entry(has_deletes=True)(asked), LIMITS) is EncodeReason.DELETE_FILES
+
+
+def test_files_that_all_declare_one_sort_order_are_joined() -> None:
+    sorted_alike = replace(CANDIDATE, inputs=(ManifestEntry(sort_order=2),) * 2)
+    assert reason_to_encode(sorted_alike, LIMITS) is None
+
+
+@pytest.mark.parametrize("mode", list(RewriteMode))
+def test_outputs_of_idle_and_full_rewrites_are_final_whatever_their_size(mode: RewriteMode) -> None:
+    below = replace(with_all(row_groups=2)(CANDIDATE), mode=mode, bytes=MIB)
+    final = mode in (RewriteMode.IDLE, RewriteMode.FULL)
+    assert (reason_to_encode(below, LIMITS) is EncodeReason.SMALL_ROW_GROUPS) == final
