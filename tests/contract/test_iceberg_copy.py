@@ -126,7 +126,7 @@ def test_row_groups_are_copied_and_every_reader_sees_the_same_rows(copying: "Ice
 def write_every_type(ice: "IcebergLab", table: str, number: int) -> None:
     """Append rows whose floats are numbers in the first file, and in part or all not a number in the next ones."""
     real = {0: "id / 8", 1: "IF(id % 2 = 0, double('NaN'), -id)", 2: "double('NaN')", 3: "-0.0D"}[number]
-    real = f"nullif({real}, 5e9D)"  # Otherwise a list of constants is stored as one without nulls.
+    real = f"IF(id < 0, NULL, {real})"  # Otherwise a list of constants is stored as one without nulls.
     ice.sql(
         f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, float({real}), {real}, concat('s', id), "
         f"concat(repeat('ü', 20), id), id % 2 = 0, int(-id), id / 3, id / 7, date_add(date'1969-12-30', int(id)), "
