@@ -56,7 +56,7 @@ ALLOW_S3 = "LAKEWRIGHT_ALLOW_S3"
 that log store overwrites commits of other writers, and a lost commit is worse than small files. Needs 12 MB of jars."""
 
 RESERVED_DISK = "LAKEWRIGHT_RESERVED_DISK_MIB"
-"""MiB that a rewrite leaves free on the disk of a local table. Default 256: a disk filled by compaction would stop the
+"""MiB that jobs which write files leave free on the disk of a local table. Default 256: a full disk would stop the
 table's own writers, which is worse than files left small."""
 
 MIN_ROW_GROUP = "LAKEWRIGHT_MIN_ROW_GROUP_MIB"

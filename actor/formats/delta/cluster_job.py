@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import decode_adds
-from actor.formats.delta.free_space import MIB, require_free_space
+from actor.formats.delta.free_space import require_free_space
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.optimize_statement import MAX_FILE_SIZE, OptimizeStatement, quoted
 from actor.formats.delta.preflight import check_identity, check_table, reason_not_wanted
@@ -26,19 +26,17 @@ from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.partition_stats import CUBE_TAG
 from shared.locations import hadoop_path
 
-RESERVED_BYTES = 256 * MIB
-"""Left free on a local disk, as for rewrites."""
-
 
 @dataclass(slots=True)
 class ClusterJob:
-    """One run on one table."""
+    """One run on one table; `reserved_disk_bytes` stay free on a local disk."""
 
     scala: Scala
     sessions: Sessions
     boundary: Boundary
     job: TableJob
     control: TableJobControl
+    reserved_disk_bytes: int
 
     def run(self) -> TableJobOutcome:
         """Cluster the table if that is due, or was requested; raises Unsupported for a table without `CLUSTER BY`."""
@@ -60,7 +58,7 @@ class ClusterJob:
             need = files.need(self.job.policy)
             if not need.is_due and (need is ClusterReason.NOTHING or not self._is_forced):
                 return TableJobOutcome(version, shape.metadata, reason=f"clustering is not due: {need}")
-            require_free_space(log, files.rewritten_bytes, reserved_bytes=RESERVED_BYTES)
+            require_free_space(log, files.rewritten_bytes, reserved_bytes=self.reserved_disk_bytes)
             self.control.reached("clustering")
             self.control.may_change()
             optimize = OptimizeStatement(self.scala, log)

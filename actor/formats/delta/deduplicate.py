@@ -17,7 +17,7 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.footers import Footers
-from actor.formats.delta.free_space import MIB, require_free_space
+from actor.formats.delta.free_space import require_free_space
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
@@ -48,22 +48,20 @@ READS = 3
 COMMIT_ATTEMPTS = 20
 """Attempts of one commit: others may add rows several times a second, which is no conflict."""
 
-RESERVED_BYTES = 256 * MIB
-"""Left free on a local disk, as for rewrites."""
-
 MAX_COMMITS_READ = 10_000
 """Commits since the last run that are read to learn which partitions changed; beyond, all partitions are compared."""
 
 
 @dataclass(slots=True)
 class Deduplication:
-    """One run on one table."""
+    """One run on one table; `reserved_disk_bytes` stay free on a local disk."""
 
     scala: Scala
     sessions: Sessions
     boundary: Boundary
     job: TableJob
     control: TableJobControl
+    reserved_disk_bytes: int
     _figures: Counter[str] = field(default_factory=Counter, init=False)
     _commits: list[int] = field(default_factory=list, init=False)
 
@@ -170,7 +168,8 @@ class Deduplication:
             if is_dry or not counts:
                 self._count(counts)
                 return True
-            require_free_space(log, sum(logged.file.size_bytes for logged in counts), reserved_bytes=RESERVED_BYTES)
+            replaced_bytes = sum(logged.file.size_bytes for logged in counts)
+            require_free_space(log, replaced_bytes, reserved_bytes=self.reserved_disk_bytes)
             group = FileGroup(partition, tuple(logged.file for logged in files), RewriteMode.PURGE)
             live = LiveGroup(group, files, version, digest)
             committer = RemovalCommitter(self.scala, log, shape, self.job.origin, _Permission(self.control))

@@ -19,7 +19,7 @@ from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.self_test import SelfTestResult, self_test
 from actor.formats.delta.snapshot_cache import SnapshotCache
-from actor.formats.delta.table_jobs import TABLE_KINDS, TableJobs
+from actor.formats.delta.table_jobs import TABLE_KINDS, TableJobLimits, TableJobs
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.formats.parquet.classes import warn_unavailable
 from actor.jvm.engine_life import JvmEngine
@@ -76,7 +76,8 @@ class DeltaEngine(JvmEngine):
         self._read_cache = ReadCache()
         self._snapshots = SnapshotCache()
         self._puts = ConditionalPuts(self._scala, spark)
-        self._table_jobs = TableJobs(self._scala, self._sessions, self._settings.boundary, self._settings.vacuum)
+        limits = TableJobLimits(self._settings.vacuum, self._settings.transaction.reserved_disk_bytes)
+        self._table_jobs = TableJobs(self._scala, self._sessions, self._settings.boundary, limits)
         self.executor: RewriteExecutor = TransactionExecutor(
             self._scala, self._sessions, self._read_cache, self._snapshots, self._settings.transaction
         )

@@ -1,6 +1,7 @@
 """Jobs on a Delta table as a whole, by kind: each runs in a session whose commits name the job."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import decode_metadata, decode_protocol
@@ -26,10 +27,21 @@ TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, CLUSTER)
 """Kinds of jobs on whole tables that this engine runs."""
 
 
+@dataclass(frozen=True, slots=True)
+class TableJobLimits:
+    """Limits of jobs on whole tables.
+
+    vacuum: rates and batches. reserved_disk_bytes: space that jobs which write files leave free on a table's own disk.
+    """
+
+    vacuum: VacuumLimits
+    reserved_disk_bytes: int
+
+
 class TableJobs:
     """Runs jobs on whole tables; safe to call from several threads."""
 
-    def __init__(self, scala: Scala, sessions: Sessions, boundary: Boundary, limits: VacuumLimits) -> None:
+    def __init__(self, scala: Scala, sessions: Sessions, boundary: Boundary, limits: TableJobLimits) -> None:
         self._scala = scala
         self._sessions = sessions
         self._boundary = boundary
@@ -37,10 +49,11 @@ class TableJobs:
 
     def run(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
         """Run a job; raises RetryableError for a kind that only another release knows."""
+        reserved = self._limits.reserved_disk_bytes
         if job.kind == DEDUPLICATE:
-            return Deduplication(self._scala, self._sessions, self._boundary, job, control).run()
+            return Deduplication(self._scala, self._sessions, self._boundary, job, control, reserved).run()
         if job.kind == CLUSTER:
-            return ClusterJob(self._scala, self._sessions, self._boundary, job, control).run()
+            return ClusterJob(self._scala, self._sessions, self._boundary, job, control, reserved).run()
         lease = self._sessions.lease(tag=job.origin.job)
         with lease as owned, self._sessions.bound(owned) as session:
             log = TableLog(self._scala, session, job.location)
@@ -59,7 +72,7 @@ class TableJobs:
 
         store = CheckedStore(self._scala, log, self._boundary)
         table = DeltaTableFiles(log, store, lambda snapshot: checked_metadata(job, snapshot), end=end)
-        return Vacuum(table, job, control, self._limits).run()
+        return Vacuum(table, job, control, self._limits.vacuum).run()
 
 
 class CheckedStore(TableStore):

@@ -13,7 +13,7 @@ from shared.cluster_options import ClusterOptions
 from shared.errors import Corrupt, OtherTable, RetryableError, Unsupported
 from shared.job_payload import CLUSTER
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy import Policy
+from shared.policy import MIB, Policy
 from shared.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeScala, FakeSession, FakeSessions, FakeTable
@@ -37,6 +37,7 @@ class World:
         self.fails: Exception | None = None
         self.checked: list[str] = []
         self.control = Control()
+        self.reserved_bytes = 0
         self.table.commit({"protocol": protocol}, {"metaData": METADATA})
 
     def optimize(self) -> None:
@@ -87,7 +88,7 @@ class World:
         options = ClusterOptions(force=force).encode()
         job = TableJob(CLUSTER, "file:///lake/t", POLICY, CommitOrigin("j", 1), options=options, **more)
         scala, sessions = cast("Any", FakeScala(self.table)), cast("Any", Sessions(self.table))
-        return ClusterJob(scala, sessions, cast("Any", boundary), job, self.control).run()
+        return ClusterJob(scala, sessions, cast("Any", boundary), job, self.control, self.reserved_bytes).run()
 
     @property
     def has_run(self) -> bool:
@@ -180,3 +181,18 @@ def test_what_others_commit_between_the_count_and_the_statement_counts_as_rows_t
     world.table.commit(*(add(f"f{n}") for n in range(8)))
     world.control.before_change = lambda _change: world.table.commit(add("late", 7)) and None
     assert world.run().figures["files_replaced"] == 9
+
+
+@pytest.mark.parametrize(("free", "is_run"), [(None, True), (100 * MIB + 1000, True), (100 * MIB + 999, False)])
+def test_a_disk_without_room_for_the_outputs_and_the_actors_reserve_is_not_written_to(
+    world: World, free: int | None, is_run: bool
+) -> None:
+    """Eight files of 100 bytes may take 1000."""
+    world.table.commit(*(add(f"f{n}") for n in range(8)))
+    world.table.free, world.reserved_bytes = free, 100 * MIB
+    if is_run:
+        assert world.run().commits == (2,)
+    else:
+        with pytest.raises(RetryableError, match="nothing was written"):
+            world.run()
+    assert world.has_run is is_run

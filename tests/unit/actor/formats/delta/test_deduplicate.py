@@ -22,6 +22,7 @@ from tests.support.local_vacuum import Control
 
 POLICY = Policy(primary_key="p", sequence_by="p")
 PARTS = "actor.formats.delta.deduplicate"
+RESERVED_BYTES = 7
 
 
 class World:
@@ -30,6 +31,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.table = FakeTable()
         self.read: list[list[str]] = []
+        self.reserves: list[int] = []
         self.found: Callable[[list[str]], Mapping[str, int]] = lambda _paths: {}
         world = self
 
@@ -65,7 +67,9 @@ class World:
         paths = SimpleNamespace(close=lambda: None, leftovers=lambda _known: [FileKey("an-empty-file")])
         monkeypatch.setattr(f"{PARTS}.OutputPaths", lambda *_: paths)
         monkeypatch.setattr(f"{PARTS}.OutputFormat", lambda *_: None)
-        monkeypatch.setattr(f"{PARTS}.require_free_space", lambda *_, **__: None)
+        monkeypatch.setattr(
+            f"{PARTS}.require_free_space", lambda *_, reserved_bytes: self.reserves.append(reserved_bytes)
+        )
         monkeypatch.setattr(
             f"{PARTS}.list_partition",
             lambda log, snapshot, columns, part: [
@@ -80,7 +84,7 @@ class World:
         options, decided = DeduplicateOptions().encode(), policy_digest({})
         job = TableJob(DEDUPLICATE, "file:///t", policy, CommitOrigin("j", 1), policy_digest=decided, options=options)
         scala, sessions = cast("Any", FakeScala(self.table)), cast("Any", FakeSessions(self.table))
-        return Deduplication(scala, sessions, cast("Any", boundary), job, Control()).run()
+        return Deduplication(scala, sessions, cast("Any", boundary), job, Control(), RESERVED_BYTES).run()
 
 
 @pytest.fixture
@@ -138,3 +142,10 @@ def test_the_empty_file_that_is_written_for_one_that_loses_all_rows_is_deleted(w
     world.found = lambda paths: dict.fromkeys(paths, 10)
     world.run()
     assert world.table.deleted == ["an-empty-file"]
+
+
+def test_a_removal_leaves_as_much_space_free_as_the_actor_is_set_to(world: World) -> None:
+    world.table.commit(add("a"), add("b"))
+    world.found = lambda paths: {paths[0]: 1}
+    world.run()
+    assert world.reserves == [RESERVED_BYTES]
