@@ -5,9 +5,11 @@ from collections import Counter
 
 import pytest
 
+from decider.web.base_model import MAX_PAGE
 from shared.commit_metadata import decode
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_stats import CUBE_TAG
+from shared.policy import MIB, Policy
 from tests.support.delta_tables import HandTable, commit_info, live, newest, rows
 from tests.support.outside import is_at_rest
 from tests.support.stack import Stack
@@ -19,6 +21,9 @@ NAME = "db.clustered"
 COMMITS = 200
 AT_ONCE = 5
 """Commits after which the test waits for the services to do what is due: as slow writers would."""
+
+POLICY = Policy(cluster=True, is_clustered=True, target_bytes=MIB, min_input_files=8)
+"""What `PROPERTIES` set."""
 
 PROPERTIES = {"lakewright.cluster": "on", "lakewright.target-file-size": "1 MiB", "lakewright.min-input-files": "8"}
 CLUSTERED = {
@@ -62,12 +67,13 @@ def test_two_hundred_commits_are_clustered_when_it_pays_and_no_rewrite_of_ours_t
         version = append(table)
         if (at + 1) % AT_ONCE == 0:
             stack.notify(table.path, version)
-            # What became due while a job ran is decided with the next commit, or ten minutes later.
+            # A timer that is due leads to its job some seconds later, and nothing shows it until then.
+            until("the table is clustered", lambda: not files(table).need(POLICY).is_due, seconds=120)
             until("the decider and the actor are at rest", lambda: is_at_rest(stack, NAME, table.path), seconds=120)
     until("all work is done", lambda: is_at_rest(stack, NAME, table.path), seconds=240)
     runs = modes(table)
     funnel = stack.get("/v1/status")["funnel"]
-    decisions = stack.get(f"/v1/tables/{NAME}/decisions", limit=1_000)["decisions"]
+    decisions = stack.get(f"/v1/tables/{NAME}/decisions", limit=MAX_PAGE)["decisions"]
     print(f"\n{COMMITS} commits: runs {dict(runs)}; {files(table)}; cluster_* {funnel.get('cluster_runs')}")
     assert runs.keys() == {"cluster"}
     # One for each quarter by which the table grew, and not one for every eight commits.
