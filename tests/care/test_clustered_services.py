@@ -19,6 +19,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis]
 
 NAME = "db.clustered"
 COMMITS = 200
+ROWS = 1_000
+"""Rows of one file: with so many, its bytes are mostly data, as in the file that it is merged into."""
+
 AT_ONCE = 5
 """Commits after which the test waits for the services to do what is due: as slow writers would."""
 
@@ -41,7 +44,7 @@ def files(table: HandTable) -> ClusteredFiles:
 
 def append(table: HandTable) -> int:
     """Commit one file, at the next version that OPTIMIZE does not take meanwhile."""
-    action = {"add": table.new_file(20, {})}
+    action = {"add": table.new_file(ROWS, {})}
     while True:
         try:
             return table.commit([action])
@@ -82,6 +85,6 @@ def test_two_hundred_commits_are_clustered_when_it_pays_and_no_rewrite_of_ours_t
     assert not funnel.get("jobs_failed"), funnel
     assert {one["reason"] for one in decisions if one["action"] == "compact"} == {"clustered_table"}
     assert any(one["reason"] == "unclustered_bytes" for one in decisions)
-    assert [row[0] for row in rows(table.path)] == list(range(COMMITS * 20))
+    assert [row[0] for row in rows(table.path)] == list(range(COMMITS * ROWS))
     listed = stack.get(f"/v1/tables/{NAME}/optimizations")["optimizations"]
     assert {one["optimization_name"] for one in listed} == {"cluster"}
