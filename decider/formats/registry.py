@@ -118,6 +118,9 @@ class _ProbedTable:
     async def snapshot(self, at: Position | None = None) -> Snapshot:
         return await self._probed_again(lambda reader: reader.snapshot(at))
 
+    async def snapshot_with_ranges(self, column: str) -> Snapshot:
+        return await self._probed_again(lambda reader: reader.snapshot_with_ranges(column))
+
     async def live_files(self, at: Position | None = None) -> LiveFiles:
         return await self._probed_again(lambda reader: reader.live_files(at))
 

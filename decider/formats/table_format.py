@@ -113,6 +113,13 @@ class TableReader(Protocol):
         Raises InvalidInput for a position that can no longer be rebuilt.
         """
 
+    async def snapshot_with_ranges(self, column: str) -> Snapshot:
+        """Return the newest snapshot, of which `key_range` of each file and `sort_key` are those of a column.
+
+        Raises InvalidInput if files have no comparable bounds of such a column, Unsupported where the format's bounds
+        are not read.
+        """
+
     async def live_files(self, at: Position | None = None) -> LiveFiles:
         """Return the same files for counting, in columns as far as the format can; raises what `snapshot` raises."""
 

@@ -12,6 +12,7 @@ from decider.decide.compaction import COMPACTION
 from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.whatif.baselines import PEERS
 from decider.whatif.comparison import Candidate, Comparison, CostModel, Recommendation, Tick, compare, recommend
+from decider.whatif.range_reads import KeyReads, RangeReads, key_reads
 from decider.whatif.simulator import CurvePoint, SimulationResult, replay_lakewright
 from decider.whatif.storage import RETENTIONS_S, held_storage
 from decider.whatif.trace_reader import TableTrace
@@ -61,7 +62,7 @@ class CustomPolicy:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfReport:
-    """The whole result of a what-if; `yours` is there if settings were requested."""
+    """The whole result of a what-if; `yours` is there if settings were requested, `sort_keys` if columns were."""
 
     table: TableTrace
     policy: Policy
@@ -70,6 +71,7 @@ class WhatIfReport:
     recommendation: Recommendation
     yours: CustomPolicy | None
     notes: tuple[str, ...]
+    sort_keys: tuple[KeyReads, ...] = ()
 
 
 def lay_over(policy: Policy, overrides: Mapping[str, str]) -> PolicyOverrides | None:
@@ -104,12 +106,17 @@ def examine(
         done = replace(replay_lakewright(table.history, asked.policy, tail_ms=prices.tail_ms), name="custom")
         yours = CustomPolicy(asked, Candidate(asked.policy, done, prices.cost_s(done)))
     recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
+    sort_keys = []
+    for keyed in table.keyed:
+        tick(f"sorted by {keyed.column.name}")
+        sort_keys.append(key_reads(keyed, policy))
     notes = (
         *(*_refused(table, in_force), *_missing(table), *_notes(in_force)),
         *_fitted(comparison.ours),
         *(asked.notes if asked else ()),
     )
-    return WhatIfReport(table, policy, prices, comparison, recommendation, yours, tuple(dict.fromkeys(notes)))
+    unique = tuple(dict.fromkeys(notes))
+    return WhatIfReport(table, policy, prices, comparison, recommendation, yours, unique, tuple(sort_keys))
 
 
 def _refused(table: TableTrace, in_force: EffectivePolicy) -> tuple[str, ...]:
@@ -194,6 +201,7 @@ def describe(report: WhatIfReport, actions: ActionRegistry = ACTIONS) -> dict[st
         },
         "policy": _policy(report.policy),
         "storage": [_held(table, retention_s) for retention_s in sorted({*RETENTIONS_S, report.policy.retention_s})],
+        "sort_keys": [_key(one) for one in report.sort_keys],
         "rules": [_rule(done, prices) for done in replayed],
         "custom": _yours(yours, prices) if yours else None,
         "notes": [*report.notes, *_actions_left_out(actions, report.policy)],
@@ -217,6 +225,27 @@ def _held(table: TableTrace, retention_s: int) -> dict[str, int]:
         "mean_bytes": held.mean_bytes,
         "peak_bytes": held.peak_bytes,
         "end_bytes": held.end_bytes,
+    }
+
+
+def _key(reads: KeyReads) -> dict[str, Any]:
+    return {
+        "column": reads.column,
+        "files_now": reads.files_now,
+        "files_merged": reads.files_merged,
+        "files_sorted": reads.files_sorted,
+        "files_without_range": reads.files_without_range,
+        "bytes_sorted": reads.bytes_sorted,
+        "ranges": [_range(one) for one in reads.ranges],
+    }
+
+
+def _range(reads: RangeReads) -> dict[str, float | None]:
+    return {
+        "share": reads.share,
+        "files_read_now": round(reads.now, 2),
+        "files_read_merged": round(reads.merged, 2),
+        "files_read_sorted": None if reads.sorted is None else round(reads.sorted, 2),
     }
 
 

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from decider.formats.table_format import TableReader
+from decider.whatif.range_reads import KeyedFiles
 from decider.whatif.storage import StorageStep
 from decider.whatif.trace import CommitTrace
 from shared.errors import Corrupt, InvalidInput
@@ -31,6 +32,7 @@ class TableTrace:
 
     `missing` are the first and the last version of the newest hole in the log, behind which the history begins.
     `storage`: what each commit, rewrites included, changed in the store, where `initial_bytes` were live before.
+    `keyed`: the newest live files by the columns of which ranges were read.
     """
 
     location: str
@@ -45,6 +47,7 @@ class TableTrace:
     missing: tuple[int, int] | None = None
     initial_bytes: int = 0
     storage: tuple[StorageStep, ...] = ()
+    keyed: tuple[KeyedFiles, ...] = ()
 
 
 async def read_history(
@@ -80,6 +83,18 @@ async def read_history(
     if not reading.commits:
         raise reading.nothing(log.location)
     return replace(reading.result(log.location, last), missing=retained.missing)
+
+
+async def with_ranges(log: TableReader, table: TableTrace, columns: Sequence[str]) -> TableTrace:
+    """Return a history with the live files by these columns; without any, by the first of the table's own sort order.
+
+    The log is read once for each. Raises what `TableReader.snapshot_with_ranges` raises.
+    """
+    own = table.metadata.sort_key
+    names = dict.fromkeys(columns or ([own.name] if own else []))
+    found = [await log.snapshot_with_ranges(name) for name in names]
+    keyed = (KeyedFiles(one.metadata.sort_key, one.files) for one in found if one.metadata.sort_key is not None)
+    return replace(table, keyed=tuple(keyed))
 
 
 async def _oldest(log: TableReader, positions: Sequence[Position]) -> Snapshot:

@@ -49,12 +49,14 @@ _STATISTICS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 """Property without which checkpoints hold the bounds of files in a form that the decider does not read."""
 
 
-def sort_key(configuration: Mapping[str, str], fields: Iterable[Mapping[str, Any]]) -> PartitionColumn | None:
+def sort_key(
+    configuration: Mapping[str, str], fields: Iterable[Mapping[str, Any]], column: str | None = None
+) -> PartitionColumn | None:
     """Return the first column of a table's sort order, None if it has none or files have no comparable bounds of it.
 
-    `fields` are those of the table's schema.
+    `fields` are those of the table's schema. `column` takes the place of the order that the table names.
     """
-    wanted = first_sort_column(configuration)
+    wanted = column or first_sort_column(configuration)
     if wanted is None or configuration.get(_STATISTICS_AS_JSON, "true").lower() == "false":
         return None
     for field in fields:

@@ -53,6 +53,19 @@ def test_one_what_if_at_a_time_and_the_next_is_reported_when_to_come_again(
     assert decider.post("/v1/tables/orders/what-if", {}).status_code == 200
 
 
+def test_a_what_if_counts_the_files_that_ranges_of_a_column_read(decider: LiveDecider, tmp_path: Path) -> None:
+    WrittenTable(tmp_path / "orders")
+    decider.register(tmp_path / "orders", "orders")
+    url = "/v1/tables/orders/what-if"
+    first = decider.post(url, {})
+    assert (first.status_code, first.json().get("sort_keys")) == (200, []), first.text
+    (column,) = decider.post(url, {"sort_keys": ["value"]}).json()["sort_keys"]
+    assert (column["column"], column["files_now"] > 0) == ("value", True)
+    refused = decider.post(url, {"sort_keys": ["absent"]})
+    assert (refused.status_code, refused.json()["field"]) == (422, "sort_keys")
+    assert decider.post(url, {"sort_keys": list("abcde")}).status_code == 422
+
+
 def test_a_name_belongs_to_one_table(decider: LiveDecider, tmp_path: Path) -> None:
     WrittenTable(tmp_path / "a")
     WrittenTable(tmp_path / "b")

@@ -13,6 +13,7 @@ from shared.table import (
     Commit,
     CommitOrigin,
     DataFile,
+    PartitionColumn,
     Position,
     RemovedFile,
     Snapshot,
@@ -90,6 +91,11 @@ class MemoryLog:
         if first > after.version + 1:
             return HistoryEnd(lost=f"versions {after.version + 1} to {first - 1} are missing from the log")
         return HistoryEnd()
+
+    async def snapshot_with_ranges(self, column: str) -> Snapshot:
+        found = await self.snapshot()
+        key = PartitionColumn(column, column, "long")
+        return replace(found, metadata=replace(found.metadata, sort_key=key))
 
     async def live_files(self, at: Position | None = None) -> LiveFiles:
         return LiveFiles.of(await self.snapshot(at))

@@ -197,6 +197,9 @@ class ToyReader:
         refused = self.refusal(metadata, PROTOCOL)
         return Snapshot(last.version, last.timestamp_ms, metadata, PROTOCOL, tuple(live.values()), last.digest, refused)
 
+    async def snapshot_with_ranges(self, column: str) -> Snapshot:
+        raise Unsupported(f"this format has no bounds of {column}", field="sort_keys")
+
     async def live_files(self, at: Position | None = None) -> LiveFiles:
         return LiveFiles.of(await self.snapshot(at))
 

@@ -12,7 +12,7 @@ from decider.api.schemas.what_if import WhatIfRequest, WhatIfResponse
 from decider.state.effective_policy import LogStatus
 from decider.whatif.comparison import CostModel
 from decider.whatif.examination import describe, examine
-from decider.whatif.trace_reader import read_history
+from decider.whatif.trace_reader import read_history, with_ranges
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -25,8 +25,9 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 async def what_if_table(table: KnownTable, asked: WhatIfRequest, tables: Tables, http: Http) -> WhatIfResponse:
     """Replay the latest commits under no compaction, Lakewright's rules and those of other tools; recommend a policy.
 
-    The history is read from the table's own log. `properties` adds a replay under these overrides. Costs are
-    core-seconds of rewriting and of opening files.
+    The history is read from the table's own log. `properties` adds a replay under these overrides,
+    `sort_keys` counts the files that ranges of these columns read. Costs are core-seconds of rewriting and of opening
+    files.
     """
     prices = CostModel(
         write_s_per_gib=asked.write_s_per_gib,
@@ -35,7 +36,9 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, tables: Tables,
         tail_hours=asked.tail_hours,
     )
     async with http.expensive_calls.what_if.turn():
-        history = await read_history(tables.formats.open(table.location), max_commits=asked.max_commits)
+        reader = tables.formats.open(table.location)
+        history = await read_history(reader, max_commits=asked.max_commits)
+        history = await with_ranges(reader, history, asked.sort_keys)
         state = await tables.states.state(table.id)
         in_force = tables.defaults.current.resolve(
             table,

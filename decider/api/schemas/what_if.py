@@ -1,5 +1,7 @@
 """Schemas of what-if: request, results by rule, and the recommendation."""
 
+from typing import Annotated
+
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
@@ -8,6 +10,13 @@ from decider.web.base_model import RequestModel, ResponseModel
 
 MAX_COMMITS = 2_000
 """Maximum commits per request: some seconds of one core; the command line replays more, on its own machine."""
+
+MAX_SORT_KEYS = 4
+"""Columns per request: the log is read once, and sorts are planned, for each."""
+
+
+ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
+"""Name of a column at the top level, in any case."""
 
 
 class WhatIfRequest(RequestModel):
@@ -37,6 +46,11 @@ class WhatIfRequest(RequestModel):
         {},
         max_length=100,
         description="Property overrides to replay beside the policy in effect; `fan-in` means `lakewright.fan-in`.",
+    )
+    sort_keys: tuple[ColumnName, ...] = Field(
+        (),
+        max_length=MAX_SORT_KEYS,
+        description="Columns whose ranges are counted in the response's `sort_keys`; default: the table's sort key.",
     )
 
 
@@ -112,6 +126,33 @@ class StorageHeld(ResponseModel):
     end_bytes: int = Field(description="Bytes held at the last commit.")
 
 
+class RangeRead(ResponseModel):
+    """Files read by ranges of one size: the mean over 100 of them, from the least key to the greatest."""
+
+    share: float = Field(description="Share of the rows that each range holds.")
+    files_read_now: float = Field(description="Mean number of files read from the table as it is.")
+    files_read_merged: float = Field(description="The same once small files are merged without an order.")
+    files_read_sorted: float | None = Field(
+        description="The same once they are merged and sorted by the column; null for more than 2,000 merged files."
+    )
+
+
+class SortKeyReads(ResponseModel):
+    """What sorting by one column would save queries by ranges of it, counted on the live files' minima and maxima."""
+
+    column: str = Field(description="Name of the column.")
+    files_now: int = Field(description="Number of live files.")
+    files_merged: int = Field(description="Number of files once small files are merged.")
+    files_sorted: int | None = Field(
+        description="Number of files once they are merged and sorted; null for more than 2,000 merged files."
+    )
+    files_without_range: int = Field(description="Live files without minimum and maximum; every range reads them.")
+    bytes_sorted: int | None = Field(
+        description="Bytes sorted again after the merges until `max-depth` holds; null as `files_sorted` is."
+    )
+    ranges: tuple[RangeRead, ...] = Field(description="Files read by size of the range; empty if no file has a range.")
+
+
 class RecommendationView(ResponseModel):
     """Policy with the lowest cost."""
 
@@ -140,6 +181,19 @@ _EXAMPLE: JsonDict = {
     "storage": [
         {"retention_s": 0, "mean_bytes": 90000000, "peak_bytes": 184549376, "end_bytes": 167772160},
         {"retention_s": 604800, "mean_bytes": 130000000, "peak_bytes": 251658240, "end_bytes": 251658240},
+    ],
+    "sort_keys": [
+        {
+            "column": "customer_id",
+            "files_now": 904,
+            "files_merged": 2,
+            "files_sorted": 2,
+            "files_without_range": 0,
+            "bytes_sorted": 0,
+            "ranges": [
+                {"share": 0.01, "files_read_now": 904.0, "files_read_merged": 2.0, "files_read_sorted": 1.01},
+            ],
+        }
     ],
     "rules": [
         {
@@ -188,6 +242,7 @@ class WhatIfResponse(ResponseModel):
     storage: tuple[StorageHeld, ...] = Field(
         description="Bytes held by retention, with the rewrites of the log as they were; orphans are not known."
     )
+    sort_keys: tuple[SortKeyReads, ...] = Field(description="Files read by ranges of sort keys, one entry per column.")
     rules: tuple[RuleReplayed, ...] = Field(
         description="Results by rule: no compaction, Lakewright, other engines' rules, and the property overrides."
     )

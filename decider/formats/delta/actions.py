@@ -29,17 +29,21 @@ ORIGIN_KEY = "lakewright"
 
 
 def decode_commit(
-    data: bytes, log: LogFile, metadata: TableMetadata | None, sort_key: PartitionColumn | None = None
+    data: bytes,
+    log: LogFile,
+    metadata: TableMetadata | None,
+    sort_key: PartitionColumn | None = None,
+    sort_column: str | None = None,
 ) -> Commit:
     """Decode a commit file; `metadata` is what was in force before it (None: nothing was, this is the first).
 
-    Ranges of files are read of `sort_key` (None: of the metadata's). Files added are read with the metadata that the
-    commit leaves in force, removed ones with what was before. Whether the table may be read at all is
-    `delta_metadata.check_readable`'s business. Raises Corrupt for damaged lines and contradictions, Unsupported for
-    what is well-formed and not known here.
+    Ranges of files are read of `sort_key` (None: of the metadata's, for `sort_column` see `decode_metadata`). Files
+    added are read with the metadata that the commit leaves in force, removed ones with what was before. Whether the
+    table may be read at all is `delta_metadata.check_readable`'s business. Raises Corrupt for damaged lines and
+    contradictions, Unsupported for what is well-formed and not known here.
     """
     lines = _lines(data, log)
-    changed = _changed_metadata(lines, log) if _METADATA in data else None
+    changed = _changed_metadata(lines, log, sort_column) if _METADATA in data else None
     after = changed or metadata
     reading = _CommitReader(log, _with_key(after, sort_key), _with_key(metadata or after, sort_key))
     for position, action in parsed_lines(lines, log):
@@ -66,7 +70,7 @@ def _lines(data: bytes, log: LogFile) -> Sequence[bytes]:
     return split_lines(data)
 
 
-def _changed_metadata(lines: Sequence[bytes], log: LogFile) -> TableMetadata | None:
+def _changed_metadata(lines: Sequence[bytes], log: LogFile, sort_column: str | None) -> TableMetadata | None:
     """Return the metadata that a commit sets; it is searched first, because file actions above it depend on it."""
     found: TableMetadata | None = None
     candidates = [line if _METADATA in line else b"" for line in lines]
@@ -74,7 +78,7 @@ def _changed_metadata(lines: Sequence[bytes], log: LogFile) -> TableMetadata | N
         if action.get("metaData") is not None:
             if found is not None:
                 raise log.corrupt(position, "a second metaData action; expected at most one in a commit")
-            found = decode_metadata(action["metaData"], log, position)
+            found = decode_metadata(action["metaData"], log, position, sort_column)
     return found
 
 

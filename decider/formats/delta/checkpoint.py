@@ -70,15 +70,18 @@ class CheckpointHead:
     sidecars: tuple[str, ...]
 
 
-def read_head(parts: Sequence[CheckpointPart]) -> CheckpointHead:
-    """Read metadata and protocol from the parts of one checkpoint; raises Corrupt unless each occurs exactly once."""
+def read_head(parts: Sequence[CheckpointPart], sort_column: str | None = None) -> CheckpointHead:
+    """Read metadata and protocol from the parts of one checkpoint; raises Corrupt unless each occurs exactly once.
+
+    `sort_column` as in `decode_metadata`.
+    """
     metadata: list[TableMetadata] = []
     protocol: list[TableProtocol] = []
     sidecars: list[str] = []
     for part in parts:
         for position, action in _head_actions(part):
             if action.get("metaData") is not None:
-                metadata.append(decode_metadata(action["metaData"], part.log, position))
+                metadata.append(decode_metadata(action["metaData"], part.log, position, sort_column))
             if action.get("protocol") is not None:
                 protocol.append(decode_protocol(action["protocol"], part.log, position))
             if action.get("sidecar") is not None:

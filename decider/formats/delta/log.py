@@ -39,7 +39,7 @@ from decider.storage.stores import ObjectStores
 from shared.boundary import Boundary
 from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.locations import canonical_location
-from shared.table import MAX_VERSION, Commit, PartitionColumn, Snapshot, TableMetadata
+from shared.table import MAX_VERSION, Commit, Snapshot, TableMetadata
 
 READ_AHEAD = 8
 """Objects requested at once: enough to hide the latency of a store, few enough to hold them all in memory."""
@@ -115,17 +115,19 @@ class DeltaLog:
         found = (commit_version(name) for name in names)
         return tuple(sorted(number for number in found if number is not None and number > version))
 
-    async def snapshot(self, version: int | None = None) -> Snapshot:
+    async def snapshot(self, version: int | None = None, sort_column: str | None = None) -> Snapshot:
         """Return all live files of a version, the newest by default.
 
+        Ranges of files are those of `sort_column`, of the table's sort key by default.
         Raises InvalidInput where there is no log or no such version, Corrupt where the log contradicts itself or has
         holes, Unsupported for tables that we cannot read or whose files lie outside the boundary, RetryableError if
         files vanish while they are read.
         """
-        replay = SnapshotReplay()
+        replay = SnapshotReplay(sort_column=sort_column)
         snapshot = await self._replayed(version, replay)
         if replay.has_moved_key:
-            snapshot = await self._replayed(snapshot.version, SnapshotReplay(snapshot.metadata.sort_key))
+            again = SnapshotReplay(snapshot.metadata.sort_key, sort_column)
+            snapshot = await self._replayed(snapshot.version, again)
         if self._boundary is not None:
             self._boundary.check_files(self.location, snapshot.files)
         return snapshot
@@ -233,7 +235,7 @@ class DeltaLog:
 
     async def _load(self, point: Checkpoint, replay: SnapshotReplay) -> None:
         parts = await self._parts(point, LOG_DIRECTORY, point.parts)
-        head = await asyncio.to_thread(checkpoint.read_head, parts)
+        head = await asyncio.to_thread(checkpoint.read_head, parts, replay.sort_column)
         check_readable(head.protocol, self.location)
         columns, sort_key = head.metadata.partition_columns, replay.sort_key or head.metadata.sort_key
         files = [await asyncio.to_thread(replay.read, part, columns, sort_key) for part in parts]
@@ -289,7 +291,7 @@ class DeltaLog:
             for version, body in zip(window, bodies, strict=True):
                 if body is None:
                     raise RetryableError(f"{self.location}: commit {version} vanished while the log was read")
-                commit = await self._decode(body, version, replay.metadata, replay.sort_key)
+                commit = await self._decode(body, version, replay.metadata, replay)
                 replay.apply(commit)
                 timestamp_ms, digest = commit.timestamp_ms, commit.digest
         return timestamp_ms, digest
@@ -302,9 +304,10 @@ class DeltaLog:
         return await _off_loop(body, lambda: commit_time_ms(body, self._file(version))), _digest(body)
 
     async def _decode(
-        self, body: bytes, version: int, metadata: TableMetadata | None, sort_key: PartitionColumn | None = None
+        self, body: bytes, version: int, metadata: TableMetadata | None, replay: SnapshotReplay | None = None
     ) -> Commit:
-        commit = await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata, sort_key))
+        key, column = (None, None) if replay is None else (replay.sort_key, replay.sort_column)
+        commit = await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata, key, column))
         return replace(commit, digest=_digest(body))
 
     def _file(self, version: int) -> LogFile:

@@ -87,8 +87,11 @@ def decode_protocol(action: object, log: LogFile, position: int) -> TableProtoco
     return TableProtocol(min_reader, min_writer, reader, writer)
 
 
-def decode_metadata(action: object, log: LogFile, position: int) -> TableMetadata:
-    """Decode a `metaData` action; the schema is read only where there are partition columns."""
+def decode_metadata(action: object, log: LogFile, position: int, sort_column: str | None = None) -> TableMetadata:
+    """Decode a `metaData` action; the schema is read only where there are partition columns or a sort order.
+
+    `sort_column`: column that becomes the sort key, whatever order the table names.
+    """
     if not isinstance(action, dict):
         raise log.wrong(position, "metaData", action, "an object")
     table_uuid = action.get("id")
@@ -110,8 +113,9 @@ def decode_metadata(action: object, log: LogFile, position: int) -> TableMetadat
                 replace(column, physical=_physical(fields[column.name], log, position)) for column in columns
             )
     key = None
-    if first_sort_column(configuration) is not None:
-        key = sort_key(configuration, _schema_fields(action.get("schemaString"), log, position).values())
+    if sort_column is not None or first_sort_column(configuration) is not None:
+        schema = _schema_fields(action.get("schemaString"), log, position)
+        key = sort_key(configuration, schema.values(), sort_column)
     return TableMetadata(table_uuid, columns, configuration, FORMAT, key)
 
 

@@ -20,10 +20,14 @@ from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Snapsh
 class SnapshotReplay:
     """The state of a table while its log is read: oldest first, or from a checkpoint on."""
 
-    def __init__(self, sort_key: PartitionColumn | None = None) -> None:
-        """`sort_key`: column of which the ranges of all files are read; None: the one in force when each was added."""
+    def __init__(self, sort_key: PartitionColumn | None = None, sort_column: str | None = None) -> None:
+        """`sort_key`: column of which the ranges of all files are read; None: the one in force when each was added.
+
+        sort_column: name of the column that is the key of any metadata, None: the one that the table's order names.
+        """
         self._files: dict[PathKey, DataFile] = {}
         self.sort_key = sort_key
+        self.sort_column = sort_column
         self.has_moved_key = False
         self._protocol: TableProtocol | None = None
         self.metadata: TableMetadata | None = None

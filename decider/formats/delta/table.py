@@ -9,6 +9,7 @@ from decider.formats.delta.storage import DeltaStorage
 from decider.formats.table_format import HistoryEnd, RetainedHistory, StorageAccess, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
+from shared.errors import InvalidInput
 from shared.formats import delta
 from shared.policy import Policy
 from shared.refusals import Refusal
@@ -60,6 +61,18 @@ class DeltaTable:
     async def snapshot(self, at: Position | None = None) -> Snapshot:
         """Return all live files of a version; see `DeltaLog.snapshot` for what it raises."""
         return await self._log.snapshot(None if at is None else at.version)
+
+    async def snapshot_with_ranges(self, column: str) -> Snapshot:
+        """Return the newest snapshot with the bounds of a column that the log has."""
+        found = await self._log.snapshot(sort_column=column)
+        if found.metadata.sort_key is None:
+            raise InvalidInput(
+                f"{self.location}: files have no bounds of {column!r} by which ranges can be compared",
+                field="sort_keys",
+                allowed="columns at the top level with numbers, texts, dates or timestamps, unless the table's "
+                "checkpoints keep no statistics as JSON",
+            )
+        return found
 
     async def live_files(self, at: Position | None = None) -> LiveFiles:
         """Return all live files of a version for counting."""

@@ -20,7 +20,7 @@ from decider.formats.table_format import (
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.boundary import Boundary
-from shared.errors import InvalidInput, NoTable
+from shared.errors import InvalidInput, NoTable, Unsupported
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
@@ -114,6 +114,10 @@ class IcebergTable:
             self.refusal(head.metadata, head.protocol),
             tuple(delete_file(entry) for entry in entries if entry.kind is not None),
         )
+
+    async def snapshot_with_ranges(self, column: str) -> Snapshot:
+        """Raise Unsupported: Iceberg tables are not sorted."""
+        raise Unsupported(f"{self.location}: ranges of {column!r} are read of Delta tables alone", field="sort_keys")
 
     async def live_files(self, at: Position | None = None) -> LiveFiles:
         """Return the same files for counting, none of them in columns."""

@@ -67,6 +67,10 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
             "--set", help="Also replay with this policy property, such as target-file-size=64MiB; may be repeated."
         ),
     ] = None,
+    sort_key: Annotated[
+        list[str] | None,
+        typer.Option(help="Also count the files that ranges of this column read, now and sorted; may be repeated."),
+    ] = None,
     svg: Annotated[Path | None, typer.Option(help="Write the charts to this file, as SVG.")] = None,
 ) -> None:
     """Replay a table's history under no compaction, Lakewright's rules, and the rules of other tools; read-only."""
@@ -85,10 +89,11 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     overrides = pairs(set_ or [])
     if is_location(table):
         setting.prepare_logs()
-        answer = _examine(table, prices, max_commits, overrides)
+        answer = _examine(table, prices, max_commits, overrides, sort_key or [])
     else:
-        body = {**prices, "max_commits": min(max_commits, 2_000), **({"properties": overrides} if overrides else {})}
-        answer = _ask(setting, table, body)
+        more = {"properties": overrides, "sort_keys": sort_key}
+        body = {**prices, "max_commits": min(max_commits, 2_000)}
+        answer = _ask(setting, table, body | {name: given for name, given in more.items() if given})
     if svg is not None:
         _write(svg, draw(answer))
     if out.as_json:
@@ -112,7 +117,9 @@ def _ask(setting: CliContext, table: str, body: dict[str, Any]) -> dict[str, Any
     return answer
 
 
-def _examine(table: str, prices: dict[str, float], max_commits: int, overrides: dict[str, str]) -> dict[str, Any]:
+def _examine(
+    table: str, prices: dict[str, float], max_commits: int, overrides: dict[str, str], sort_keys: list[str]
+) -> dict[str, Any]:
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
@@ -123,7 +130,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, overrides: 
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from decider.whatif import examination as parts  # noqa: PLC0415
         from decider.whatif.comparison import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, CostModel  # noqa: PLC0415
-        from decider.whatif.trace_reader import read_history  # noqa: PLC0415
+        from decider.whatif.trace_reader import TableTrace, read_history, with_ranges  # noqa: PLC0415
     parts.lay_over(Policy(), overrides)  # What cannot be used is refused before anything is read.
     location = location_of(table)
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
@@ -131,16 +138,19 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, overrides: 
         reading = progress.add_task("reading the log", total=None)
         access = StorageAccess(ReadMeter(), ObjectStores(store_options()))
         log = table_formats(access, format_options()).open(location)
-        history = asyncio.run(
-            read_history(
+
+        async def read() -> TableTrace:
+            found = await read_history(
                 log,
                 max_commits=max_commits,
                 read=lambda done, all_: progress.update(reading, completed=done, total=all_),
             )
-        )
+            return await with_ranges(log, found, sort_keys)
+
+        history = asyncio.run(read())
         progress.remove_task(reading)
         replaying = progress.add_task(
-            "replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(overrides)
+            "replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(overrides) + len(history.keyed)
         )
 
         def tick(step: str) -> None:
@@ -179,6 +189,10 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
         for one in answer["storage"]
     )
     out.line(f"Mean bytes in the store by retention of removed files, if a vacuum runs when it may: {held}.")
+    for one in answer["sort_keys"]:
+        out.line("")
+        out.console.print(_sort_key(one))
+        out.line(_sort_cost(one))
     for note in answer["notes"]:
         out.line(note)
     if answer["custom"] is not None:
@@ -239,6 +253,26 @@ def _targets(out: Output, answer: dict[str, Any]) -> Table:
             style="bold" if is_best else "",
         )
     return made
+
+
+def _sort_key(reads: dict[str, Any]) -> Table:
+    """Return the files that ranges of a column read, by the share of the rows that they hold."""
+    made = _table(f"Files read by a range of {reads['column']}", ("now", "merged", "sorted"), "rows")
+    whole = (reads[f"files_{when}"] for when in ("now", "merged", "sorted"))
+    made.add_row("all", *("-" if count is None else f"{count:,}" for count in whole))
+    for one in reads["ranges"]:
+        counts = (one[f"files_read_{when}"] for when in ("now", "merged", "sorted"))
+        made.add_row(f"{one['share']:.1%}", *("-" if count is None else mean(count) for count in counts))
+    return made
+
+
+def _sort_cost(reads: dict[str, Any]) -> str:
+    """Return what a sort rewrites, and which files it cannot take."""
+    unknown = reads["files_without_range"]
+    left = f"; {counted(unknown, 'file')} without minimum and maximum, which every range reads" if unknown else ""
+    if reads["bytes_sorted"] is None:
+        return f"The table has too many files to plan a sort by {reads['column']}{left}."
+    return f"Sorting by {reads['column']} rewrites {size(reads['bytes_sorted'])} beside what merging does{left}."
 
 
 def _table(title: str, numbers: tuple[str, ...], first: str) -> Table:

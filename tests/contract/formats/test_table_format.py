@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from decider.formats.table_format import TableReader
-from shared.errors import NoTable
+from shared.errors import InvalidInput, NoTable, Unsupported
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, FileKey, Position, Snapshot, TableMetadata
 from tests.contract.formats.worlds import WORLDS, FormatWorld, access
@@ -242,3 +242,9 @@ def test_readers_share_nothing(world: FormatWorld) -> None:
     before = run(one.snapshot())
     world.append([111])
     assert run(one.snapshot()) == run(other.snapshot()) != before
+
+
+def test_ranges_of_a_column_are_read_or_refused_and_never_made_up(world: FormatWorld) -> None:
+    """The tables of this suite have no such column."""
+    with pytest.raises((InvalidInput, Unsupported), match="absent"):
+        run(opened(world).snapshot_with_ranges("absent"))

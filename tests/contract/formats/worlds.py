@@ -77,7 +77,12 @@ class DeltaWorld:
         self._next += 1
 
     def _metadata(self, configuration: Mapping[str, str]) -> dict[str, Any]:
-        layout = {"id": self._uuid, "format": {"provider": "parquet"}, "schemaString": "{}", "partitionColumns": []}
+        layout = {
+            "id": self._uuid,
+            "format": {"provider": "parquet"},
+            "schemaString": '{"fields":[]}',
+            "partitionColumns": [],
+        }
         return {"metaData": layout | {"configuration": dict(configuration)}}
 
     def _new(self, size: int) -> dict[str, Any]:

@@ -66,7 +66,13 @@ async function replay(table: TableRowView, signal: AbortSignal): Promise<WhatIfR
   for (;;) {
     try {
       const path = { name: table.name };
-      const body = { ...COST_MODEL, properties: {}, queries_per_hour: QUERIES_PER_HOUR, max_commits: COMMITS };
+      const body = {
+        ...COST_MODEL,
+        properties: {},
+        sort_keys: [],
+        queries_per_hour: QUERIES_PER_HOUR,
+        max_commits: COMMITS,
+      };
       return await read(api.POST('/v1/tables/{name}/what-if', { params: { path }, body, signal }));
     } catch (failure) {
       if (signal.aborted || !(failure instanceof ApiProblem) || failure.status !== BUSY) throw failure;

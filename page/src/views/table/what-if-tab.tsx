@@ -28,7 +28,7 @@ export function WhatIfTab({ table, reload }: { table: TableStatus; reload: () =>
         read(
           api.POST('/v1/tables/{name}/what-if', {
             params: { path: { name: table.name } },
-            body: { ...COST_MODEL, ...body },
+            body: { ...COST_MODEL, ...body, sort_keys: [] },
           }),
         ),
       )

@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from decider.formats.delta.table import DeltaTable
+from decider.storage.object_reads import ObjectReader, ReadMeter
+from decider.storage.stores import RootedStore
+from shared.errors import InvalidInput
 from shared.table import PartitionColumn, TableMetadata
 from tests.unit.decider.formats.delta.test_delta_actions import PLAIN, decoded, remove
 from tests.unit.decider.formats.delta.test_delta_log import META, PROTOCOL, Lake, add
@@ -82,3 +86,35 @@ def test_a_rebuild_reads_the_ranges_of_all_files_whenever_the_order_was_set() ->
     lake.checkpoint(1, rows=rows)
     lake.commit(2, add("2", stats=stats(2, 3)))
     assert ranges(lake) == {"0": (0, 1), "1": (1, 2), "2": (2, 3)}
+
+
+def ranges_of(lake: Lake, column: str) -> dict[str, tuple[int, int] | None]:
+    reader = DeltaTable(lake.log, ObjectReader(RootedStore(lake.store), location="memory:///t", meter=ReadMeter()))
+    snapshot = asyncio.run(reader.snapshot_with_ranges(column))
+    assert snapshot.metadata.sort_key is not None
+    assert {file.path for file in lake.snapshot().files} == {file.path for file in snapshot.files}
+    return {file.path: file.key_range for file in snapshot.files}
+
+
+def test_ranges_of_any_column_are_read_whatever_the_tables_order_is_and_was() -> None:
+    lake = Lake()
+    both = {"fields": [FIELD, {"name": "other", "type": "date"}, {"name": "raw", "type": "binary"}]}
+    plain = {**META, "schemaString": json.dumps(both), "configuration": {}}
+    ordered = {**plain, "configuration": {"lakewright.sort-by": "other"}}
+    lake.commit(0, {"protocol": PROTOCOL}, {"metaData": plain}, add("0", stats=stats(0, 1)))
+    lake.commit(1, {"metaData": ordered}, add("1", stats=stats(1, 2)), add("without"))
+    assert ranges_of(lake, "k") == {"0": (0, 1), "1": (1, 2), "without": None}
+    lake.checkpoint(0, rows=[{"protocol": PROTOCOL}, {"metaData": plain}, add("0", stats=stats(5, 6))])
+    assert ranges_of(lake, "K") == {"0": (5, 6), "1": (1, 2), "without": None}
+    assert ranges_of(lake, "other") == dict.fromkeys(("0", "1", "without"))
+    for column in ("raw", "absent"):
+        with pytest.raises(InvalidInput, match="no bounds"):
+            ranges_of(lake, column)
+
+
+def test_a_column_that_was_added_later_has_the_ranges_of_all_files() -> None:
+    lake = Lake()
+    empty = {**META, "schemaString": json.dumps({"fields": []}), "configuration": {}}
+    lake.commit(0, {"protocol": PROTOCOL}, {"metaData": empty}, add("0", stats=stats(0, 1)))
+    lake.commit(1, {"metaData": metadata()}, add("1", stats=stats(1, 2)))
+    assert ranges_of(lake, "k") == {"0": (0, 1), "1": (1, 2)}

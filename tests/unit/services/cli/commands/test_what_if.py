@@ -130,3 +130,30 @@ def test_a_directory_given_as_a_name_is_hinted_at(table: Path, monkeypatch: pyte
         result = CliRunner().invoke(app, ["--url", "http://127.0.0.1:9", "what-if", name])
         assert isinstance(result.exception, LakewrightError)
         assert (f"what-if ./{name}" in str(result.exception)) == is_hinted
+
+
+def test_ranges_of_a_sort_key_are_counted_now_merged_and_sorted(table: Path) -> None:
+    command = ["what-if", str(table), "--sort-key", "id", "--sort-key", "ID"]
+    shown = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, (shown.output, shown.exception)
+    assert "Files read by a range of id" in shown.stdout
+    assert "Sorting by id rewrites 0 B beside what merging does." in shown.stdout
+    (one, _) = json.loads(CliRunner().invoke(app, ["--json", *command]).stdout)["sort_keys"]
+    assert (one["files_now"], one["files_merged"], one["files_sorted"]) == (24, 2, 2)
+    # Each file has one row with its own id: a thousandth of the rows is in one of them, a tenth in three.
+    assert [each["share"] for each in one["ranges"]] == [0.001, 0.01, 0.1]
+    assert one["ranges"][0]["files_read_now"] == pytest.approx(1, abs=0.1)
+    assert one["ranges"][2]["files_read_now"] == pytest.approx(3, abs=1)
+    # Every second row is in the other partition.
+    assert one["ranges"][0]["files_read_merged"] == pytest.approx(2, abs=0.2)
+    absent = CliRunner().invoke(app, ["what-if", str(table), "--sort-key", "absent"])
+    assert isinstance(absent.exception, LakewrightError)
+    assert "no bounds of 'absent'" in str(absent.exception)
+
+
+def test_the_first_column_of_the_tables_own_order_is_counted_without_being_named(table: Path) -> None:
+    opened = deltalake.DeltaTable(str(table))
+    assert json.loads(CliRunner().invoke(app, ["--json", "what-if", str(table)]).stdout)["sort_keys"] == []
+    opened.alter.set_table_properties({"lakewright.sort-by": "id desc"}, raise_if_not_exists=False)
+    (one,) = json.loads(CliRunner().invoke(app, ["--json", "what-if", str(table)]).stdout)["sort_keys"]
+    assert (one["column"], one["files_without_range"]) == ("id", 0)
