@@ -5,6 +5,7 @@ same races, only rarer. A third writer appends older rows of keys that are there
 """
 
 import asyncio
+import json
 import os
 import random
 import secrets
@@ -23,9 +24,11 @@ from deltalake.exceptions import CommitFailedError
 
 from decider.formats.delta.log import open_log
 from decider.state.fold import count_live_files
+from decider.state.level_fit import LevelFit
 from decider.storage.object_reads import ReadMeter
 from shared.layout.partition_stats import PartitionStats
 from shared.policy import KIB, Policy
+from shared.queue.keys import partitions, table_state
 from tests.support import writers
 from tests.support.aged_table import commit_file, versions
 from tests.support.outside import is_at_rest
@@ -167,12 +170,17 @@ def count_older(table: Path) -> int:
 
 
 def _assert_state_is_a_count_of_live_files(stack: Stack, table: Path) -> None:
-    """Compare each stored partition with a count of the live files of the newest version, integer for integer."""
-    identifier = stack.get(f"/v1/tables/{NAME}")["id"]
-    raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{identifier}")
+    """Compare each stored partition with a count of the live files of the newest version, integer for integer.
+
+    The files are counted at the size levels that the decider has fitted to what the writers append.
+    """
+    identifier, redis = stack.get(f"/v1/tables/{NAME}")["id"], stack.redis.client()
+    raw = redis.hgetall(partitions("default", identifier))
+    fit = LevelFit.decode(json.loads(redis.hget(table_state("default", identifier), "level_fit") or "{}"))
+    print(f"levels fitted to files of {fit.typical_file_bytes:,} bytes")
     stored = {partition.decode(): PartitionStats.decode(text.decode()) for partition, text in raw.items()}
     snapshot = asyncio.run(open_log(table.as_uri(), meter=ReadMeter()).snapshot())
-    counted = count_live_files(snapshot.files, POLICY)
+    counted = count_live_files(snapshot.files, replace(POLICY, typical_file_bytes=fit.typical_file_bytes))
     assert {partition: plain(state) for partition, state in stored.items()} == {
         partition: plain(state) for partition, state in counted.items()
     }
