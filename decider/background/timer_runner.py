@@ -128,7 +128,7 @@ class TimerRunner:
         signals = await self._tracker.signals(context.table, cursor) if targets else TableSignals(cursor.version)
         outcomes: list[DecideOutcome] = []
         for timer, action in targets:
-            band = None if action.is_rewrite else Band.LOW
+            band = None if action.is_rewrite else Band.BACKGROUND
             trigger = Trigger(cursor.version, TriggerSource.TIMER, band=band)
             made = evaluate_table(context, signals, trigger, action)
             following = table_timer(action, signals, context.policy, context.at_ms)

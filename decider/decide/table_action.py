@@ -1,6 +1,6 @@
 """The interface of a kind of work on a table as a whole, such as vacuum, and the one way to decide about it.
 
-Its job has the partition key `{}`, excludes no other job, and waits in the lowest band unless it is a rewrite. Only
+Its job has the partition key `{}`, excludes no other job, and waits in the background unless it is a rewrite. Only
 timers, rebuilds and requests lead to a decision; a commit changes the table's signals and sets the timer.
 """
 

@@ -127,6 +127,6 @@ def _require_name(scope: Scope, name: str) -> None:
                 raise InvalidInput("a pause of the whole queue takes no name", field="name")
         case Scope.BAND:
             if name not in {str(int(band)) for band in Band}:
-                raise InvalidInput(f"{name!r} is no band", field="name", allowed="0, 1, 2, 3")
+                raise InvalidInput(f"{name!r} is no band", field="name", allowed="0, 1, 2, 3, 4")
         case _:
             require_name(name, scope.value)

@@ -59,12 +59,16 @@ class RunResult(StrEnum):
 
 
 class Band(IntEnum):
-    """The coarse order of service; the first `strict` bands (cfg) are fixed priority, the others share by weight."""
+    """The coarse order of service; the first `strict` bands (cfg) are fixed priority, the others share by weight.
+
+    Jobs in the background start only while no other job may.
+    """
 
     URGENT = 0
     HIGH = 1
     NORMAL = 2
     LOW = 3
+    BACKGROUND = 4
 
 
 @dataclass(frozen=True, slots=True)

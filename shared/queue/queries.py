@@ -38,11 +38,12 @@ def history(queue: str, *, before: str = "", limit: int = limits.MAX_PAGE) -> Co
 
 
 class DispatchReason(StrEnum):
-    """Why a band is next: its rank, the guard against strict bands, or its share."""
+    """Why a band is next: its rank, the guard against strict bands, its share, or that no other has a ready job."""
 
     STRICT_PRIORITY = "strict_priority"
     STARVATION_GUARD = "starvation_guard"
     FAIR_SHARE = "fair_share"
+    BACKGROUND = "background"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ SETTINGS: Mapping[str, QueueSetting] = MappingProxyType(
         "strict_bands": QueueSetting(
             1,
             0,
-            len(Band),
+            int(Band.BACKGROUND),
             SettingUnit.BANDS,
             "Number of bands with strict priority; the others share by weight.",
         ),

@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
-from shared.queue import commands, queries
+from shared.queue import admin_commands, commands, queries
+from shared.queue.admin_commands import SlotLimit
 from shared.queue.model import (
     Band,
     DecideOutcome,
     EnqueueOutcome,
     FinishOutcome,
     JobState,
+    Scope,
     StagedState,
     Timer,
     TimerChange,
@@ -39,6 +41,50 @@ def test_a_strict_band_is_served_first_whatever_it_has_cost(bench: Bench) -> Non
         bench.enqueue(spec(partition=f"urgent {number}", band=Band.URGENT, cost_bytes=1 << 40))
     bands = [claim.band for claim in bench.claim(slots=6)]
     assert bands == [Band.URGENT] * 3 + [Band.LOW] * 3
+
+
+@pytest.mark.parametrize("strict_bands", [0, 1, 4])
+def test_the_background_is_served_only_while_no_other_band_has_a_job_that_may_start(
+    bench: Bench, strict_bands: int
+) -> None:
+    bench.run(commands.configure(QUEUE, {"strict_bands": strict_bands, "strict_in_row": 2}))
+    for number in range(40):
+        bench.enqueue(spec(partition=f"idle {number}", table="idle", band=Band.BACKGROUND, cost_bytes=0))
+    for number in range(5):
+        for band in (Band.URGENT, Band.NORMAL, Band.LOW):
+            bench.enqueue(spec(partition=f"{band} {number}", band=band, cost_bytes=1 << 40))
+    foreseen = bench.run(queries.order(QUEUE, claims=20))
+    served = bench.claim(slots=20)
+    assert [claim.id for claim in served] == [one.id for one in foreseen]
+    assert [claim.band is Band.BACKGROUND for claim in served] == [False] * 15 + [True] * 5
+    reason = queries.DispatchReason.BACKGROUND
+    assert [one.reason is reason for one in foreseen] == [False] * 15 + [True] * 5
+    bench.enqueue(spec(partition="arrives later", band=Band.LOW, cost_bytes=1 << 40))
+    assert [claim.band for claim in bench.claim(slots=2)] == [Band.LOW, Band.BACKGROUND]
+
+
+def test_a_band_that_may_not_start_leaves_the_slot_to_the_background(bench: Bench) -> None:
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TABLE, "busy", SlotLimit(1)))
+    for number in range(3):
+        bench.enqueue(spec(partition=f"{number}", table="busy", band=Band.NORMAL))
+        bench.enqueue(spec(partition=f"{number}", table="idle", band=Band.BACKGROUND))
+    served = bench.claim(slots=3)
+    assert [claim.key.table for claim in served] == ["busy", "idle", "idle"]
+    bench.finish(served[0])
+    assert [claim.key.table for claim in bench.claim(slots=2)] == ["busy", "idle"]
+
+
+def test_what_the_background_has_cost_is_no_debt_of_its_own_and_no_credit_of_others(bench: Bench) -> None:
+    """It moves no tag of the weighted bands: they share as if it had never been served."""
+    for number in range(8):
+        bench.enqueue(spec(partition=f"{number}", table="idle", band=Band.BACKGROUND, cost_bytes=1 << 40))
+    for claim in bench.claim(slots=8):
+        bench.finish(claim, cost_bytes=1 << 41)
+    for number in range(4):
+        bench.enqueue(spec(partition=f"n{number}", table="n", band=Band.NORMAL))
+        bench.enqueue(spec(partition=f"l{number}", table="l", band=Band.LOW))
+    served = [claim.band for claim in bench.claim(slots=6)]
+    assert (served.count(Band.NORMAL), served.count(Band.LOW)) == (3, 3)
 
 
 @pytest.mark.parametrize("claims", [1, 2])

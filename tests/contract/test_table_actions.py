@@ -57,7 +57,7 @@ TRIGGERS = st.builds(
     Trigger,
     st.integers(0, 10**6),
     st.sampled_from([TriggerSource.TIMER, TriggerSource.REQUEST]),
-    band=st.just(Band.LOW),
+    band=st.just(Band.BACKGROUND),
     is_forced=st.booleans(),
 )
 
@@ -108,7 +108,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_on_the_tabl
         return
     job = job_request(context, made)
     assert (job.key.kind, job.key.partition, job.band, job.cost_bytes) == (
-        *(action.kind, WHOLE_TABLE, Band.LOW),
+        *(action.kind, WHOLE_TABLE, Band.BACKGROUND),
         made.prediction.bytes,
     )
     assert JobPayload.decode(job.payload).options == made.options

@@ -41,7 +41,7 @@ def test_commits_set_the_timer_of_a_table_which_decides_queues_and_records(redis
         done = await world.decider.tick()
         assert (done.timers, done.jobs) == (1, 1)
         (job,) = [job for job in await world.jobs() if job.key.kind == INVENTORY]
-        assert (job.key.partition, job.band) == (WHOLE_TABLE, Band.LOW)
+        assert (job.key.partition, job.band) == (WHOLE_TABLE, Band.BACKGROUND)
         (record,) = await LedgerReader(world.queue, WITH_TOY_TABLE).newest(TABLE.id, limit=1)
         assert isinstance(record, ledger.LedgerRecord)
         assert (record.reason, record.outcome) == (InventoryReason.REMOVED, "queued")

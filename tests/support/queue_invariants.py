@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable
 
-from shared.queue.model import Debounce, JobState
+from shared.queue.model import Band, Debounce, JobState
 from shared.queue.settings import QueueSettings
 from tests.support.queue_model import Job, QueueModel, StoredRequest
 from tests.support.queue_state import State
@@ -23,8 +23,8 @@ def check(state: State, model: QueueModel) -> None:
     one_index_each(state, model)
     jobs_as_in_the_model(state, model)
     in_flight_is_leases(state)
-    strict = {str(band) for band in range(model.settings.strict_bands)}
-    every_queued_job_is_reachable(state, strict | model.held_back)
+    unweighted = {*map(str, range(model.settings.strict_bands)), str(int(Band.BACKGROUND))}
+    every_queued_job_is_reachable(state, unweighted | model.held_back)
     numbers_stay_exact(state)
     if not model.jobs:
         drained_queue_is_empty(state, model.settings)
@@ -81,9 +81,10 @@ def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = 
 
     Who is parked is held by its node, and so is a node that has nothing but held children.
 
-    `may_be_behind`: strict bands, which are served by rank, and bands that were paused and not served since. Keeping
-    their tags would mean to move every paused band with every claim; instead, a band that is behind is charged from the
-    root's time when it is served, so that it gains one job's start and nothing of what it missed.
+    `may_be_behind`: strict bands and the background, which are served by rank, and bands that were paused and not
+    served since. Keeping their tags would mean to move every paused band with every claim; instead, a band that is
+    behind is charged from the root's time when it is served, so that it gains one job's start and nothing of what it
+    missed.
 
     `lag`: how far any tag may be behind, where jobs are set aside for other actors.
     """

@@ -43,7 +43,7 @@ specs = st.builds(
         JobKey, table=st.sampled_from(["t1", "t2"]), partition=st.sampled_from(["a", "b", "c"]), kind=st.just("c")
     ),
     tenant=st.sampled_from(["x", "y"]),
-    band=st.sampled_from([Band.URGENT, Band.NORMAL, Band.NORMAL, Band.LOW]),
+    band=st.sampled_from([Band.URGENT, Band.NORMAL, Band.NORMAL, Band.LOW, Band.BACKGROUND]),
     priority=st.integers(0, 9),
     cost_bytes=st.sampled_from([0, 1, 5 << 20, 1 << 40]),
     version=st.integers(0, 3),

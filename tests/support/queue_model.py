@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from shared.queue.model import (
     IMMEDIATE,
+    Band,
     Claim,
     Debounce,
     Enqueued,
@@ -217,8 +218,14 @@ class QueueModel:
         job.state, job.at_ms, job.token = JobState.LEASED, claim.lease_until_ms, claim.token
 
     def _check_band(self, claim: Claim) -> None:
-        """I9: strict bands by rank, but at most `strict_in_row` claims in a row while a weighted band waits."""
+        """I9: strict bands by rank, but at most `strict_in_row` claims in a row while a weighted band waits.
+
+        The background only while nothing else is ready.
+        """
         bands = {job.request.band for job in self.ready().values()}
+        if bands != {Band.BACKGROUND}:
+            assert claim.band != Band.BACKGROUND, "another band waits, but the background was served"
+        bands.discard(Band.BACKGROUND)
         strict = {band for band in bands if band < self.settings.strict_bands}
         if claim.band < self.settings.strict_bands:
             assert claim.band == min(strict), "a better strict band waits"

@@ -153,6 +153,7 @@ def _next(one: NextJob) -> NextJobView:
         DispatchReason.FAIR_SHARE: (
             f"Band {band}, tenant {one.tenant} and table {one.table} are furthest below fair share."
         ),
+        DispatchReason.BACKGROUND: "No other band has a job that may start.",
     }[one.reason]
     return NextJobView(
         id=one.id,

@@ -60,7 +60,7 @@ class JobSummary(ResponseModel):
     partition_label: str = Field(description="Partition label; columns as in the table's log.")
     kind: str = Field(description="Kind of work; `compact` merges small files.")
     tenant: str = Field(description="Tenant.")
-    band: str = Field(description="`urgent`, `high`, `normal` or `low`.")
+    band: str = Field(description="`urgent`, `high`, `normal`, `low` or `background`.")
     priority: int | None = Field(description="Priority within the band, 0 (first) to 9 (last); null for finished runs.")
     version: int = Field(description="Table version of the commit that led to the job.")
     attempts: int = Field(description="Number of failed attempts.")

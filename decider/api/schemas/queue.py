@@ -16,11 +16,11 @@ class NextJobView(ResponseModel):
     id: str = Field(description="Job id.")
     table: str = Field(description="Table id.")
     tenant: str = Field(description="Tenant.")
-    band: str = Field(description="`urgent`, `high`, `normal` or `low`.")
+    band: str = Field(description="`urgent`, `high`, `normal`, `low` or `background`.")
     priority: int = Field(description="Priority within the band, 0 (first) to 9 (last).")
     reason: str = Field(
-        description="`strict_priority`, `fair_share`, or `starvation_guard` (a weighted band after a run of strict "
-        "claims)."
+        description="`strict_priority`, `fair_share`, `starvation_guard` (a weighted band after a run of strict "
+        "claims), or `background` (no other band has a job that may start)."
     )
     virtual_start: tuple[int, int, int] = Field(
         description="Virtual start times of band, tenant and table; the smallest is served first."
@@ -97,7 +97,7 @@ class PauseRequest(RequestModel):
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [SCOPE]})
 
     scope: Literal["queue", "band", "tenant", "table"] = Field(description="Kind of scope.")
-    name: str = Field("", max_length=300, description="Band 0 to 3, tenant, or table id; empty for the queue.")
+    name: str = Field("", max_length=300, description="Band 0 to 4, tenant, or table id; empty for the queue.")
 
 
 class ShareRequest(RequestModel):
@@ -106,7 +106,7 @@ class ShareRequest(RequestModel):
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [SCOPE | {"weight": 2.0}]})
 
     scope: Literal["band", "tenant", "table"] = Field(description="Kind of scope.")
-    name: str = Field(max_length=300, description="Band 0 to 3, tenant, or table id.")
+    name: str = Field(max_length=300, description="Band 0 to 4, tenant, or table id.")
     weight: float | None = Field(None, description="Weight, 0.01 to 100; default 1.")
     limit: int | None = Field(None, ge=0, description="Maximum number of concurrent jobs; 0 removes the limit.")
     quota_percent: int | None = Field(None, ge=1, le=100, description="Maximum share of all slots, in percent.")

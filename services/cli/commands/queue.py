@@ -16,7 +16,7 @@ from shared.queue.limits import MAX_FORESEEN
 app = typer.Typer(no_args_is_help=True, help="Show and administer the queue.")
 
 ScopeArgument = Annotated[str, typer.Argument(help="Scope: queue, band, tenant or table.")]
-NameArgument = Annotated[str, typer.Argument(help="Band 0 to 3, tenant, or table id.")]
+NameArgument = Annotated[str, typer.Argument(help="Band 0 to 4, tenant, or table id.")]
 
 
 @app.command("show")

@@ -6,7 +6,7 @@
   KEYS[1]  prefix of the queue
   ARGV[1]  number of claims
 
-  Output: list of {id, band, tenant, table, reason (strict_priority, starvation_guard, fair_share), tag of the band, of the
+  Output: list of {id, band, tenant, table, reason (strict_priority, starvation_guard, fair_share, background), tag of the band, of the
           tenant, of the table, aged arrival ms, first arrival ms, priority}; tags are integers, the rest is text
 ]]
 -- include: limits
@@ -82,12 +82,14 @@ local strict_run = number(call('HGET', VIRTUAL_TIMES, 'strict_run'))
 local root_time = number(call('HGET', VIRTUAL_TIMES, ROOT))
 
 local function choose_band()
-  local strict, weighted = nil, {}
+  local strict, background, weighted = nil, nil, {}
   local bands = children(ROOT)
   for i = 1, #bands do
     local one = bands[i]
     if not is_paused(one.name) then
-      if not is_strict(one.name) then
+      if one.name == BACKGROUND then
+        background = one
+      elseif not is_strict(one.name) then
         weighted[#weighted + 1] = one
       elseif not strict or tonumber(one.name) < tonumber(strict.name) then
         strict = one
@@ -95,6 +97,7 @@ local function choose_band()
     end
   end
   if strict and not (#weighted > 0 and strict_run >= strict_in_row) then return strict, 'strict_priority', #weighted > 0 end
+  if not weighted[1] then return background, 'background', false end
   return weighted[1], strict and 'starvation_guard' or 'fair_share', true
 end
 
@@ -135,7 +138,7 @@ local function serve()
   local cost = tonumber(job[1])
   local more = advance(tables, tbl, units(cost, tonumber(set[3] or 1)), flow.left > 0)
   more = advance(tenants, tenant, units(cost, tonumber(set[2] or 1)), more)
-  if is_strict(band.name) then
+  if not is_weighted(band.name) then
     strict_run = weighted_waits and strict_run + 1 or 0
     if not more then drop(children(ROOT), band) end
   else

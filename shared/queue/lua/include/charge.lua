@@ -64,7 +64,7 @@ local function reconcile_charge(band, tenant, tbl, estimated, actual)
   local times = call('HMGET', VIRTUAL_TIMES, leaf, band, ROOT)
   correct(leaf, tbl, number(times[1]), units(actual, of_table) - units(estimated, of_table))
   correct(band, tenant, number(times[2]), units(actual, of_tenant) - units(estimated, of_tenant))
-  if not is_strict(band) then
+  if is_weighted(band) then
     correct(ROOT, band, number(times[3]), units(actual, of_band) - units(estimated, of_band))
   end
 end

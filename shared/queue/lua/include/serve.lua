@@ -34,16 +34,18 @@ local function end_claims()
   call('HSET', VIRTUAL_TIMES, unpack(moved))
 end
 
--- The first ready strict band by rank, else the ready band with the least start tag; but after `strict_in_row` strict
--- claims in a row, a weighted band that waits is next. Returns nil if nothing is ready, else the band, its tag, and
--- whether a weighted band waits.
+-- The first ready strict band by rank, else the ready weighted band with the least start tag, else the background; but
+-- after `strict_in_row` strict claims in a row, a weighted band that waits is next. Returns nil if nothing is ready, else
+-- the band, its tag, and whether a weighted band waits.
 local function next_band()
   local tags = call('ZRANGE', ready_key(ROOT), 0, MAX_BANDS - 1, 'WITHSCORES')
-  local strict, weighted, tag
+  local strict, weighted, tag, background
   for i = 1, #tags, 2 do
     local band = tags[i]
     if not is_paused(band) then
-      if not is_strict(band) then
+      if band == BACKGROUND then
+        background = band
+      elseif not is_strict(band) then
         if not weighted then weighted, tag = band, tonumber(tags[i + 1]) end
       elseif not strict or tonumber(band) < tonumber(strict) then
         strict = band
@@ -51,7 +53,7 @@ local function next_band()
     end
   end
   if strict and not (weighted and strict_run >= strict_in_row) then return strict, 0, weighted ~= nil end
-  return weighted, tag, weighted ~= nil
+  return weighted or background, tag or 0, weighted ~= nil
 end
 
 local function head(node)
@@ -60,7 +62,7 @@ local function head(node)
 end
 
 local function charge_band(band, tag, amount, now, weighted_waits)
-  if is_strict(band) then
+  if not is_weighted(band) then
     strict_run = weighted_waits and strict_run + 1 or 0
     if now ~= 'ready' then leave(ROOT, band, now) end
     return

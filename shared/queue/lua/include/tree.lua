@@ -164,5 +164,10 @@ local function unthrottle(level, name)
   end
 end
 
--- Strict bands are served by rank, so their service moves no tag at the root.
+-- The band that is served only while no other has a job that may start.
+local BACKGROUND = '4'
+
+-- Strict bands are served by rank and the background last, so their service moves no tag at the root.
 local function is_strict(band) return tonumber(band) < strict_bands end
+
+local function is_weighted(band) return not is_strict(band) and band ~= BACKGROUND end

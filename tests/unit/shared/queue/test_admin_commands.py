@@ -13,7 +13,7 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("weight", lambda: set_weight("q", Scope.TABLE, "t", 0.009)),
     ("level", lambda: set_limit("q", Scope.BAND, "1", SlotLimit(1))),
     ("name", lambda: pause("q", Scope.QUEUE, "t")),
-    ("name", lambda: pause("q", Scope.BAND, "4")),
+    ("name", lambda: pause("q", Scope.BAND, "5")),
     ("name", lambda: pause("q", Scope.BAND, "high")),
     ("tenant", lambda: pause("q", Scope.TENANT, "a b")),
     ("limit", lambda: SlotLimit(0)),
