@@ -15,17 +15,20 @@ from tests.support.duckdb_extensions import load_extension
 
 pytestmark = pytest.mark.spark
 
-SCALE = 0.1
-"""600,000 rows: some 20 MB of Parquet."""
+SCALES = [0.02, 0.1]
+"""120,000 and 600,000 rows: some 4 and 20 MB of Parquet."""
 
 FILES = 8
 
 
-def test_a_sorted_lineitem_is_smaller_than_one_that_was_only_merged(lab: DeltaLab, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_sorted_lineitem_is_smaller_than_one_that_was_only_merged(
+    lab: DeltaLab, tmp_path: Path, scale: float
+) -> None:
     rows = tmp_path / "lineitem.parquet"
     connection = duckdb.connect(config={"autoinstall_known_extensions": False, "threads": 1})
     load_extension(connection, "tpch")
-    connection.execute(f"CALL dbgen(sf = {SCALE})")
+    connection.execute(f"CALL dbgen(sf = {scale})")
     connection.execute(f"COPY (SELECT * FROM lineitem ORDER BY hash(l_orderkey, l_linenumber)) TO '{rows}'")
     table = tmp_path / "t"
     lab.spark.read.parquet(str(rows)).repartition(FILES).write.format("delta").save(str(table))
@@ -41,6 +44,6 @@ def test_a_sorted_lineitem_is_smaller_than_one_that_was_only_merged(lab: DeltaLa
         sizes[name] = sum(file.size_bytes for file in end.outputs)
     saved = 1 - sizes["sorted"] / sizes["merged"]
     print(
-        f"\nlineitem at {SCALE:g}, bytes {sizes}: sorted by l_shipdate, l_partkey it is {saved:.0%} smaller than merged"
+        f"\nlineitem at {scale:g}, bytes {sizes}: sorted by l_shipdate, l_partkey it is {saved:.0%} smaller than merged"
     )
     assert sizes["sorted"] < sizes["merged"] < sizes["written"]

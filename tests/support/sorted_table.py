@@ -85,28 +85,36 @@ class Table:
         assert all(one[1] <= following[0] for one, following in pairwise(sorted(ranges)))
 
 
-def ranges(width: int) -> list[tuple[int, int]]:
+def ranges(width: int, columns: int = 1) -> list[list[tuple[int, int]]]:
+    """Examples, each with a range of this width in every column."""
     dice = random.Random(5)
-    return [(low, low + width) for low in (dice.randrange(KEYS - width) for _ in range(EXAMPLES))]
+    lows = [[dice.randrange(KEYS - width) for _ in range(columns)] for _ in range(EXAMPLES)]
+    return [[(low, low + width) for low in one] for one in lows]
 
 
-def read_by_spark(lab: DeltaLab, location: str, column: str, width: int) -> float:
-    """Mean number of files that Spark's scan reads for a range, by its own metric."""
+def read_by_spark(lab: DeltaLab, location: str, columns: str, width: int) -> float:
+    """Mean number of files that Spark's scan reads for ranges of all these columns, by its own metric."""
     total = 0
-    for low, high in ranges(width):
-        frame = lab.spark.read.format("delta").load(location).where(f"{column} BETWEEN {low} AND {high}")
+    for found in ranges(width, len(columns)):
+        frame = lab.spark.read.format("delta").load(location)
+        for column, (low, high) in zip(columns, found, strict=True):
+            frame = frame.where(f"{column} BETWEEN {low} AND {high}")
         frame.collect()
         leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
         total += leaves.apply(0).metrics().apply("numFiles").value()
     return total / EXAMPLES
 
 
-def read_by_deltalake(path: Path, column: str, width: int) -> float:
-    """Mean number of files that deltalake's dataset reads for a range."""
+def read_by_deltalake(path: Path, columns: str, width: int) -> float:
+    """Mean number of files that deltalake's dataset reads for ranges of all these columns."""
     data = deltalake.DeltaTable(path).to_pyarrow_dataset()
-    field = pa.dataset.field(column)
-    found = [len(list(data.get_fragments((field >= low) & (field <= high)))) for low, high in ranges(width)]
-    return sum(found) / EXAMPLES
+    total = 0
+    for found in ranges(width, len(columns)):
+        wanted = pa.compute.scalar(value=True)
+        for column, (low, high) in zip(columns, found, strict=True):
+            wanted &= (pa.dataset.field(column) >= low) & (pa.dataset.field(column) <= high)
+        total += len(list(data.get_fragments(wanted)))
+    return total / EXAMPLES
 
 
 def true_depth(files: Sequence[DataFile]) -> int:
