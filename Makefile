@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-qbeast
+.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts setup-qbeast test-qbeast
 .PHONY: bench bench-advice bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
 
 help: ## this list
@@ -99,8 +99,12 @@ soak: setup ## three deltalake writers and Spark on ten tables for twenty minute
 test-iceberg: setup ## the tests of Iceberg tables, the long ones, too
 	@$(BIN)/pytest --long iceberg --durations=5 --durations-min=1 -k iceberg $(ARGS)
 
-test-qbeast: setup ## the laws of Qbeast indexes on 1,000 simulated tables (EXAMPLES=n for another number)
+setup-qbeast: setup ## environment of the Qbeast actor in .cache/qbeast; LAKEWRIGHT_QBEAST_JAR names the library's jar
+	@sh .ci/setup-qbeast
+
+test-qbeast: setup ## Qbeast: the laws on 1,000 simulated indexes (EXAMPLES=n), and real tables if the library is there
 	@LAKEWRIGHT_QBEAST_EXAMPLES=$(or $(EXAMPLES),1000) $(BIN)/pytest --timeout=0 -q tests/property/test_qbeast_index.py $(ARGS)
+	@$(BIN)/pytest --long qbeast --timeout=0 -q -s tests/qbeast $(ARGS)
 
 copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a cluster, all contract tests with copying forced
 	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)

@@ -31,12 +31,13 @@ def prepare(environ: Mapping[str, str], report: Callable[[str], None] | None = N
     wanted_sets += [jars.ICEBERG] if format_options(environ).has_iceberg else []
     wanted_sets += [jars.S3] if allows_s3(environ) else []
     for wanted in wanted_sets:
-        _fetch_missing(wanted, java, environ, report)
+        fetch_missing(wanted, java, environ, report)
 
 
-def _fetch_missing(
+def fetch_missing(
     wanted: jars.JarSet, java: JavaHome, environ: Mapping[str, str], report: Callable[[str], None]
 ) -> None:
+    """Fetch a set of jars unless they are all there; `report` gets each step."""
     directory = ivy_dir(environ)
     found = jars.look_up(directory, wanted)
     about = f"Spark's jars for {wanted.purpose}"

@@ -15,12 +15,13 @@ class IndexQuery:
     """What a call requests of an index beside its state.
 
     `revision` and `budget_bytes` (of one iteration) replace those of the table's properties. sample: fraction of the
-    rows that a sampling query reads, between 0 and 1.
+    rows that a sampling query reads, between 0 and 1. is_possible: leave out what no release of the library can do.
     """
 
     revision: int | None = None
     budget_bytes: int | None = None
     sample: float | None = None
+    is_possible: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ CHECKPOINT = "checkpoint"
 CLUSTER = "cluster"
 """The kind of job that has a clustered table's own format cluster its files."""
 
+INDEX = "index"
+"""The kind of job that merges blocks of a table's index on several columns, by the library that wrote it."""
+
 CALIBRATED_KINDS = frozenset({COMPACT})
 """Kinds whose runs are measured for the calibration of the next prediction: those whose action `is_calibrated`."""
 

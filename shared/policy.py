@@ -119,6 +119,8 @@ class Policy:
     deduplicate_every_s: int = 86_400
     cluster: bool = False
     cluster_threshold: Fraction = Fraction(1, 4)
+    index: bool = False
+    index_every_s: int = 60
     compact_every_commits: int | None = None
     full_every_commits: int | None = None
     full_every_delete_files: int | None = None
@@ -132,6 +134,8 @@ class Policy:
     refused: str = ""
     # Set only by the table's log: it is clustered (`CLUSTER BY`), so exact rewrites leave its files alone.
     is_clustered: bool = False
+    # Set only by the table's log: it has an index on several columns, which exact rewrites would destroy.
+    is_indexed: bool = False
     # Set only by the table's format (see `shared.format_support`), and where the table is clustered: kinds of jobs that
     # may run, separated by spaces (empty: all), and whether rewrites can sort rows or keep their order.
     job_kinds: str = ""
@@ -180,6 +184,16 @@ class Policy:
     def clusters(self) -> bool:
         """Whether a clustered table is rewritten, by its format's own OPTIMIZE and by nothing else."""
         return self.cluster and self.is_clustered
+
+    @property
+    def indexes(self) -> bool:
+        """Whether the index of a table is optimized, by the library that wrote it and by nothing else."""
+        return self.index and self.is_indexed
+
+    @property
+    def has_own_layout(self) -> bool:
+        """Whether exact rewrites leave the table's files alone, because its format orders them itself."""
+        return self.is_clustered or self.is_indexed
 
     def runs(self, kind: str) -> bool:
         """Return whether there are engines that run jobs of this kind on tables of this format."""

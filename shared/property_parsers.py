@@ -155,6 +155,12 @@ def job_size(text: str) -> int:
     return found
 
 
+def iteration_size(text: str) -> int:
+    """Read the bytes of one iteration as those of one job; 0 bounds no iteration, and so no job below the default."""
+    found = parse_size(text)
+    return job_size(str(min(max(found, 64 * KIB), 1024 * GIB))) if found else 16 * GIB
+
+
 def integer(low: int, high: int) -> Parser:
     """Return the parser of a whole number."""
 

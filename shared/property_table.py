@@ -177,7 +177,7 @@ PROPERTIES: tuple[Property, ...] = (
         "bytes that one job rewrites before it returns to the queue",
         "bytes",
         {
-            "use.optimization.bytes-per-iter": spelled.job_size,
+            "use.optimization.bytes-per-iter": spelled.iteration_size,
             "self-optimizing.max-task-size-bytes": spelled.job_size,
         },
     ),
@@ -297,6 +297,21 @@ PROPERTIES: tuple[Property, ...] = (
         "0.25",
         "bytes that are not clustered as a share of those that OPTIMIZE rewrites again, from which on it runs",
         "share",
+    ),
+    Property(
+        "index",
+        "index",
+        spelled.switch,
+        "off",
+        "optimize the index of Qbeast tables, by the library that wrote it: on or off",
+    ),
+    Property(
+        "index-every",
+        "index_every_s",
+        spelled.duration_or_zero,
+        "1 minute",
+        "time from a commit to an indexed table until its index is evaluated",
+        "s",
     ),
     Property(
         "primary-key",

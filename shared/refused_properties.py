@@ -7,8 +7,18 @@ from collections.abc import Mapping
 
 from shared.property_names import AMORO, PREFIX, QBEAST
 
-_NO_INDEX = "is ignored: it names a revision of a Qbeast index, and tables with such an index are refused"
-_NO_UNINDEXED = "is ignored: files inside and outside of a Qbeast index are treated alike"
+_NO_INDEX = "is ignored except on tables with a Qbeast index: it names a revision of the index"
+_NO_UNINDEXED = "is ignored except on tables with a Qbeast index"
+
+INDEX_PROPERTIES = frozenset(
+    f"{QBEAST}{name}"
+    for name in (
+        *("autoOptimize.revisionId", "revision-id", "revision-rewrite"),
+        *(f"autoOptimize.optimizeUnindexedFiles.{one}" for one in ("enabled", "prioritize", "batchBytes")),
+        "autoOptimize.optimizeUnindexedFiles.fromTimestamp",
+    )
+)
+"""Properties that are obeyed on tables with a Qbeast index alone."""
 
 _NO_EXPIRY = "is ignored: Lakewright deletes no rows by their age"
 _NO_TAGS = "is ignored: Lakewright makes no tags"

@@ -1,6 +1,8 @@
 """The engines of this release: the one place of the actor that knows which table formats there are."""
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -10,6 +12,11 @@ from actor.formats.delta.self_test import SelfTestResult
 from actor.formats.delta.transaction import TransactionSettings
 from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits
+from actor.formats.qbeast.engine import QbeastEngine, QbeastEngineSettings
+from actor.formats.qbeast.self_test import self_test as qbeast_self_test
+from actor.formats.qbeast.spark import QbeastSparkSettings
+from actor.formats.qbeast.spark import start_spark as start_qbeast_spark
+from actor.jvm.java import PARALLEL_COLLECTOR
 from actor.ports import TableEngine
 from shared.boundary import Boundary
 from shared.format_options import FormatOptions
@@ -32,6 +39,41 @@ class EngineOptions:
     min_column_chunk_bytes: int = DEFAULT_LIMITS.min_column_chunk_bytes
     secrets: tuple[str, ...] = field(default=(), repr=False)
     formats: FormatOptions = field(default_factory=FormatOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEngineOptions:
+    """What the engine of indexes is started with; `library_jar` is the jar of Qbeast's library.
+
+    secrets: texts that no message may contain.
+    """
+
+    boundary: Boundary
+    library_jar: Path
+    ivy_dir: Path
+    master: str
+    driver_memory: str
+    collector: tuple[str, ...] = PARALLEL_COLLECTOR
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def start_index_engine(
+    options: IndexEngineOptions, *, scratch: Path, java_home: Path
+) -> tuple[SparkSession, EngineSet, int]:
+    """Start the library's own Spark and its engine, which runs no other jobs than those on indexes.
+
+    Returns how long its test took in ms, on a table below `scratch`; raises PermanentError where that failed.
+    """
+    spark_settings = QbeastSparkSettings(
+        scratch, options.ivy_dir, options.library_jar, options.master, options.driver_memory, options.collector
+    )
+    spark = start_qbeast_spark(spark_settings, java_home=java_home)
+    engine = QbeastEngine(spark, QbeastEngineSettings(secrets=options.secrets, boundary=options.boundary))
+    inside = Boundary(roots=(scratch.resolve().as_uri(),), real_path=os.path.realpath)
+    took_ms = qbeast_self_test(
+        spark, QbeastEngine(spark, QbeastEngineSettings(boundary=inside)), scratch.resolve().as_uri()
+    )
+    return spark, EngineSet([engine], partition_kinds=engine.partition_kinds), took_ms
 
 
 def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) -> tuple[EngineSet, SelfTestResult]:

@@ -101,6 +101,15 @@ S3 = JarSet(
 )
 """35 jars. Without the excludes the whole SDK would come in one bundle, with a second netty and HTTP client."""
 
+DELTA_FOR_QBEAST = JarSet(
+    purpose="Delta as Qbeast needs it",
+    packages=("io.delta:delta-spark_2.12:3.1.0",),
+    excludes=("org.antlr:*",),  # Spark 3.5 ships it.
+    listing="qbeast.sha256",
+    size_mb=6,
+)
+"""For the actor of Qbeast tables alone, whose environment has another Spark."""
+
 _FETCH_TIMEOUT_S = 900  # 25 MB; a quarter of an hour is a line of 15 kB/s or a mirror that never answers.
 _FETCH_ATTEMPTS = 3  # What arrived stays in Ivy's cache: another attempt only requests what a mirror dropped.
 FETCH_LOCK = ".fetch.lock"  # In the ivy directory; Ivy does not lock its own cache, and two that share it both fail.

@@ -31,16 +31,19 @@ from shared.errors import PermanentError
 _log = structlog.get_logger(__name__)
 
 _JVM_LOG = "spark.lakewright.jvm.log"  # Our own setting: the file that the JVM prints to.
+_JVM_LOG_FILE = "jvm.log"  # Its name in the work directory.
+LOCAL_TASKS = "LocalTasks"
+"""The Java class of ours that every application needs, because work is cancelled through it."""
+
 _SOURCES = (
     "CommitFile",
     "LogActions",
     "BoundThread",
     "RewriteTransaction",
     "SessionSettings",
-    "LocalTasks",
     "NextSnapshot",
 )
-"""Java classes of ours that every application needs."""
+"""Java classes of ours that know this Spark's Delta."""
 
 _TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the end.
 
@@ -71,7 +74,6 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     conf = {
         "spark.app.name": "lakewright-actor",
         "spark.master": settings.master,
-        _JVM_LOG: str(_printed(settings)),
         CLASSES: str(classes_dir(settings.work_dir).resolve()),
         "spark.driver.memory": settings.driver_memory,
         "spark.local.dir": str(settings.work_dir / "spark"),
@@ -118,10 +120,6 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     return conf | dict(settings.extra)
 
 
-def _printed(settings: SparkSettings) -> Path:
-    return settings.work_dir / "jvm.log"
-
-
 def _log_stores(settings: SparkSettings) -> tuple[log_stores.LogStore, ...]:
     return (log_stores.EXCLUSIVE,) if settings.s3 is None else (log_stores.EXCLUSIVE, log_stores.CONDITIONAL_PUT)
 
@@ -145,25 +143,31 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
 
     What the JVM prints goes to `jvm.log` in the work directory. Raises PermanentError with its end if the JVM dies.
     """
-    settings.work_dir.mkdir(parents=True, exist_ok=True)
-    conf = SparkConf(loadDefaults=False).setAll(list(configuration(settings, java_home=java_home).items()))
-    printed = _printed(settings)
+    conf = configuration(settings, java_home=java_home)
+    session = launch(conf, work_dir=settings.work_dir, java_home=java_home, local=settings.local)
+    log_stores.install(session, *_log_stores(settings))
+    compile_sources(session, (LOCAL_TASKS, *_SOURCES))
+    return session
+
+
+def launch(conf: Mapping[str, str], *, work_dir: Path, java_home: Path, local: bool) -> SparkSession:
+    """Start an application with this configuration; `local`: it is in one process. Raises what `build_session` does."""
+    work_dir.mkdir(parents=True, exist_ok=True)
+    settings = SparkConf(loadDefaults=False).setAll(list({**conf, _JVM_LOG: str(work_dir / _JVM_LOG_FILE)}.items()))
+    printed = work_dir / _JVM_LOG_FILE
     variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
-    if settings.local:
+    if local:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # Otherwise Spark requests the host's address and warns of it.
     with printed.open("wb") as output, _environment(variables), _interrupt_kept():
         try:
-            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
-            context = SparkContext(conf=conf, gateway=gateway)
+            gateway = launch_gateway(settings, {"stdout": output, "stderr": output})
+            context = SparkContext(conf=settings, gateway=gateway)
         except Exception as error:
             tail = "\n".join(printed.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
             raise PermanentError(
                 f"Spark did not start with the Java at {java_home}; {printed} ends with:\n{tail}"
             ) from error
-    session = SparkSession(context)
-    log_stores.install(session, *_log_stores(settings))
-    compile_sources(session, _SOURCES)
-    return session
+    return SparkSession(context)
 
 
 def jvm_process(spark: SparkSession, *, secrets: tuple[str, ...] = ()) -> JvmProcess:

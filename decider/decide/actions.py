@@ -8,6 +8,7 @@ from decider.decide.checkpoint import CHECKPOINT_ACTION
 from decider.decide.cluster import CLUSTER_ACTION
 from decider.decide.compaction import COMPACTION
 from decider.decide.deduplicate import DEDUPLICATE_ACTION
+from decider.decide.index import INDEX_ACTION
 from decider.decide.sorting import SORTING
 from decider.decide.table_action import TableAction, timer_name
 from decider.decide.vacuum import VACUUM_ACTION
@@ -79,4 +80,6 @@ class ActionRegistry:
         return next((action for action in self.table_actions if timer_name(action) == name), None)
 
 
-ACTIONS = ActionRegistry((COMPACTION, SORTING), (VACUUM_ACTION, CHECKPOINT_ACTION, DEDUPLICATE_ACTION, CLUSTER_ACTION))
+ACTIONS = ActionRegistry(
+    (COMPACTION, SORTING), (VACUUM_ACTION, CHECKPOINT_ACTION, DEDUPLICATE_ACTION, CLUSTER_ACTION, INDEX_ACTION)
+)

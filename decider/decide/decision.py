@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
+from shared.index_signal import IndexSignal
 from shared.job_payload import RewriteKind
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.eligibility import DecisionReason
@@ -72,6 +73,7 @@ class TableSignals:
     checkpoint: version of the table's newest checkpoint, -1 if it has none; None where it is not known.
     new_commits: how many commits led to this version since the signals were evaluated last; timers alone depend on it.
     key_runs: which rows were added and compared by their keys. clustered: files of a clustered table; None for others.
+    index: an index on several columns, where it was read; None elsewhere.
     """
 
     version: int
@@ -80,6 +82,7 @@ class TableSignals:
     new_commits: int = 0
     key_runs: KeyRuns = NO_KEY_RUNS
     clustered: ClusteredFiles | None = None
+    index: IndexSignal | None = None
 
     def encode(self) -> dict[str, Any]:
         """Write as JSON values."""
@@ -87,7 +90,8 @@ class TableSignals:
         keys = {} if self.key_runs == NO_KEY_RUNS else {"keys": self.key_runs.encode()}
         checkpoint = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
         clustered = {} if self.clustered is None else {"clustered": self.clustered.encode()}
-        return {**written, **checkpoint, **keys, **clustered}
+        index = {} if self.index is None else {"index": self.index.encode()}
+        return {**written, **checkpoint, **keys, **clustered, **index}
 
     @staticmethod
     def decode(raw: Mapping[str, Any]) -> "TableSignals":
@@ -98,6 +102,7 @@ class TableSignals:
             raw.get("checkpoint"),
             key_runs=KeyRuns.decode(raw.get("keys", {})),
             clustered=ClusteredFiles.decode(raw.get("clustered")),
+            index=IndexSignal.decode(raw.get("index")),
         )
 
 

@@ -23,7 +23,7 @@ PIPELINE_REASONS = frozenset(
     {
         *(Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REFUSED, Reason.DISABLED, Reason.FILTERED),
         *(Reason.DEFERRED_TO_WRITERS, Reason.REQUESTED, Reason.SWITCHED_OFF, Reason.NOT_FOR_FORMAT),
-        Reason.CLUSTERED_TABLE,
+        *(Reason.CLUSTERED_TABLE, Reason.INDEXED_TABLE),
     }
 )
 """Reasons that decisions about any action may have; all others are an action's own."""
@@ -103,9 +103,11 @@ def excluded(policy: Policy, partition: PartitionKey, columns: Sequence[Partitio
 
 
 def not_for_format(policy: Policy, kind: str) -> Reason | None:
-    """Return why no job of this kind can run on tables of this format, or on a clustered one; None if one can."""
+    """Return why no job of this kind can run on tables of this format or layout; None if one can."""
     if policy.runs(kind):
         return None
+    if policy.is_indexed:
+        return Reason.INDEXED_TABLE
     return Reason.CLUSTERED_TABLE if policy.is_clustered else Reason.NOT_FOR_FORMAT
 
 

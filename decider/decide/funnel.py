@@ -16,6 +16,7 @@ _STAGES: Mapping[DecisionReason, str] = {
     Reason.SWITCHED_OFF: "disabled",
     Reason.NOT_FOR_FORMAT: "disabled",
     Reason.CLUSTERED_TABLE: "disabled",
+    Reason.INDEXED_TABLE: "disabled",
     Reason.FILTERED: "filtered",
     Reason.DEFERRED_TO_WRITERS: "deferred_to_writers",
     Reason.REFUSED: "refused",

@@ -1,6 +1,7 @@
 """What a decision about a whole table rests on, in sentences; files and bytes as all records show them."""
 
 from decider.decide.decision import TableSignals
+from shared.index_signal import IndexSignal
 from shared.policy import MIB
 
 
@@ -15,7 +16,20 @@ def describe(signals: TableSignals) -> str:
             f" Not clustered: {files(clustered.unclustered_files)} with {mib(clustered.unclustered_bytes)}; "
             f"clustered: {mib(clustered.clustered_bytes)}."
         )
+    if signals.index is not None:
+        text += _of_index(signals.index)
     return text
+
+
+def _of_index(index: IndexSignal) -> str:
+    if index.refusal:
+        return f" The index is not optimized: {index.refusal}"
+    fragmentation = index.blocks / index.cubes if index.cubes else 0
+    text = (
+        f" Its index has {index.blocks} blocks in {index.cubes} cubes (fragmentation {fragmentation:.2f}), "
+        f"{index.overhang_blocks} of them overhanging; next: {files(index.next_files)} with {mib(index.next_bytes)}."
+    )
+    return f"{text} {files(index.unindexed_files)} not indexed." if index.unindexed_files else text
 
 
 def files(number: int, kind: str = "") -> str:

@@ -4,7 +4,7 @@ The request is the change, not the value: a run starts when the property is set,
 when other properties change. The outcome is stored, so that an ignored request can be seen.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
@@ -12,11 +12,13 @@ import structlog
 
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand, RequestIgnored
 from decider.optimize.run_terms import RunTerms
+from decider.optimize.table_requests import TableRequestResult
 from decider.store.manual_runs import ManualRunRecord, ManualRunStore
 from decider.store.table_records import TableRecord
 from decider.tracking.shared_defaults import DefaultsProvider
 from decider.tracking.tracker import FIRST_SIGHT, TrackResult
 from shared.errors import LakewrightError
+from shared.index_options import IndexJobOptions
 from shared.property_names import MANUAL
 from shared.queue.model import Band, EnqueueOutcome
 from shared.table import TableRef
@@ -59,6 +61,10 @@ _MESSAGES = {
 }
 
 
+OptimizeIndex = Callable[[TableRef, IndexJobOptions], Awaitable[TableRequestResult]]
+"""Queues one optimization of a table's index."""
+
+
 class PropertyTriggers:
     """Starts the runs that properties request."""
 
@@ -68,7 +74,11 @@ class PropertyTriggers:
         on_demand: OnDemandOptimizer,
         defaults: DefaultsProvider,
         now_ms: Callable[[], int],
+        *,
+        optimize_index: OptimizeIndex | None = None,
     ) -> None:
+        """`optimize_index`: starts the run of a table with an index; None: such requests are refused."""
+        self._optimize_index = optimize_index
         self._manual_runs = manual_runs
         self._on_demand = on_demand
         self._defaults = defaults
@@ -96,12 +106,12 @@ class PropertyTriggers:
             record = replace(record, outcome=TriggerOutcome.FIRST_SIGHT)
         elif policy.refused:
             record = replace(record, outcome=TriggerOutcome.REFUSED)
-        elif policy.enabled:
+        elif policy.enabled and not (policy.is_indexed and not policy.index):
             record = replace(record, outcome=TriggerOutcome.AUTO_IS_ON)
         if not await self._manual_runs.replace(table.id, before, record) or record.outcome:
             return
         try:
-            done = await self._run(table, record)
+            done = await (self._run_index(table, record) if policy.is_indexed else self._run(table, record))
         except LakewrightError:
             await self._manual_runs.replace(
                 table.id, record, before or replace(record, requested="", outcome=TriggerOutcome.PROPERTY_REMOVED)
@@ -113,6 +123,16 @@ class PropertyTriggers:
     def _is_stuck(self, record: ManualRunRecord | None) -> bool:
         """Whether a decider began to process a request and ended before its outcome."""
         return record is not None and not record.outcome and self._now_ms() - record.at_ms > STUCK_MS
+
+    async def _run_index(self, table: TableRef, record: ManualRunRecord) -> ManualRunRecord:
+        """Queue one optimization of an index; with the bytes per iteration that the table's properties set."""
+        if self._optimize_index is None:
+            return replace(record, outcome=TriggerOutcome.REFUSED)
+        answer = await self._optimize_index(table, IndexJobOptions())
+        if answer.refusal is not None:
+            return replace(record, outcome=TriggerOutcome.REFUSED)
+        new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)
+        return replace(record, outcome=TriggerOutcome.STARTED if new else TriggerOutcome.ALREADY_RUNNING, jobs=new)
 
     async def _run(self, table: TableRef, record: ManualRunRecord) -> ManualRunRecord:
         answer = await self._on_demand.optimize(table, OptimizeCommand(band=Band.NORMAL, terms=RunTerms(force=True)))

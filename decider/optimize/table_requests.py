@@ -1,4 +1,4 @@
-"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate, cluster, or a dry run.
+"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate, cluster, index, or a dry run.
 
 A request runs although the table's properties do not switch the action on, and never although the table is refused. A
 retention below the table's own has to be forced, and a purge to be confirmed with the table's name. What no actor can
@@ -24,7 +24,8 @@ from shared.cluster_options import ClusterOptions
 from shared.deduplicate_options import DeduplicateOptions
 from shared.errors import InvalidInput, Unsupported
 from shared.formats.registry import support_of
-from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, VACUUM
+from shared.index_options import IndexJobOptions
+from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, INDEX, VACUUM
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.partition_stats import CUBE_TAG
 from shared.policy import Policy
@@ -144,6 +145,19 @@ class TableRequests:
         _require_clustered(table, in_force.policy)
         return await self._request(table, cursor, in_force.policy, [(CLUSTER, ClusterOptions(force=True))])
 
+    async def index(self, table: TableRef, options: IndexJobOptions) -> TableRequestResult:
+        """Queue an optimization of the table's index, until nothing in it is eligible.
+
+        Raises InvalidInput for a table without an index, or whose owner did not switch the action on.
+        """
+        cursor = await self._tracker.followed(table)
+        in_force = self._tracker.effective(table, cursor)
+        if in_force.refusal is not None:
+            return TableRequestResult(cursor.version, refusal=in_force.refusal)
+        if not in_force.policy.is_indexed:
+            raise InvalidInput(f"the table {table.name} has no Qbeast index", field="table")
+        return await self._request(table, cursor, in_force.policy, [(INDEX, options)])
+
     async def preview_cluster(self, table: TableRef) -> ClusterPreview:
         """Count what a run would rewrite now, and change nothing; raises what `cluster` raises."""
         snapshot = await self._open_table(table.location).snapshot()
@@ -173,7 +187,7 @@ class TableRequests:
         table: TableRef,
         cursor: TableState,
         policy: Policy,
-        wanted: Sequence[tuple[str, VacuumOptions | DeduplicateOptions | ClusterOptions | None]],
+        wanted: Sequence[tuple[str, VacuumOptions | DeduplicateOptions | ClusterOptions | IndexJobOptions | None]],
     ) -> TableRequestResult:
         """Decide about each kind as requested, and queue its job with the record of the decision."""
         calibration = await self._states.calibration(table.id)

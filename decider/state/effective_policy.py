@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
-from decider.state.format_limits import clustered, limit
+from decider.state.format_limits import limit, limited_to
 from shared.errors import InvalidInput
 from shared.formats.registry import support_of
+from shared.job_payload import CLUSTER, INDEX
 from shared.policy import MIB, Policy, PolicyLayer, PropertyIssue, apply
 from shared.properties import read_properties
-from shared.property_names import QBEAST_SWITCH
+from shared.property_names import MANUAL, QBEAST_SWITCH
 from shared.refusals import Refusal
+from shared.refused_properties import INDEX_PROPERTIES
 from shared.table import TableId, TableRef
 
 LastGood = Mapping[str, str]
@@ -102,12 +104,18 @@ class PolicyDefaults:
         """Resolve a table's configuration; on any issue the last good one stays in effect and the issues are returned.
 
         A table with a refusal is disabled by its policy, so for every decision: nothing overrides that. One whose
-        refusal allows some kinds of jobs, and whose owner switched clustering on, is not disabled, but gets only those.
+        refusal allows some kinds of jobs, and whose owner wants the first of them, gets only those.
         """
         found, refusal = self._resolved(table, configuration, last_good), log_status.refusal
         support = support_of(log_status.format)
-        if refusal is not None and refusal.allows and found.policy.cluster:
-            found, support, refusal = _clustered(found, refusal), clustered(support, refusal.allows), None
+        if refusal is not None and CLUSTER in refusal.allows and found.policy.cluster:
+            found, support = _clustered(found, refusal), limited_to(support, refusal.allows, "clustered")
+            refusal = None
+        elif refusal is not None and INDEX in refusal.allows:
+            wanted = _switched_by_qbeast(found)
+            if wanted.policy.index or MANUAL in configuration:
+                found, support = _indexed(wanted, refusal), limited_to(support, refusal.allows, "indexed")
+                refusal = None
         policy, notes = limit(found.policy, support, configuration)
         found = _fitted(replace(found, policy=policy, notes=(*found.notes, *notes)), log_status.typical_file_bytes)
         return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, refusal)
@@ -214,6 +222,21 @@ def _stopped(found: EffectivePolicy) -> EffectivePolicy:
 def _clustered(found: EffectivePolicy, refusal: Refusal) -> EffectivePolicy:
     note = f"{refusal.reason}, so no exact rewrite touches it: Delta's own OPTIMIZE clusters it"
     return replace(found, policy=replace(found.policy, is_clustered=True), notes=(*found.notes, note))
+
+
+def _switched_by_qbeast(found: EffectivePolicy) -> EffectivePolicy:
+    """Switch the index on where Qbeast's own switch enabled the table: on such a table it means nothing else."""
+    origin = found.origins["enabled"]
+    if not found.policy.enabled or origin.name != QBEAST_SWITCH:
+        return found
+    return replace(found, policy=replace(found.policy, index=True), origins={**found.origins, "index": origin})
+
+
+def _indexed(found: EffectivePolicy, refusal: Refusal) -> EffectivePolicy:
+    note = f"{refusal.reason}, so no exact rewrite touches it: Qbeast's library optimizes the index"
+    # Properties about the index are read with the index itself.
+    issues = tuple(issue for issue in found.issues if issue.is_blocking or issue.property not in INDEX_PROPERTIES)
+    return replace(found, policy=replace(found.policy, is_indexed=True), notes=(*found.notes, note), issues=issues)
 
 
 def _refused(found: EffectivePolicy, refusal: Refusal | None) -> EffectivePolicy:

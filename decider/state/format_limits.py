@@ -27,11 +27,14 @@ def limit(policy: Policy, support: FormatSupport, configuration: Mapping[str, st
     return limited, (*ignored, *_own_retention(limited))
 
 
-def clustered(support: FormatSupport, allowed_kinds: Sequence[str]) -> FormatSupport:
-    """Return what engines can do with a clustered table of a format: the allowed kinds of jobs, and no orders."""
+def limited_to(support: FormatSupport, allowed_kinds: Sequence[str], what: str) -> FormatSupport:
+    """Return what engines can do with a table whose format keeps its layout: the allowed kinds of jobs, and no orders.
+
+    what: such tables, as `clustered`.
+    """
     kinds = tuple(kind for kind in allowed_kinds if not support.job_kinds or kind in support.job_kinds)
     instead = {**support.instead, DEDUPLICATE: "use MERGE INTO in the table's own engine"}
-    return replace(support, title=f"clustered {support.title}", job_kinds=kinds, orders_rows=False, instead=instead)
+    return replace(support, title=f"{what} {support.title}", job_kinds=kinds, orders_rows=False, instead=instead)
 
 
 def _longer_retention_s(policy: Policy, support: FormatSupport, configuration: Mapping[str, str]) -> int:

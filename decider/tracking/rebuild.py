@@ -239,7 +239,7 @@ class StateRebuilder:
         """Return the kinds of jobs that a table must not have: all of a disabled one, rewrites of a clustered one."""
         if is_recreated or not policy.enabled:
             return self._actions.kinds
-        return tuple(kind for kind in self._actions.kinds if policy.is_clustered and not policy.runs(kind))
+        return tuple(kind for kind in self._actions.kinds if policy.has_own_layout and not policy.runs(kind))
 
     async def _withdraw(
         self, table: TableRef, partitions: Iterable[PartitionKey], version: int, kinds: Sequence[str]

@@ -5,6 +5,7 @@ applied, and the ingest script moves the cursor only if no other did; so lost, d
 change nothing but the time at which a commit is applied.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
@@ -27,7 +28,10 @@ from decider.tracking.log_cache import LogCache
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared import tracing
-from shared.errors import RetryableError
+from shared.errors import Corrupt, InvalidInput, RetryableError
+from shared.formats.registry import support_of
+from shared.index_signal import IndexSignal
+from shared.index_status import IndexQuery
 from shared.properties import is_stopped_by_qbeast
 from shared.queue.commands import LEDGER_KEPT
 from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableId, TableMetadata, TableRef
@@ -163,9 +167,12 @@ class TableTracker:
         return state
 
     async def signals(self, table: TableRef, cursor: TableState) -> TableSignals:
-        """Return what decisions about a table as a whole rest on, with its newest checkpoint."""
-        checkpoint = await self._logs.at(table.location).checkpoint()
-        return replace(cursor.signals, checkpoint=checkpoint)
+        """Return what decisions about a table as a whole rest on, with its newest checkpoint and index."""
+        reader = self._logs.at(table.location)
+        signals = replace(cursor.signals, checkpoint=await reader.checkpoint())
+        if not self.effective(table, cursor).policy.is_indexed:
+            return signals
+        return replace(signals, index=await _index(reader, cursor.version))
 
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in effect for a table in this state."""
@@ -179,6 +186,18 @@ class TableTracker:
         status = LogStatus(snapshot.refusal, is_stopped, snapshot.metadata.format, typical_bytes)
         last_good = cursor.last_good if cursor else {}
         return self._parts.defaults.current.resolve(table, snapshot.metadata.configuration, last_good, status)
+
+
+async def _index(reader: TableReader, version: int) -> IndexSignal | None:
+    """Read the index of a table; what keeps it from being read is what keeps it from being optimized."""
+    snapshot = await reader.snapshot()
+    read = support_of(snapshot.metadata.format).index_status
+    try:
+        # In a thread: the blocks of a large index take seconds, which other tables' events must not wait for.
+        found = await asyncio.to_thread(read, snapshot, IndexQuery(is_possible=True))
+    except (Corrupt, InvalidInput) as problem:
+        return IndexSignal(version, refusal=f"{problem}.")
+    return None if found is None else IndexSignal.of(found)
 
 
 class _TableTracking:

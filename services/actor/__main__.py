@@ -4,14 +4,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
+from pyspark.sql import SparkSession
 
+from actor.engines import EngineSet
 from actor.formats.registry import start_engines
-from actor.jvm.java import find_java
+from actor.jvm.java import JavaHome, find_java
 from actor.jvm.spark import stop_session
 from actor.presence import ActorInfo
 from actor.worker import ProgressHook
@@ -53,8 +55,26 @@ VARIABLES = (
 log = structlog.get_logger()
 
 
-def main(environment: Mapping[str, str] = os.environ, *, reached: ProgressHook = lambda _claim, _point: None) -> int:
-    """Run until asked to stop; `reached` hears of each labelled point of each run."""
+@dataclass(frozen=True, slots=True)
+class StartedEngines:
+    """A Spark application and its engines; `packages`: whose versions are reported, by name."""
+
+    spark: SparkSession
+    engines: EngineSet
+    packages: Mapping[str, str]
+
+
+Start = Callable[[ActorSettings, Path, JavaHome, Mapping[str, str]], StartedEngines]
+"""Starts the engines of one kind of actor: its settings, its scratch space, a Java, and the environment."""
+
+
+def main(
+    environment: Mapping[str, str] = os.environ,
+    *,
+    reached: ProgressHook = lambda _claim, _point: None,
+    start: Start | None = None,
+) -> int:
+    """Run until asked to stop; `reached` hears of each labelled point of each run. `start`: None for all formats."""
     # Until the slots take the signal over: process 1 of a container is not ended by one that it does not handle, and
     # would be killed after a minute. Nothing is claimed yet, and the next start sweeps the scratch space.
     signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
@@ -65,7 +85,7 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: ProgressHook =
         tracer = start_traces("actor", installed("lakewright") or "unreleased", environment)
         try:
             with scratch_dir(settings.scratch_parent) as scratch:
-                _run(settings, scratch, environment, reached)
+                _run(settings, scratch, environment, reached, start or _start)
         finally:
             stop_traces(tracer)
     except LakewrightError as problem:
@@ -74,26 +94,36 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: ProgressHook =
     return 0
 
 
-def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str], reached: ProgressHook) -> None:
-    """Start Spark, find out whether the exact rewrite works with what is installed, and take jobs."""
-    prepare(environment)
+def _run(
+    settings: ActorSettings, scratch: Path, environment: Mapping[str, str], reached: ProgressHook, start: Start
+) -> None:
+    """Start Spark and the engines, and take jobs."""
+    if start is _start:
+        prepare(environment)
     wait_for_redis(settings)
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
+    started = start(settings, scratch, java, environment)
+    try:
+        serve(settings, started.engines, _about(settings, java.version, started), reached)
+    finally:
+        stop_session(started.spark)
+
+
+def _start(settings: ActorSettings, scratch: Path, java: JavaHome, environment: Mapping[str, str]) -> StartedEngines:
+    """Start the engines of all formats, and find out whether the exact rewrite works with what is installed."""
     spark = start_spark(settings, scratch=scratch, java=java)
     options = replace(engine_options(settings), secrets=known_secrets(settings, environment))
     engines, verdict = start_engines(spark, options, scratch=scratch.resolve().as_uri())
     log.info("self_test_completed", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
-    try:
-        serve(settings, engines, _about(settings, java.version, engines.abilities), reached)
-    finally:
-        stop_session(spark)
+    return StartedEngines(spark, engines, {"spark": "pyspark", "delta": "delta-spark"})
 
 
-def _about(settings: ActorSettings, java: str, abilities: tuple[str, ...]) -> ActorInfo:
+def _about(settings: ActorSettings, java: str, started: StartedEngines) -> ActorInfo:
     """Information that this actor reports about itself."""
-    packages = {"lakewright": "lakewright", "spark": "pyspark", "delta": "delta-spark"}
+    packages = {"lakewright": "lakewright", **started.packages}
     versions = {name: found for name, package in packages.items() if (found := installed(package))}
+    abilities = started.engines.abilities
     return ActorInfo(settings.slots, time.time_ns() // 1_000_000, host_name(), {**versions, "java": java}, abilities)
 
 

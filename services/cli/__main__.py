@@ -29,6 +29,7 @@ COMMANDS = {
     "reclaim": f"{_COMMANDS}.table_jobs:reclaim",
     "deduplicate": f"{_COMMANDS}.table_jobs:deduplicate",
     "cluster": f"{_COMMANDS}.table_jobs:cluster",
+    "index": f"{_COMMANDS}.table_jobs:index",
     "what-if": f"{_COMMANDS}.what_if:what_if",
     "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",

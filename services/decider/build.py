@@ -214,7 +214,9 @@ def build_requests(
     tracker = build_tracker(settings, operations, queue, tables)
     on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock)
     table_requests = TableRequests(queue.executor, tracker, open_table, clock)
-    triggers = PropertyTriggers(tables.manual_runs, on_demand, tables.defaults, clock)
+    triggers = PropertyTriggers(
+        tables.manual_runs, on_demand, tables.defaults, clock, optimize_index=table_requests.index
+    )
     refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.process)
     refresh_queue = RefreshQueue(operations.metrics.measured(refresher.refresh))
     folders = tables.formats.access.folders

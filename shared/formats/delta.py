@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.formats.qbeast.names import LAST_REVISION
+from shared.formats.qbeast.refusal import index_refusal
 from shared.job_payload import CHECKPOINT, CLUSTER, VACUUM
 from shared.layout.key_depth import KeyRange
 from shared.layout.key_values import is_sortable, key_range
@@ -119,16 +120,11 @@ def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
     if unsafe:
         return _feature_refusal(unsafe[0])
     if CLUSTERING in features:
-        # A Qbeast index is refused for all jobs, by the rule below.
+        # The library of a Qbeast index does not know of clustering.
         allowed = () if LAST_REVISION in metadata.configuration else _ALLOWED_IF_CLUSTERED
         return _feature_refusal(CLUSTERING, allowed)
     if LAST_REVISION in metadata.configuration:
-        return Refusal(
-            RefusalCode.QBEAST,
-            LAST_REVISION,
-            f"this is a Qbeast table ({LAST_REVISION} is set): merging its files would destroy its index",
-            f"Optimize it with Qbeast; or unset {LAST_REVISION} if the index is no longer used",
-        )
+        return index_refusal(metadata, protocol)
     return None
 
 

@@ -46,6 +46,7 @@ class Reason(DecisionReason):
     REFUSED = "refused"
     CLUSTERED = "clustered"
     CLUSTERED_TABLE = "clustered_table"
+    INDEXED_TABLE = "indexed_table"
     SWITCHED_OFF = "switched_off"
     NOT_FOR_FORMAT = "not_for_format"
     NO_NEIGHBORS = "no_neighbors"
@@ -86,6 +87,7 @@ _MESSAGES = {
     Reason.REFUSED: "A rewrite could damage the table, so it is refused.",
     Reason.CLUSTERED: "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
     Reason.CLUSTERED_TABLE: "The table has CLUSTER BY: only its format's own OPTIMIZE rewrites it (action `cluster`).",
+    Reason.INDEXED_TABLE: "The table has a Qbeast index: only the library that wrote it rewrites it (action `index`).",
     Reason.NO_NEIGHBORS: "The files that the levels permit to merge are not neighbors in the order of the table.",
     Reason.DEFERRED_TO_WRITERS: (
         "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` is `never`."

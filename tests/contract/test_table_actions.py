@@ -17,6 +17,7 @@ from decider.decide.job_request import PRIORITIES, job_request
 from decider.decide.recomputing import contradictions
 from decider.decide.table_action import TableAction, evaluate_table, table_timer
 from shared.errors import InvalidInput
+from shared.index_signal import IndexSignal
 from shared.job_payload import JobPayload
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.eligibility import Reason
@@ -42,6 +43,7 @@ POLICIES = st.builds(
     retain_s=st.sampled_from([None, 20 * 86_400]),
     checkpoint_every=st.sampled_from([None, 100]),
     cluster=st.booleans(),
+    index=st.booleans(),
     dml_policy=st.sampled_from(DmlPolicy),
 )
 SIGNALS = st.builds(
@@ -52,6 +54,7 @@ SIGNALS = st.builds(
     st.just(0),
     st.builds(KeyRuns, st.integers(-1, 9), st.integers(-1, 9), st.sampled_from([0, NOW_MS // 2, NOW_MS])),
     st.none() | st.builds(ClusteredFiles, st.integers(0, 2_000), st.integers(0, 2**40), st.integers(0, 2**40)),
+    st.none() | st.builds(IndexSignal, *[st.integers(0, 9)] * 7, st.sampled_from(["", "no revision 9."])),
 )
 TRIGGERS = st.builds(
     Trigger,

@@ -20,6 +20,7 @@ TARGETS: Mapping[str, str] = {
     "iceberg": "test-iceberg",
     "images": "test-images",
     "page": "test-page",
+    "qbeast": "test-qbeast",
     "s3": "test-s3",
 }
 """Suites, with the target of the Makefile that runs each."""

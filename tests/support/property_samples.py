@@ -67,6 +67,8 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.deduplicate-every", "6 h", "deduplicate_every_s", 21_600),
     ("lakewright.cluster", "on", "cluster", True),
     ("lakewright.cluster-threshold", "0.5", "cluster_threshold", Fraction(1, 2)),
+    ("lakewright.index", "on", "index", True),
+    ("lakewright.index-every", "0 s", "index_every_s", 0),
     ("lakewright.vacuum", "on", "vacuum", True),
     ("lakewright.retain", "30 days", "retain_s", 30 * 86_400),
     ("acid.data.retain.hours", "24", "retain_s", 86_400),

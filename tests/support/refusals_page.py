@@ -16,6 +16,7 @@ from decider.api.sns_confirmation import ConfirmationResult
 from decider.decide.actions import ACTIONS
 from decider.decide.checkpoint import CheckpointReason
 from decider.decide.deduplicate import DeduplicateReason
+from decider.decide.index import IndexReason
 from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
 from decider.formats.delta.metadata import REFUSED_FEATURES
@@ -28,7 +29,7 @@ from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, GENERA
 from shared.formats.iceberg.refusal import refusal as iceberg_refusal
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.names import LAST_REVISION, LEGACY_CUBE_TAG
-from shared.formats.qbeast.status import DELETION_VECTORS
+from shared.formats.qbeast.refusal import DELETION_VECTORS
 from shared.formats.qbeast.status import refusal as index_refusal
 from shared.layout.clustered_files import ClusterReason
 from shared.layout.eligibility import DecisionReason, Reason
@@ -72,6 +73,7 @@ STARTS_WORK = frozenset(
         DeduplicateReason.ROWS_ADDED,
         ClusterReason.UNCLUSTERED,
         ClusterReason.MANY_FILES,
+        IndexReason.ELIGIBLE,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
@@ -159,6 +161,7 @@ REASONS: Mapping[DecisionReason, str] = {
     Reason.SWITCHED_OFF: "Set the action's own property, such as `lakewright.vacuum=on`, or request a run",
     Reason.NOT_FOR_FORMAT: "Use the engine's own procedures ([Iceberg](iceberg.md#not-built))",
     Reason.CLUSTERED_TABLE: "Nothing; [clustering](clustering.md) does what compaction does elsewhere",
+    Reason.INDEXED_TABLE: "Nothing; the [index](qbeast.md) is optimized by its own library",
     Reason.OWN_COMMIT: "Nothing",
     Reason.NO_DATA_CHANGE: "Nothing",
     Reason.NO_SMALL_FILES: "Nothing",
@@ -177,6 +180,9 @@ REASONS: Mapping[DecisionReason, str] = {
     ClusterReason.FEW_FILES: "Nothing; lower `lakewright.min-input-files` to cluster earlier",
     ClusterReason.BELOW_THRESHOLD: "Nothing; lower `lakewright.cluster-threshold` to cluster earlier",
     ClusterReason.NOT_CLUSTERED: "Set `CLUSTER BY`, or unset `lakewright.cluster`",
+    IndexReason.NOTHING_ELIGIBLE: "Nothing",
+    IndexReason.REFUSED: "Follow the remedy that `lakewright tables index` shows",
+    IndexReason.NOT_INDEXED: "Unset `lakewright.index`",
     CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
     CheckpointReason.NOT_KNOWN: "Nothing; the next timer reads it again",
 }

@@ -70,7 +70,9 @@ class Stack:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, name: str, arguments: Sequence[str], **environment: str) -> Process:
+    def start(
+        self, name: str, arguments: Sequence[str], *, python: str = sys.executable, **environment: str
+    ) -> Process:
         """Start `python arguments…` as a process group of its own."""
         log = self.folder / f"{name}-{len(self.processes)}.log"
         settings = {
@@ -86,7 +88,7 @@ class Stack:
         }
         with log.open("wb") as output:
             popen = subprocess.Popen(
-                [sys.executable, *arguments],
+                [python, *arguments],
                 cwd=self.root,
                 env={**os.environ, **settings, **self.environment, **environment},
                 stdout=output,

@@ -12,7 +12,10 @@ from tests.support.source_nodes import Nodes, nodes_in, nodes_of
 
 ROOT = Path(__file__).parents[2]
 
-FOLDERS = ("decider/formats/delta/", "actor/formats/delta/", "shared/formats/delta", "shared/formats/qbeast")
+FOLDERS = (
+    *("decider/formats/delta/", "actor/formats/delta/", "actor/formats/qbeast/"),
+    *("shared/formats/delta", "shared/formats/qbeast"),
+)
 
 CONCEPTS = re.compile(
     r"_delta_log|_last_checkpoint|\.crc\b|\bdelta\.[a-zA-Z]|spark\.databricks|io\.delta"

@@ -1,4 +1,4 @@
-"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate and cluster."""
+"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate, cluster and index."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -13,6 +13,7 @@ from decider.api.schemas.table_jobs import (
     ClusterRequest,
     DeduplicateRequest,
     DeletionView,
+    IndexRequest,
     ReclaimRequest,
     TableJobResponse,
     TableJobView,
@@ -24,6 +25,7 @@ from decider.gateway.authentication import CALLER_ROLE
 from decider.gateway.credentials import Role
 from decider.optimize.table_requests import ClusterPreview, TableRequestResult
 from decider.web.errors import ApiError
+from shared.index_options import IndexJobOptions
 from shared.vacuum_options import VacuumOptions
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -107,6 +109,18 @@ async def cluster_table(
         counted = _cluster_view(await requests.table_requests.preview_cluster(table))
         return JSONResponse(counted.model_dump(mode="json"))
     return _jobs_view(await requests.table_requests.cluster(table))
+
+
+@router.post(
+    "/{name}/index",
+    status_code=202,
+    summary="Optimize the index of a table",
+    responses=_FAILURES,
+)
+async def optimize_table_index(table: KnownTable, asked: IndexRequest, requests: Requests) -> TableJobResponse:
+    """Queue a job that has Qbeast's library rewrite the eligible files, in iterations, until nothing is eligible."""
+    options = IndexJobOptions(asked.revision, asked.bytes_per_iter)
+    return _jobs_view(await requests.table_requests.index(table, options))
 
 
 def _cluster_view(preview: ClusterPreview) -> ClusterDryRun:

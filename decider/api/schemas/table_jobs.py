@@ -74,6 +74,24 @@ class ClusterRequest(RequestModel):
     dry_run: bool = Field(default=False, description="Count what would be rewritten without changing anything.")
 
 
+class IndexRequest(RequestModel):
+    """Request to optimize the index of a table."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"revision": 1, "bytes_per_iter": 500_000_000}]},
+    )
+
+    revision: int | None = Field(
+        default=None, ge=1, lt=2**31, description="Revision to optimize; default: that of the table's properties."
+    )
+    bytes_per_iter: int | None = Field(
+        default=None, ge=0, lt=2**63, description="Bytes of one iteration, 0 for its first group; default: as revision."
+    )
+
+
 class ClusterDryRun(ResponseModel):
     """Dry run of clustering; nothing is changed."""
 

@@ -1,4 +1,4 @@
-"""`lakewright vacuum`, `checkpoint`, `reclaim`, `deduplicate` and `cluster`: jobs on whole tables, by the decider."""
+"""`lakewright vacuum`, `checkpoint`, `reclaim`, `deduplicate`, `cluster` and `index`: jobs on whole tables."""
 
 from typing import Annotated, Any
 
@@ -85,6 +85,22 @@ def cluster(
         return _show_jobs(setting, answer)
     due = "due" if answer["due"] else "not due"
     return setting.output().line(f"{answer['message']} An automatic run is {due}: {answer['reason']}.")
+
+
+def index(
+    context: typer.Context,
+    table: Table,
+    revision_id: Annotated[
+        int | None, typer.Option("--revision-id", min=1, help="Revision to optimize; default: the table's.")
+    ] = None,
+    bytes_per_iter: Annotated[
+        int | None, typer.Option("--bytes-per-iter", min=0, help="Bytes of one iteration, 0 for its first group.")
+    ] = None,
+) -> None:
+    """Optimize the index of a table by Qbeast's library; `tables index` shows what that would rewrite."""
+    setting = setting_of(context)
+    body = {"revision": revision_id, "bytes_per_iter": bytes_per_iter}
+    _show_jobs(setting, _call(setting, table, "index", body))
 
 
 def _call(setting: CliContext, table: str, what: str, body: dict[str, Any]) -> dict[str, Any]:

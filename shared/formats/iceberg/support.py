@@ -2,7 +2,7 @@
 
 from shared.format_support import FormatSupport
 from shared.formats.iceberg.retention import own_retention_s
-from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, INDEX, VACUUM
 
 JOB_KINDS = (COMPACT, VACUUM)
 """Kinds of jobs that the engine runs."""
@@ -13,6 +13,7 @@ SUPPORT = FormatSupport(
     orders_rows=False,
     instead={
         CLUSTER: "there is no CLUSTER BY in Iceberg",
+        INDEX: "tables with a Qbeast index are Delta tables",
         DEDUPLICATE: "use MERGE INTO in the table's own engine",
         CHECKPOINT: "there are no checkpoints in Iceberg; its procedure rewrite_manifests, in Spark, merges manifests",
     },

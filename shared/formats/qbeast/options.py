@@ -4,10 +4,14 @@ Its documents are of two generations, each with names of its own. Where both nam
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from shared.errors import InvalidInput
+from shared.formats.qbeast.files import FileClass
+from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions
+from shared.formats.qbeast.names import NOT_INDEXED
 from shared.policy import PropertyIssue
 from shared.properties import parse_first
 from shared.property_names import QBEAST
@@ -64,3 +68,23 @@ def read_options(configuration: Mapping[str, str]) -> tuple[IndexOptions, tuple[
         issues.append(PropertyIssue(name, configuration[name], str(problem)))
         options = IndexOptions(**{key: value for key, value in values.items() if key != "indexes_files"})
     return options, tuple(issues)
+
+
+def without_indexing(options: IndexOptions, index: QbeastIndex) -> tuple[IndexOptions, str]:
+    """Return the options without the indexing of files, and a sentence about the files that stay as they are.
+
+    Version 0.7.1 of the library, the newest release, has no call that indexes files of other writers: the one that
+    looks like it does nothing. Raises InvalidInput where nothing else was wanted.
+    """
+    waiting = len(index.of_class(FileClass.UNINDEXED)) if options.indexes_files else 0
+    sentence = f"{waiting} files are not indexed, and {_NO_INDEXING}" if waiting else ""
+    if options.revision == NOT_INDEXED:
+        raise InvalidInput(
+            f"revision 0 holds the files that are not indexed, and {_NO_INDEXING}",
+            field="revision",
+            allowed="a revision from 1 on",
+        )
+    return replace(options, indexes_files=False), sentence
+
+
+_NO_INDEXING = "version 0.7.1 of the library cannot index files of other writers: append their rows with it again"

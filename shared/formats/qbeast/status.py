@@ -11,7 +11,8 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions, compacted_revision, next_iteration
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.names import LAST_REVISION, NOT_INDEXED
-from shared.formats.qbeast.options import read_options
+from shared.formats.qbeast.options import read_options, without_indexing
+from shared.formats.qbeast.refusal import library_refusal
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.sampling import sample_of, sampling_batches
 from shared.index_status import (
@@ -27,9 +28,6 @@ from shared.refusals import Refusal, RefusalCode
 from shared.table import Snapshot
 
 KIND = "qbeast"
-
-DELETION_VECTORS = "deletionVectors"
-"""The table feature under which rows may be deleted outside of data files."""
 
 
 def index_status(snapshot: Snapshot, query: IndexQuery) -> IndexStatus | None:
@@ -47,6 +45,8 @@ def index_status(snapshot: Snapshot, query: IndexQuery) -> IndexStatus | None:
         options = replace(options, revision=query.revision)
     if query.budget_bytes is not None:
         options = replace(options, budget_bytes=query.budget_bytes)
+    if query.is_possible:
+        options, _ = without_indexing(options, index)
     refused = refusal(snapshot, index)
     malformed = index.of_class(FileClass.MALFORMED)
     unindexed = index.of_class(FileClass.UNINDEXED)
@@ -96,29 +96,20 @@ def _bytes(files: Iterable[IndexFile]) -> int:
 def refusal(snapshot: Snapshot, index: QbeastIndex) -> Refusal | None:
     """Return why the index of a table must not be optimized, None if it may be; of several reasons the first one."""
     metadata, protocol = snapshot.metadata, snapshot.protocol
-    # The newest release does not read deletion vectors: a rewrite would bring deleted rows back.
-    if DELETION_VECTORS in protocol.reader_features | protocol.writer_features:
-        return _refusal(
-            DELETION_VECTORS,
-            "the table may have deletion vectors, which the library does not read: deleted rows would return",
-            "Purge the deleted rows and drop the feature deletionVectors",
-        )
+    found = library_refusal(metadata, protocol)
+    if found is not None:
+        return found
     plain = delta.refusal(metadata, protocol)
     if plain is not None and plain.code is not RefusalCode.QBEAST:
         return plain
-    if metadata.partition_columns:
-        return _refusal("partitions", "the table is partitioned, which the library rejects", "Write it unpartitioned")
     if index.of_class(FileClass.LEGACY):
-        return _refusal(
+        return Refusal(
+            RefusalCode.QBEAST,
             "legacy-format",
             "the table has files that the library wrote before version 0.6, with one cube each and no blocks",
             "Write the table again with version 0.6 or later",
         )
     return None
-
-
-def _refusal(subject: str, reason: str, action: str) -> Refusal:
-    return Refusal(RefusalCode.QBEAST, subject, reason, action)
 
 
 def _by_class(index: QbeastIndex) -> Mapping[str, int]:

@@ -60,11 +60,11 @@ ADVISED: list[tuple[str, str, str]] = [
     *((f"tag.auto-create.{name}", "x", "makes no tags") for name in (
         "enabled", "trigger.period", "trigger.offset.minutes", "trigger.max-delay.minutes", "max-age-ms", "tag-format",
     )),
-    ("use.optimization.autoOptimize.revisionId", "1", "revision of a Qbeast index"),
-    ("use.optimization.revision-id", "1", "revision of a Qbeast index"),
-    ("use.optimization.revision-rewrite", "true", "revision of a Qbeast index"),
-    ("use.optimization.autoOptimize.optimizeUnindexedFiles.enabled", "true", "treated alike"),
-    ("use.optimization.autoOptimize.optimizeUnindexedFiles.prioritize", "true", "treated alike"),
+    ("use.optimization.autoOptimize.revisionId", "1", "with a Qbeast index"),
+    ("use.optimization.revision-id", "1", "with a Qbeast index"),
+    ("use.optimization.revision-rewrite", "true", "with a Qbeast index"),
+    ("use.optimization.autoOptimize.optimizeUnindexedFiles.enabled", "true", "with a Qbeast index"),
+    ("use.optimization.autoOptimize.optimizeUnindexedFiles.prioritize", "true", "with a Qbeast index"),
     ("use.optimization.autoOptimize.optimizeUnindexedFiles.batchBytes", "1", "lakewright.max-bytes-per-job"),
     ("use.optimization.autoOptimize.optimizeUnindexedFiles.fromTimestamp", "1", "lakewright.filter"),
 ]  # fmt: skip

@@ -44,6 +44,7 @@ EXPECTED = {
     "POST /v1/tables/{name}/reclaim",
     "POST /v1/tables/{name}/deduplicate",
     "POST /v1/tables/{name}/cluster",
+    "POST /v1/tables/{name}/index",
     "GET /v1/jobs",
     "GET /v1/jobs/{job}",
     "DELETE /v1/jobs/{job}",

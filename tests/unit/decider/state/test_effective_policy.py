@@ -5,9 +5,16 @@ from dataclasses import replace
 import pytest
 
 from decider.decide.actions import ACTIONS
-from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource, resolve_unregistered
+from decider.state.effective_policy import (
+    EffectivePolicy,
+    LogStatus,
+    PolicyDefaults,
+    PolicyOrigin,
+    PolicySource,
+    resolve_unregistered,
+)
 from shared.errors import InvalidInput
-from shared.job_payload import CLUSTER, VACUUM
+from shared.job_payload import CLUSTER, INDEX, VACUUM
 from shared.policy import MIB, Policy, PolicyLayer, apply
 from shared.property_names import QBEAST_SWITCH
 from shared.refusals import Refusal, RefusalCode
@@ -189,6 +196,34 @@ def test_a_clustered_table_gets_the_jobs_that_its_refusal_allows_once_its_owner_
     assert (other.policy.refused, other.policy.clusters) == ("unsafe_feature:clustering", False)
     plain = PolicyDefaults(DEFAULT).resolve(TABLE, stated, {}, LogStatus(format="delta"))
     assert (plain.policy.job_kinds, plain.policy.clusters) == ("", False)
+
+
+def test_an_index_is_optimized_once_its_owner_switches_it_on() -> None:
+    refusal = Refusal(RefusalCode.QBEAST, "qbeast.lastRevisionID", "it has an index", "Do", (INDEX, VACUUM))
+    status = LogStatus(refusal=refusal, format="delta")
+
+    def resolved(**stated: str) -> EffectivePolicy:
+        return PolicyDefaults(DEFAULT).resolve(
+            TABLE, {name.replace("_", "."): text for name, text in stated.items()}, {}, status
+        )
+
+    off = resolved()
+    assert (off.policy.enabled, off.policy.refused, off.policy.is_indexed) == (
+        False,
+        "qbeast:qbeast.lastRevisionID",
+        False,
+    )
+    on = resolved(lakewright_index="on", use_optimization_revision="9")
+    assert (on.policy.enabled, on.policy.indexes, on.refusal) == (True, True, None)
+    assert [kind for kind in ACTIONS.kinds if on.policy.runs(kind)] == [VACUUM, INDEX]
+    theirs = resolved(use_optimization_autoOptimize_enabled="true", use_optimization_autoOptimize_revisionId="1")
+    assert (theirs.policy.indexes, theirs.issues) == (True, ())
+    assert theirs.origins["index"] == PolicyOrigin(PolicySource.TABLE, QBEAST_SWITCH)
+    stopped = resolved(use_optimization_autoOptimize_enabled="false", lakewright_index="on")
+    assert (stopped.policy.enabled, stopped.policy.refused) == (False, "")
+    # A manual run needs no switch, and is the only one that runs.
+    manual = resolved(use_optimization_type="LeveledCompaction")
+    assert (manual.policy.is_indexed, manual.policy.indexes, manual.policy.runs(INDEX)) == (True, False, True)
 
 
 @pytest.mark.parametrize(

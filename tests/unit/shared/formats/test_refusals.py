@@ -3,7 +3,7 @@
 import pytest
 
 from shared.formats.delta import SAFE_FEATURES, refusal
-from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, SORT, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, INDEX, SORT, VACUUM
 from shared.layout.eligibility import Reason, evaluate_full, evaluate_idle, evaluate_layout
 from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, stats_of_file, stats_of_files
 from shared.layout.planner import plan, plan_full, plan_idle_compaction
@@ -76,6 +76,15 @@ def test_a_qbeast_table_is_refused() -> None:
     found = refusal(TableMetadata("u", configuration={"qbeast.lastRevisionID": "7"}), TableProtocol(1, 2))
     assert found is not None
     assert found.key == "qbeast:qbeast.lastRevisionID"
+    assert found.allows == (INDEX, VACUUM, CHECKPOINT)
+
+
+def test_a_qbeast_table_that_its_library_would_damage_allows_nothing() -> None:
+    indexed = TableMetadata("u", configuration={"qbeast.lastRevisionID": "7"})
+    for protocol in (with_features("deletionVectors"), with_features("rowTracking")):
+        found = refusal(indexed, protocol)
+        assert found is not None
+        assert (found.code, found.allows) == ("qbeast", ())
 
 
 def test_a_partition_with_a_file_of_a_z_cube_has_no_plan_of_any_kind() -> None:

@@ -1,0 +1,78 @@
+"""The optimization of a Qbeast index as an action: by the library that wrote it, once groups of blocks are eligible.
+
+Which blocks that are follows from all live files, which no sum replaces. So a commit only sets a timer, and the files
+are read when it fires; the actor selects again on the live files.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from decider.decide.decision import Prediction, TableSignals
+from decider.decide.table_action import TableProposal
+from shared.job_payload import INDEX
+from shared.layout.eligibility import DecisionReason
+from shared.policy import Policy
+from shared.queue.model import TimerChange
+
+
+class IndexReason(DecisionReason):
+    """Why an index is, or is not, optimized."""
+
+    ELIGIBLE = "eligible_blocks"
+    NOTHING_ELIGIBLE = "no_eligible_blocks"
+    REFUSED = "index_refused"
+    NOT_INDEXED = "not_an_indexed_table"
+
+    @property
+    def message(self) -> str:
+        """Reason as one sentence for users."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    IndexReason.ELIGIBLE: "Blocks of one cube have the rows of the next level together.",
+    IndexReason.NOTHING_ELIGIBLE: "No blocks of one cube and level have the rows of the next level together.",
+    IndexReason.REFUSED: "The library would damage the index, or its properties contradict it: see `tables index`.",
+    IndexReason.NOT_INDEXED: "The table has no Qbeast index.",
+}
+
+_STAGES: Mapping[DecisionReason, str] = {
+    IndexReason.NOTHING_ELIGIBLE: "pruned_by_index",
+    IndexReason.REFUSED: "pruned_by_index",
+    IndexReason.NOT_INDEXED: "pruned_by_index",
+}
+
+
+class IndexAction:
+    """When an index is optimized."""
+
+    kind: str = INDEX
+    reasons: type[DecisionReason] = IndexReason
+    stages: Mapping[DecisionReason, str] = _STAGES
+    is_rewrite: bool = True
+
+    def is_on(self, policy: Policy) -> bool:
+        """Return whether the owner switched it on."""
+        return policy.index
+
+    def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:  # noqa: ARG002 - the protocol's
+        """Propose a job where an iteration has files to rewrite; it is charged with those of the first one."""
+        index = signals.index
+        if index is None:
+            return TableProposal(IndexReason.NOT_INDEXED)
+        if index.refusal:
+            return TableProposal(IndexReason.REFUSED)
+        if not index.next_files:
+            return TableProposal(IndexReason.NOTHING_ELIGIBLE)
+        # How many files there are afterwards is the library's to decide.
+        files, size_bytes = index.next_files, index.next_bytes
+        return TableProposal(IndexReason.ELIGIBLE, Prediction(files, 0, size_bytes, Fraction(files), 0, size_bytes))
+
+    def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:
+        """Look at the index some time after the first of the new commits, so that many of them share a look."""
+        if not (signals.new_commits and policy.is_indexed):
+            return None
+        return at_ms + policy.index_every_s * 1000, TimerChange.EARLIER
+
+
+INDEX_ACTION = IndexAction()

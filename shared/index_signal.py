@@ -1,0 +1,49 @@
+"""What a decision about a table's index rests on: a few figures of its live files, instead of the files."""
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from shared.index_status import IndexStatus
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSignal:
+    """An index at a version: files and bytes of the next iteration, and figures of the newest revision.
+
+    unindexed_files: of other writers, without index data. refusal: why the index must not be optimized, as a sentence.
+    """
+
+    version: int
+    next_files: int = 0
+    next_bytes: int = 0
+    blocks: int = 0
+    cubes: int = 0
+    overhang_blocks: int = 0
+    unindexed_files: int = 0
+    refusal: str = ""
+
+    @staticmethod
+    def of(status: IndexStatus) -> "IndexSignal":
+        """Return the signal of an index."""
+        following, newest = status.rewrites.next, max(status.revisions, key=lambda one: one.id, default=None)
+        metrics = None if newest is None else newest.metrics
+        return IndexSignal(
+            status.version,
+            0 if following is None else len(following.paths),
+            0 if following is None else following.bytes,
+            0 if metrics is None else metrics.blocks,
+            0 if metrics is None else metrics.cubes,
+            0 if metrics is None else metrics.overhang_blocks,
+            status.unindexed.files,
+            "" if status.refusal is None else status.refusal.message,
+        )
+
+    def encode(self) -> list[Any]:
+        """Write as JSON values."""
+        return list(astuple(self))
+
+    @staticmethod
+    def decode(raw: Iterable[Any] | None) -> "IndexSignal | None":
+        """Read what `encode` wrote; None is a table whose index was not read."""
+        return None if raw is None else IndexSignal(*raw)

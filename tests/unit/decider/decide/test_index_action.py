@@ -1,0 +1,85 @@
+"""When an index is optimized, on figures alone; that the figures are right is tested with the index."""
+
+import random
+
+from decider.decide.decision import TableSignals, Trigger, TriggerSource
+from decider.decide.index import INDEX_ACTION, IndexReason
+from decider.decide.signals_text import describe
+from decider.decide.table_action import evaluate_table, table_timer
+from shared.formats.qbeast.status import index_status
+from shared.index_signal import IndexSignal
+from shared.index_status import IndexQuery
+from shared.layout.eligibility import Reason
+from shared.policy import Policy
+from shared.queue.model import TimerChange
+from tests.support.decisions import context_of
+from tests.support.qbeast_tree import QbeastTree
+
+POLICY = Policy(index=True, is_indexed=True, job_kinds="index vacuum checkpoint", index_every_s=60)
+DUE = IndexSignal(3, 4, 4_000, blocks=9, cubes=3, overhang_blocks=2, unindexed_files=1)
+
+
+def signals(index: IndexSignal | None, commits: int = 0) -> TableSignals:
+    return TableSignals(3, index=index, new_commits=commits)
+
+
+def test_a_job_is_proposed_where_files_are_eligible_and_is_charged_with_their_bytes() -> None:
+    found = INDEX_ACTION.evaluate(signals(DUE), POLICY, 0)
+    assert found.reason is IndexReason.ELIGIBLE
+    assert found.prediction is not None
+    assert (found.prediction.files_replaced, found.prediction.bytes) == (4, 4_000)
+
+
+def test_nothing_is_proposed_without_eligible_files_without_an_index_and_against_a_refusal() -> None:
+    none = {
+        IndexReason.NOTHING_ELIGIBLE: IndexSignal(3, blocks=9, cubes=9),
+        IndexReason.NOT_INDEXED: None,
+        IndexReason.REFUSED: IndexSignal(3, 4, 4_000, refusal="the table has no revision 9."),
+    }
+    for reason, index in none.items():
+        found = INDEX_ACTION.evaluate(signals(index), POLICY, 0)
+        assert (found.reason, found.prediction) == (reason, None)
+
+
+def test_commits_share_an_evaluation_some_time_after_the_first_of_them() -> None:
+    timer = table_timer(INDEX_ACTION, signals(None, commits=2), POLICY, 1_000)
+    assert timer is not None
+    assert (timer.fires_at_ms, timer.change) == (61_000, TimerChange.EARLIER)
+    assert table_timer(INDEX_ACTION, signals(DUE), POLICY, 1_000) is None
+    plain = Policy(index=True)
+    assert table_timer(INDEX_ACTION, signals(None, commits=2), plain, 1_000) is None
+
+
+def test_an_index_that_is_not_switched_on_is_left_alone_unless_a_person_requests_it() -> None:
+    policy = Policy(is_indexed=True, job_kinds="index")
+    timed = evaluate_table(context_of(policy), signals(DUE), Trigger(3, TriggerSource.TIMER), INDEX_ACTION)
+    assert (timed.reason, timed.prediction) == (Reason.SWITCHED_OFF, None)
+    request = Trigger(3, TriggerSource.REQUEST, is_forced=True)
+    asked = evaluate_table(context_of(policy), signals(DUE), request, INDEX_ACTION)
+    assert asked.reason is Reason.REQUESTED
+
+
+def test_the_signal_of_an_index_names_what_can_be_rewritten_and_not_what_no_release_can() -> None:
+    tree = QbeastTree(random.Random(7), cube_size=5)
+    for _ in range(10):
+        tree.append(tree.new_rows(60))
+    tree.append_plainly(tree.new_rows(9))
+    status = index_status(tree.snapshot(), IndexQuery(is_possible=True))
+    assert status is not None
+    assert status.rewrites.next is not None
+    found = IndexSignal.of(status)
+    assert status.rewrites.next.strategy == "leveled"
+    assert (found.next_files, found.next_bytes) == (len(status.rewrites.next.paths), status.rewrites.next.bytes)
+    assert found.unindexed_files == 1
+    assert IndexSignal.decode(found.encode()) == found
+    fresh = index_status(QbeastTree(random.Random(7), cube_size=5).snapshot(), IndexQuery(is_possible=True))
+    assert fresh is not None
+    assert IndexSignal.of(fresh).blocks == 0
+
+
+def test_the_signals_are_described_for_people() -> None:
+    text = describe(signals(DUE))
+    assert "9 blocks in 3 cubes (fragmentation 3.00), 2 of them overhanging; next: 4 files" in text
+    assert "1 file not indexed." in text
+    assert "not indexed" not in describe(signals(IndexSignal(3)))
+    assert describe(signals(IndexSignal(3, refusal="a reason."))).endswith("The index is not optimized: a reason.")
