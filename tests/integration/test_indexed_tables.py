@@ -1,0 +1,167 @@
+"""A table with a Qbeast index: decided by its blocks, given to the library's actor, and to no rewrite of ours."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from services.cli.__main__ import app
+from shared.job_payload import JobPayload
+from shared.queue import queries
+from tests.support.live_decider import LiveDecider
+from tests.support.stack import commits_of
+
+pytestmark = pytest.mark.redis
+
+LOG = Path(__file__).parents[1] / "data" / "qbeast"
+URL = "/v1/tables/t"
+SWITCH = "use.optimization.autoOptimize.enabled"
+AT_ONCE = {"lakewright.index-every": "0 s"}
+
+
+class IndexedTable:
+    """A copy of the log of a table that Qbeast's library wrote; its index has eligible blocks."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(shutil.copytree(LOG, path))
+        actions = [action for commit in commits_of(self.path) for action in commit]
+        self._metadata = [action["metaData"] for action in actions if "metaData" in action][-1]
+        self.version = len(commits_of(self.path)) - 1
+
+    def set_properties(self, **properties: str) -> None:
+        """Replace all properties but those of the index, as ALTER TABLE does."""
+        kept = {name: text for name, text in self._metadata["configuration"].items() if name.startswith("qbeast.")}
+        self.commit({"metaData": {**self._metadata, "configuration": {**kept, **AT_ONCE, **properties}}})
+
+    def commit(self, *actions: object) -> None:
+        self.version += 1
+        file = self.path / "_delta_log" / f"{self.version:020d}.json"
+        file.write_text("\n".join(json.dumps(action) for action in actions) + "\n")
+
+
+def registered(decider: LiveDecider, path: Path) -> IndexedTable:
+    table = IndexedTable(path)
+    decider.register(table.path, "t")
+    return table
+
+
+def ticked(decider: LiveDecider) -> None:
+    """Read new commits, and process the timers that they set."""
+    decider.sweep()
+    decider.run(decider.task("timers").run_once())
+
+
+def jobs(decider: LiveDecider) -> list[str]:
+    return sorted(job["kind"] for job in decider.get("/v1/jobs")["jobs"])
+
+
+def reasons(decider: LiveDecider) -> set[tuple[str, str]]:
+    found = decider.get(f"{URL}/decisions", limit=100)["decisions"]
+    return {(one["action"], one["reason"]) for one in found if one["reason"] != "refused"}
+
+
+@pytest.mark.parametrize("switch", ["lakewright.index", SWITCH])
+def test_a_job_is_decided_once_the_owner_switches_it_on_and_withdrawn_once_that_ends(
+    decider: LiveDecider, tmp_path: Path, switch: str
+) -> None:
+    table = registered(decider, tmp_path / "t")
+    ticked(decider)
+    assert jobs(decider) == []
+    assert decider.get(URL)["refusal"]["code"] == "qbeast"
+    assert "lakewright.index=on" in decider.post(f"{URL}/index", {}).json()["message"]
+
+    table.set_properties(**{switch: "on" if switch.startswith("lakewright") else "true"})
+    ticked(decider)
+    assert jobs(decider) == ["index"]
+    shown = decider.get(URL)
+    assert shown["refusal"] is None
+    assert any("Qbeast's library optimizes the index" in note for note in shown["policy"]["notes"])
+    assert reasons(decider) == {("compact", "indexed_table"), ("index", "eligible_blocks")}
+    texts = [one["message"] for one in decider.get(f"{URL}/decisions", limit=100)["decisions"]]
+    assert any("fragmentation 2.29" in text and "2 files not indexed." in text for text in texts)
+
+    for force in (False, True):
+        answer = decider.post(f"{URL}/optimize", {"force": force}).json()
+        assert (answer["jobs"], answer["reasons"]) == ([], {"indexed_table": 1})
+    assert decider.post(f"{URL}/deduplicate", {}).status_code == 409
+    assert decider.post(f"{URL}/cluster", {}).status_code == 422
+
+    table.set_properties()
+    ticked(decider)
+    assert jobs(decider) == []
+
+
+def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = registered(decider, tmp_path / "t")
+    table.set_properties(**{"lakewright.index": "on", "lakewright.vacuum": "on"})
+    decider.sweep()
+    found = CliRunner().invoke(app, ["--url", decider.url, "index", "t", "--revision-id", "1", "--bytes-per-iter", "0"])
+    assert "1 job." in found.stdout
+    (job,) = [one for one in decider.get("/v1/jobs")["jobs"] if one["kind"] == "index"]
+    found = decider.run(
+        decider.services.queue.executor.run(queries.job(decider.services.queue.executor.name, job["id"]))
+    )
+    assert JobPayload.decode(found.payload).options == {"revision": 1, "budget_bytes": 0}
+    for kind in ("vacuum", "checkpoint"):
+        assert decider.post(f"{URL}/{kind}", {}).json()["message"] == "1 job."
+    assert decider.post(f"{URL}/index", {"revision": 0}).status_code == 422
+    assert decider.post("/v1/tables/none/index", {}).status_code == 404
+
+
+def test_properties_that_contradict_the_index_are_a_reason_and_no_job(decider: LiveDecider, tmp_path: Path) -> None:
+    table = registered(decider, tmp_path / "t")
+    table.set_properties(**{SWITCH: "true", "use.optimization.autoOptimize.revisionId": "9"})
+    ticked(decider)
+    assert (jobs(decider), reasons(decider)) == ([], {("compact", "indexed_table"), ("index", "index_refused")})
+    texts = [one["message"] for one in decider.get(f"{URL}/decisions", limit=100)["decisions"]]
+    assert any("the table has no revision 9" in text for text in texts)
+    # Revision 0 is that of files that are not indexed, which no release of the library can index.
+    table.set_properties(**{SWITCH: "true", "use.optimization.autoOptimize.revisionId": "0"})
+    ticked(decider)
+    assert jobs(decider) == []
+    table.set_properties(**{SWITCH: "true", "use.optimization.autoOptimize.revisionId": "1"})
+    ticked(decider)
+    assert jobs(decider) == ["index"]
+
+
+def test_one_run_is_requested_by_either_name_and_ignored_where_it_runs_or_is_automatic(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = registered(decider, tmp_path / "t")
+    ticked(decider)
+    table.set_properties(**{"use.optimization.type": "LeveledCompaction"})
+    ticked(decider)
+    assert (jobs(decider), decider.get(URL)["manual_run"]["outcome"]) == (["index"], "started")
+    assert ("index", "requested") in reasons(decider)
+    table.set_properties(**{"use.optimization.type": "CubeDefragmentation", "use.optimization.bytes-per-iter": "0"})
+    ticked(decider)
+    assert (jobs(decider), decider.get(URL)["manual_run"]["outcome"]) == (["index"], "already_running")
+    table.set_properties(**{"use.optimization.type": "other", SWITCH: "true"})
+    ticked(decider)
+    assert decider.get(URL)["manual_run"]["outcome"] == "auto_optimize_enabled"
+
+
+def test_an_index_that_the_library_would_damage_is_refused_whatever_is_switched_on(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = registered(decider, tmp_path / "t")
+    table.commit(
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": ["deletionVectors"],
+                "writerFeatures": ["deletionVectors"],
+            }
+        }
+    )
+    table.set_properties(**{"lakewright.index": "on"})
+    ticked(decider)
+    assert jobs(decider) == []
+    refusal = decider.get(URL)["refusal"]
+    assert (refusal["code"], "deletion vectors" in refusal["reason"]) == ("qbeast", True)
+    assert "deletion vectors" in decider.post(f"{URL}/index", {}).json()["message"]
