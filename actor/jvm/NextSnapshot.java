@@ -13,7 +13,7 @@ public final class NextSnapshot {
 
   private NextSnapshot() {}
 
-  /** Returns the newest segment of the log: a listing of what came after the segment of the snapshot before. */
+  /** Returns the newest segment of the log: that of the snapshot before, and what was added since. */
   public static LogSegment segment(DeltaLog log, Snapshot before) {
     return (LogSegment) log.getUpdatedLogSegment(before.logSegment(), NONE, NONE)._1();
   }
