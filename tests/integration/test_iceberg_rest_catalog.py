@@ -44,6 +44,24 @@ def test_a_table_of_a_rest_catalog_is_discovered_followed_and_decided(lake: Rest
         decider.close()
 
 
+@pytest.mark.long("iceberg")
+def test_a_decider_gets_tokens_by_oauth2_and_new_ones_when_they_are_refused(lake: RestLake, redis_url: str) -> None:
+    lake.make(3)
+    formats = FormatOptions({"lake": lake.oauth()})
+    decider = LiveDecider(decider_settings(redis_url, roots=("catalog://lake",), formats=formats)).start()
+    try:
+        for turn in range(2):
+            decider.run(decider.services.requests.discovery.run_once())
+            decider.drain()
+            assert [state.files for state in decider.partitions("db.t").values()] == [3 + turn]
+            lake.append(30)
+            lake.revoke()
+            decider.sweep()
+            assert [state.files for state in decider.partitions("db.t").values()] == [4 + turn]
+    finally:
+        decider.close()
+
+
 def event_of(kind: str, table: str) -> dict[str, object]:
     """Return the sample of a catalog's event, as of a table of the namespace `db`."""
     body = dict(next(sample.body for sample in SAMPLES if sample.file == kind))
@@ -114,6 +132,7 @@ def test_a_refusal_a_silence_and_a_missing_table_are_different_errors(lake: Rest
     lake.make(1)
     cases: list[tuple[dict[str, str], str, type[Exception]]] = [
         ({"token": "another"}, PLACE, PermanentError),
+        ({"token": "", **lake.oauth("lakewright:another-secret")}, PLACE, PermanentError),
         ({"uri": "http://127.0.0.1:9"}, PLACE, RetryableError),
         ({}, "catalog://lake/db/none", NoTable),
         ({}, "catalog://lake/none/t", NoTable),

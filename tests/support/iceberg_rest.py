@@ -5,12 +5,17 @@
 second later, `unavailable` answers 503 once, `conflict` answers 409, `error` answers 500 without it, `slow` answers
 seconds later, `cut` makes it and ends the connection within the answer; an empty name leaves a commit alone. A GET of
 /faults counts the names that are left, and the late commits to be made.
+
+Beside its token it accepts those that it issued by OAuth2, for `CREDENTIAL` or in exchange for one of its own, until a
+DELETE of /tokens revokes them.
 """
 
 import asyncio
+import secrets
 import sys
 from collections import deque
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
@@ -23,6 +28,7 @@ from starlette.types import Receive, Scope, Send
 
 from services.demo.rest_catalog import CatalogServer, described, error_response, serve, table_name
 
+CREDENTIAL = "lakewright:a-secret"
 LATE_S = 1.0
 SLOW_S = 3.0
 _NOT_MADE = {"error": 500, "dropped": 502, "unavailable": 503}
@@ -35,10 +41,34 @@ class Server(CatalogServer):
         super().__init__(folder, token)
         self._faults: deque[str] = deque()
         self._late: set[asyncio.Task[Table]] = set()
+        self._issued: set[str] = set()
 
     def routes(self) -> list[Route]:
         faults = [Route("/faults", self._plan, methods=["POST"]), Route("/faults", self._count)]
-        return [*faults, *super().routes()]
+        tokens = [
+            Route("/v1/oauth/tokens", self._issue, methods=["POST"]),
+            Route("/tokens", self._revoke, methods=["DELETE"]),
+        ]
+        return [*faults, *tokens, *super().routes()]
+
+    async def _issue(self, request: Request) -> Response:
+        form = dict(parse_qsl((await request.body()).decode()))
+        id_and_secret = f"{form.get('client_id')}:{form.get('client_secret')}"
+        if id_and_secret != CREDENTIAL and form.get("subject_token") not in self._issued:
+            return JSONResponse({"error": "invalid_client", "error_description": "unknown"}, status_code=401)
+        token = secrets.token_hex()
+        self._issued.add(token)
+        kind = "urn:ietf:params:oauth:token-type:access_token"
+        body = {"access_token": token, "token_type": "bearer", "issued_token_type": kind, "expires_in": 3_600}
+        return JSONResponse(body)
+
+    async def _revoke(self, _: Request) -> Response:
+        self._issued.clear()
+        return Response(status_code=204)
+
+    def _authorize(self, request: Request) -> None:
+        if request.headers.get("authorization", "").removeprefix("Bearer ") not in self._issued:
+            super()._authorize(request)
 
     async def _plan(self, request: Request) -> Response:
         self._faults.extend(await request.json())

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table.snapshots import Operation
 
+from tests.support.iceberg_rest import CREDENTIAL
 from tests.support.stack import ROOT, free_port
 from tests.support.waiting import until
 
@@ -42,6 +43,15 @@ class RestLake:
     def fail(self, *kinds: str) -> None:
         """Plan what happens to the next commits, see `tests.support.iceberg_rest`."""
         httpx.post(f"{self.uri}/faults", json=kinds).raise_for_status()
+
+    def oauth(self, credential: str = CREDENTIAL) -> dict[str, str]:
+        """Return the options of a client that gets its tokens by OAuth2."""
+        uri = f"{self.uri}/v1/oauth/tokens"
+        return {"type": "rest", "uri": self.uri, "credential": credential, "oauth2-server-uri": uri}
+
+    def revoke(self) -> None:
+        """Accept none of the tokens any more that were issued so far."""
+        httpx.delete(f"{self.uri}/tokens").raise_for_status()
 
     def planned(self) -> int:
         """Return for how many commits it is planned what happens to them."""
