@@ -37,8 +37,8 @@ CATALOG_VARIABLE = "DEMO_CATALOG"
 TOKEN_VARIABLE = "DEMO_TOKEN"  # noqa: S105 - its name
 """Variable with the token that the catalog asks for."""
 
-CATALOG_START_S = 60.0
-"""Longest wait for the catalog's process to answer."""
+CATALOG_START_S = 600.0
+"""Longest wait for the catalog's process to answer while it lives: two seconds, minutes where others compute."""
 
 
 class DemoTable(Protocol):

@@ -19,6 +19,8 @@ from tests.support.waiting import until
 
 TOKEN = "a-token"  # noqa: S105 - of a catalog that lives as long as a test
 SCHEMA = pa.schema([("id", pa.int64())])
+START_S = 300.0
+"""Longest wait for the catalog while its process lives: it takes a second where no others compute."""
 
 
 @dataclass
@@ -92,13 +94,14 @@ def rest_lake(folder: Path) -> Iterator[RestLake]:
         server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
 
     def is_up() -> bool:
+        assert server.poll() is None, (folder / "catalog.log").read_text()[-2000:]
         try:
             return httpx.get(f"{uri}/v1/config").is_success
         except httpx.TransportError:
             return False
 
     try:
-        until("the catalog answers", is_up, seconds=30)
+        until("the catalog answers", is_up, seconds=START_S)
         options = {"type": "rest", "uri": uri, "token": TOKEN}
         yield RestLake(uri, options, load_catalog("lake", **options))
     finally:
