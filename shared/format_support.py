@@ -21,15 +21,17 @@ class FormatSupport:
     """What engines can do with tables of a format; nothing else is planned.
 
     title: the format's name for people. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
-    rewrite can sort rows or keep their order. instead: for each kind that it does not run, what an owner can do.
-    own_retention_s: how long a table with these properties keeps removed files by itself, in seconds; raises
-    InvalidInput where that cannot be read. index_status: returns the status of a table's index on several columns, None
-    for a table without one; raises Corrupt where the index cannot be read, InvalidInput for a query that does not fit.
+    rewrite can sort rows or keep their order. has_manifests: its metadata list files in manifests, which can be merged.
+    instead: for each kind that it does not run, what an owner can do. own_retention_s: how long a table with these
+    properties keeps removed files by itself, in seconds; raises InvalidInput where that cannot be read. index_status:
+    returns the status of a table's index on several columns, None for a table without one; raises Corrupt where the
+    index cannot be read, InvalidInput for a query that does not fit.
     """
 
     title: str = ""
     job_kinds: tuple[str, ...] = ()
     orders_rows: bool = True
+    has_manifests: bool = False
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
     own_retention_s: Callable[[Mapping[str, str]], int] = _none_s
     index_status: Callable[[Snapshot, IndexQuery], IndexStatus | None] = _no_index

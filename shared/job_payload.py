@@ -32,6 +32,8 @@ CLUSTER = "cluster"
 
 INDEX = "index"
 """The kind of job that merges blocks of a table's index on several columns, by the library that wrote it."""
+REWRITE_MANIFESTS = "rewrite_manifests"
+"""The kind of job that merges the manifests in which an Iceberg table's metadata list its files."""
 
 CALIBRATED_KINDS = frozenset({COMPACT})
 """Kinds whose runs are measured for the calibration of the next prediction: those whose action `is_calibrated`."""

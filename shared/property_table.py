@@ -403,6 +403,15 @@ PROPERTIES: tuple[Property, ...] = (
         "commits without a checkpoint after which Lakewright writes one, or off",
         "commits",
     ),
+    Property(
+        "rewrite-manifests-at",
+        "rewrite_manifests_at",
+        spelled.count_or_off,
+        "off",
+        "manifests beyond those that `commit.manifest.target-size-bytes` needs at which an Iceberg table's manifests "
+        "are rewritten, or off",
+        "manifests",
+    ),
 )
 
 NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.name, *prop.aliases)}))

@@ -26,7 +26,7 @@ def jvm_context(session: SparkSession) -> Any:
 
 
 class JavaStatics:
-    """The static members of a Java class of ours, each looked up once: py4j asks the JVM for each mention of one."""
+    """The static members of a Java class of ours, each resolved once: py4j asks the JVM for each mention of one."""
 
     def __init__(self, scala: "Scala", name: str) -> None:
         self._scala = scala

@@ -13,7 +13,7 @@ from decider.background.runner import Schedule
 from decider.decide import ledger
 from decider.decide.action import TimerTarget
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, TableSignals, Trigger, TriggerSource
+from decider.decide.decision import Decision, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
@@ -125,7 +125,9 @@ class TimerRunner:
         """Take the due timers of actions on the table as a whole."""
         actions = self._tracker.actions
         targets = [(timer, found) for timer in due if (found := actions.parse_table_timer(timer.name)) is not None]
-        signals = await self._tracker.signals(context.table, cursor) if targets else TableSignals(cursor.version)
+        if not targets:
+            return []
+        signals = await self._tracker.signals(context.table, cursor, {action.kind for _, action in targets})
         outcomes: list[DecideOutcome] = []
         for timer, action in targets:
             band = None if action.is_rewrite else Band.BACKGROUND

@@ -12,6 +12,7 @@ from shared.job_payload import RewriteKind
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.eligibility import DecisionReason
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
+from shared.layout.manifest_files import ManifestFiles
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.removals import NO_REMOVALS, Removals
 from shared.queue.model import Band
@@ -74,6 +75,7 @@ class TableSignals:
     new_commits: how many commits led to this version since the signals were evaluated last; timers alone depend on it.
     key_runs: which rows were added and compared by their keys. clustered: files of a clustered table; None for others.
     index: an index on several columns, where it was read; None elsewhere.
+    manifests: those of the newest snapshot; None where they are not known.
     """
 
     version: int
@@ -83,6 +85,7 @@ class TableSignals:
     key_runs: KeyRuns = NO_KEY_RUNS
     clustered: ClusteredFiles | None = None
     index: IndexSignal | None = None
+    manifests: ManifestFiles | None = None
 
     def encode(self) -> dict[str, Any]:
         """Write as JSON values."""
@@ -91,7 +94,8 @@ class TableSignals:
         checkpoint = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
         clustered = {} if self.clustered is None else {"clustered": self.clustered.encode()}
         index = {} if self.index is None else {"index": self.index.encode()}
-        return {**written, **checkpoint, **keys, **clustered, **index}
+        manifests = {} if self.manifests is None else {"manifests": self.manifests.encode()}
+        return {**written, **checkpoint, **keys, **clustered, **index, **manifests}
 
     @staticmethod
     def decode(raw: Mapping[str, Any]) -> "TableSignals":
@@ -103,6 +107,7 @@ class TableSignals:
             key_runs=KeyRuns.decode(raw.get("keys", {})),
             clustered=ClusteredFiles.decode(raw.get("clustered")),
             index=IndexSignal.decode(raw.get("index")),
+            manifests=ManifestFiles.decode(raw.get("manifests")),
         )
 
 

@@ -11,6 +11,11 @@ def describe(signals: TableSignals) -> str:
     text = f"Its store still holds {files(removals.files)} with {mib(removals.bytes)} that were removed."
     if signals.checkpoint is not None:
         text += f" The newest checkpoint is of version {signals.checkpoint}."
+    if (manifests := signals.manifests) is not None:
+        text += (
+            f" Its snapshot has {manifests.count} manifests with {mib(manifests.bytes)}, of which {manifests.needed} "
+            "would do."
+        )
     if clustered is not None:
         text += (
             f" Not clustered: {files(clustered.unclustered_files)} with {mib(clustered.unclustered_bytes)}; "

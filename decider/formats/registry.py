@@ -25,6 +25,7 @@ from decider.formats.table_format import (
 from decider.state.file_columns import LiveFiles
 from shared.errors import InvalidInput, NoTable
 from shared.format_options import FormatOptions
+from shared.layout.manifest_files import ManifestFiles
 from shared.locations import canonical_location, catalog_name
 from shared.policy import Policy
 from shared.refusals import Refusal
@@ -137,6 +138,9 @@ class _ProbedTable:
 
     async def checkpoint(self) -> int | None:
         return await (await self._found()).checkpoint()
+
+    async def manifests(self) -> ManifestFiles | None:
+        return await (await self._found()).manifests()
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         return await (await self._found()).checkpointed_files()

@@ -14,6 +14,7 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.boundary import Boundary
+from shared.layout.manifest_files import ManifestFiles
 from shared.policy import Policy
 from shared.refusals import Refusal
 from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
@@ -130,6 +131,12 @@ class TableReader(Protocol):
         """Return the version of the newest checkpoint, -1 if there is none, None where the format has none.
 
         It costs one request, so an old answer is possible where a writer does not announce its checkpoints.
+        """
+
+    async def manifests(self) -> ManifestFiles | None:
+        """Return the manifests of the newest snapshot, None where there is none, or they cannot be rewritten.
+
+        It costs two requests, for the metadata and for the list of manifests.
         """
 
     async def checkpointed_files(self) -> tuple[int, int] | None:

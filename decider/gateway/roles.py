@@ -43,6 +43,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/tables/{name}/deduplicate"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/cluster"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/index"): Role.OPERATOR,
+    ("POST", "/v1/tables/{name}/rewrite-manifests"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/what-if"): Role.VIEWER,
     ("GET", "/v1/advice"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/advice"): Role.VIEWER,

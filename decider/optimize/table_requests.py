@@ -1,4 +1,4 @@
-"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate, cluster, index, or a dry run.
+"""Jobs on whole tables on demand, from a vacuum to the rewrite of manifests, or a dry run.
 
 A request runs although the table's properties do not switch the action on, and never although the table is refused. A
 retention below the table's own has to be forced, and a purge to be confirmed with the table's name. What no actor can
@@ -25,8 +25,9 @@ from shared.deduplicate_options import DeduplicateOptions
 from shared.errors import InvalidInput, Unsupported
 from shared.formats.registry import support_of
 from shared.index_options import IndexJobOptions
-from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, INDEX, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, INDEX, REWRITE_MANIFESTS, VACUUM
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
+from shared.layout.manifest_files import ManifestFiles, ManifestReason, manifests_need
 from shared.layout.partition_stats import CUBE_TAG
 from shared.policy import Policy
 from shared.queue.model import Band, EnqueueOutcome, JobId
@@ -62,6 +63,16 @@ class ClusterPreview:
     version: int
     files: ClusteredFiles
     need: ClusterReason
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestPreview:
+    """What a rewrite of manifests would do at a version, and whether one is due; `files` is None without a snapshot."""
+
+    version: int
+    files: ManifestFiles | None
+    need: ManifestReason
     refusal: Refusal | None = None
 
 
@@ -167,6 +178,22 @@ class TableRequests:
             _require_clustered(table, in_force.policy)
         return ClusterPreview(snapshot.version, files, files.need(in_force.policy), in_force.refusal)
 
+    async def rewrite_manifests(self, table: TableRef) -> TableRequestResult:
+        """Queue a rewrite of the manifests, however many there are; raises Unsupported where a format has none."""
+        cursor = await self._tracker.followed(table)
+        policy = self._tracker.effective(table, cursor).policy
+        _require_manifests(table, cursor.metadata.format, policy)
+        return await self._request(table, cursor, policy, [(REWRITE_MANIFESTS, None)])
+
+    async def preview_manifests(self, table: TableRef) -> ManifestPreview:
+        """Count the manifests, and change nothing; raises what `rewrite_manifests` raises."""
+        cursor = await self._tracker.followed(table)
+        in_force = self._tracker.effective(table, cursor)
+        _require_manifests(table, cursor.metadata.format, in_force.policy)
+        files = await self._open_table(table.location).manifests()
+        need = manifests_need(files, in_force.policy.rewrite_manifests_at)
+        return ManifestPreview(cursor.version, files, need, in_force.refusal)
+
     async def preview_vacuum(self, table: TableRef, options: VacuumOptions) -> VacuumPreview:
         """Return what a vacuum would delete now, and change nothing; raises what `vacuum` raises."""
         reader = self._open_table(table.location)
@@ -194,7 +221,7 @@ class TableRequests:
         context = DecisionContext.resolve(
             table, cursor.metadata, policy, calibration, contention=cursor.contention, at_ms=self._now_ms()
         )
-        signals = await self._tracker.signals(table, cursor)
+        signals = await self._tracker.signals(table, cursor, {kind for kind, _ in wanted})
         jobs: list[RequestedTableJob] = []
         for kind, options in wanted:
             action = self._tracker.actions.table_action(kind)
@@ -223,6 +250,16 @@ def _require_runnable(table: TableRef, table_format: str, policy: Policy, kind: 
         f"Lakewright runs no {kind} of {support.title} tables, and {table.name} is one: nothing was queued; {advice}",
         field="format",
     )
+
+
+def _require_manifests(table: TableRef, table_format: str, policy: Policy) -> None:
+    """Raise Unsupported for a table without manifests."""
+    support = support_of(table_format)
+    if not support.has_manifests:
+        raise Unsupported(
+            f"{support.title} tables have no manifests, and {table.name} is one: nothing was queued", field="format"
+        )
+    _require_runnable(table, table_format, policy, REWRITE_MANIFESTS)
 
 
 def _require_clustered(table: TableRef, policy: Policy) -> None:

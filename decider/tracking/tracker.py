@@ -7,7 +7,7 @@ change nothing but the time at which a commit is applied.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -32,6 +32,7 @@ from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.formats.registry import support_of
 from shared.index_signal import IndexSignal
 from shared.index_status import IndexQuery
+from shared.job_payload import REWRITE_MANIFESTS
 from shared.properties import is_stopped_by_qbeast
 from shared.queue.commands import LEDGER_KEPT
 from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableId, TableMetadata, TableRef
@@ -166,10 +167,11 @@ class TableTracker:
             raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
         return state
 
-    async def signals(self, table: TableRef, cursor: TableState) -> TableSignals:
-        """Return what decisions about a table as a whole rest on, with its newest checkpoint and index."""
+    async def signals(self, table: TableRef, cursor: TableState, kinds: Collection[str]) -> TableSignals:
+        """Return what decisions of these kinds about a whole table rest on, with its newest checkpoint and index."""
         reader = self._logs.at(table.location)
-        signals = replace(cursor.signals, checkpoint=await reader.checkpoint())
+        manifests = await reader.manifests() if REWRITE_MANIFESTS in kinds else None
+        signals = replace(cursor.signals, checkpoint=await reader.checkpoint(), manifests=manifests)
         if not self.effective(table, cursor).policy.is_indexed:
             return signals
         return replace(signals, index=await _index(reader, cursor.version))

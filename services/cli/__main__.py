@@ -30,6 +30,7 @@ COMMANDS = {
     "deduplicate": f"{_COMMANDS}.table_jobs:deduplicate",
     "cluster": f"{_COMMANDS}.table_jobs:cluster",
     "index": f"{_COMMANDS}.table_jobs:index",
+    "rewrite-manifests": f"{_COMMANDS}.table_jobs:rewrite_manifests",
     "what-if": f"{_COMMANDS}.what_if:what_if",
     "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -214,7 +215,7 @@ def test_no_job_is_queued_that_no_actor_runs_on_iceberg_tables(
     assert "Lakewright runs no checkpoint" in answer.json()["detail"]
     called = CliRunner().invoke(app, ["--url", decider.url, "checkpoint", "orders"], env={"COLUMNS": "400"})
     assert called.exit_code == 1
-    assert "in Spark" in str(called.exception)
+    assert "use rewrite-manifests" in str(called.exception)
     assert kinds(redis_url) == {"compact"}
     purged = decider.post("/v1/tables/orders/reclaim", {"confirm": "orders"}).json()
     assert [one["action"] for one in purged["jobs"]] == ["vacuum"], "there is no log to clean up"
@@ -307,3 +308,39 @@ def test_a_catalog_that_does_not_answer_is_a_failure_of_the_moment(decider: Live
     reading = answer.json()["reading"]
     assert (reading["version"], reading["refusal"]) == (None, None)
     assert "catalog down" in reading["error"]
+
+
+def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables(
+    decider: LiveDecider, lake: Lake, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decider.decide.rewrite_manifests.EVALUATED_AFTER_MS", 0)
+    lake.configure(**{"lakewright__rewrite-manifests-at": "4", "lakewright__enabled": "true"})
+    lake.append(4)
+    register(decider, PLACE, name="orders")
+    decider.run(decider.task("timers").run_once())
+    assert "rewrite_manifests" not in kinds(redis_url), "three of four are superfluous"
+    lake.append(1)
+    decider.sweep()
+    shown = decider.post("/v1/tables/orders/rewrite-manifests", {"dry_run": True}).json()
+    sizes = [one.manifest_length for one in lake.table.refresh().current_snapshot().manifests(lake.table.io)]  # type: ignore[union-attr]
+    assert (shown["manifests"], shown["bytes"], shown["needed"]) == (len(sizes), sum(sizes), 1) == (5, sum(sizes), 1)
+    assert (shown["due"], shown["reason"], shown["mean_bytes"]) == (True, "many_manifests", sum(sizes) // 5)
+    assert "rewrite_manifests" not in kinds(redis_url)
+    decider.run(decider.task("timers").run_once())
+    assert "rewrite_manifests" in kinds(redis_url)
+    decisions = decider.get("/v1/tables/orders/decisions", limit=100)["decisions"]
+    reasons = [one["reason"] for one in decisions if one["action"] == "rewrite_manifests"]
+    assert reasons == ["many_manifests", "few_manifests"]
+    (made, _) = (one for one in decisions if one["action"] == "rewrite_manifests")
+    assert "5 manifests" in made["message"]
+    requested = decider.post("/v1/tables/orders/rewrite-manifests", {}).json()
+    assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("rewrite_manifests", "merged")]
+    called = CliRunner().invoke(app, ["--url", decider.url, "rewrite-manifests", "orders", "--dry-run"])
+    assert "1 would do" in called.stdout.replace("\n", " ")
+    write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
+    register(decider, str(tmp_path / "delta"), name="delta", properties={"lakewright.rewrite-manifests-at": "4"})
+    for body in ({}, {"dry_run": True}):
+        refused = decider.post("/v1/tables/delta/rewrite-manifests", body)
+        assert (refused.status_code, "have no manifests" in refused.text) == (httpx.codes.CONFLICT, True)
+    (note,) = decider.get("/v1/tables/delta")["policy"]["notes"]
+    assert note == "rewrite-manifests-at has no effect on Delta tables: they have no manifests"

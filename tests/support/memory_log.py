@@ -7,6 +7,7 @@ from dataclasses import replace
 from decider.formats.table_format import Deletion, HistoryEnd, RetainedHistory, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from shared.formats import delta
+from shared.layout.manifest_files import ManifestFiles
 from shared.policy import Policy
 from shared.refusals import Refusal
 from shared.table import (
@@ -108,6 +109,9 @@ class MemoryLog:
 
     async def checkpoint(self) -> int | None:
         return self.checkpointed
+
+    async def manifests(self) -> ManifestFiles | None:
+        return None
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         version = (len(self.commits) - 1) // CHECKPOINT_EVERY * CHECKPOINT_EVERY

@@ -82,4 +82,5 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.vacuum-every", "6 h", "vacuum_every_s", 21_600),
     ("lakewright.orphans-every", "off", "orphans_every_s", None),
     ("lakewright.checkpoint-every", "100", "checkpoint_every", 100),
+    ("lakewright.rewrite-manifests-at", "100", "rewrite_manifests_at", 100),
 ]

@@ -33,6 +33,7 @@ from shared.formats.qbeast.refusal import DELETION_VECTORS
 from shared.formats.qbeast.status import refusal as index_refusal
 from shared.layout.clustered_files import ClusterReason
 from shared.layout.eligibility import DecisionReason, Reason
+from shared.layout.manifest_files import ManifestReason
 from shared.layout.sort_planner import SortReason
 from shared.partitions import WHOLE_TABLE
 from shared.refusals import Refusal, RefusalCode
@@ -74,6 +75,7 @@ STARTS_WORK = frozenset(
         ClusterReason.UNCLUSTERED,
         ClusterReason.MANY_FILES,
         IndexReason.ELIGIBLE,
+        ManifestReason.MANY,
     }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
@@ -185,6 +187,8 @@ REASONS: Mapping[DecisionReason, str] = {
     IndexReason.NOT_INDEXED: "Unset `lakewright.index`",
     CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
     CheckpointReason.NOT_KNOWN: "Nothing; the next timer reads it again",
+    ManifestReason.FEW: "Nothing; lower `lakewright.rewrite-manifests-at` to rewrite earlier",
+    ManifestReason.MANIFESTS_NOT_KNOWN: "Nothing; unset `lakewright.rewrite-manifests-at` on Delta tables",
 }
 """What to do about each reason that leaves a partition, or a table as a whole, as it is."""
 

@@ -27,6 +27,7 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared import commit_metadata
 from shared.errors import InvalidInput, NoTable, OtherTable, Unsupported
+from shared.layout.manifest_files import ManifestFiles
 from shared.locations import decoded_path
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
@@ -207,6 +208,9 @@ class ToyReader:
         return None
 
     async def checkpoint(self) -> int | None:
+        return None
+
+    async def manifests(self) -> ManifestFiles | None:
         return None
 
     async def checkpointed_files(self) -> tuple[int, int] | None:

@@ -7,8 +7,9 @@ where `delta.enableExpiredLogCleanup` is false. Where the table's files are kept
 from typing import Any
 
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.preflight import SWITCHED_OFF, check_identity, check_table
+from actor.formats.delta.preflight import check_identity, check_table
 from actor.jvm.scala import Scala
+from actor.not_wanted import SWITCHED_OFF
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.errors import InvalidInput
 from shared.formats.delta_vacuum_plan import retention_ms

@@ -13,9 +13,10 @@ from actor.formats.delta.actions import decode_adds
 from actor.formats.delta.free_space import require_free_space
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.optimize_statement import MAX_FILE_SIZE, OptimizeStatement, quoted
-from actor.formats.delta.preflight import check_identity, check_table, reason_not_wanted
+from actor.formats.delta.preflight import check_identity, check_table
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
+from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.boundary import Boundary
 from shared.cluster_options import ClusterOptions

@@ -22,7 +22,7 @@ from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.preflight import check_files, check_identity, check_table, reason_not_wanted
+from actor.formats.delta.preflight import check_files, check_identity, check_table
 from actor.formats.delta.row_removal import NOTHING_REMOVED, RemovalCommitter, RemovalWriter
 from actor.formats.delta.snapshot import list_partition
 from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
@@ -30,6 +30,7 @@ from actor.formats.delta.write import json_array
 from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
+from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.boundary import Boundary
 from shared.commit_metadata import CommitMetadata

@@ -7,16 +7,11 @@ rewrite the table may have become another one.
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from actor.ports import TableJob
 from shared.errors import OtherTable, Unsupported
 from shared.formats.delta import ALLOWED_VERSIONS, refusal
 from shared.layout.partition_stats import CUBE_TAG
-from shared.properties import is_switched_off, policy_digest
 from shared.refusals import RefusalCode
 from shared.table import DataFile, TableMetadata, TableProtocol
-
-SWITCHED_OFF = "the table's properties switch it off"
-"""Why a job that no client requested has nothing to do."""
 
 S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 
@@ -54,15 +49,6 @@ def check_table(location: str, metadata: TableMetadata, protocol: TableProtocol,
     if found is not None and kind not in found.allows:
         allowed = ALLOWED_VERSIONS if found.code is RefusalCode.PROTOCOL else ""
         raise Unsupported(f"{location}: {found.message}", field=found.subject, allowed=allowed)
-
-
-def reason_not_wanted(job: TableJob, metadata: TableMetadata) -> str:
-    """Return why the table's newest properties leave a decided job nothing to do, an empty string if they do not."""
-    if is_switched_off(metadata.configuration) and not job.even_if_disabled:
-        return SWITCHED_OFF
-    if job.policy_digest and policy_digest(metadata.configuration) != job.policy_digest:
-        return "the table's properties changed since the decision, which is made again"
-    return ""
 
 
 def check_files(location: str, files: Sequence[DataFile]) -> None:

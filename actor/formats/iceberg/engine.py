@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 from pyspark.sql import SparkSession
@@ -15,7 +16,9 @@ from actor.formats.iceberg.catalogs import TableLoader
 from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
 from actor.formats.iceberg.conflicts import translate
 from actor.formats.iceberg.inputs import InputGroup, files_at_read, resolve, still_live
+from actor.formats.iceberg.java_manifests import JavaManifests
 from actor.formats.iceberg.java_table import JavaTable
+from actor.formats.iceberg.manifests_job import ManifestsJob
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.iceberg.row_group_copy import IcebergCopier
 from actor.formats.iceberg.vacuum import IcebergVacuum
@@ -45,7 +48,7 @@ from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import newest_position, positions
 from shared.formats.iceberg.refusal import refusal
 from shared.formats.iceberg.support import JOB_KINDS
-from shared.job_payload import VACUUM
+from shared.job_payload import REWRITE_MANIFESTS
 from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, PartitionKey
 
@@ -115,16 +118,14 @@ class IcebergEngine(JvmEngine):
             return run.finish(started)
 
     def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
-        """Run a vacuum; raises RetryableError for a kind that only another release knows."""
-        if job.kind != VACUUM:
+        """Run a vacuum or rewrite manifests; raises RetryableError for a kind that only another release knows."""
+        if job.kind not in self.table_kinds:
             raise RetryableError(f"this release runs no {job.kind} of Iceberg tables; upgrade the actors")
-        with self._opened(job.location, job.origin.job) as (table, _):
-            store = JavaVacuumTable(
-                self._scala,
-                table,
-                lambda head: self._check(head, job.location, job.table_uuid),
-                self._settings.boundary,
-            )
+        check = partial(self._check, location=job.location, table_uuid=job.table_uuid)
+        with self._opened(job.location, job.origin.job) as (table, session):
+            if job.kind == REWRITE_MANIFESTS:
+                return ManifestsJob(JavaManifests(self._scala, table, session), job, control, check).run()
+            store = JavaVacuumTable(self._scala, table, check, self._settings.boundary)
             return IcebergVacuum(store, job, control, self._settings.vacuum).run()
 
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from actor.formats.delta.preflight import check_identity, check_table, reason_not_wanted
+from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.qbeast.index_commit import IndexCommit, check_commit
+from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.boundary import Boundary
 from shared.commit_metadata import CommitMetadata

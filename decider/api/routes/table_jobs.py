@@ -1,4 +1,4 @@
-"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate, cluster and index."""
+"""Jobs on whole tables on demand: vacuum, checkpoint, reclaim, deduplicate, cluster, index and rewrite manifests."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -14,6 +14,8 @@ from decider.api.schemas.table_jobs import (
     DeduplicateRequest,
     DeletionView,
     IndexRequest,
+    ManifestsDryRun,
+    ManifestsRequest,
     ReclaimRequest,
     TableJobResponse,
     TableJobView,
@@ -23,9 +25,10 @@ from decider.api.schemas.table_jobs import (
 from decider.formats.table_format import VacuumPreview
 from decider.gateway.authentication import CALLER_ROLE
 from decider.gateway.credentials import Role
-from decider.optimize.table_requests import ClusterPreview, TableRequestResult
+from decider.optimize.table_requests import ClusterPreview, ManifestPreview, TableRequestResult
 from decider.web.errors import ApiError
 from shared.index_options import IndexJobOptions
+from shared.layout.manifest_files import ManifestFiles, ManifestReason
 from shared.vacuum_options import VacuumOptions
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -121,6 +124,39 @@ async def optimize_table_index(table: KnownTable, asked: IndexRequest, requests:
     """Queue a job that has Qbeast's library rewrite the eligible files, in iterations, until nothing is eligible."""
     options = IndexJobOptions(asked.revision, asked.bytes_per_iter)
     return _jobs_view(await requests.table_requests.index(table, options))
+
+
+@router.post(
+    "/{name}/rewrite-manifests",
+    status_code=202,
+    response_model=TableJobResponse,
+    summary="Rewrite the manifests of a table",
+    responses=_FAILURES | {200: {"model": ManifestsDryRun, "description": "Counts of a dry run; nothing was changed."}},
+)
+async def rewrite_manifests_of_table(
+    table: KnownTable, asked: ManifestsRequest, requests: Requests
+) -> TableJobResponse | JSONResponse:
+    """Queue a job that merges the manifests of an Iceberg table, or count them with `dry_run`."""
+    if asked.dry_run:
+        counted = _manifests_view(await requests.table_requests.preview_manifests(table))
+        return JSONResponse(counted.model_dump(mode="json"))
+    return _jobs_view(await requests.table_requests.rewrite_manifests(table))
+
+
+def _manifests_view(preview: ManifestPreview) -> ManifestsDryRun:
+    files = preview.files or ManifestFiles(0, 0, 0)
+    number = f"{files.count} manifest{'' if files.count == 1 else 's'}"
+    message = f"{number} with {files.bytes} bytes; {files.needed} would do."
+    return ManifestsDryRun(
+        version=preview.version,
+        message=message if preview.refusal is None else preview.refusal.message,
+        due=preview.need is ManifestReason.MANY and preview.refusal is None,
+        reason=preview.need,
+        manifests=files.count,
+        bytes=files.bytes,
+        needed=files.needed,
+        mean_bytes=files.mean_bytes,
+    )
 
 
 def _cluster_view(preview: ClusterPreview) -> ClusterDryRun:

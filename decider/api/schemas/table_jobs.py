@@ -1,4 +1,4 @@
-"""Schemas of requests about whole tables: vacuum, checkpoint, reclaim, deduplicate and cluster."""
+"""Schemas of requests about whole tables: vacuum, checkpoint, reclaim, deduplicate, cluster and rewrite manifests."""
 
 from pydantic import ConfigDict, Field
 
@@ -121,6 +121,50 @@ class ClusterDryRun(ResponseModel):
     unclustered_bytes: int = Field(description="Their size in bytes.")
     clustered_bytes: int = Field(description="Size of the files in Z-cubes, in bytes.")
     rewritten_bytes: int = Field(description="Bytes that a run would read and write, at most.")
+
+
+class ManifestsRequest(RequestModel):
+    """Request to rewrite the manifests of an Iceberg table."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"dry_run": True}]},
+    )
+
+    dry_run: bool = Field(default=False, description="Count the manifests without changing anything.")
+
+
+class ManifestsDryRun(ResponseModel):
+    """Dry run of a rewrite of manifests; nothing is changed."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "version": 1_767_225_600_000,
+                    "message": "240 manifests with 1680000 bytes; 1 would do.",
+                    "due": True,
+                    "reason": "many_manifests",
+                    "manifests": 240,
+                    "bytes": 1_680_000,
+                    "needed": 1,
+                    "mean_bytes": 7_000,
+                }
+            ]
+        },
+    )
+
+    version: int = Field(description="Table version that was counted.")
+    message: str = Field(description="Human-readable outcome.")
+    due: bool = Field(description="Whether a rewrite is due by `rewrite-manifests-at`.")
+    reason: str = Field(description="Machine-readable reason.")
+    manifests: int = Field(description="Manifests of the newest snapshot.")
+    bytes: int = Field(description="Their size in bytes.")
+    needed: int = Field(description="Manifests of the target size that hold as many bytes.")
+    mean_bytes: int = Field(description="Mean size of a manifest in bytes.")
 
 
 class TableJobView(ResponseModel):

@@ -87,6 +87,10 @@ class DeltaTable:
         found = await self._log.last_checkpoint()
         return -1 if found is None else found
 
+    async def manifests(self) -> None:
+        """Return None: the log lists the files."""
+        return
+
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return version and number of `add` actions that `_last_checkpoint` names."""
         return await self._log.checkpointed_files()

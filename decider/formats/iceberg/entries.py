@@ -19,15 +19,16 @@ class EntryReader:
 
     async def written(self, head: TableHead, snapshot: SnapshotRecord) -> Sequence[Entry]:
         """Return the entries of the manifests that a snapshot wrote, kept ones among them."""
-        manifests = await self._manifests(snapshot)
+        manifests = await self.manifests(snapshot)
         return await self._entries(head, [one for one in manifests if one.added_by in (snapshot.id, None)])
 
     async def live(self, head: TableHead, snapshot: SnapshotRecord) -> Sequence[Entry]:
         """Return the entries of all files that are live in a snapshot, delete files among them."""
-        entries = await self._entries(head, await self._manifests(snapshot))
+        entries = await self._entries(head, await self.manifests(snapshot))
         return [entry for entry in entries if entry.status is not EntryStatus.DELETED]
 
-    async def _manifests(self, snapshot: SnapshotRecord) -> Sequence[Manifest]:
+    async def manifests(self, snapshot: SnapshotRecord) -> Sequence[Manifest]:
+        """Return the manifests that the list of a snapshot names."""
         body = await self._source.read(snapshot.manifest_list)
         return await asyncio.to_thread(decode_manifest_list, body, snapshot.manifest_list)
 

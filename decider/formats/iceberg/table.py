@@ -21,10 +21,12 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.boundary import Boundary
 from shared.errors import InvalidInput, NoTable, Unsupported
+from shared.formats.iceberg.manifests import keeps_rows, manifest_files
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
 from shared.formats.iceberg.refusal import refusal
+from shared.layout.manifest_files import ManifestFiles
 from shared.locations import catalog_name
 from shared.policy import Policy
 from shared.refusals import Refusal
@@ -137,6 +139,14 @@ class IcebergTable:
     async def checkpoint(self) -> int | None:
         """Return None: metadata files are whole, so there are no checkpoints."""
         return None
+
+    async def manifests(self) -> ManifestFiles | None:
+        """Count the manifests of the newest snapshot by its list; None where they cannot be rewritten."""
+        head = await self._source.head()
+        if head.current is None or not keeps_rows(head.protocol.min_writer):
+            return None
+        found = await self._reader.manifests(head.snapshots[head.current])
+        return manifest_files(found, head.metadata.configuration)
 
     async def checkpointed_files(self) -> tuple[int, int] | None:
         """Return None: each snapshot has its totals."""

@@ -1,4 +1,4 @@
-"""`lakewright vacuum`, `checkpoint`, `reclaim`, `deduplicate`, `cluster` and `index`: jobs on whole tables."""
+"""`lakewright vacuum` and other jobs on whole tables, by the decider."""
 
 from typing import Annotated, Any
 
@@ -101,6 +101,20 @@ def index(
     setting = setting_of(context)
     body = {"revision": revision_id, "bytes_per_iter": bytes_per_iter}
     _show_jobs(setting, _call(setting, table, "index", body))
+
+
+def rewrite_manifests(
+    context: typer.Context,
+    table: Table,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the manifests and change nothing.")] = False,  # noqa: FBT002
+) -> None:
+    """Write the manifests of an Iceberg table again, as few as their bytes need."""
+    setting = setting_of(context)
+    answer = _call(setting, table, "rewrite-manifests", {"dry_run": dry_run})
+    if setting.as_json or not dry_run:
+        return _show_jobs(setting, answer)
+    due = "due" if answer["due"] else "not due"
+    return setting.output().line(f"{answer['message']} An automatic rewrite is {due}: {answer['reason']}.")
 
 
 def _call(setting: CliContext, table: str, what: str, body: dict[str, Any]) -> dict[str, Any]:

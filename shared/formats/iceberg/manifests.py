@@ -5,7 +5,7 @@ decodes them: pyiceberg 0.12 takes nine times as long for ten entries, and cuts 
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -14,7 +14,14 @@ import fastavro
 
 from shared.errors import Corrupt
 from shared.formats.iceberg.partitions import Spec
+from shared.layout.manifest_files import DEFAULT_TARGET_BYTES, ManifestFiles
 from shared.table import DeleteKind, PartitionKey
+
+TARGET_PROPERTY = "commit.manifest.target-size-bytes"
+"""Iceberg's property of the size of a manifest, in bytes."""
+
+
+_LAST_WITHOUT_ROW_IDS = 2
 
 
 class EntryStatus(IntEnum):
@@ -42,6 +49,7 @@ class Manifest:
     added_by: int | None
     sequence_number: int
     size_bytes: int = 0
+    has_deletes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,23 @@ class Entry:
     size_bytes: int
     rows: int
     kind: DeleteKind | None
+
+
+def manifest_files(manifests: Iterable[Manifest], configuration: Mapping[str, str]) -> ManifestFiles:
+    """Count manifests, with the size that the table's properties want; those of one spec and content can be merged."""
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for one in manifests:
+        groups.setdefault((one.spec, one.has_deletes), []).append(one.size_bytes)
+    wanted = configuration.get(TARGET_PROPERTY, "")
+    return ManifestFiles.of(groups.values(), int(wanted) if wanted.isdecimal() else DEFAULT_TARGET_BYTES)
+
+
+def keeps_rows(format_version: int) -> bool:
+    """Return whether Iceberg's rewrite of manifests leaves rows as they are.
+
+    From version 3 on, an entry has the id of its file's first row, which Spark's action of Iceberg 1.11 loses.
+    """
+    return format_version <= _LAST_WITHOUT_ROW_IDS
 
 
 def decode_manifest_list(body: bytes, where: str) -> tuple[Manifest, ...]:
@@ -102,6 +127,7 @@ def _manifest(raw: Mapping[str, Any]) -> Manifest:
         raw.get("added_snapshot_id"),
         raw.get("sequence_number") or 0,
         raw.get("manifest_length") or 0,
+        bool(raw.get("content")),
     )
 
 

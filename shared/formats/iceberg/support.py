@@ -2,20 +2,21 @@
 
 from shared.format_support import FormatSupport
 from shared.formats.iceberg.retention import own_retention_s
-from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, INDEX, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, INDEX, REWRITE_MANIFESTS, VACUUM
 
-JOB_KINDS = (COMPACT, VACUUM)
+JOB_KINDS = (COMPACT, VACUUM, REWRITE_MANIFESTS)
 """Kinds of jobs that the engine runs."""
 
 SUPPORT = FormatSupport(
     title="Iceberg",
     job_kinds=JOB_KINDS,
     orders_rows=False,
+    has_manifests=True,
     instead={
         CLUSTER: "there is no CLUSTER BY in Iceberg",
         INDEX: "tables with a Qbeast index are Delta tables",
         DEDUPLICATE: "use MERGE INTO in the table's own engine",
-        CHECKPOINT: "there are no checkpoints in Iceberg; its procedure rewrite_manifests, in Spark, merges manifests",
+        CHECKPOINT: "there are no checkpoints in Iceberg; use rewrite-manifests",
     },
     own_retention_s=own_retention_s,
 )

@@ -45,6 +45,7 @@ EXPECTED = {
     "POST /v1/tables/{name}/deduplicate",
     "POST /v1/tables/{name}/cluster",
     "POST /v1/tables/{name}/index",
+    "POST /v1/tables/{name}/rewrite-manifests",
     "GET /v1/jobs",
     "GET /v1/jobs/{job}",
     "DELETE /v1/jobs/{job}",

@@ -46,7 +46,7 @@ def test_a_job_that_no_actor_runs_on_iceberg_tables_has_a_note_with_advice() -> 
     assert not found.policy.runs(CHECKPOINT)
     (note,) = found.notes
     assert "no effect on Iceberg tables" in note
-    assert "rewrite_manifests" in note
+    assert "rewrite-manifests" in note
 
 
 def test_the_retention_of_snapshots_is_that_of_an_iceberg_table_if_it_is_longer() -> None:
@@ -77,3 +77,11 @@ def test_limits_are_part_of_the_policy_that_jobs_and_records_carry() -> None:
     assert limited.version != Policy().version
     assert replace(limited, job_kinds="", orders_rows=True) == Policy()
     assert limited.clustering_order is ClusteringOrder.NONE
+
+
+def test_manifests_that_a_format_does_not_have_have_a_note() -> None:
+    wanted = {"lakewright.rewrite-manifests-at": "10"}
+    assert in_force("iceberg", wanted).notes == ()
+    assert in_force("delta", wanted).notes == (
+        "rewrite-manifests-at has no effect on Delta tables: they have no manifests",
+    )

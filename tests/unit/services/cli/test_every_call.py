@@ -51,6 +51,8 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("POST /v1/tables/{name}/cluster", 200, "cluster sales.orders --dry-run"),
     ("POST /v1/tables/{name}/cluster", 202, "cluster sales.orders"),
     ("POST /v1/tables/{name}/index", 202, "index sales.orders --revision-id 1 --bytes-per-iter 500000000"),
+    ("POST /v1/tables/{name}/rewrite-manifests", 200, "rewrite-manifests sales.orders --dry-run"),
+    ("POST /v1/tables/{name}/rewrite-manifests", 202, "rewrite-manifests sales.orders"),
     ("GET /v1/scheduled", 200, "scheduled"),
     ("GET /v1/scheduled", 200, "tables scheduled --prefix sales."),
     ("GET /v1/jobs", 200, "jobs list --state queued"),

@@ -6,8 +6,17 @@ import fastavro
 import pytest
 
 from shared.errors import Corrupt
-from shared.formats.iceberg.manifests import Manifest, decode_live_files, decode_manifest, decode_manifest_list
+from shared.formats.iceberg.manifests import (
+    TARGET_PROPERTY,
+    Manifest,
+    decode_live_files,
+    decode_manifest,
+    decode_manifest_list,
+    keeps_rows,
+    manifest_files,
+)
 from shared.formats.iceberg.partitions import Spec
+from shared.layout.manifest_files import ManifestFiles
 from shared.table import DeleteKind
 
 FILE = {
@@ -80,3 +89,20 @@ def test_what_is_no_manifest_is_damage() -> None:
     ):
         with pytest.raises(Corrupt, match="m is no manifest"):
             read()
+
+
+def test_manifests_of_one_spec_and_content_can_be_merged_up_to_the_size_that_the_table_wants() -> None:
+    found = [
+        Manifest("a", 0, 1, 1, 60),
+        Manifest("b", 0, 2, 2, 60),
+        Manifest("c", 0, 3, 3, 10, has_deletes=True),
+        Manifest("d", 1, 4, 4, 10),
+    ]
+    assert manifest_files(found, {}) == ManifestFiles(4, 140, 3)
+    assert manifest_files(found, {TARGET_PROPERTY: "100"}) == ManifestFiles(4, 140, 4)
+    assert manifest_files(found, {TARGET_PROPERTY: "large"}) == ManifestFiles(4, 140, 3)
+    assert manifest_files([], {}) == ManifestFiles(0, 0, 0)
+
+
+def test_rows_keep_what_they_are_before_version_3() -> None:
+    assert [keeps_rows(version) for version in (1, 2, 3)] == [True, True, False]

@@ -1,0 +1,46 @@
+"""The manifests of one Iceberg table in the JVM: counted by its newest snapshot, rewritten by Iceberg's own action."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from actor.formats.iceberg.java_table import JavaTable
+from actor.jvm.scala import Scala, jvm_session
+from shared.formats.iceberg.manifests import TARGET_PROPERTY
+from shared.formats.iceberg.metadata import TableHead
+from shared.layout.manifest_files import DEFAULT_TARGET_BYTES, ManifestFiles
+
+
+class JavaManifests:
+    """`ManifestTable` in a session that runs the Spark jobs."""
+
+    def __init__(self, scala: Scala, table: JavaTable, session: SparkSession) -> None:
+        self._scala = scala
+        self._table = table
+        self._session = session
+        self.location = table.location
+
+    def refresh(self) -> TableHead:
+        """Read the newest metadata, and return them."""
+        return self._table.refresh()
+
+    def manifests(self) -> Mapping[int, ManifestFiles]:
+        """Return the manifests of the newest snapshot by their partition specs."""
+        raw = self._table.raw
+        wanted = str(raw.properties().getOrDefault(TARGET_PROPERTY, ""))
+        target = int(wanted) if wanted.isdecimal() else DEFAULT_TARGET_BYTES
+        sizes: dict[int, dict[str, list[int]]] = {}
+        for one in raw.currentSnapshot().allManifests(raw.io()):
+            of_spec = sizes.setdefault(int(one.partitionSpecId()), {})
+            of_spec.setdefault(str(one.content()), []).append(int(one.length()))
+        return {spec: ManifestFiles.of(groups.values(), target) for spec, groups in sizes.items()}
+
+    def rewrite_manifests(self, spec: int, summary: Mapping[str, str]) -> tuple[int, int]:
+        """Rewrite the manifests of a spec; Spark's jobs carry this thread's tag, so cancelling the job ends them."""
+        actions = self._scala.resolve("org.apache.iceberg.spark.actions.SparkActions")
+        action = actions.get(jvm_session(self._session)).rewriteManifests(self._table.raw).specId(spec)
+        for name, value in summary.items():
+            action = action.snapshotProperty(name, value)
+        result = action.execute()
+        count = self._scala.resolve("org.apache.iceberg.relocated.com.google.common.collect.Iterables").size
+        return int(count(result.rewrittenManifests())), int(count(result.addedManifests()))

@@ -1,0 +1,103 @@
+"""Rewrites a table's manifests: Iceberg's own action does it, in Spark, sorted by partition.
+
+It lists each live file where and as it was, in manifests of the table's target size, and commits by itself: a snapshot
+of the operation `replace`, which others' appends do not stand in the way of. Whether it is still wanted is decided here
+again, on the newest snapshot.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from actor.formats.iceberg.conflicts import IcebergFailure, classify
+from actor.jvm.errors import first_line
+from actor.not_wanted import reason_not_wanted
+from actor.ports import TableJob, TableJobControl, TableJobOutcome
+from shared.commit_metadata import CommitMetadata
+from shared.errors import Conflict, Unsupported
+from shared.formats.iceberg.manifests import keeps_rows
+from shared.formats.iceberg.metadata import TableHead
+from shared.formats.iceberg.names import COMMIT_KEY
+from shared.formats.iceberg.positions import newest_position
+from shared.layout.manifest_files import ManifestFiles
+
+NOTHING = "the manifests are as few as their bytes need"
+
+
+class ManifestTable(Protocol):
+    """A table whose manifests can be counted and rewritten."""
+
+    location: str
+
+    def refresh(self) -> TableHead:
+        """Read the newest metadata, and return them."""
+
+    def manifests(self) -> Mapping[int, ManifestFiles]:
+        """Return the manifests of the newest snapshot by their partition specs."""
+
+    def rewrite_manifests(self, spec: int, summary: Mapping[str, str]) -> tuple[int, int]:
+        """Rewrite those of a spec in one snapshot; returns how many were replaced and written (0 and 0: no commit)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestsJob:
+    """One run on one table; `check` raises for a table that must not be touched."""
+
+    table: ManifestTable
+    job: TableJob
+    control: TableJobControl
+    check: Callable[[TableHead], None]
+
+    def run(self) -> TableJobOutcome:
+        """Rewrite the manifests of each spec that has more than it needs.
+
+        Raises Unsupported for format version 3, Conflict if others replaced these manifests meanwhile, LeaseLost before
+        the commit that it forbids, and whatever Iceberg raises if the outcome of a commit is unknown: the next run
+        counts again.
+        """
+        head = self.table.refresh()
+        self.check(head)
+        version = newest_position(head).version
+        _require_no_row_ids(head)
+        reason = reason_not_wanted(self.job, head.metadata) or (NOTHING if head.current is None else "")
+        if reason:
+            return TableJobOutcome(version, head.metadata, reason=reason)
+        wanted = [spec for spec, files in sorted(self.table.manifests().items()) if files.excess]
+        figures = {"replaced": 0, "written": 0}
+        commits: list[int] = []
+        for done, spec in enumerate(wanted):
+            if self.control.should_stop():
+                return TableJobOutcome(version, head.metadata, tuple(commits), figures, is_complete=False)
+            self.control.reached("rewriting", done, len(wanted))
+            self.control.may_change()
+            replaced, written = self._rewrite(spec)
+            if replaced:
+                commits.append(newest_position(self.table.refresh()).version)
+                figures = {"replaced": figures["replaced"] + replaced, "written": figures["written"] + written}
+                self.control.measured(figures)
+        return TableJobOutcome(version, head.metadata, tuple(commits), figures, reason="" if commits else NOTHING)
+
+    def _rewrite(self, spec: int) -> tuple[int, int]:
+        job = self.job
+        mark = CommitMetadata(
+            job.origin, mode=job.kind, started_ms=time.time_ns() // 1_000_000, traceparent=job.trace or None
+        )
+        try:
+            return self.table.rewrite_manifests(spec, {COMMIT_KEY: mark.encode()})
+        except Exception as error:
+            if classify(error) is IcebergFailure.UNKNOWN:
+                raise
+            raise Conflict(
+                f"the manifests of {self.table.location} were replaced meanwhile ({first_line(error)}); try again",
+                kind=IcebergFailure.TAKEN,
+            ) from error
+
+
+def _require_no_row_ids(head: TableHead) -> None:
+    if not keeps_rows(head.protocol.min_writer):
+        raise Unsupported(
+            f"{head.location} has format version {head.protocol.min_writer}: Iceberg's rewrite of manifests would give "
+            "its rows new ids; nothing was changed",
+            field="format-version",
+        )

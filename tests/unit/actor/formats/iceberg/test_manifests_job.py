@@ -1,0 +1,143 @@
+"""A job on manifests counts again, asks for permission before each commit, and says what it did."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actor.formats.iceberg.manifests_job import NOTHING, ManifestsJob
+from actor.ports import TableJob, TableJobOutcome
+from shared import commit_metadata
+from shared.errors import Conflict, LeaseLost, Unsupported
+from shared.formats.iceberg.metadata import TableHead
+from shared.formats.iceberg.names import COMMIT_KEY
+from shared.formats.iceberg.positions import newest_position
+from shared.job_payload import REWRITE_MANIFESTS
+from shared.layout.manifest_files import ManifestFiles
+from shared.policy import Policy
+from shared.table import CommitOrigin
+from tests.support.fake_delta import JavaError
+from tests.support.iceberg_store import IcebergStore
+from tests.support.local_vacuum import Control
+
+JOB = TableJob(REWRITE_MANIFESTS, "s3://lake/t", Policy(), CommitOrigin("job", 7))
+MANY, FEW = ManifestFiles(9, 90, 1), ManifestFiles(1, 90, 1)
+
+
+class Table:
+    """A table with these manifests by spec; each rewrite makes a snapshot, except of a spec that needs none."""
+
+    location = "s3://lake/t"
+
+    def __init__(self, found: Mapping[int, ManifestFiles], *, commits: int = 1) -> None:
+        self.store = IcebergStore()
+        for _ in range(commits):
+            self.store.commit()
+        self.found = found
+        self.rewritten: list[tuple[int, Mapping[str, str]]] = []
+        self.fails: Exception | None = None
+        self.needs_none: set[int] = set()
+
+    def refresh(self) -> TableHead:
+        return self.store.refresh()
+
+    def manifests(self) -> Mapping[int, ManifestFiles]:
+        return self.found
+
+    def rewrite_manifests(self, spec: int, summary: Mapping[str, str]) -> tuple[int, int]:
+        if self.fails is not None:
+            raise self.fails
+        self.rewritten.append((spec, summary))
+        if spec in self.needs_none:
+            return 0, 0
+        self.store.now_ms += 1_000
+        self.store.commit(0)
+        return self.found[spec].count, self.found[spec].needed
+
+
+def run(table: Table, control: Control | None = None, job: TableJob = JOB, check: Any = None) -> TableJobOutcome:
+    return ManifestsJob(table, job, control or Control(), check or (lambda _head: None)).run()
+
+
+def test_the_manifests_of_each_spec_with_more_than_it_needs_are_rewritten_in_a_commit_of_the_job() -> None:
+    table, control = Table({2: MANY, 0: FEW, 1: MANY}), Control()
+    before = newest_position(table.refresh()).version
+    done = run(table, control)
+    assert [spec for spec, _ in table.rewritten] == [1, 2]
+    marks = [commit_metadata.decode(summary[COMMIT_KEY]) for _, summary in table.rewritten]
+    assert all(mark is not None and (mark.origin, mark.mode) == (JOB.origin, REWRITE_MANIFESTS) for mark in marks)
+    assert (done.figures, control.figures) == ({"replaced": 18, "written": 2}, {"replaced": 18, "written": 2})
+    assert (done.version, done.is_complete, done.reason) == (before, True, "")
+    assert [before, *done.commits] == sorted({before, *done.commits})
+    assert len(done.commits) == 2
+    assert (control.changes, control.points) == (2, [("rewriting", 0, 2), ("rewriting", 1, 2)])
+
+
+def test_where_no_manifest_is_superfluous_nothing_is_done() -> None:
+    table, control = Table({0: FEW}), Control()
+    assert (run(table, control).reason, table.rewritten, control.changes) == (NOTHING, [], 0)
+    assert run(Table({}, commits=0)).reason == NOTHING
+
+
+def test_a_rewrite_that_iceberg_finds_needless_is_no_commit() -> None:
+    table = Table({0: MANY})
+    table.needs_none = {0}
+    done = run(table)
+    assert (done.commits, done.reason, done.figures) == ((), NOTHING, {"replaced": 0, "written": 0})
+
+
+def test_a_decided_job_is_not_wanted_on_a_table_that_is_switched_off_and_a_requested_one_is() -> None:
+    table = Table({0: MANY})
+    table.store.configure(lakewright__enabled="false")
+    assert "switch it off" in run(table).reason
+    assert table.rewritten == []
+    assert run(table, job=replace(JOB, even_if_disabled=True)).commits
+    changed = run(Table({0: MANY}), job=replace(JOB, policy_digest="of other properties"))
+    assert "properties changed" in changed.reason
+
+
+def test_a_table_that_must_not_be_touched_is_left_alone() -> None:
+    table = Table({0: MANY})
+
+    def refuse(_head: TableHead) -> None:
+        raise Unsupported("encrypted")
+
+    with pytest.raises(Unsupported, match="encrypted"):
+        run(table, check=refuse)
+    assert table.rewritten == []
+
+
+def test_rows_that_would_get_new_ids_are_left_alone() -> None:
+    table = Table({0: MANY})
+    table.store.raw["format-version"] = 3
+    table.store.change()
+    with pytest.raises(Unsupported, match="new ids"):
+        run(table)
+    assert table.rewritten == []
+
+
+def test_a_lost_lease_stops_before_the_commit_and_a_stop_between_two() -> None:
+    table, control = Table({0: MANY, 1: MANY}), Control()
+
+    def lost(_count: int) -> None:
+        raise LeaseLost("gone")
+
+    control.before_change = lost
+    with pytest.raises(LeaseLost):
+        run(table, control)
+    assert table.rewritten == []
+    control = Control()
+    control.stop_after = 1
+    done = run(table, control)
+    assert (done.is_complete, len(done.commits), [spec for spec, _ in table.rewritten]) == (False, 1, [0])
+
+
+def test_manifests_that_others_replaced_are_a_conflict_and_an_unknown_outcome_is_raised_as_it_is() -> None:
+    table = Table({0: MANY})
+    table.fails = JavaError("ValidationException", message="Manifest is missing: m.avro")
+    with pytest.raises(Conflict, match="replaced meanwhile"):
+        run(table)
+    table.fails = JavaError("CommitStateUnknownException", message="no answer")
+    with pytest.raises(JavaError, match="no answer"):
+        run(table)
