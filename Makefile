@@ -129,7 +129,7 @@ bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.j
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
 		$(MAKE) --no-print-directory bench-$$part $(if $(JSON),JSON=$(basename $(JSON))-$$part.json) || status=1; done; exit $$status
 
-bench-decide: setup ## commits folded per core, event to decision, Redis bytes per partition; four minutes; JSON=file
+bench-decide: setup ## commits folded per core, event to decision, Redis bytes per partition, Delta and Iceberg; five minutes; JSON=file
 	@$(BIN)/python -m tests.bench.decide $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-rebuild: setup ## a rebuild of a million files beside deltalake, and other tables meanwhile; JSON=file, ARGS="--files 100000"

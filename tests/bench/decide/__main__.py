@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.bench.decide.folding import folding
 from tests.bench.decide.house import house
+from tests.bench.decide.iceberg import iceberg
 from tests.bench.decide.latency import Load, latency, phases
 from tests.bench.decide.memory import memory
 from tests.bench.machine import machine
@@ -26,6 +27,8 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=8_000, help="commits folded in one round")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of folding; the median counts")
     parser.add_argument("--other", type=Path, help="another checkout, whose decider folds in turns with this one's")
+    parser.add_argument("--iceberg-commits", type=int, default=800, help="commits to Iceberg tables in one round")
+    parser.add_argument("--only-iceberg", action="store_true", help="measure Iceberg tables alone")
     parser.add_argument("--only-folding", action="store_true", help="leave out memory and latency")
     parser.add_argument("--per-s", type=float, default=200.0, help="commits a second while latency is measured")
     parser.add_argument("--seconds", type=float, default=10.0, help="length of one window of latency")
@@ -40,6 +43,12 @@ def main() -> None:
     figures: dict[str, Any] = {**machine(), "seed": asked.seed}
     with tempfile.TemporaryDirectory(prefix="lakewright-bench-decide-") as made:
         folder = Path(made)
+        print("Iceberg", flush=True)
+        of_iceberg = {"commits": asked.iceberg_commits, "rounds": min(3, asked.rounds), "partitions": 3 * 365}
+        figures |= iceberg(folder / "iceberg", **of_iceberg, seed=asked.seed)
+        if asked.only_iceberg:
+            _show(figures, asked.json)
+            return
         with ExitStack() as stack:
             home = stack.enter_context(house(folder / "house"))
             homes = {"": home}

@@ -43,7 +43,7 @@ class House:
     def url(self) -> str:
         return self.stack.url
 
-    def register(self, location: Path, name: str) -> TableId:
+    def register(self, location: Path | str, name: str) -> TableId:
         """Register a table and wait until it was read; returns its id."""
         answer = httpx.post(self.url + "/v1/tables", json={"location": str(location), "name": name}, timeout=30)
         answer.raise_for_status()

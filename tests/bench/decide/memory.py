@@ -13,10 +13,15 @@ DAYS_PER_TABLE = 365
 FIRST_DAY = date(2025, 1, 1)
 
 
+def days_of_a_year() -> list[str]:
+    """Return a partition for each day."""
+    return [(FIRST_DAY + timedelta(number)).isoformat() for number in range(DAYS_PER_TABLE)]
+
+
 def memory(home: House, folder: Path, *, partitions: int, seed: int) -> dict[str, Any]:
     """Fill tables of a year of daily partitions with some thirty files a partition, and weigh their partitions."""
     tables = max(1, partitions // DAYS_PER_TABLE)
-    days = [(FIRST_DAY + timedelta(number)).isoformat() for number in range(DAYS_PER_TABLE)]
+    days = days_of_a_year()
     before = _used(home.client)
     total = count = 0
     for number in range(tables):

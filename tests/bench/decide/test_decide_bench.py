@@ -11,7 +11,9 @@ from tests.bench.decide.latency import quantile
 
 pytestmark = [pytest.mark.redis, pytest.mark.e2e]
 
-TINY = "--commits 16 --rounds 1 --per-s 40 --seconds 0.5 --windows 1 --few 2 --many 5 --partitions 1"
+TINY = (
+    "--commits 16 --iceberg-commits 16 --rounds 1 --per-s 40 --seconds 0.5 --windows 1 --few 2 --many 5 --partitions 1"
+)
 
 
 def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,6 +28,8 @@ def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert figures["cpu_over_decoding"] > 1
     assert all(figures[f"mean_ms_{phase}"] > 0 for phase in ("accepting", "waiting", "reading", "folding", "redis"))
     assert 50 < figures["bytes_per_partition"] < 5_000
+    assert figures["iceberg_commits_per_s_per_core"] > 0
+    assert 50 < figures["iceberg_bytes_per_partition"] < 5_000
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.5, 51), (0.99, 100), (1.0, 100)])
