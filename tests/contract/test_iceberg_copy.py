@@ -77,7 +77,8 @@ def read_by_others(ice: "IcebergLab", table: str) -> dict[str, list[tuple[Any, .
 
 def entries(ice: "IcebergLab", table: str) -> list[Mapping[str, Any]]:
     """Return what the manifests say of the live files."""
-    return [row.asDict() for row in ice.sql(f"SELECT * FROM {table}.files ORDER BY file_path").collect()]
+    columns = "file_path, file_size_in_bytes, column_sizes, split_offsets, " + ", ".join(COUNTS)
+    return [row.asDict() for row in ice.sql(f"SELECT {columns} FROM {table}.files ORDER BY file_path").collect()]
 
 
 def local(path: str) -> Path:

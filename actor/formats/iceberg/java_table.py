@@ -11,6 +11,7 @@ import structlog
 from py4j.java_gateway import JavaMember
 
 from actor.formats.iceberg.commit import Replacement
+from actor.formats.iceberg.float_columns import float_columns
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, delete_digest, deleted_rows_to_plan_with
 from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
@@ -63,12 +64,17 @@ class JavaTable:
         *,
         partitions: Collection[PartitionKey] | None,
         paths: Collection[str] | None = None,
+        floats: bool = False,
     ) -> dict[str, LiveInput]:
         """Return the live files of partitions (None: all) in a snapshot by path: all (None), or those with these paths.
+
+        floats: their tasks have the metrics of columns of floats, which a copy of row groups needs, and no others.
 
         Raises Corrupt for a path that is live twice, for a rewrite would remove both and write the rows of one.
         """
         scan = self._table.newScan().useSnapshot(snapshot).ignoreResiduals()
+        if floats and (names := float_columns(self._schema())):
+            scan = scan.includeColumnStats(self._scala.java_list(names))
         if (expression := self._any_of(head, partitions)) is not None:
             scan = scan.filter(expression)
         tags = _TagLookup(head)
@@ -91,6 +97,11 @@ class JavaTable:
                     raise Corrupt(f"{self.location}: {path} is live twice, and its rows would be written once")
                 deletes = tuple(self._applied(one, path, head) for one in task.deletes())
                 found[path] = _live_input(task, deletes, key, tags)
+        return found
+
+    def _schema(self) -> Mapping[str, Any]:
+        parser = self._scala.resolve(f"{_ICEBERG}.SchemaParser")
+        found: Mapping[str, Any] = json.loads(parser.toJson(self._table.schema()))
         return found
 
     def _key(self, spec: Spec, file: Any) -> PartitionKey:
@@ -172,7 +183,9 @@ class JavaTable:
         """Return which files of these groups are live in a snapshot."""
         found = tuple(groups)
         paths = {file.path for group in found for file in group.files}
-        return self.inputs(self.head(), snapshot, partitions={group.partition for group in found}, paths=paths)
+        return self.inputs(
+            self.head(), snapshot, partitions={group.partition for group in found}, paths=paths, floats=True
+        )
 
     def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
         """Make a change in one snapshot, whose outputs get the sequence number of the snapshot `since`.
