@@ -1,4 +1,4 @@
-"""Preemption: an urgent job that has waited too long makes a running job yield its slot."""
+"""Preemption: a job of a better band that has waited too long makes a running job yield its slot."""
 
 import structlog
 
@@ -21,6 +21,6 @@ class JobPreemption:
         self._rules = rules or Preemption()
 
     async def run_once(self) -> None:
-        """Preempt a running job for each urgent job that has waited too long."""
+        """Preempt a running job for each job of a better band that has waited too long."""
         for one in await self._admin.preempt(self._rules):
             log.info("job_preempted", job=one.victim, waiting=one.waiting)

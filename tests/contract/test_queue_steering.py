@@ -251,6 +251,35 @@ def test_a_run_of_the_lowest_band_is_found_among_any_number_of_leases(bench: Ben
     assert [one.victim for one in revoked] == [low.id]
 
 
+def test_a_waiting_rewrite_stops_a_run_of_the_background_and_no_other(bench: Bench) -> None:
+    """A vacuum of many files runs for an hour; one that has begun must not keep a hot table waiting either."""
+    fill(bench, 1, band=Band.LOW, table="rewrite")
+    fill(bench, 2, band=Band.BACKGROUND, table="vacuum")
+    running = bench.claim(slots=3)
+    assert [claim.key.table for claim in running] == ["rewrite", "vacuum", "vacuum"]
+    fill(bench, 1, band=Band.BACKGROUND, table="waits-too")
+    assert bench.run(admin_commands.preempt(QUEUE, AT_ONCE)) == ()
+    fill(bench, 3, band=Band.NORMAL, table="hot")
+    revoked = bench.run(admin_commands.preempt(QUEUE, AT_ONCE))
+    assert {one.victim for one in revoked} == {claim.id for claim in running[1:]}
+    assert bench.run(admin_commands.preempt(QUEUE, AT_ONCE)) == (), "the other runs are rewrites"
+    for claim in running[1:]:
+        assert bench.beat(claim).reason is StopReason.PREEMPT
+        bench.finish(claim, RunResult.YIELD)
+    assert [claim.key.table for claim in bench.claim(slots=2)] == ["hot", "hot"]
+
+
+def test_an_urgent_job_stops_a_run_of_the_background_before_a_rewrite_does(bench: Bench) -> None:
+    fill(bench, 1, band=Band.NORMAL, table="rewrite")
+    fill(bench, 1, band=Band.BACKGROUND, table="vacuum")
+    (rewrite, vacuum) = bench.claim(slots=2)
+    bench.enqueue(spec(partition="normal", table="hot", band=Band.NORMAL))
+    bench.enqueue(spec(partition="urgent", table="hot", band=Band.URGENT))
+    (revoked,) = bench.run(admin_commands.preempt(QUEUE, AT_ONCE))
+    assert (revoked.victim, "urgent" in bench.find_id(revoked.waiting).key.partition) == (vacuum.id, True)
+    assert bench.beat(rewrite).status is HeartbeatStatus.OK
+
+
 def test_one_waiting_job_revokes_one_run_at_a_time(bench: Bench) -> None:
     fill(bench, 3, band=Band.LOW)
     bench.claim(slots=3)

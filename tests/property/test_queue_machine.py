@@ -238,11 +238,13 @@ class QueueMachine(QueueLife):
     @precondition(lambda self: self.model.of(JobState.LEASED))
     @rule()
     def preempt(self) -> None:
-        """Only for a strict job, only at the cost of a weighted one, and no one more than twice."""
+        """Only for a job of a better kind of band, strict, weighted or background, and no one more than twice."""
         for one in self.run(admin_commands.preempt(QUEUE, admin_commands.Preemption(0, 0, 2))):
             waiting, victim = self.model.jobs[one.waiting], self.model.jobs[one.victim]
             assert one.waiting in self.model.ready()
-            assert waiting.request.band < SETTINGS.strict_bands <= victim.request.band
+            assert SETTINGS.strict_bands <= victim.request.band
+            is_for_strict = waiting.request.band < SETTINGS.strict_bands
+            assert is_for_strict or waiting.request.band < victim.request.band == Band.BACKGROUND
             assert victim.state is JobState.LEASED
             assert not victim.revoked
             assert not victim.stopping

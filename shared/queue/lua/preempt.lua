@@ -1,8 +1,8 @@
 #!lua
 --[[
-  preempt: for each job of a strict band that has waited for too long, one running job of a weighted band is asked to
-  yield: in the lowest band, the one whose restart costs least. One revocation per waiting job at a time, and a job is
-  preempted only a few times.
+  preempt: for each job of a strict band that has waited for too long, one running job of another band is asked to yield:
+  in the worst band, the one whose restart costs least. A job of a weighted band makes only jobs of the background yield.
+  One revocation per waiting job at a time, and a job is preempted only a few times.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  patience ms: how long a job waits before it may preempt
@@ -107,11 +107,17 @@ local bands = call('ZRANGE', ready_key(ROOT), 0, PER_NODE - 1)
 for i = 1, #bands do
   if is_strict(bands[i]) and not is_paused(bands[i]) then add_band(waiting, bands[i]) end
 end
+local strict = #waiting
+for i = 1, #bands do
+  if is_weighted(bands[i]) and not is_paused(bands[i]) then add_band(waiting, bands[i]) end
+end
 if #waiting == 0 then return {} end
 local revoked = {}
 local running = victims()
 for i = 1, math.min(#waiting, #running) do
   local victim = running[i]
+  -- The worst bands come first.
+  if i > strict and victim.band ~= tonumber(BACKGROUND) then break end
   call('HSET', job_key(victim.id), 'stop', 'preempt', 'preempted', victim.preempted + 1)
   call('HSET', job_key(waiting[i]), 'revoked', victim.id .. '|' .. victim.token)
   event('preempted', victim.id, waiting[i])
