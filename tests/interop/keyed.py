@@ -60,11 +60,15 @@ class KeyedCase:
         return "delta.columnMapping.mode" not in self.properties
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return (*KEYS, PARTITION) if self.is_partition_in_key else KEYS
+
+    @property
     def policy(self) -> Policy:
         """The policy by which older rows are removed."""
-        keys = (*KEYS, PARTITION) if self.is_partition_in_key else KEYS
         return Policy(
-            primary_key=self._named(keys),
+            primary_key=self._named(self.keys),
             sequence_by=self._named(SEQUENCE),
             delete_marker=self._named((MARKER,)),
             key_scope=KeyScope.TABLE if self.is_partition_in_key or not self.is_partitioned else KeyScope.PARTITION,
@@ -264,10 +268,10 @@ def newest(case: KeyedCase, model: Model, kept: Iterable[str] = ()) -> Model:
     groups: dict[tuple[Any, ...], list[str]] = {}
     left = {}
     for value, row in model.items():
-        if any(row[name] is None for name in (*KEYS, *SEQUENCE)):
+        if any(row[name] is None for name in (*case.keys, *SEQUENCE)):
             left[value] = row
         else:
-            groups.setdefault((case.partition(row), *(row[name] for name in KEYS)), []).append(value)
+            groups.setdefault((case.partition(row), *(row[name] for name in case.keys)), []).append(value)
     for values in groups.values():
         best = max(tuple(model[value][name] for name in SEQUENCE) for value in values)
         first = [value for value in values if tuple(model[value][name] for name in SEQUENCE) == best]
