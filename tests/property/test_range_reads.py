@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from decider.whatif.range_reads import RANGE_SHARES, EvenRows, FileRanges, KeyedFiles, KeyReads, RangeReads, key_reads
@@ -46,6 +46,7 @@ def test_the_files_that_a_range_reads_are_those_of_a_look_at_each(
     assert ranges.mean_files_read(wanted) == sum(counts) / len(counts)
 
 
+@settings(max_examples=30)
 @given(drawn=FILES)
 def test_the_figures_of_a_key_are_a_count_over_the_bounds_of_the_live_files(
     drawn: list[tuple[KeyRange | None, int, str]],
@@ -69,6 +70,7 @@ def _read(one: RangeReads, found: KeyReads) -> list[tuple[float, int]]:
     return [(one.now, found.files_now), (one.merged, found.files_merged), (one.sorted, found.files_sorted)]
 
 
+@settings(max_examples=30)
 @given(spans=st.lists(st.one_of(NEAR, WIDE), min_size=1, max_size=20), parts=st.integers(1, 8), data=st.data())
 def test_ranges_of_a_sort_are_disjoint_and_cover_each_key(spans: list[KeyRange], parts: int, data) -> None:
     rows = EvenRows(files_of([(span, 10, "a") for span in spans]))
@@ -81,6 +83,7 @@ def test_ranges_of_a_sort_are_disjoint_and_cover_each_key(spans: list[KeyRange],
     assert made[0][0] <= low <= high <= made[-1][1]
 
 
+@settings(max_examples=30)
 @given(seed=st.lists(NEAR, min_size=1, max_size=60), order=st.sampled_from(["time", "zorder", "none"]))
 def test_whatever_order_the_table_has_the_key_is_sorted_until_the_depth_is_within_the_bound(
     seed: list[KeyRange], order: str
