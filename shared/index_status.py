@@ -16,12 +16,14 @@ class IndexQuery:
 
     `revision` and `budget_bytes` (of one iteration) replace those of the table's properties. sample: fraction of the
     rows that a sampling query reads, between 0 and 1. is_possible: leave out what no release of the library can do.
+    is_forecast: estimate the iterations to come.
     """
 
     revision: int | None = None
     budget_bytes: int | None = None
     sample: float | None = None
     is_possible: bool = False
+    is_forecast: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +107,39 @@ class SampleReads:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexRewrites:
-    """What an optimization would rewrite: the next iteration, and for a sample, where one is requested.
+class ForecastStep:
+    """An iteration of a forecast: bytes that it rewrites, and the index after it."""
 
-    None where nothing is eligible, or no rewrite is allowed.
+    bytes: int
+    fragmentation: float
+    blocks: int
+    overhang_blocks: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexForecast:
+    """The iterations under one selection, estimated: `leveled` with a budget in bytes, or `everything` at once.
+
+    Not `is_complete`: more iterations would follow.
+    """
+
+    selection: str
+    budget_bytes: int | None
+    steps: tuple[ForecastStep, ...]
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRewrites:
+    """What an optimization would rewrite: the next iteration, for a sample, and from now on, where that is requested.
+
+    None and empty where nothing is eligible, or no rewrite is allowed.
     """
 
     next: NextRewrite | None = None
     sample: SampleReads | None = None
+    forecasts: tuple[IndexForecast, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

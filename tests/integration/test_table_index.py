@@ -60,6 +60,23 @@ def test_a_table_without_an_index_has_none(decider: LiveDecider, tmp_path: Path)
     assert "has no index" in str(missing.exception)
 
 
+@pytest.mark.redis
+def test_the_iterations_to_come_are_estimated_over_rest_and_from_the_location(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    path = written(tmp_path)
+    decider.register(path, "a.q")
+    found = decider.get("/v1/tables/a.q/index", what_if=True)
+    assert found == shown(str(path), "--what-if")
+    assert shown(str(path))["forecasts"] == []
+    assert [(one["selection"], one["complete"]) for one in found["forecasts"]][-1] == ("everything", True)
+    assert found["forecasts"][0]["bytes"] >= found["revisions"][0]["eligible_bytes"]
+    assert found["forecasts"][-1]["steps"][0]["fragmentation"] == 1.0
+    text = shown(str(path), "--what-if", as_json=False)
+    assert "Iterations to come, estimated" in text
+    assert "all files" in text
+
+
 def test_another_revision_and_budget_can_be_tried(tmp_path: Path) -> None:
     path = str(written(tmp_path))
     everything = shown(path, "--revision-id", "1", "--bytes-per-iter", "0")

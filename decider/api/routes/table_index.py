@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 
 @router.get("/{name}/index", summary="Show the index of a table", responses=failures(404, 422, 502))
-async def show_table_index(
+async def show_table_index(  # noqa: PLR0913, PLR0917 - each is a parameter of the call
     table: KnownTable,
     tables: Tables,
     http: Http,
@@ -33,6 +33,9 @@ async def show_table_index(
     sample: Annotated[
         float | None, Query(gt=0, lt=1, description="Fraction of the rows that a sampling query reads.")
     ] = None,
+    what_if: Annotated[  # noqa: FBT002 - a parameter of the call
+        bool, Query(description="Also estimate the iterations to come under several selections.")
+    ] = False,
 ) -> TableIndexResponse:
     """Show a Qbeast index: revisions, fragmentation, files that are not indexed, and what is eligible for a rewrite.
 
@@ -41,7 +44,9 @@ async def show_table_index(
     async with http.expensive_calls.table_reads.turn():
         snapshot = await tables.formats.open(table.location).snapshot()
         read = support_of(snapshot.metadata.format).index_status
-        found = await asyncio.to_thread(read, snapshot, IndexQuery(revision, bytes_per_iter, sample))
+        found = await asyncio.to_thread(
+            read, snapshot, IndexQuery(revision, bytes_per_iter, sample, is_forecast=what_if)
+        )
     if found is None:
         raise ApiError(404, f"{table.name} has no index", field="name", allowed="a table with a Qbeast index")
     return index_view(found)

@@ -44,6 +44,17 @@ INDEX_EXAMPLE: dict[str, Any] = {
     "ignored_properties": [],
     "next": {"strategy": "unindexed", "bytes": 1_048_576, "files": ["part-00000-6d1e.parquet"]},
     "sample": {"fraction": 0.1, "files": 60, "bytes": 480_000_000, "rewrite_files": 20, "rewrite_bytes": 160_000_000},
+    "forecasts": [
+        {
+            "selection": "leveled",
+            "budget_bytes": 1_000_000_000,
+            "bytes": 400_000_000,
+            "complete": True,
+            "steps": [
+                {"bytes": 400_000_000, "fragmentation": 1.52, "blocks": 32, "overhang_blocks": 2, "files": 9},
+            ],
+        }
+    ],
 }
 
 
@@ -91,6 +102,28 @@ class SampleView(ResponseModel):
     rewrite_bytes: int = Field(description="Their size in bytes.")
 
 
+class ForecastStepView(ResponseModel):
+    """One iteration, and the index after it; estimated, except for the bytes of the first."""
+
+    bytes: int = Field(description="Bytes that it rewrites.")
+    fragmentation: float = Field(description="Blocks per cube after it.")
+    blocks: int = Field(description="Number of blocks after it.")
+    overhang_blocks: int = Field(description="Blocks after it that may hold rows of descendants of their cube.")
+    files: int = Field(description="Number of files after it.")
+
+
+class IndexForecastView(ResponseModel):
+    """The iterations under one selection, if nothing else is written."""
+
+    selection: str = Field(
+        description="`leveled`: leveled compaction. `everything`: all files of the revision at once."
+    )
+    budget_bytes: int | None = Field(description="Bytes of one iteration, 0 for its first group; null for everything.")
+    bytes: int = Field(description="Bytes that all its iterations rewrite.")
+    complete: bool = Field(description="Whether nothing is eligible afterwards.")
+    steps: tuple[ForecastStepView, ...] = Field(description="The iterations in order.")
+
+
 class TableIndexResponse(ResponseModel):
     """The index of a table, from its log alone."""
 
@@ -111,3 +144,6 @@ class TableIndexResponse(ResponseModel):
     ignored_properties: tuple[str, ...] = Field(description="Properties about the index that have no effect, and why.")
     next: NextRewriteView | None = Field(description="What is rewritten first; null if nothing is.")
     sample: SampleView | None = Field(description="What a sampling query reads; null if none is requested.")
+    forecasts: tuple[IndexForecastView, ...] = Field(
+        description="Iterations to come under the table's own selection and others; empty if not requested."
+    )

@@ -2,9 +2,16 @@
 
 from dataclasses import asdict
 
-from decider.api.schemas.table_index import IndexRevisionView, NextRewriteView, SampleView, TableIndexResponse
+from decider.api.schemas.table_index import (
+    ForecastStepView,
+    IndexForecastView,
+    IndexRevisionView,
+    NextRewriteView,
+    SampleView,
+    TableIndexResponse,
+)
 from decider.web.base_model import moment
-from shared.index_status import IndexRevision, IndexStatus
+from shared.index_status import IndexForecast, IndexRevision, IndexStatus
 
 
 def index_view(found: IndexStatus) -> TableIndexResponse:
@@ -25,6 +32,20 @@ def index_view(found: IndexStatus) -> TableIndexResponse:
         if following is None
         else NextRewriteView(strategy=following.strategy, bytes=following.bytes, files=following.paths),
         sample=None if sample is None else SampleView(**asdict(sample)),
+        forecasts=tuple(map(_forecast_view, found.rewrites.forecasts)),
+    )
+
+
+def _forecast_view(forecast: IndexForecast) -> IndexForecastView:
+    steps = tuple(
+        ForecastStepView(**asdict(step) | {"fragmentation": round(step.fragmentation, 2)}) for step in forecast.steps
+    )
+    return IndexForecastView(
+        selection=forecast.selection,
+        budget_bytes=forecast.budget_bytes,
+        bytes=sum(step.bytes for step in steps),
+        complete=forecast.is_complete,
+        steps=steps,
     )
 
 

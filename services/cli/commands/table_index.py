@@ -13,6 +13,7 @@ from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
 from services.cli.render import Output, counted, size
 from services.settings import format_options, store_options
+from shared.index_status import IndexQuery
 
 
 def index(
@@ -27,20 +28,24 @@ def index(
     sample: Annotated[
         float | None, typer.Option(min=0, max=1, help="Also show what a query reads that samples this fraction.")
     ] = None,
+    what_if: Annotated[  # noqa: FBT002
+        bool, typer.Option("--what-if", help="Also estimate the iterations to come under several selections.")
+    ] = False,
 ) -> None:
     """Show a Qbeast index: its revisions, their fragmentation, and the files of the next rewrite. Changes nothing."""
     out = setting_of(context).output()
     if is_location(table):
         setting_of(context).prepare_logs()
-        answer = _read(table, revision_id, bytes_per_iter, sample)
+        answer = _read(table, IndexQuery(revision_id, bytes_per_iter, sample, is_forecast=what_if))
     else:
         with setting_of(context).api() as api:
             asked = {"revision": revision_id, "bytes_per_iter": bytes_per_iter, "sample": sample}
+            asked |= {"what_if": True} if what_if else {}
             answer = api.get(f"/v1/tables/{segment(table)}/index", asked)
     return out.raw(answer) if out.as_json else _show(out, answer)
 
 
-def _read(table: str, revision: int | None, budget_bytes: int | None, sample: float | None) -> Any:
+def _read(table: str, query: IndexQuery) -> Any:
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
@@ -50,11 +55,10 @@ def _read(table: str, revision: int | None, budget_bytes: int | None, sample: fl
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from shared.formats.registry import support_of  # noqa: PLC0415
-        from shared.index_status import IndexQuery  # noqa: PLC0415
     formats = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options())), format_options())
     snapshot = asyncio.run(formats.open(location_of(table)).snapshot())
     read = support_of(snapshot.metadata.format).index_status
-    found = read(snapshot, IndexQuery(revision, budget_bytes, sample))
+    found = read(snapshot, query)
     if found is None:
         raise CallFailed(f"{table} has no index")
     return index_view(found).model_dump(mode="json")
@@ -92,6 +96,8 @@ def _show(out: Output, answer: Any) -> None:
         following = answer["next"]
         files = counted(len(following["files"]), "file")
         out.line(f"Next: {files} ({size(following['bytes'])}), chosen as {following['strategy']}; --json lists them.")
+    if answer["forecasts"]:
+        out.rows("Iterations to come, estimated", _FORECAST, [_forecast(one) for one in answer["forecasts"]])
     if answer["sample"] is not None:
         reads = answer["sample"]
         lower = f"a rewrite of {counted(reads['rewrite_files'], 'file')} ({size(reads['rewrite_bytes'])}) lowers that"
@@ -99,3 +105,18 @@ def _show(out: Output, answer: Any) -> None:
             f"A sample of {reads['fraction']:.0%} opens {counted(reads['files'], 'file')} ({size(reads['bytes'])}); "
             f"{lower if reads['rewrite_files'] else 'no rewrite lowers that'}."
         )
+
+
+_FORECAST = ("selection", "bytes per iteration", "iterations", "bytes", "fragmentation after each")
+
+_SHOWN_STEPS = 8
+"""Iterations whose fragmentation is printed; --json has all."""
+
+
+def _forecast(one: Any) -> tuple[str, ...]:
+    budget = one["budget_bytes"]
+    per_iteration = "all files" if budget is None else "first group" if budget == 0 else size(budget)
+    after = [f"{step['fragmentation']:.2f}" for step in one["steps"]]
+    shown = after if len(after) <= _SHOWN_STEPS else [*after[: _SHOWN_STEPS - 1], "...", after[-1]]
+    count = f"{len(after)}{'' if one['complete'] else ' or more'}"
+    return one["selection"], per_iteration, count, size(one["bytes"]), " ".join(shown)

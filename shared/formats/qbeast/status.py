@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from shared.formats import delta
 from shared.formats.qbeast.files import FileClass, IndexFile
+from shared.formats.qbeast.forecast import forecasts
 from shared.formats.qbeast.groups import eligible_groups
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions, compacted_revision, next_iteration
@@ -66,16 +67,21 @@ def index_status(snapshot: Snapshot, query: IndexQuery) -> IndexStatus | None:
         first_problem=f"{malformed[0].path}: {malformed[0].problem}" if malformed else "",
         refusal=refused,
         issues=issues,
-        rewrites=IndexRewrites() if refused is not None else _rewrites(index, options, query.sample),
+        rewrites=IndexRewrites() if refused is not None else _rewrites(index, options, query),
     )
 
 
-def _rewrites(index: QbeastIndex, options: IndexOptions, sample: float | None) -> IndexRewrites:
+def _rewrites(index: QbeastIndex, options: IndexOptions, query: IndexQuery) -> IndexRewrites:
     found = next_iteration(index, options)
     following = None if found is None else NextRewrite(found.strategy, found.paths, _bytes(found.files))
     revision = compacted_revision(index, options)
+    if revision is None:
+        return IndexRewrites(following)
+    files = index.of_revision(revision.id) if query.is_forecast else ()
     return IndexRewrites(
-        following, None if sample is None or revision is None else _sample(index, revision, sample, options)
+        following,
+        None if query.sample is None else _sample(index, revision, query.sample, options),
+        forecasts(files, revision, options.budget_bytes) if query.is_forecast else (),
     )
 
 
