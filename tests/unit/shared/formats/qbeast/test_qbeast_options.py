@@ -4,6 +4,7 @@ import pytest
 
 from shared.formats.qbeast.iterations import IndexOptions, Strategy
 from shared.formats.qbeast.options import read_options
+from shared.properties import read_properties
 
 AUTO = "use.optimization.autoOptimize."
 UNINDEXED = AUTO + "optimizeUnindexedFiles."
@@ -52,3 +53,11 @@ def test_to_index_nothing_of_the_revision_without_an_index_is_a_contradiction() 
     options, issues = read_options({AUTO + "revisionId": "0", UNINDEXED + "enabled": "false"})
     assert options.strategies == (Strategy.UNINDEXED,)
     assert "not to be indexed" in issues[0].reason
+
+
+@pytest.mark.parametrize(
+    ("text", "job_bytes"), [("0", 16 << 30), ("20000", 64 << 10), ("1 GB", 1 << 30), ("5000 GB", 1 << 40)]
+)
+def test_the_bytes_of_an_iteration_also_bound_a_job_and_are_never_an_error(text: str, job_bytes: int) -> None:
+    layer = read_properties({"use.optimization.bytes-per-iter": text})
+    assert (layer.values, layer.issues) == ({"max_bytes_per_job": job_bytes}, ())
