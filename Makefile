@@ -164,7 +164,10 @@ lock: setup ## write requirements.lock again, keeping versions where possible (U
 		--output-file requirements.lock
 	@$(BIN)/uv pip compile tests/interop/engines.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file tests/interop/engines.lock
-	@if grep -nE '://|^-' requirements.lock tests/interop/engines.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
+	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ;]*\).*/\1/p' requirements.lock | grep -vE '^(pyspark|py4j)==' >.cache/qbeast.constraints
+	@$(BIN)/uv pip compile services/actor/qbeast.in --quiet --universal --python-version 3.11 --generate-hashes \
+		--constraints .cache/qbeast.constraints --custom-compile-command "make lock" --output-file services/actor/qbeast.lock
+	@if grep -nE '://|^-' requirements.lock tests/interop/engines.lock services/actor/qbeast.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
 	@sh .ci/setup
 
 clean: ## remove what builds and tests leave; keeps .venv and the caches of downloads

@@ -26,12 +26,16 @@ class RemovedIndexFile:
 
 @dataclass(frozen=True, slots=True)
 class IndexCommit:
-    """One commit of the table; `write_id` is that of our rewrite, empty for a commit of others."""
+    """One commit of the table; `write_id` is that of our rewrite, empty for a commit of others.
+
+    changes_table: it sets metadata or protocol, which the check inside the transaction does not see.
+    """
 
     version: int
     write_id: str
     added: tuple[DataFile, ...]
     removed: tuple[RemovedIndexFile, ...]
+    changes_table: bool = False
 
     def figures(self) -> dict[str, int]:
         """Return what the commit replaced and wrote."""
@@ -59,6 +63,7 @@ def decode_commit(version: int, actions: Sequence[str]) -> IndexCommit:
             for one in decoded
             if "remove" in one
         ),
+        changes_table=any("metaData" in one or "protocol" in one for one in decoded),
     )
 
 
@@ -76,6 +81,8 @@ def check_commit(
     gone = [file.path for file in first.removed]
     if len(gone) != len(set(gone)) or set(gone) != planned:
         problems.append(f"it removed {len(gone)} files, not the {len(planned)} that were planned")
+    if first.changes_table:
+        problems.append("it changed the table's metadata or protocol")
     taken = [
         (commit.version, file.path)
         for commit in commits

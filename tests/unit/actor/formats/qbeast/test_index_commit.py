@@ -24,5 +24,8 @@ def test_files_figures_and_mark_of_a_commit_of_ours_are_read() -> None:
 
 
 def test_a_commit_of_others_has_no_mark() -> None:
+    assert not decode_commit(1, lines(ADD)).changes_table
+    assert decode_commit(1, lines({"protocol": {}}, ADD)).changes_table
+    assert decode_commit(1, lines({"metaData": {}}, ADD)).changes_table
     for info in ({"commitInfo": {"userMetadata": "theirs"}}, {"commitInfo": None}, {"protocol": {}}):
         assert decode_commit(1, lines(info, ADD)).write_id == ""

@@ -176,6 +176,10 @@ def _again(commit: IndexCommit) -> Sequence[IndexCommit]:
     return commit, replace(commit, version=commit.version + 1)
 
 
+def _metadata(commit: IndexCommit) -> Sequence[IndexCommit]:
+    return (replace(commit, changes_table=True),)
+
+
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
@@ -184,6 +188,7 @@ def _again(commit: IndexCommit) -> Sequence[IndexCommit]:
         (_other_file, "not the"),
         (_twice_removed, "not the"),
         (_again, "committed 2 times"),
+        (_metadata, "metadata or protocol"),
     ],
 )
 def test_a_commit_that_differs_from_its_plan_raises_an_alarm_that_says_what_to_restore(
