@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from decider.decide.actions import ACTIONS
-from shared.job_payload import CHECKPOINT, COMPACT, DEDUPLICATE, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, INDEX, REWRITE_MANIFESTS, VACUUM
 from shared.policy import MIB
 from shared.queue import commands, queries
 from shared.queue.model import Band, Claim, JobKey, JobRequest, JobState, RunResult, job_id
@@ -107,5 +107,7 @@ def test_each_automatic_action_on_a_table_waits_in_the_background_unless_it_rewr
         VACUUM: False,
         CHECKPOINT: False,
         DEDUPLICATE: False,
-        "cluster": True,
+        CLUSTER: True,
+        INDEX: True,
+        REWRITE_MANIFESTS: False,
     }
