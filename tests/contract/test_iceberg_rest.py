@@ -153,6 +153,31 @@ def test_a_catalog_that_refuses_the_token_is_no_failure_of_the_moment(spark: "Sp
         asyncio.run(IcebergFormat(access(), IcebergSettings({"lake": wrong})).open(PLACE).snapshot())
 
 
+def test_an_actor_gets_tokens_by_oauth2_and_new_ones_when_they_are_refused(
+    spark: "SparkSession", lake: RestLake
+) -> None:
+    lake.make(3)
+    rows, actor = lake.ids(), engine(spark, lake.oauth())
+    assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
+    lake.revoke()
+    assert len(actor.read_partition(PLACE, WHOLE_TABLE).files) == 1
+    assert lake.ids() == rows
+    with pytest.raises(PermanentError, match="LAKEWRIGHT_CATALOGS"):
+        engine(spark, lake.oauth("lakewright:another-secret")).read_partition(PLACE, WHOLE_TABLE)
+
+
+def test_a_commit_whose_token_is_refused_is_made_by_the_next_run(spark: "SparkSession", lake: RestLake) -> None:
+    from tests.support.iceberg_lab import Steps
+
+    lake.make(3)
+    rows, actor = lake.ids(), engine(spark, lake.oauth())
+    with pytest.raises(RetryableError):
+        rewrite(actor, Steps(at="files_written", action=lake.revoke))
+    assert (lake.ids(), lake.files(), lake.rewrites(), lake.data_files()) == (rows, 3, 0, 3)
+    assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
+    assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 1, 1)
+
+
 def test_the_command_line_optimizes_a_table_by_its_name_without_a_service(lake: RestLake) -> None:
     lake.make(5)
     rows = lake.ids()

@@ -6,10 +6,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from actor.formats.iceberg.conflicts import is_token_refused
 from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.scala import Scala, jvm_session
 from shared.errors import InvalidInput, Unsupported
 from shared.locations import catalog_name, hadoop_path
+
+CREDENTIAL = "credential"
+"""Option from which the client gets a token, and another one when it asks again."""
 
 JVM_PREFIX = "jvm."
 """What the options of a catalog begin with that are meant for the actor alone."""
@@ -50,10 +54,26 @@ class TableLoader:
         name, parts = named
         if not parts:
             raise InvalidInput(f"{location} names a catalog and no table", field="location")
-        catalog = self._catalog(name)
         namespace = self._scala.resolve("org.apache.iceberg.catalog.Namespace").of(self._array(parts[:-1]))
         identifier = self._scala.resolve("org.apache.iceberg.catalog.TableIdentifier").of(namespace, parts[-1])
-        return JavaTable(self._scala, catalog.loadTable(identifier), location)
+        return JavaTable(self._scala, self._load(name, identifier), location)
+
+    def _load(self, name: str, identifier: Any) -> Any:
+        """Load a table; a catalog that has been open for a while is opened again if it refuses its token."""
+        was_open = name in self._opened
+        catalog = self._catalog(name)
+        try:
+            return catalog.loadTable(identifier)
+        except Exception as error:
+            if not was_open or CREDENTIAL not in self._options[name] or not is_token_refused(error):
+                raise
+        return self._reopened(name, catalog).loadTable(identifier)
+
+    def _reopened(self, name: str, catalog: Any) -> Any:
+        with self._opening:
+            if self._opened.get(name) is catalog:
+                self._opened.pop(name).close()  # Nothing that still uses it can succeed.
+        return self._catalog(name)
 
     def _folder(self, location: str) -> Any:
         if not self._reads_folders:

@@ -13,7 +13,8 @@ _UNKNOWN = "CommitStateUnknownException"
 _TAKEN = frozenset({"ValidationException", "MissingRequiredFilesException"})
 _BUSY = frozenset({"CommitFailedException", "AlreadyExistsException"})
 _MISSING = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
-_FORBIDDEN = frozenset({"ForbiddenException", "NotAuthorizedException"})
+_UNAUTHORIZED = "NotAuthorizedException"
+_FORBIDDEN = frozenset({"ForbiddenException", _UNAUTHORIZED})
 _NOT_IN_SPARK = frozenset({"UnsupportedOperationException"})  # A column of a type that Spark does not have.
 
 
@@ -33,6 +34,11 @@ def classify(error: BaseException) -> IcebergFailure:
     if names & _TAKEN:
         return IcebergFailure.TAKEN
     return IcebergFailure.BUSY if names & _BUSY else IcebergFailure.UNKNOWN
+
+
+def is_token_refused(error: BaseException) -> bool:
+    """Whether the catalog did not accept who asks, as it does when a token is no longer valid."""
+    return _UNAUTHORIZED in jvm_class_names(error)
 
 
 def translate(error: BaseException, doing: str) -> LakewrightError:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from actor.engines import RUNNABLE_KINDS
 from actor.formats.iceberg.catalogs import TableLoader
 from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
-from actor.formats.iceberg.conflicts import translate
+from actor.formats.iceberg.conflicts import is_token_refused, translate
 from actor.formats.iceberg.inputs import InputGroup, files_at_read, resolve, still_live
 from actor.formats.iceberg.java_manifests import JavaManifests
 from actor.formats.iceberg.java_table import JavaTable
@@ -162,7 +162,13 @@ class IcebergEngine(JvmEngine):
         self._settings.boundary.check_table(location)
         lease = self._sessions.lease(tag=tag, more_tags=more_tags, conf=SESSION_CONF)
         with _translated(f"{location}"), lease as owned, self._sessions.bound(owned) as session:
-            yield self._tables.load(location), session
+            table = self._tables.load(location)
+            try:
+                yield table, session
+            except Exception as error:
+                if is_token_refused(error):
+                    raise RetryableError(f"{location}: the catalog no longer accepts the token of this run") from error
+                raise
 
 
 class _Rewrite:

@@ -1,10 +1,14 @@
-"""Options of a catalog reach Java as the settings mean them."""
+"""Options of a catalog reach Java as the settings mean them, and a catalog whose token ended is opened again."""
+
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from actor.formats.iceberg.catalogs import java_options
+from actor.formats.iceberg.catalogs import TableLoader, java_options
+from tests.unit.actor.formats.iceberg.test_iceberg_conflicts import java
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -13,3 +17,59 @@ def test_an_option_for_actors_replaces_the_one_for_both_in_any_order(is_first: b
     both = [("uri", "sqlite:///c.db"), ("jvm.uri", "jdbc:sqlite:c.db")]
     options = dict(both[::-1] if is_first else both)
     assert java_options({"type": "sql", **options, "warehouse": "w"}) == {"uri": "jdbc:sqlite:c.db", "warehouse": "w"}
+
+
+class Catalog:
+    """A catalog of Java whose token is good for so many loads; `error` is raised afterwards."""
+
+    def __init__(self, loads: int, error: str) -> None:
+        self._left, self._error = loads, error
+        self.is_closed = False
+
+    def loadTable(self, _: object) -> str:  # noqa: N802 - Java's name
+        self._left -= 1
+        if self._left < 0:
+            raise java("RuntimeException", self._error)
+        return "table"
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def loader(monkeypatch: pytest.MonkeyPatch, error: str, loads: list[int], **options: str) -> tuple[Any, list[Catalog]]:
+    """Return a loader of one catalog, and the catalogs that it opens, each good for so many loads."""
+    opened: list[Catalog] = []
+
+    def open_next(*_: object) -> Catalog:
+        opened.append(Catalog(loads[len(opened)], error))
+        return opened[-1]
+
+    monkeypatch.setattr(TableLoader, "_open", open_next)
+    return TableLoader(SimpleNamespace(), SimpleNamespace(), {"lake": options}, reads_folders=False), opened  # type: ignore[arg-type]
+
+
+def test_a_catalog_that_refuses_its_token_is_closed_and_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, opened = loader(monkeypatch, "NotAuthorizedException", [2, 1], credential="id:secret")
+    assert [made._load("lake", "t") for _ in range(3)] == ["table"] * 3
+    assert [one.is_closed for one in opened] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "loads", "options"),
+    [
+        ("NotAuthorizedException", [0], {"credential": "id:secret"}),
+        ("NotAuthorizedException", [1], {"token": "a-token"}),
+        ("ForbiddenException", [1], {"credential": "id:secret"}),
+        ("NoSuchTableException", [1], {"credential": "id:secret"}),
+    ],
+)
+def test_a_catalog_is_not_opened_again_where_a_new_token_would_not_help(
+    monkeypatch: pytest.MonkeyPatch, error: str, loads: list[int], options: dict[str, str]
+) -> None:
+    """A token just got, one that does not change, a missing right, a missing table."""
+    made, opened = loader(monkeypatch, error, loads, **options)
+    for _ in range(loads[0]):
+        made._load("lake", "t")
+    with pytest.raises(RuntimeError):
+        made._load("lake", "t")
+    assert [one.is_closed for one in opened] == [False]
