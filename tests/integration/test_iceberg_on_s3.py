@@ -1,0 +1,99 @@
+"""Iceberg tables in a bucket, of a catalog and in a folder that has none: followed, decided, and previewed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+
+from shared.format_options import FormatOptions
+from shared.store_options import StoreOptions
+from tests.support.go_programs import MINIO
+from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.minio import KEYS, REGION, Minio
+
+pytestmark = [
+    pytest.mark.s3,
+    pytest.mark.timeout(900),
+    pytest.mark.long("iceberg"),
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning"),
+]
+
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+@pytest.fixture
+def minio(tmp_path: Path) -> Iterator[Minio]:
+    server = Minio(MINIO.binary(), tmp_path / "minio").start()
+    server.make_bucket("lake")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, minio: Minio) -> Iterator[SqlCatalog]:
+    """A catalog in a file, whose tables are in the bucket."""
+    made = SqlCatalog("lake", **catalog_options(tmp_path, minio))
+    made.create_namespace("db")
+    made.create_table("db.t", SCHEMA)
+    yield made
+    made.engine.dispose()
+
+
+def catalog_options(folder: Path, minio: Minio) -> dict[str, str]:
+    return {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": "s3://lake/w", **io_options(minio)}
+
+
+def io_options(minio: Minio) -> dict[str, str]:
+    keys = {f"s3.{name.replace('_', '-')}": value for name, value in KEYS.items()}
+    return {"s3.endpoint": minio.url, "s3.region": REGION, **keys}
+
+
+def append(catalog: SqlCatalog, commits: int) -> Table:
+    table = catalog.load_table("db.t")
+    for number in range(commits):
+        table.append(pa.table({"id": range(10 * number, 10 * number + 10)}, schema=SCHEMA))
+    return table
+
+
+def without_catalog(minio: Minio, table: Table) -> str:
+    """Name the newest metadata as tables without a catalog do, and return where the table is."""
+    key = table.metadata_location.removeprefix("s3://lake/")
+    folder = key.rpartition("/")[0]
+    minio.client.copy_object(Bucket="lake", CopySource=f"lake/{key}", Key=f"{folder}/v1.metadata.json")
+    minio.client.put_object(Bucket="lake", Key=f"{folder}/version-hint.text", Body=b"1")
+    return f"s3://lake/{folder.removesuffix('/metadata')}"
+
+
+@pytest.mark.redis
+def test_a_decider_follows_a_table_of_a_catalog_and_one_without_in_a_bucket(
+    tmp_path: Path, minio: Minio, catalog: SqlCatalog, redis_url: str
+) -> None:
+    table = append(catalog, 4)
+    folder = without_catalog(minio, table)
+    formats = FormatOptions({"lake": catalog_options(tmp_path, minio)}, iceberg_folders=True)
+    roots = ("catalog://lake", "s3://lake")
+    settings = decider_settings(
+        redis_url, roots=roots, formats=formats, store_options=StoreOptions({"": minio.options()})
+    )
+    decider = LiveDecider(settings).start()
+    try:
+        for name, location in (("named", "catalog://lake/db/t"), ("folder", folder)):
+            decider.post("/v1/tables", {"location": location, "name": name}).raise_for_status()
+        decider.drain()
+        for name in ("named", "folder"):
+            assert [state.files for state in decider.partitions(name).values()] == [4], name
+        append(catalog, 2)
+        decider.sweep()
+        assert [state.files for state in decider.partitions("named").values()] == [6]
+        assert [state.files for state in decider.partitions("folder").values()] == [4]
+        catalog.load_table("db.t").overwrite(pa.table({"id": [1]}, schema=SCHEMA))
+        plan: Any = decider.post("/v1/tables/named/vacuum", {"dry_run": True, "retain_hours": 0, "force": True}).json()
+        assert "would expire" in plan["message"]
+        gone = {one["name"] for one in plan["deletions"] if one["name"].startswith("data/")}
+        assert len(gone) == 2, "four of the six files are needed by the metadata of the folder"
+    finally:
+        decider.close()
