@@ -24,7 +24,7 @@ import scala.collection.Iterator;
  */
 public final class IndexCommitCheck implements PreCommitHook {
   private static final ConcurrentHashMap PLANS = new ConcurrentHashMap();
-  private static final Set CANCELLED = ConcurrentHashMap.newKeySet();
+  private static final ConcurrentHashMap CANCELLED = new ConcurrentHashMap();
 
   /** Starts every message of a check that another writer's commit made fail. */
   public static final String TAKEN = "LAKEWRIGHT_TAKEN: ";
@@ -48,7 +48,7 @@ public final class IndexCommitCheck implements PreCommitHook {
 
   /** Forbids all commits of a job's claim that have not reached their check. */
   public static void cancel(String key) {
-    CANCELLED.add(key);
+    CANCELLED.put(key, key);
   }
 
   /** Ends a claim: what is known of it is forgotten. */
@@ -83,7 +83,7 @@ public final class IndexCommitCheck implements PreCommitHook {
       throw new IllegalStateException("no plan is registered for the commit of " + key);
     }
     plan.isChecked = true;
-    if (CANCELLED.contains(key)) {
+    if (CANCELLED.containsKey(key)) {
       throw new IllegalStateException("the job was cancelled before its commit");
     }
     checkPlanned(plan, actions);

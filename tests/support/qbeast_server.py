@@ -30,7 +30,8 @@ from shared.table import CommitOrigin
 
 COLUMNS = "user,price"
 RANGES = '{"user_min":0,"user_max":1000000,"price_min":0.0,"price_max":1000.0}'
-KEY = "test/1"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+"""Delta's own, so that tests can say SQL of tables by their path."""
 
 
 class Unchecked:
@@ -69,7 +70,8 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         java = find_java(java_search(os.environ))
-        settings = QbeastSparkSettings(folder, ivy_dir(os.environ), Path(os.environ["LAKEWRIGHT_QBEAST_JAR"]))
+        jar = Path(os.environ["LAKEWRIGHT_QBEAST_JAR"])
+        settings = QbeastSparkSettings(folder, ivy_dir(os.environ), jar, catalog=DELTA_CATALOG)
         self.spark: SparkSession = start_spark(settings, java_home=java.path)
         self.spark.conf.set("spark.sql.adaptive.enabled", "false")
         self.boundary = Boundary(roots=(folder.parent.as_uri(), folder.as_uri()), real_path=os.path.realpath)

@@ -19,9 +19,7 @@ from shared.locations import hadoop_path
 from shared.table import Snapshot
 
 EXTENSION = "io.qbeast.spark.internal.QbeastSparkSessionExtension"
-CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-"""Delta's, which knows tables by their path in SQL; the library needs its own only for tables by name."""
-
+CATALOG = "io.qbeast.spark.internal.sources.catalog.QbeastCatalog"
 _TABLE = "io.qbeast.spark.QbeastTable"
 _CONTEXT = "io.qbeast.context.QbeastContext"
 _TABLE_ID = "io.qbeast.core.model.QTableID"

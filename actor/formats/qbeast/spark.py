@@ -24,6 +24,7 @@ class QbeastSparkSettings:
     master: str = "local[2]"
     driver_memory: str = "1g"  # JVM notation.
     collector: tuple[str, ...] = PARALLEL_COLLECTOR
+    catalog: str = CATALOG  # The class of the session catalog; the library's does not find tables by path in SQL.
 
     @property
     def local(self) -> bool:
@@ -50,7 +51,7 @@ def configuration(settings: QbeastSparkSettings) -> dict[str, str]:
         "spark.local.dir": str(settings.work_dir / "spark"),
         "spark.sql.warehouse.dir": str(settings.work_dir / "warehouse"),
         "spark.sql.extensions": EXTENSION,
-        "spark.sql.catalog.spark_catalog": CATALOG,
+        "spark.sql.catalog.spark_catalog": settings.catalog,
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
