@@ -77,6 +77,10 @@ BODIES = [
     {"partitions": [{"dt": DAYS[1]}], "mode": "idle"},
     {"actions": ["compact"]},
     {"actions": ["compact"], "mode": "idle"},
+    {"values": {"max-small-files": "2"}, "mode": "major"},
+    {"values": {"delete-ratio-threshold": "0.05"}, "mode": "minor"},
+    {"values": {"portable-paths": "always"}},
+    {"values": {"row-group-copy": "never"}},
 ]
 
 
