@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,7 @@ from decider.formats.delta.log import open_log
 from decider.state.effective_policy import EffectivePolicy, LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
 from decider.storage.object_reads import ReadMeter
 from shared.policy import Policy
-from shared.property_names import PREFIX
+from shared.property_names import PREFIX, QBEAST_SWITCH
 from shared.refused_properties import REFUSED
 from shared.table import TableId, TableRef
 from tests.support import delta_tables
@@ -153,3 +153,46 @@ def test_what_sql_does_to_a_table_ends_in_an_exact_state_and_its_checksums_agree
     counters = decider.get(f"/v1/tables/{name}")["counters"]
     assert counters.get("drift", 0) == 0
     assert POLICY.enabled
+
+
+@pytest.mark.long("contracts")
+def test_words_of_qbeast_and_unknown_ones_do_by_alter_table_what_they_say(
+    spark: "SparkSession", tmp_path: Path, decider: LiveDecider
+) -> None:
+    """A type starts one run, UNSET of the switch ends what it began, and no unknown word is dropped silently."""
+    path = tmp_path / "t"
+    spark.conf.set("spark.databricks.delta.allowArbitraryProperties.enabled", "true")
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT) USING delta TBLPROPERTIES ('lakewright.enabled' = 'false')")
+    for number in range(9):
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number})")
+    name = decider.register(path, "t")
+
+    def altered(change: str) -> dict[str, Any]:
+        spark.sql(f"ALTER TABLE delta.`{path}` {change}")
+        decider.sweep()
+        return dict(decider.get(f"/v1/tables/{name}"))
+
+    def outcome(change: str) -> tuple[str, int]:
+        run = altered(change)["manual_run"]
+        return run["outcome"], len(decider.get("/v1/jobs")["jobs"])
+
+    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'binpack')") == ("started", 1)
+    assert outcome("SET TBLPROPERTIES ('owner' = 'sales')") == ("started", 1), "the same request, not another one"
+    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'again')") == ("already_running", 1)
+    assert outcome("UNSET TBLPROPERTIES ('use.optimization.type')") == ("property_removed", 1)
+
+    def enabled(change: str) -> tuple[bool, str]:
+        values = {one["property"]: one for one in altered(change)["policy"]["values"]}
+        return values["lakewright.enabled"]["value"], values["lakewright.enabled"]["source"]
+
+    altered("UNSET TBLPROPERTIES ('lakewright.enabled')")
+    assert enabled(f"SET TBLPROPERTIES ('{QBEAST_SWITCH}' = 'true')") == (True, "table")
+    assert enabled(f"UNSET TBLPROPERTIES ('{QBEAST_SWITCH}')")[0] is False
+    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'once more')")[0] != "auto_optimize_enabled"
+    assert enabled("SET TBLPROPERTIES ('lakewright.enabled' = 'true')") == (True, "table")
+    assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'while on')")[0] == "auto_optimize_enabled"
+    unknown = {"lakewright.speed": "1", "self-optimizing.speed": "2", "use.optimization.speed": "3"}
+    pairs = ", ".join(f"'{word}' = '{value}'" for word, value in unknown.items())
+    issues = altered(f"SET TBLPROPERTIES ({pairs})")["policy"]["issues"]
+    assert {one["property"]: one["value"] for one in issues} == unknown
+    assert altered(f"UNSET TBLPROPERTIES ({', '.join(repr(word) for word in unknown)})")["policy"]["issues"] == []
