@@ -177,7 +177,7 @@ def test_words_of_qbeast_and_unknown_ones_do_by_alter_table_what_they_say(
         return run["outcome"], len(decider.get("/v1/jobs")["jobs"])
 
     assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'binpack')") == ("started", 1)
-    assert outcome("SET TBLPROPERTIES ('owner' = 'sales')") == ("started", 1), "the same request, not another one"
+    assert outcome("SET TBLPROPERTIES ('team' = 'sales')") == ("started", 1), "the same request, not another one"
     assert outcome("SET TBLPROPERTIES ('use.optimization.type' = 'again')") == ("already_running", 1)
     assert outcome("UNSET TBLPROPERTIES ('use.optimization.type')") == ("property_removed", 1)
 
