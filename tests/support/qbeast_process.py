@@ -61,6 +61,7 @@ class QbeastProcess:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        assert self._popen.stdin is not None
-        self._popen.stdin.close()
-        self._popen.wait(scaled(60))
+        with self._popen:  # Closes the pipes, and waits.
+            assert self._popen.stdin is not None
+            self._popen.stdin.close()
+            self._popen.wait(scaled(60))
