@@ -31,14 +31,8 @@ def manifests(ice: "IcebergLab", table: str) -> int:
     return len(raw.currentSnapshot().allManifests(raw.io()))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=() if kind == "v2 by value" else pytest.mark.long("iceberg"))
-        for kind in KINDS
-        if KINDS[kind][0] <= 2
-    ],
-)
+@pytest.mark.long("iceberg")
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind][0] <= 2])
 def test_rows_snapshots_tags_and_branches_read_the_same_afterwards(ice: "IcebergLab", kind: str) -> None:
     version, by = KINDS[kind]
     merge_on_read = MERGE_ON_READ if version > 1 else {}

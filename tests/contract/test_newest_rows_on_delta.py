@@ -10,6 +10,7 @@ from tests.support.local_vacuum import Control
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long("contracts")
 def test_older_rows_go_and_no_row_of_others_is_lost_meanwhile(lab: DeltaLab) -> None:
     table = KeyedTable(lab, "t")
     table.append((1, 1, "a", None), (2, 1, "b", None), (3, 1, "c", None), (None, 1, "x", None))

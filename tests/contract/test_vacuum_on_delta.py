@@ -98,7 +98,8 @@ def test_a_vacuum_that_stops_or_loses_its_lease_goes_on_where_it_was(lab: DeltaL
     newest = versions(table)[-1]
     before = contents(table, 7)
     needed = files_needed(table, before)
-    lab.engine._table_jobs._limits = replace(lab.engine._table_jobs._limits, batch=3)
+    limits = lab.engine._table_jobs._limits
+    lab.engine._table_jobs._limits = replace(limits, vacuum=replace(limits.vacuum, batch=3))
     stopping = Control()
     stopping.stop_after = 2  # The clock of the store is read first, then a batch is deleted.
     first = vacuum(lab, table, control=stopping)

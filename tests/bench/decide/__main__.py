@@ -27,7 +27,9 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=8_000, help="commits folded in one round")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of folding; the median counts")
     parser.add_argument("--other", type=Path, help="another checkout, whose decider folds in turns with this one's")
-    parser.add_argument("--iceberg-commits", type=int, default=800, help="commits to Iceberg tables in one round")
+    parser.add_argument(
+        "--iceberg-commits", type=int, default=800, help="commits to Iceberg tables in a round; 0: none"
+    )
     parser.add_argument("--only-iceberg", action="store_true", help="measure Iceberg tables alone")
     parser.add_argument("--only-folding", action="store_true", help="leave out memory and latency")
     parser.add_argument("--per-s", type=float, default=200.0, help="commits a second while latency is measured")
@@ -43,9 +45,10 @@ def main() -> None:
     figures: dict[str, Any] = {**machine(), "seed": asked.seed}
     with tempfile.TemporaryDirectory(prefix="lakewright-bench-decide-") as made:
         folder = Path(made)
-        print("Iceberg", flush=True)
-        of_iceberg = {"commits": asked.iceberg_commits, "rounds": min(3, asked.rounds), "partitions": 3 * 365}
-        figures |= iceberg(folder / "iceberg", **of_iceberg, seed=asked.seed)
+        if asked.iceberg_commits:
+            print("Iceberg", flush=True)
+            of_iceberg = {"commits": asked.iceberg_commits, "rounds": min(3, asked.rounds), "partitions": 3 * 365}
+            figures |= iceberg(folder / "iceberg", **of_iceberg, seed=asked.seed)
         if asked.only_iceberg:
             _show(figures, asked.json)
             return

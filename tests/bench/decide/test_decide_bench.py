@@ -2,7 +2,9 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,15 +14,25 @@ from tests.bench.decide.latency import quantile
 pytestmark = [pytest.mark.redis, pytest.mark.e2e]
 
 TINY = (
-    "--commits 16 --iceberg-commits 16 --rounds 1 --per-s 40 --seconds 0.5 --windows 1 --few 2 --many 5 --partitions 1"
+    "--commits 16 --iceberg-commits 0 --rounds 1 --per-s 40 --seconds 0.5 --windows 1 --few 2 --many 5 --partitions 1"
 )
+TINY_ICEBERG = "--only-iceberg --iceberg-commits 16 --rounds 1"
 
 
-def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = tmp_path / "decide.json"
-    monkeypatch.setattr(sys, "argv", ["decide", *TINY.split(), "--json", str(kept)])
-    bench.main()
-    figures = json.loads(kept.read_text())
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
+    def run(arguments: str) -> dict[str, Any]:
+        kept = tmp_path / "decide.json"
+        monkeypatch.setattr(sys, "argv", ["decide", *arguments.split(), "--json", str(kept)])
+        bench.main()
+        figures: dict[str, Any] = json.loads(kept.read_text())
+        return figures
+
+    return run
+
+
+def test_every_figure_is_measured(measured: Callable[[str], dict[str, Any]]) -> None:
+    figures = measured(TINY)
     assert figures["commits_per_s_per_core"] > 0
     assert 0 < figures["p50_ms_at_200"] <= figures["p99_ms_at_200"]
     assert figures["latency_ratio_100k_to_100_tables"] > 0
@@ -28,6 +40,11 @@ def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert figures["cpu_over_decoding"] > 1
     assert all(figures[f"mean_ms_{phase}"] > 0 for phase in ("accepting", "waiting", "reading", "folding", "redis"))
     assert 50 < figures["bytes_per_partition"] < 5_000
+
+
+@pytest.mark.long("iceberg")
+def test_every_figure_of_iceberg_is_measured(measured: Callable[[str], dict[str, Any]]) -> None:
+    figures = measured(TINY_ICEBERG)
     assert figures["iceberg_commits_per_s_per_core"] > 0
     assert 50 < figures["iceberg_bytes_per_partition"] < 5_000
 
