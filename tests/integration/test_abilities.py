@@ -232,3 +232,53 @@ def test_an_audit_repairs_what_is_known_of_flows_that_wait_for_actors(
     assert sum(repaired(world.queue, world.redis)) == 0
     assert sorted(world.tables(TOY, slots=2)) == ["toy-0", "toy-1"]
     assert tree(world) == {}
+
+
+def flood(world: World, jobs: int, *, mib: int) -> None:
+    """Jobs of one table that Delta's actors run, one after the other."""
+    for number in range(jobs):
+        world.enqueue("orders", format_="delta", partition=f'{{"n":"{number}"}}', mib=mib)
+
+
+def serve(world: World, abilities: Sequence[str]) -> str:
+    """Run the next job; returns its table."""
+    (claim,) = world.claim(abilities)
+    world.end(claim)
+    return claim.key.table
+
+
+def virtual_time(world: World) -> float:
+    """The virtual time of the tables of tenant `a`."""
+    return float(read_state(world.redis, "default").hash("v")["2|a"])
+
+
+def test_who_waited_shortly_does_not_pay_for_who_waited_long(redis_url: str) -> None:
+    """Those that fell behind move up together, but none past the virtual time."""
+    world = World(redis_url)
+    flood(world, 150, mib=1_000)
+    world.enqueue("long", format_="toy", mib=1_000)
+    assert {serve(world, DELTA) for _ in range(100)} == {"orders"}
+    world.enqueue("shortly", format_="toy", mib=1_000)
+    assert {serve(world, DELTA) for _ in range(3)} == {"orders"}
+    assert world.waiting() == {"toy/compact": 2}
+    order = [serve(world, (*DELTA, *TOY)) for _ in range(20)]
+    assert {"long", "shortly"} <= set(order), "at most 16 GiB of others go first"
+
+
+def test_the_virtual_time_never_goes_back_so_that_a_newcomer_gets_no_more_than_its_share(redis_url: str) -> None:
+    """A flow that was aside is served behind the virtual time; the next one must not return behind that."""
+    world = World(redis_url)
+    flood(world, 200, mib=1_000)
+    others = [f"toy{number}" for number in range(4)]
+    for name in others:
+        world.enqueue(name, format_=name, mib=1_000)
+    assert {serve(world, DELTA) for _ in range(100)} == {"orders"}
+    reached = virtual_time(world)
+    for name in others:
+        assert serve(world, (f"{name}/compact",)) == name
+        assert virtual_time(world) >= reached
+        reached = virtual_time(world)
+    for number in range(80):
+        world.enqueue("newcomer", format_="delta", partition=f'{{"n":"{number}"}}', mib=1_000)
+    served = Counter(serve(world, DELTA) for _ in range(10))
+    assert served["orders"] >= 4

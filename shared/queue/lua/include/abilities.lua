@@ -31,17 +31,20 @@ local function set_aside(id, job, ability)
     'error', 'waits for an actor that can run ' .. ability)
 end
 
--- Those of these children that are aside, and have fallen further behind than MAX_LAG, move up together: `take_tag` would
--- move up each by itself, and so lose their order.
+-- If some of these children that are aside have fallen further behind than MAX_LAG, all move up together, but none past
+-- the virtual time: `take_tag` would move up each by itself, and so lose their order.
 local function catch_up(node, children)
   local tags, least = {}, nil
   for child in pairs(children) do
     local tag = tonumber(call('ZSCORE', aside_children_key(node), child))
     if tag then tags[child], least = tag, math.min(least or tag, tag) end
   end
-  local lag = virtual_of(node) - MAX_LAG - (least or math.huge)
+  local virtual = virtual_of(node)
+  local lag = virtual - MAX_LAG - (least or math.huge)
   if lag <= 0 then return end
-  for child, tag in pairs(tags) do call('ZADD', aside_children_key(node), tag + lag, child) end
+  for child, tag in pairs(tags) do
+    call('ZADD', aside_children_key(node), math.max(tag, math.min(tag + lag, virtual)), child)
+  end
 end
 
 -- Makes the jobs that wait for these abilities ready again, the longest waiting first.

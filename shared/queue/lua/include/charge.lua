@@ -31,7 +31,8 @@ local function charge(node, child, start, amount, now)
       call('ZADD', idle_key(node), start + amount, child)
     end
   end
-  moved_virtual_times[node] = start
+  -- A child that was aside may be served behind the virtual time, which never goes back: others would return further behind.
+  moved_virtual_times[node] = math.max(virtual_of(node), start)
   return left
 end
 
