@@ -24,10 +24,12 @@ public final class IcebergStore extends ParquetStore {
   private final LocationProvider locations;
   private final PartitionSpec spec;
   private final StructLike partition; // null: the spec has no fields.
+  private final transient boolean isLent; // The file IO is the table's own, as it is until this is sent elsewhere.
 
   public IcebergStore(Table table, DataFile input) {
     Table copy = SerializableTable.copyOf(table);
     io = copy.io();
+    isLent = true;
     locations = table.locationProvider();
     spec = (PartitionSpec) table.specs().get(Integer.valueOf(input.specId()));
     partition = spec.isUnpartitioned() ? null : (StructLike) DataFiles.copy(spec, input.partition());
@@ -50,7 +52,9 @@ public final class IcebergStore extends ParquetStore {
   }
 
   void close() {
-    io.close();
+    if (!isLent) {
+      io.close();
+    }
   }
 
   /** A stream of Iceberg's as one of Hadoop's. */

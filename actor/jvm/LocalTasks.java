@@ -97,7 +97,7 @@ public final class LocalTasks {
   private static synchronized Semaphore cores(SparkContext context) {
     if (application != context) {
       application = context;
-      cores = new Semaphore(context.defaultParallelism());
+      cores = new Semaphore(context.defaultParallelism(), true);
     }
     return cores;
   }

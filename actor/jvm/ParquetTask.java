@@ -67,11 +67,14 @@ public abstract class ParquetTask implements Function {
     } catch (NotCopyable reason) {
       result.put("obstacle", reason.getMessage());
     } finally {
-      if (!complete) {
-        abandon(created);
-        store.delete(target);
+      try {
+        if (!complete) {
+          abandon(created);
+          store.delete(target);
+        }
+      } finally {
+        store.close();
       }
-      store.close();
     }
     return result;
   }
@@ -105,6 +108,8 @@ public abstract class ParquetTask implements Function {
       created.close();
     } catch (IOException failedBefore) {
       // What failed first is what is reported.
+    } catch (RuntimeException failedBefore) {
+      // Iceberg's streams raise what their store's client raises.
     }
   }
 

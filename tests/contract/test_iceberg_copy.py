@@ -168,6 +168,19 @@ def test_metrics_of_a_copied_file_are_those_of_icebergs_own_writer(
         assert found[0]["lower_bounds"][2] is not None
 
 
+@pytest.mark.parametrize("change", ["ADD COLUMN later DOUBLE", "RENAME COLUMN d TO renamed"])
+def test_a_column_of_floats_that_no_snapshot_has_yet_is_no_obstacle(copying: "IcebergLab", change: str) -> None:
+    table = "ice.db.t"
+    copying.sql(f"CREATE TABLE {table} (id BIGINT, d DOUBLE) USING iceberg")
+    for number in range(2):
+        copying.sql(f"INSERT INTO {table} VALUES ({number}, {number}.5)")
+    copying.sql(f"ALTER TABLE {table} {change}")
+    (end,) = rewrite(copying, table, copying.live(table, WHOLE_TABLE))
+    assert end.status is GroupStatus.COMMITTED
+    found = copying.sql(f"SELECT * FROM {table} ORDER BY id").collect()
+    assert [(row[0], row[1]) for row in found] == [(0, 0.5), (1, 1.5)]
+
+
 @pytest.mark.long("iceberg")
 def test_a_row_group_without_bounds_leaves_its_file_without_them(copying: "IcebergLab") -> None:
     """Other writers leave bounds out that are long: Iceberg would take those of the other row groups for the file's."""

@@ -39,7 +39,7 @@ COMMITTED = "committed"
 class TransactionSettings:
     """How the executor works: threads that write groups at once, and commit attempts before groups are given back."""
 
-    write_threads: int = 2  # Each group is one Spark task; more threads than cores only share them.
+    write_threads: int = 2  # Of groups, each of which needs a core at a time; more only share them.
     commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
     reserved_disk_bytes: int = 256 * MIB  # Left free on a local disk: the table's own writers need it.
     copy_limits: CopyLimits = DEFAULT_LIMITS  # What outputs may be like whose row groups are copied, not encoded.

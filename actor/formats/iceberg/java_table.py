@@ -73,7 +73,8 @@ class JavaTable:
         Raises Corrupt for a path that is live twice, for a rewrite would remove both and write the rows of one.
         """
         scan = self._table.newScan().useSnapshot(snapshot).ignoreResiduals()
-        if floats and (names := float_columns(self._schema())):
+        # Those of the snapshot: a column that the table got since is none that its scan knows.
+        if floats and (names := float_columns(self._schema(scan))):
             scan = scan.includeColumnStats(self._scala.java_list(names))
         if (expression := self._any_of(head, partitions)) is not None:
             scan = scan.filter(expression)
@@ -99,9 +100,9 @@ class JavaTable:
                 found[path] = _live_input(task, deletes, key, tags)
         return found
 
-    def _schema(self) -> Mapping[str, Any]:
+    def _schema(self, scan: Any) -> Mapping[str, Any]:
         parser = self._scala.resolve(f"{_ICEBERG}.SchemaParser")
-        found: Mapping[str, Any] = json.loads(parser.toJson(self._table.schema()))
+        found: Mapping[str, Any] = json.loads(parser.toJson(scan.schema()))
         return found
 
     def _key(self, spec: Spec, file: Any) -> PartitionKey:
