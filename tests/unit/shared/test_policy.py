@@ -302,3 +302,10 @@ def test_a_time_of_the_queue_is_read_in_milliseconds(text: str, ms: int) -> None
 def test_a_time_without_a_unit_or_finer_than_a_millisecond_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a time with its unit"):
         parse_ms(text)
+
+
+@pytest.mark.parametrize(("clustered", "indexed"), [(False, False), (True, False), (False, True)])
+def test_tables_whose_format_orders_their_files_are_left_alone_by_exact_rewrites(
+    clustered: bool, indexed: bool
+) -> None:
+    assert Policy(is_clustered=clustered, is_indexed=indexed).has_own_layout is (clustered or indexed)

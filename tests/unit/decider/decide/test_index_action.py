@@ -2,13 +2,17 @@
 
 import random
 
+import pytest
+
 from decider.decide.decision import TableSignals, Trigger, TriggerSource
+from decider.decide.evaluate import not_for_format
 from decider.decide.index import INDEX_ACTION, IndexReason
 from decider.decide.signals_text import describe
 from decider.decide.table_action import evaluate_table, table_timer
 from shared.formats.qbeast.status import index_status
 from shared.index_signal import IndexSignal
 from shared.index_status import IndexQuery
+from shared.job_payload import COMPACT
 from shared.layout.eligibility import Reason
 from shared.policy import Policy
 from shared.queue.model import TimerChange
@@ -83,3 +87,18 @@ def test_the_signals_are_described_for_people() -> None:
     assert "1 file not indexed." in text
     assert "not indexed" not in describe(signals(IndexSignal(3)))
     assert describe(signals(IndexSignal(3, refusal="a reason."))).endswith("The index is not optimized: a reason.")
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (Policy(job_kinds="index", is_indexed=True), Reason.INDEXED_TABLE),
+        (Policy(job_kinds="cluster", is_clustered=True), Reason.CLUSTERED_TABLE),
+        (Policy(job_kinds="other"), Reason.NOT_FOR_FORMAT),
+        (Policy(is_indexed=True), None),
+    ],
+)
+def test_a_partition_of_an_indexed_table_is_not_compacted_and_the_reason_says_so(
+    policy: Policy, expected: Reason | None
+) -> None:
+    assert not_for_format(policy, COMPACT) is expected
