@@ -3,31 +3,10 @@
 The documentation and the status page are made from it; `shared.properties` reads a table's configuration by it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from shared import property_parsers as spelled
 from shared.policy import ClusteringOrder, DmlPolicy, KeyScope, MaxMode, PortablePaths, Priority, RowGroupCopy
 from shared.property_names import AMORO, PREFIX, QBEAST_SWITCH
-from shared.property_parsers import Parser
-
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """One policy field as a table property: its name behind `lakewright.`, default as people write it, and meaning.
-
-    `aliases` are names of other systems that mean the same, each with the parser of that system's spelling; `unit` is
-    that of the field.
-    """
-
-    name: str
-    policy_field: str
-    parse: Parser
-    default: str
-    description: str
-    unit: str = ""
-    aliases: Mapping[str, Parser] = field(default_factory=dict)
-
+from shared.table_property import Property
 
 PROPERTIES: tuple[Property, ...] = (
     Property(

@@ -34,10 +34,9 @@ import org.apache.parquet.schema.GroupType;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.Type;
-import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * Merges the row groups of Parquet files of one schema into large ones, column by column, as one task of Spark's.
+ * Merges the row groups of Parquet files of one schema into large ones, column by column, as one task.
  *
  * <p>Each value goes from parquet-java's reader to its writer as the file stores it, with its repetition and definition
  * level: no row is put together, and no type is converted. Row groups, pages and dictionaries are new, by the
@@ -47,7 +46,7 @@ public final class ColumnMerge extends ParquetTask {
   private static final int VALUES_BETWEEN_CHECKS = 1 << 14; // Of whether the task was cancelled.
   private static final int NO_PADDING = 0; // Between row groups, which would align them to the blocks of HDFS.
 
-  private final SerializableConfiguration configuration;
+  private final HadoopStore hadoop; // The task's own: Hadoop's configuration is large, and sent once.
   private final String codec; // As parquet-java names it.
 
   public ColumnMerge(
@@ -58,14 +57,19 @@ public final class ColumnMerge extends ParquetTask {
       String prefix,
       String suffix,
       String codec) {
-    super(new HadoopStore(configuration, folder), files, sizes, prefix, suffix);
-    this.configuration = new SerializableConfiguration(configuration);
+    this(new HadoopStore(configuration, folder), files, sizes, prefix, suffix, codec);
+  }
+
+  private ColumnMerge(
+      HadoopStore store, ArrayList files, ArrayList sizes, String prefix, String suffix, String codec) {
+    super(store, files, sizes, prefix, suffix);
+    this.hadoop = store;
     this.codec = codec;
   }
 
   Written write(OutputStream created) throws IOException {
-    CodecFactory codecs = new CodecFactory(configuration.value(), ParquetOutputFormat.getPageSize(configuration.value()));
-    Merged merged = new Merged(configuration.value(), created, codecs.getCompressor(CompressionCodecName.valueOf(codec)));
+    CodecFactory codecs = new CodecFactory(hadoop.configuration(), ParquetOutputFormat.getPageSize(hadoop.configuration()));
+    Merged merged = new Merged(hadoop.configuration(), created, codecs.getCompressor(CompressionCodecName.valueOf(codec)));
     try {
       for (int i = 0; i < inputs(); i++) {
         append(merged, file(i), size(i));
@@ -79,8 +83,8 @@ public final class ColumnMerge extends ParquetTask {
   private void append(Merged merged, String file, long size) throws IOException {
     try {
       ParquetReadOptions options =
-          HadoopReadOptions.builder(configuration.value()).usePageChecksumVerification(true).build();
-      ParquetFileReader reader = ParquetFileReader.open(new Input(configuration.value(), file, size), options);
+          HadoopReadOptions.builder(hadoop.configuration()).usePageChecksumVerification(true).build();
+      ParquetFileReader reader = ParquetFileReader.open(new Input(hadoop.configuration(), file, size), options);
       try {
         merged.append(reader);
       } finally {

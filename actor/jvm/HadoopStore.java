@@ -25,6 +25,10 @@ public final class HadoopStore extends ParquetStore {
     this.folder = folder;
   }
 
+  Configuration configuration() {
+    return configuration.value();
+  }
+
   FSDataInputStream open(String file, long size) throws IOException {
     return open(configuration.value(), file, size);
   }

@@ -23,7 +23,7 @@ import org.apache.parquet.format.RowGroup;
 import org.apache.parquet.format.Util;
 
 /**
- * Joins Parquet files of one schema by copying their row groups as bytes, as one task of Spark's.
+ * Joins Parquet files of one schema by copying their row groups as bytes, as one task.
  *
  * <p>Pages are neither unpacked nor decoded, but each chunk is walked page by page, so that what is copied is whole.
  * Everything that writers left beside the pages comes along: bounds with their exactness, sizes, column indexes, offset

@@ -20,34 +20,41 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 COMMIT_RETRIES = 20
 """Times that Delta itself tries the next version inside one commit call, before the lease is checked again."""
 
-SESSION_CONF: Mapping[str, str] = MappingProxyType(
+EXACT_CONF: Mapping[str, str] = MappingProxyType(
     {
         # Partition values without a zone are read as UTC, which is how `shared.partitions` reads them.
         "spark.sql.session.timeZone": "UTC",
         # A rewrite must see every byte of its inputs or fail.
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.files.ignoreCorruptFiles": "false",
-        # One group is one output file; these two would cut it or shuffle it, and auto-compaction would follow it.
-        "spark.sql.files.maxRecordsPerFile": "0",
+        # These two would cut or shuffle what is written, and auto-compaction would follow it.
         "spark.databricks.delta.optimizeWrite.enabled": "false",
         "spark.databricks.delta.autoCompact.enabled": "false",
         "spark.databricks.delta.stats.collect": "true",
         # Delta's timestamps are microseconds. INT96 has no statistics, and readers take it for nanoseconds.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.parquet.writeLegacyFormat": "false",
         # Days and instants before 1582 and 1900 follow the Gregorian calendar, for each reader alike.
         "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-        "spark.sql.parquet.int96TimestampConversion": "false",
         "spark.sql.legacy.parquet.nanosAsLong": "false",
+    }
+)
+"""Settings under which rows are read and written again as they are, in place of the application's own."""
+
+SESSION_CONF: Mapping[str, str] = MappingProxyType(
+    {
+        **EXACT_CONF,
+        "spark.sql.files.maxRecordsPerFile": "0",  # One group is one output file.
+        "spark.sql.parquet.writeLegacyFormat": "false",
+        "spark.sql.parquet.int96TimestampConversion": "false",
         # Where outputs lie is found again by their paths (`output_paths`).
         "spark.databricks.delta.write.dataFilesToSubdir": "false",
         "spark.databricks.delta.maxCommitAttempts": str(COMMIT_RETRIES),
     }
 )
-"""Settings of every Lakewright session, whatever the application's own configuration is."""
+"""Settings of every session in which Lakewright writes the files."""
 
 
 @contextmanager

@@ -1,24 +1,16 @@
 """The engine of indexes on Qbeast's own library and real tables: exact files, checked commits, and the double rows."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.qbeast_process import QbeastProcess, require_qbeast
+from tests.support.qbeast_process import QbeastProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.long("qbeast")]
 
 ROWS = 400
 CUBE = 50
-
-
-@pytest.fixture(scope="module")
-def qbeast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QbeastProcess]:
-    require_qbeast()
-    with QbeastProcess(tmp_path_factory.mktemp("qbeast") / "server") as process:
-        yield process
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,13 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.support.outside import is_at_rest
-from tests.support.qbeast_process import PYTHON, QbeastProcess, require_qbeast
+from tests.support.qbeast_process import PYTHON, QbeastProcess
 from tests.support.qbeast_table import index_versions, newest_index
 from tests.support.stack import Process, Stack
 from tests.support.waiting import until
@@ -25,13 +24,6 @@ ROWS = 1_000
 CUBE = 1_000
 SAMPLES = (0.01, 0.05, 0.2)
 PROPERTIES = {"lakewright.index-every": "0 s", "lakewright.max-bytes-per-job": "16 GiB"}
-
-
-@pytest.fixture(scope="module")
-def qbeast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QbeastProcess]:
-    require_qbeast()
-    with QbeastProcess(tmp_path_factory.mktemp("qbeast") / "server") as process:
-        yield process
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Encoding a group column by column: one Spark task (`ColumnMerge.java`), without SQL, that puts no row together.
+"""Encoding a group column by column: one task (`ColumnMerge.java`), without SQL, that puts no row together.
 
 For groups that could be copied but for the layout of their files: small row groups, dictionaries, another codec. Each
 value is decoded and encoded as the file stores it, so types cannot change. What speaks against that leaves the group to

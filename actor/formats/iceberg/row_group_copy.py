@@ -1,4 +1,4 @@
-"""Writing a group's output by copying the inputs' row groups as bytes: one Spark task, and nothing is decoded.
+"""Writing a group's output by copying the inputs' row groups as bytes: one task, and nothing is decoded.
 
 What the task (`RowGroupCopy.java`) finds to be an obstacle only while it copies, as pages that do not fit their footer,
 sends the group to Spark like what is known before.

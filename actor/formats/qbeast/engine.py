@@ -14,6 +14,7 @@ from actor.formats.qbeast.index_job import IndexJob
 from actor.formats.qbeast.library import CHECK, JvmIndexLibrary
 from actor.jvm.engine_life import JvmEngine
 from actor.jvm.scala import jvm_session
+from actor.jvm.sessions import EXACT_CONF
 from actor.ports import (
     Control,
     LivePartition,
@@ -30,23 +31,11 @@ from shared.job_payload import INDEX
 from shared.table import CommitOrigin, PartitionKey
 
 SESSION_CONF: Mapping[str, str] = {
-    "spark.sql.session.timeZone": "UTC",
+    **EXACT_CONF,
     # The library reads its files as plain Parquet. Without this, columns that only some of them have would be lost.
     "spark.sql.parquet.mergeSchema": "true",
-    # A rewrite must see every byte of its inputs or fail.
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
     # Names that differ in case alone are one column to Delta.
     "spark.sql.caseSensitive": "false",
-    "spark.databricks.delta.optimizeWrite.enabled": "false",
-    "spark.databricks.delta.autoCompact.enabled": "false",
-    "spark.databricks.delta.stats.collect": "true",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-    "spark.sql.legacy.parquet.nanosAsLong": "false",
 }
 """Settings of every session in which the library rewrites files."""
 

@@ -143,9 +143,13 @@ async def rewrite_manifests_of_table(
     return _jobs_view(await requests.table_requests.rewrite_manifests(table))
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _manifests_view(preview: ManifestPreview) -> ManifestsDryRun:
     files = preview.files or ManifestFiles(0, 0, 0)
-    number = f"{files.count} manifest{'' if files.count == 1 else 's'}"
+    number = _counted(files.count, "manifest")
     message = f"{number} with {files.bytes} bytes; {files.needed} would do."
     return ManifestsDryRun(
         version=preview.version,
@@ -161,7 +165,7 @@ def _manifests_view(preview: ManifestPreview) -> ManifestsDryRun:
 
 def _cluster_view(preview: ClusterPreview) -> ClusterDryRun:
     files = preview.files
-    number = f"{files.unclustered_files} file{'' if files.unclustered_files == 1 else 's'}"
+    number = _counted(files.unclustered_files, "file")
     message = (
         f"{number} with {files.unclustered_bytes} bytes are not clustered; a run would rewrite "
         f"{files.rewritten_bytes} bytes."
@@ -181,7 +185,7 @@ def _cluster_view(preview: ClusterPreview) -> ClusterDryRun:
 def _jobs_view(result: TableRequestResult) -> TableJobResponse:
     jobs = tuple(TableJobView(id=job.id, action=job.action, outcome=job.outcome) for job in result.jobs)
     refused = "" if result.refusal is None else result.refusal.message
-    message = refused or f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}."
+    message = refused or f"{_counted(len(jobs), 'job')}."
     return TableJobResponse(version=result.version, jobs=jobs, message=message)
 
 
@@ -189,9 +193,9 @@ def _plan_view(preview: VacuumPreview) -> VacuumDryRun:
     orphans = [one for one in preview.deletions if one.is_orphan]
     total = sum(one.size_bytes for one in preview.deletions)
     files = len(preview.deletions)
-    message = f"{files} file{'' if files == 1 else 's'} with {total} bytes would be deleted."
+    message = f"{_counted(files, 'file')} with {total} bytes would be deleted."
     if preview.snapshots:
-        message += f" {preview.snapshots} snapshot{'' if preview.snapshots == 1 else 's'} would expire."
+        message += f" {_counted(preview.snapshots, 'snapshot')} would expire."
     return VacuumDryRun(
         version=preview.version,
         message=f"{message} {preview.left_out}".strip() if preview.refusal is None else preview.refusal.message,

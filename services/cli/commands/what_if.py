@@ -5,6 +5,7 @@ asked of the decider.
 """
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,10 +83,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         "write_s_per_gib": write_s_per_gib,
         "tail_hours": tail_hours,
     }
-    if not all(map(math.isfinite, prices.values())):
-        raise typer.BadParameter("costs must be finite numbers")
-    if svg is not None and svg.suffix.lower() not in ("", ".svg"):
-        raise typer.BadParameter(f"charts are SVG, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
+    _check(prices, svg)
     overrides = pairs(set_ or [])
     if is_location(table):
         setting.prepare_logs()
@@ -102,6 +100,13 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     if svg is not None:
         out.line(f"Charts written to {svg}.")
     return None
+
+
+def _check(prices: Mapping[str, float], svg: Path | None) -> None:
+    if not all(map(math.isfinite, prices.values())):
+        raise typer.BadParameter("costs must be finite numbers")
+    if svg is not None and svg.suffix.lower() not in ("", ".svg"):
+        raise typer.BadParameter(f"charts are SVG, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
 
 
 def _ask(setting: CliContext, table: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from shared.policy import GIB, KIB, MIB, ClusteringOrder, Policy, PolicyLayer, a
 from shared.properties import is_stopped_by_qbeast, read_properties, read_settings
 from shared.property_names import MANUAL, PREFIX, QBEAST_SWITCH
 from shared.property_parsers import parse_duration, parse_ms, parse_size
-from shared.property_table import PROPERTIES, Property
+from shared.property_table import PROPERTIES
 from shared.refused_properties import REFUSED
+from shared.table_property import Property
 from tests.support.property_samples import GOOD
 
 BAD = [
