@@ -5,7 +5,17 @@ import pytest
 from shared.errors import InvalidInput
 from shared.queue import admin_commands, commands, keys, queries
 from shared.queue.admin_commands import Preemption, SlotLimit, SlotQuota
-from shared.queue.model import Band, HeartbeatStatus, JobId, JobState, MoveOutcome, RunResult, Scope, StopReason
+from shared.queue.model import (
+    Band,
+    Debounce,
+    HeartbeatStatus,
+    JobId,
+    JobState,
+    MoveOutcome,
+    RunResult,
+    Scope,
+    StopReason,
+)
 from shared.queue.queries import DispatchReason
 from tests.support.queue_audit import repaired_by
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
@@ -330,5 +340,18 @@ def test_a_job_may_preempt_once_it_has_waited_as_long_as_its_patience(
     bench.enqueue(spec(partition="low", band=Band.LOW))
     bench.claim()
     bench.enqueue(spec(partition="waits", band=Band.URGENT))
+    bench.clock.advance(waited_ms)
+    assert len(bench.run(admin_commands.preempt(QUEUE, Preemption(max_wait_ms=5_000, min_run_ms=0)))) == revoked
+
+
+@pytest.mark.parametrize(("waited_ms", "revoked"), [(4_999, 0), (5_000, 1)])
+def test_a_debounce_is_no_wait_for_a_slot(bench: Bench, waited_ms: int, revoked: int) -> None:
+    bench.enqueue(spec(partition="low", band=Band.LOW))
+    bench.claim()
+    bench.enqueue(spec(partition="waits", table="t-2", band=Band.URGENT, debounce=Debounce(50_000, 50_000)))
+    bench.run(admin_commands.pause(QUEUE, Scope.BAND, "0"))
+    bench.clock.advance(50_000)
+    assert bench.claim() == (), "the debounce is over, and the band is paused"
+    bench.run(admin_commands.pause(QUEUE, Scope.BAND, "0", paused=False))
     bench.clock.advance(waited_ms)
     assert len(bench.run(admin_commands.preempt(QUEUE, Preemption(max_wait_ms=5_000, min_run_ms=0)))) == revoked

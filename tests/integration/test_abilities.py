@@ -41,9 +41,10 @@ class World:
         partition: str = "{}",
         version: int = 1,
         mib: int = 1,
+        band: Band = Band.NORMAL,
     ) -> str:
         self.redis.hset(keys.table_state("default", table), "format", format_)
-        spec = JobRequest(JobKey(table, partition, kind), tenant, Band.NORMAL, 5, mib << 20, version)
+        spec = JobRequest(JobKey(table, partition, kind), tenant, band, 5, mib << 20, version)
         self.queue.run(commands.enqueue("default", spec))
         return spec.id
 
@@ -97,6 +98,22 @@ def test_an_actor_claims_only_what_it_can_do_and_is_not_held_up_by_the_rest(redi
     assert world.tables(DELTA) == ["orders"]
     assert world.tables(DELTA) == []
     assert sorted(world.tables(TOY, slots=9)) == [f"toy-{number}" for number in range(5)]
+
+
+@pytest.mark.parametrize(("others", "own"), [(Band.NORMAL, Band.BACKGROUND), (Band.URGENT, Band.LOW)])
+def test_an_actor_is_not_idle_because_a_better_band_is_full_of_jobs_of_others(
+    redis_url: str, others: Band, own: Band
+) -> None:
+    """Each claim of the others' actor makes their jobs ready again, more than a claim passes over."""
+    world = World(redis_url)
+    for number in range(300):
+        world.enqueue(f"toy-{number}", format_="toy", band=others)
+    world.enqueue("orders", format_="delta", band=own)
+    for _ in range(3):
+        assert len(world.claim(TOY)) == 1
+        if world.tables(DELTA) == ["orders"]:
+            return
+    pytest.fail("the other actor got no job in three claims")
 
 
 def test_a_job_that_no_actor_can_do_waits_in_sight(redis_url: str) -> None:

@@ -34,8 +34,10 @@ local function add_waiting(waiting, flow)
   for i = 1, #ids do
     if #waiting == WAITING or examined == JOBS then return end
     examined = examined + 1
-    local found = call('HMGET', job_key(ids[i]), 'first_ms', 'revoked')
-    if now_ms - number(found[1]) >= patience_ms and not is_served(found[2]) then waiting[#waiting + 1] = ids[i] end
+    local found = call('HMGET', job_key(ids[i]), 'first_ms', 'ready_ms', 'revoked')
+    -- A debounce or a back-off is no wait for a slot.
+    local waits_since = math.max(number(found[1]), number(found[2]))
+    if now_ms - waits_since >= patience_ms and not is_served(found[3]) then waiting[#waiting + 1] = ids[i] end
   end
 end
 

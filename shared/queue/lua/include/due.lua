@@ -26,7 +26,7 @@ end
 
 local function make_ready(id, job)
   withdraw(id, job)
-  place(id, job, 'queued')
+  place(id, job, 'queued', nil, 'ready_ms', int(now_ms))
 end
 
 local function is_poll_due(last_polled_ms)

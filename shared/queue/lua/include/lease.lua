@@ -1,7 +1,6 @@
 -- Leases jobs to a worker, each under a token of its own; transitions by time are made first.
 -- include: due
 -- include: serve
-local PASSED_OVER = 100
 
 -- Nearly no job has any, and an absent field costs a scan of the hash.
 local function crashes_of(id, job)
@@ -38,7 +37,7 @@ local function lease_jobs(args, first, last)
   end
   return_aside(abilities)
   local claims, served = {}, 0
-  for _ = 1, slots + PASSED_OVER do
+  for _ = 1, slots + MAX_BANDS * PASSED_PER_BAND do
     if served == slots then break end
     local any, taken = take_next(abilities, share)
     if not any then break end

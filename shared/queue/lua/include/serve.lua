@@ -5,6 +5,9 @@
 -- include: charge
 -- include: limits
 local MAX_BANDS = 8
+-- A claim passes over so many entries of a band that it cannot serve, such as jobs that need another ability; then it goes
+-- on with the other bands, so that no actor is idle because a better band is full of jobs of others.
+local PASSED_PER_BAND = 100
 -- Band, tenant and table are the path on which the job was found.
 local SERVED = {'state', 'partition', 'kind', 'prio', 'cost', 'version', 'payload', 'first_ms', 'attempts', 'revision',
   'token', 'extent'}
@@ -13,12 +16,15 @@ local SERVED = {'state', 'partition', 'kind', 'prio', 'cost', 'version', 'payloa
 -- last poll for due jobs.
 local strict_run, root_time, last_token, last_polled_ms
 local strict_run_before, last_polled_before_ms
+-- Entries passed over, by band.
+local passed
 
 local function begin_claims()
   local found = call('HMGET', VIRTUAL_TIMES, 'strict_run', ROOT, 'token', 'polled_ms')
   strict_run, root_time, last_token = number(found[1]), number(found[2]), number(found[3])
   last_polled_ms = number(found[4])
   strict_run_before, last_polled_before_ms = strict_run, last_polled_ms
+  passed = {}
 end
 
 -- Writes what the claims have changed, with one HSET.
@@ -34,6 +40,11 @@ local function end_claims()
   call('HSET', VIRTUAL_TIMES, unpack(moved))
 end
 
+local function pass_over(band)
+  passed[band] = (passed[band] or 0) + 1
+  return true
+end
+
 -- The first ready strict band by rank, else the ready weighted band with the least start tag, else the background; but
 -- after `strict_in_row` strict claims in a row, a weighted band that waits is next. Returns nil if nothing is ready, else
 -- the band, its tag, and whether a weighted band waits.
@@ -42,7 +53,7 @@ local function next_band()
   local strict, weighted, tag, background
   for i = 1, #tags, 2 do
     local band = tags[i]
-    if not is_paused(band) then
+    if not is_paused(band) and (passed[band] or 0) < PASSED_PER_BAND then
       if band == BACKGROUND then
         background = band
       elseif not is_strict(band) then
@@ -109,24 +120,24 @@ local function take_next(abilities, share)
   local band, band_tag, weighted_waits = next_band()
   if not band then return false end
   local tenant, tenant_tag = head(band)
-  if not tenant then leave(ROOT, band, condition(band)) return true end
+  if not tenant then leave(ROOT, band, condition(band)) return pass_over(band) end
   local leaf = leaf_node(band, tenant)
   local tbl, table_tag = head(leaf)
-  if not tbl then leave_band(band, tenant, condition(leaf)) return true end
+  if not tbl then leave_band(band, tenant, condition(leaf)) return pass_over(band) end
   local set = call('HMGET', CONFIG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl,
     'limit:tenant|' .. tenant, 'limit:table|' .. tbl)
   local of_tenant = room(limit_of(set[4]), 'tenant', tenant)
-  if of_tenant <= 0 then throttle_tenant(band, tenant) return true end
+  if of_tenant <= 0 then throttle_tenant(band, tenant) return pass_over(band) end
   local of_table = room(limit_of(set[5]), 'table', tbl)
-  if of_table <= 0 then throttle_table(band, tenant, tbl) return true end
+  if of_table <= 0 then throttle_table(band, tenant, tbl) return pass_over(band) end
   local flow = flow_key(band, tenant, tbl)
   local id = call('ZPOPMIN', flow)[1]
   local now = flow_condition(band, tenant, tbl)
-  if not id then deactivate(band, tenant, tbl, now) return true end
+  if not id then deactivate(band, tenant, tbl, now) return pass_over(band) end
   local job = read_job(id, SERVED)
   if not job or job.state ~= 'queued' then
     if now ~= 'ready' then deactivate(band, tenant, tbl, now) end
-    return true
+    return pass_over(band)
   end
   job.id, job.band, job.tenant, job.table = id, band, tenant, tbl
   call('ZREM', QUEUED, id)
@@ -134,7 +145,7 @@ local function take_next(abilities, share)
   if ability then
     set_aside(id, job, ability)
     if now ~= 'ready' then deactivate(band, tenant, tbl, 'aside') end
-    return true
+    return pass_over(band)
   end
   local taken = {job}
   if share.jobs > 1 and now == 'ready' then
