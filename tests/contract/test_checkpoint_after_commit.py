@@ -74,3 +74,25 @@ def test_every_reader_has_all_rows_from_the_checkpoint_alone(lab: DeltaLab, tmp_
     assert sorted(row["id"] for row in lab.spark.read.format("delta").load(str(table)).collect()) == expected
     assert sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == expected
     assert sorted(scan(table)["id"].to_pylist()) == expected
+
+
+@pytest.mark.parametrize(("theirs", "is_written"), [(0, True), (1, False), (COMMITS - 1, False)])
+def test_a_checkpoint_of_another_engine_within_the_interval_is_enough(
+    lab: DeltaLab, tmp_path: Path, theirs: int, is_written: bool
+) -> None:
+    """delta-rs writes its own after the versions before: 9, 19, 29."""
+    table = tmp_path / "t"
+    write(table)
+    at = DeltaTable(table, version=theirs)
+    at.create_checkpoint()
+    assert json.loads((table / "_delta_log" / "_last_checkpoint").read_text())["version"] == theirs
+    rewrite(lab, table)
+    assert checkpoint(table).exists() is is_written
+
+
+def test_a_checkpoint_is_written_where_the_record_of_the_last_one_cannot_be_read(lab: DeltaLab, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    write(table)
+    (table / "_delta_log" / "_last_checkpoint").write_text('{"version":')
+    rewrite(lab, table)
+    assert checkpoint(table).exists()

@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.actions import decode_metadata, decode_origins, decode_protocol
+from actor.formats.delta.checkpoint_writer import NO_CHECKSUM_FILE, CheckpointWriter
 from actor.formats.delta.commit_file import DIGEST_DIGITS, CommitFile
 from actor.formats.delta.snapshot_cache import CachedSnapshot, SnapshotCache, newest, with_checksum
 from actor.jvm.errors import first_line, jvm_class_names
@@ -32,22 +33,7 @@ from shared.table import CommitOrigin, FileKey, PartitionColumn, PartitionKey, T
 MAX_COMMITS_SEARCHED = 10_000
 """Commits that `find_commit` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
 
-_NOT_WRITTEN = ("spark.databricks.delta.writeChecksumFile.enabled", "spark.databricks.delta.allFilesInCrc.enabled")
 _NOT_DERIVED = "spark.databricks.delta.incremental.commit.enabled"
-
-MAX_INTERPRETED_FILES = 10_000
-"""Live files up to which a checkpoint is written without generated code: to compile it takes longer than to do without.
-
-Of the CPU of such a checkpoint planning, generating and compiling are more than half.
-"""
-
-_INTERPRETED: Mapping[str, str] = {
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.files.minPartitionNum": "1",  # Each task generates the code that reads its files, however few they are.
-}
 
 _log = structlog.get_logger(__name__)
 
@@ -201,34 +187,26 @@ class TableLog:
         txn.registerSQLMetrics(jvm_session(self.session), scala.metrics(jvm_context(self.session), metrics))
         with self._checksum_kept_up(txn.snapshot()):
             version = int(txn.commit(actions, operation, tags))
-        if version % int(self._log.checkpointInterval(txn.snapshot().metadata())) == 0:
-            self._checkpoint_after(version)
+        interval = int(self._log.checkpointInterval(txn.snapshot().metadata()))
+        if version % interval == 0:
+            self._checkpoint_after(version, interval)
         return version
 
-    def _checkpoint_after(self, version: int) -> None:
-        """Write the checkpoint that is due at this commit, as Delta's own transactions do; a failure is only logged."""
+    def _checkpoint_after(self, version: int, interval: int) -> None:
+        """Write the checkpoint that is due at this commit; a failure is only logged."""
         try:
-            self.checkpoint(self.snapshot())
+            if self._checkpoints.newest() <= version - interval:
+                self.checkpoint(self.snapshot())
         except Exception as error:  # noqa: BLE001 - the commit is made, and the next due version has a checkpoint again
             _log.warning("checkpoint_not_written", table=self.location, version=version, error=first_line(error))
 
     def checkpoint(self, snapshot: Any) -> None:
-        """Write a checkpoint of this snapshot, and clean up the log; Delta logs what fails, and raises nothing.
+        """Write a checkpoint of this snapshot, and clean up the log; Delta logs what fails, and raises nothing."""
+        self._checkpoints.write(snapshot, has_checksum_file=self._has_checksum_file(int(snapshot.version())))
 
-        A size that follows from the commits is not computed again by a query, as for a checksum that Delta would write:
-        Delta compares it with the files that it writes.
-        """
-        checksum, settings = snapshot.checksumOpt(), dict[str, str]()
-        if checksum.isDefined() and int(checksum.get().numFiles()) <= MAX_INTERPRETED_FILES:
-            settings |= _INTERPRETED
-        if not self._has_checksum_file(int(snapshot.version())):
-            settings |= dict.fromkeys(_NOT_WRITTEN, "false")
-        # A snapshot of its own, because a cached one would keep what is computed for the checkpoint.
-        none = self._scala.none
-        twin = self._log.createSnapshot(snapshot.logSegment(), none, none, checksum)
-        with changed(self._scala, self.session, settings):
-            self._log.checkpoint(twin, none)
-        twin.uncache()
+    @cached_property
+    def _checkpoints(self) -> CheckpointWriter:
+        return CheckpointWriter(self._scala, self.session, self._log)
 
     @contextmanager
     def _checksum_kept_up(self, snapshot: Any) -> Iterator[None]:
@@ -239,7 +217,7 @@ class TableLog:
         """
         names: tuple[str, ...] = ()
         if not self._has_checksum_file(int(snapshot.version())):
-            names = _NOT_WRITTEN if snapshot.checksumOpt().isDefined() else (*_NOT_WRITTEN, _NOT_DERIVED)
+            names = NO_CHECKSUM_FILE if snapshot.checksumOpt().isDefined() else (*NO_CHECKSUM_FILE, _NOT_DERIVED)
         with changed(self._scala, self.session, dict.fromkeys(names, "false")):
             yield
 
