@@ -3,6 +3,7 @@
 A process knows the folders of the tables that it has read. Its first sweep reads all of them, so nothing is stored.
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 from shared.errors import InvalidInput
@@ -16,7 +17,7 @@ class MetadataFolders:
     """The tables by the folder of their metadata; more than one where catalogs share a table."""
 
     def __init__(self, most: int = MAX_FOLDERS) -> None:
-        self._tables: dict[str, tuple[str, ...]] = {}
+        self._tables: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._most = most
 
     def note(self, location: str, metadata_file: str) -> None:
@@ -28,7 +29,7 @@ class MetadataFolders:
         if location not in known:
             self._tables[folder] = (*known, location)
             if len(self._tables) > self._most:
-                del self._tables[next(iter(self._tables))]
+                self._tables.popitem(last=False)
 
     def tables(self, folder: str) -> Sequence[str]:
         """Return the locations of the tables whose metadata lie in a folder, by its canonical location."""

@@ -9,6 +9,7 @@ until they leave the window; the store is bounded and local to the process.
 
 import hashlib
 import hmac
+from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -56,7 +57,7 @@ class Signatures:
         self._window_s = credentials.window_s
         self._unix_s = unix_s
         self._max_remembered = max_remembered
-        self._until_s: dict[bytes, float] = {}
+        self._until_s: OrderedDict[bytes, float] = OrderedDict()
 
     def check(self, headers: Headers, body: bytes) -> bytes:
         """Return the replay key of a new valid signature; raises InvalidSignature, ReplayDetected, ReplayCacheFull."""
@@ -104,7 +105,7 @@ class Signatures:
     def _remember(self, content: bytes, now_s: float) -> bytes:
         """Store a request by its signed content, not by its signature: one body may carry several of them."""
         while self._until_s and next(iter(self._until_s.values())) < now_s:
-            self._until_s.pop(next(iter(self._until_s)))
+            self._until_s.popitem(last=False)
         key = hashlib.sha256(content).digest()
         if key in self._until_s:
             raise ReplayDetected("replayed signature; sign each request with its own timestamp", SIGNATURE)

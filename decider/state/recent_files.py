@@ -5,6 +5,7 @@ without paths would count it. Honest writers never repeat an action on a file, s
 leads to a rebuild, and tables without any cost no request.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from shared.path_keys import PathKey
 from shared.table import TableId
 
 MAX_FILES = 100_000
-"""Files that one process remembers, some 10 MB: the last minutes of a busy lake, or days of a quiet one."""
+"""Files that one process remembers, some 20 MB: the last minutes of a busy lake, or days of a quiet one."""
 
 
 @dataclass(slots=True)
@@ -20,7 +21,7 @@ class RecentFiles:
     """Whether the latest known action on a file was an `add`; keys are kept as hashes, and the oldest leave first."""
 
     max_files: int = MAX_FILES
-    _added: dict[int, bool] = field(default_factory=dict)
+    _added: OrderedDict[int, bool] = field(default_factory=OrderedDict)
 
     def is_live(self, table: TableId, key: PathKey) -> bool | None:
         """Return whether the file was added (True) or removed (False) last; None: not known."""
@@ -30,7 +31,8 @@ class RecentFiles:
         """Remember the latest action of applied commits on these files: whether it was an `add`."""
         for key, was_added in files:
             known = hash((table, key))
-            self._added.pop(known, None)
             self._added[known] = was_added
+            self._added.move_to_end(known)
+        # To find the first key of a plain dict takes as long as it has lost keys before.
         while len(self._added) > self.max_files:
-            del self._added[next(iter(self._added))]
+            self._added.popitem(last=False)

@@ -7,7 +7,7 @@ installation cost a bounded share of one core.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -86,7 +86,7 @@ class _KeptResults(Generic[F]):
     """Results by query; the oldest is dropped for a new one. `least_s`: how long each is kept at least."""
 
     def __init__(self, most: int, least_s: float) -> None:
-        self.kept: dict[TableQuery, _Kept[F]] = {}
+        self.kept: OrderedDict[TableQuery, _Kept[F]] = OrderedDict()
         self._most = most
         self._least_s = least_s
 
@@ -102,7 +102,7 @@ class _KeptResults(Generic[F]):
         """Keep a result."""
         self.kept.pop(query, None)
         while len(self.kept) >= self._most:
-            del self.kept[next(iter(self.kept))]
+            self.kept.popitem(last=False)
         self.kept[query] = kept
 
 
