@@ -85,10 +85,18 @@ class ObjectReader:
 
     async def get(self, key: str) -> bytes | None:
         """Return an object's bytes, None if there is no such object."""
+        found = await self.get_large(key)
+        return None if found is None else bytes(found)
+
+    async def get_large(self, key: str) -> memoryview | None:
+        """Return an object's bytes as the store holds them, None if there is no such object.
+
+        To copy hundreds of megabytes would stop the event loop for a tenth of a second.
+        """
         self._meter.add(ReadKind.GET)
         try:
             found = await self._place.client.get_async(self._place.key(key))
-            return bytes(await found.bytes_async())
+            return memoryview(await found.bytes_async())
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as problem:

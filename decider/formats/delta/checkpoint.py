@@ -53,7 +53,7 @@ class CheckpointPart:
     """One file of a checkpoint with its bytes."""
 
     log: LogFile
-    data: bytes
+    data: memoryview
 
     @property
     def is_json(self) -> bool:
@@ -104,7 +104,7 @@ def read_files(
         except DAMAGE as problem:
             raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
     files: list[DataFile] = []
-    for position, action in parsed_lines(split_lines(part.data), part.log):
+    for position, action in parsed_lines(split_lines(bytes(part.data)), part.log):
         add = action.get("add")
         if add is not None:
             if type(add) is not dict:
@@ -115,7 +115,7 @@ def read_files(
 
 def _head_actions(part: CheckpointPart) -> Iterator[tuple[int, dict[str, Any]]]:
     if part.is_json:
-        yield from parsed_lines(split_lines(part.data), part.log)
+        yield from parsed_lines(split_lines(bytes(part.data)), part.log)
         return
     try:
         table = _parquet(part).read(columns=list(_HEAD))

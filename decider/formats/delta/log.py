@@ -252,7 +252,7 @@ class DeltaLog:
         parts: list[CheckpointPart] = []
         for start in range(0, len(names), READ_AHEAD):
             some = names[start : start + READ_AHEAD]
-            bodies = await asyncio.gather(*(self._reads.get(f"{directory}/{name}") for name in some))
+            bodies = await asyncio.gather(*(self._reads.get_large(f"{directory}/{name}") for name in some))
             for name, body in zip(some, bodies, strict=True):
                 where = LogFile(self.location, point.version, f"{below}/{name}".lstrip("/"))
                 if body is None:

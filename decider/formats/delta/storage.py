@@ -128,7 +128,7 @@ def _tombstones(parts: Sequence[CheckpointPart], location: str) -> list[Tombston
 
 def _removes(part: CheckpointPart) -> Iterator[dict[str, Any]]:
     if part.is_json:
-        actions = (json.loads(line) for line in split_lines(part.data) if line.strip())
+        actions = (json.loads(line) for line in split_lines(bytes(part.data)) if line.strip())
         yield from (action["remove"] for action in actions if action.get("remove"))
         return
     try:
