@@ -24,6 +24,7 @@ from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import COUNTS_KEPT, TableState, TableStateStore
 from decider.tracking.commit_batch import CommitBatch
 from decider.tracking.drift_check import DRIFT, DriftCheck
+from decider.tracking.followed_table import FollowedTable
 from decider.tracking.log_cache import LogCache
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
@@ -35,7 +36,7 @@ from shared.index_status import IndexQuery
 from shared.job_payload import REWRITE_MANIFESTS
 from shared.properties import is_stopped_by_qbeast
 from shared.queue.commands import LEDGER_KEPT
-from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableId, TableMetadata, TableRef
+from shared.table import Commit, Position, Snapshot, TableId, TableMetadata, TableRef
 from shared.tracing import Attribute, SpanName
 
 COMMITS_PER_INGEST = 64
@@ -43,9 +44,6 @@ COMMITS_PER_INGEST = 64
 
 CHANGES_PER_INGEST = 1_000
 """Partition changes one ingest may carry (the script's bound); a single commit that touches more leads to a rebuild."""
-
-TRUSTED_MS = 60_000
-"""How long a table whose commits are applied is assumed to be the same one without a check."""
 
 FIRST_SIGHT = "first sight of the table"
 """Reason for the rebuild of a table that has no state yet, or none any more."""
@@ -82,23 +80,6 @@ class _TrackStep:
     rescan: str = ""
     caught_up: TableState | None = None
     fitted: TableState | None = None
-
-
-@dataclass(slots=True)
-class _SeenTable:
-    """What this process knows of a table beside its state: where it was verified, and whether its log was listed."""
-
-    verified: Position = BEFORE_FIRST
-    verified_ms: int = 0
-    is_listed: bool = False
-
-    def is_trusted(self, position: Position, now_ms: int) -> bool:
-        """Return whether a table is known to be the same one at this position, so that no request has to confirm it."""
-        return self.verified == position and now_ms - self.verified_ms < TRUSTED_MS
-
-    def verify(self, position: Position, now_ms: int) -> None:
-        """Note that the table's history contains this position."""
-        self.verified, self.verified_ms = position, now_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +126,7 @@ class TableTracker:
             *(self.ledger_kept, actions, RecentFiles()),
         )
         self._logs = LogCache(open_table)
-        self._seen: defaultdict[TableId, _SeenTable] = defaultdict(_SeenTable)
+        self._followed: defaultdict[TableId, FollowedTable] = defaultdict(FollowedTable)
 
     async def follow(
         self, table: TableRef, hinted: int | None = None, *, known: TableState | None = None
@@ -156,8 +137,11 @@ class TableTracker:
         read, RetryableError where other deciders keep winning the race or the store does not answer. Nothing is half
         done in any case.
         """
-        reader = self._logs.at(table.location)
-        return await _TableTracking(self._parts, table, reader, self._seen[table.id]).follow(hinted, known)
+        reader, here = self._logs.at(table.location), self._followed[table.id]
+        if here.lock.locked():
+            known = None  # Who follows the table now moves its state.
+        async with here.lock:
+            return await _TableTracking(self._parts, table, reader, here).follow(hinted, known)
 
     async def followed(self, table: TableRef) -> TableState:
         """Apply the new commits of a table's log, and return its state; raises what `follow` raises."""
@@ -205,11 +189,11 @@ async def _index(reader: TableReader, version: int) -> IndexSignal | None:
 class _TableTracking:
     """Following one table once."""
 
-    def __init__(self, parts: _Parts, table: TableRef, reader: TableReader, seen: _SeenTable) -> None:
+    def __init__(self, parts: _Parts, table: TableRef, reader: TableReader, here: FollowedTable) -> None:
         self._parts = parts
         self._table = table
         self._reader = reader
-        self._seen = seen
+        self._here = here
 
     async def follow(self, hinted: int | None, known: TableState | None) -> TrackResult:
         """Advance until the end of the history, or the hinted version, is reached."""
@@ -286,15 +270,15 @@ class _TableTracking:
         """Whether the table's history still contains the cursor's position.
 
         A table that was dropped and created again at its location starts over at version 0, and its commits would be
-        applied to the old table's partitions. Checked at most once in `TRUSTED_MS` per table, and not while this
+        applied to the old table's partitions. Checked at most once in `followed_table.TRUSTED_MS`, and not while this
         process applies its commits.
         """
         now_ms = self._parts.now_ms()
-        if not position.digest or self._seen.is_trusted(position, now_ms):
+        if not position.digest or self._here.is_trusted(position, now_ms):
             return True
         if not await self._reader.contains(position):
             return False
-        self._seen.verify(position, now_ms)
+        self._here.verify(position, now_ms)
         return True
 
     def _moved(self, cursor: TableState, commit: Commit) -> TableState | None:
@@ -341,9 +325,9 @@ class _TableTracking:
         version.
         """
         expects_more = hinted is not None and hinted > cursor.version
-        if expects_more or not self._seen.is_listed:
+        if expects_more or not self._here.is_listed:
             end = await self._reader.end_of_history(cursor.position)
-            self._seen.is_listed = True
+            self._here.is_listed = True
             if end.lost:
                 return _TrackStep(rescan=end.lost)
             if not end.is_end:
@@ -367,7 +351,7 @@ class _TableTracking:
         step = replace(done.step, ledger_kept=self._parts.ledger_kept)
         if not await ingest(self._parts.queue, self._table.id, old=old, new=new, update=step):
             return _TrackStep(raced=True)
-        self._seen.verify(new.position, self._parts.now_ms())
+        self._here.verify(new.position, self._parts.now_ms())
         self._parts.recent.update(self._table.id, batch.files.latest())
         log.info(
             "commits_applied", table=self._table.name, version=new.version, commits=len(batch), jobs=len(step.jobs)

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from decider.state.effective_policy import PolicyDefaults
+from decider.state.file_columns import LiveFiles
 from decider.state.fold import count_live_files
 from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.table_state import PartitionStates, TableStateStore
+from decider.tracking.followed_table import TRUSTED_MS
 from decider.tracking.rebuild import StateRebuilder
-from decider.tracking.tracker import TRUSTED_MS, TableTracker
+from decider.tracking.tracker import TableTracker
 from shared.layout.partition_stats import PartitionStats
 from shared.policy import MIB, Policy
 from shared.queue import keys, queries
@@ -91,6 +93,29 @@ def test_wide_commits_are_taken_and_every_partition_that_needs_a_job_gets_one(
         await world.decider.follow(TABLE)
         await world.expect_exact()
         assert await world.waiting() == max(widths)
+
+    in_world(redis_url, story)
+
+
+def test_an_event_and_a_timer_at_once_read_a_table_once(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+    live_files = MemoryLog.live_files
+
+    async def counted(self: MemoryLog, at: Position | None = None) -> LiveFiles:
+        reads.append(at)
+        await asyncio.sleep(0)
+        return await live_files(self, at)
+
+    async def story(world: World) -> None:
+        monkeypatch.setattr(MemoryLog, "live_files", counted)
+        world.log.add(files(partition(1), 1))
+        world.decider = world.new_decider(Policy(target_bytes=16 * MIB))
+        known = await world.states.state(TABLE.id)
+        results = await asyncio.gather(*(world.decider.follow(TABLE, hint, known=known) for hint in (None, 1, None)))
+        assert len(reads) == 1
+        assert [bool(result.rescan) for result in results] == [True, False, False]
+        assert {result.state.version for result in results} == {1}
+        await world.expect_exact(Policy(target_bytes=16 * MIB))
 
     in_world(redis_url, story)
 

@@ -136,7 +136,7 @@ def test_a_table_of_a_catalog_is_followed_and_its_jobs_name_format_and_place(
 
 
 def test_a_rollback_leads_to_a_rebuild(decider: LiveDecider, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("decider.tracking.tracker.TRUSTED_MS", 0)
+    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", 0)
     lake.append(3)
     register(decider, PLACE, name="orders")
     first = lake.table.metadata.snapshots[0].snapshot_id

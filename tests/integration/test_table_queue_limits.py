@@ -1,7 +1,9 @@
 """Queue limits that a table's policy set are removed with it, whatever happens in between."""
 
 import shutil
+from collections import defaultdict
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from decider.tracking import rebuild
+from decider.tracking.followed_table import FollowedTable
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
@@ -20,7 +23,7 @@ REAL = rebuild.ingest
 
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
-    monkeypatch.setattr("decider.tracking.tracker.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", -1)
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
     live.close()
@@ -89,7 +92,8 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_queue_limits_as_the_winner
     name = decider.register(table.path)
     known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
-    follower = decider.services.requests.tracker
+    follower = copy(decider.services.requests.tracker)
+    follower._followed = defaultdict(FollowedTable)  # As in another process.
     races: list[str] = []
     real = rebuild.apply_queue_limits
 
