@@ -128,6 +128,7 @@ class FakeScala:
             installSnapshot=lambda snapshot, _at_ms: table.installed.append(snapshot.version()),
             checkpointInterval=lambda _metadata: table.checkpoint_interval,
             checkpoint=table.checkpoint,
+            readLastCheckpointFile=table.newest_checkpoint,
             createDataFrame=lambda _snapshot, adds, *_: FakeFrame(table, [one.body for one in adds]),
             store=lambda: store,
             newDeltaHadoopConf=lambda: None,

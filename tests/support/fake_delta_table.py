@@ -275,6 +275,7 @@ class MemoryTable:
     installed: list[int] = field(default_factory=list)
     checkpoint_interval: int = 10
     checkpoints: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    foreign_checkpoints: list[int] = field(default_factory=list)
     fails_checkpoint: Exception | None = None
     honors_random_prefixes: bool = True
     outputs_asked_for: list[int] = field(default_factory=list)
@@ -304,6 +305,12 @@ class MemoryTable:
         if self.fails_checkpoint:
             raise self.fails_checkpoint
         self.checkpoints.append((snapshot.version(), dict(self.conf)))
+
+    def newest_checkpoint(self) -> Any:
+        """Return what `_last_checkpoint` records, as Scala's option: ours, and those of other engines."""
+        versions = [*(version for version, _ in self.checkpoints), *self.foreign_checkpoints]
+        newest = SimpleNamespace(version=lambda: max(versions))
+        return SimpleNamespace(isDefined=lambda: bool(versions), get=lambda: newest)
 
     def bodies(self, kind: str, *, after: int = -1) -> list[dict[str, Any]]:
         return [action[kind] for actions in self.history[after + 1 :] for action in actions if kind in action]

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actor.formats.delta import log as log_module
-from actor.formats.delta.log import MAX_INTERPRETED_FILES
+from actor.formats.delta.checkpoint_writer import MAX_INTERPRETED_FILES
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from shared.errors import PermanentError, RetryableError
 from shared.table import CommitOrigin, FileKey
@@ -134,6 +134,15 @@ def test_a_commit_at_the_interval_has_a_checkpoint_and_others_have_none() -> Non
         log.commit(log.transaction(), [], {})
     assert [version for version, _ in table.checkpoints] == [3, 6]
     assert table.conf == {}, "the session is given back as it was"
+
+
+def test_no_checkpoint_is_written_where_another_engine_wrote_one_within_the_interval() -> None:
+    table = FakeTable(checkpoint_interval=3, foreign_checkpoints=[2])
+    table.commit(add("a"))
+    log = table.log()
+    for _ in range(7):
+        log.commit(log.transaction(), [], {})
+    assert [version for version, _ in table.checkpoints] == [6], "version 2 has one of another engine"
 
 
 @pytest.mark.parametrize(("files", "has_checksums"), [(1, True), (1, False), (MAX_INTERPRETED_FILES + 1, True)])
