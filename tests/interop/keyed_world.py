@@ -1,9 +1,11 @@
 """A table with a key, its model, and all engines around it: what they do to it, what they read, and our removals."""
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -59,15 +61,17 @@ class KeyedWorld:
         self.place = lab.directory / "table"
         self.read_by: set[str] = set()
         self.refused: set[str] = set()
-        self._lab, self._readers, self._copies = lab, readers, 0
+        self._lab, self._readers = lab, readers
+        self._copied: dict[Path, Rows] = {}
         micros = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
         self.engines = Engines(case, lab_session(lab.spark, **micros))
         self.engines.create(self.place)
 
     def copy(self) -> Path:
         """Copy the table as it is."""
-        self._copies += 1
-        return Path(shutil.copytree(self.place, self.place.with_name(f"copy-{self._copies}")))
+        copied = Path(shutil.copytree(self.place, self.place.with_name(f"copy-{len(self._copied) + 1}")))
+        self._copied[copied] = rows_of(self.case.arrow(self.model.values()))
+        return copied
 
     def do(self, change: Change, *, held: DeltaTable | None = None, control: Path | None = None) -> None:
         """Change table and model; an engine that cannot must not be able to change the control either."""
@@ -113,7 +117,11 @@ class KeyedWorld:
         return [part for part, mine in parts if len(newest(self.case, mine)) < len(mine)]
 
     def check(self, control: Path | None = None) -> None:
-        """Everybody reads what the model holds; whoever cannot, cannot read the control either."""
+        """Everybody reads what the model holds; whoever cannot, cannot read the control either.
+
+        A column of which a reader finds wrong values in the control is left out for this reader; the values that tell
+        the rows apart never are.
+        """
         expected = rows_of(self.case.arrow(self.model.values()))
         for reader in self._readers:
             seen = _read(reader, self.place)
@@ -124,10 +132,28 @@ class KeyedWorld:
                 assert is_theirs, f"{reader.name}: {seen.text}"
                 self.refused.add(f"{reader.name}: {seen.text[:80]}")
                 continue
-            extra, missing = list(seen.counts - expected.counts), list(expected.counts - seen.counts)
+            assert seen.columns == expected.columns, reader.name
+            wrong = self._misread(reader, control) if control is not None and seen.counts != expected.counts else set()
+            found, wanted = _without(wrong, seen), _without(wrong, expected)
+            extra, missing = list(found - wanted), list(wanted - found)
             text = f"{reader.name}: too many {extra[:_SHOWN]}, missing {missing[:_SHOWN]}"
             assert (extra, missing) == ([], []), text
             self.read_by.add(reader.name)
+            self.refused |= {f"{reader.name}: right values of the column {name!r}" for name in wrong}
+
+    def _misread(self, reader: Reader, control: Path) -> set[str]:
+        """The columns of which a reader finds wrong values in a table that had no removal, and all the others right."""
+        seen, there = _read(reader, control), self._copied[control]
+        assert isinstance(seen, Rows), f"{reader.name} reads the table, but not the control: {seen.text}"
+        at = there.columns.index(self.case.names[VALUE])
+        found, wanted = ({row[at]: row for row in rows.counts} for rows in (seen, there))
+        wrong = {
+            name
+            for place, name in enumerate(there.columns)
+            if any(row[place] != wanted[value][place] for value, row in found.items() if value in wanted)
+        }
+        assert _without(wrong, seen) == _without(wrong, there), f"{reader.name}: other rows in the control"
+        return wrong
 
     def _run(self, control: Control) -> TableJobOutcome:
         options = DeduplicateOptions().encode()
@@ -162,6 +188,15 @@ class KeyedWorld:
 
     def _of(self, model: Model, part: str | None) -> Model:
         return {value: row for value, row in model.items() if self.case.partition(row) == part}
+
+
+def _without(columns: set[str], rows: Rows) -> Counter[tuple[Any, ...]]:
+    """Rows without some of their columns."""
+    kept = [place for place, name in enumerate(rows.columns) if name not in columns]
+    found = Counter[tuple[Any, ...]]()
+    for row, count in rows.counts.items():
+        found[tuple(row[place] for place in kept)] += count
+    return found
 
 
 def _read(reader: Reader, place: Path) -> Rows | Failure:
