@@ -245,26 +245,34 @@ def test_a_key_and_a_sequence_that_were_widened_are_compared_as_they_are_now(
     assert sorted(row[0] for row in lab.sql(f"SELECT v FROM {name}")) == [2, 3, 4]
 
 
-def test_a_change_feed_names_the_removed_rows_in_each_partition(lab: DeltaLab) -> None:
+@pytest.mark.parametrize(
+    ("property_", "column"),
+    [
+        ("'delta.columnMapping.mode' = 'name'", "`my p`"),
+        ("'delta.randomizeFilePrefixes' = 'true'", "p"),
+        ("'delta.minReaderVersion' = '1'", "p"),
+    ],
+    ids=["column mapping", "random folders", "folders of partitions"],
+)
+def test_a_change_feed_names_the_removed_rows_in_each_partition(lab: DeltaLab, property_: str, column: str) -> None:
     features = "'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true'"
-    mapped = "'delta.columnMapping.mode' = 'name'"
     table = KeyedTable(
-        lab, "t", f"PARTITIONED BY (`my p`) TBLPROPERTIES ({features}, {mapped})", columns=", `my p` STRING"
+        lab, "t", f"PARTITIONED BY ({column}) TBLPROPERTIES ({features}, {property_})", columns=f", {column} STRING"
     )
     policy = Policy(primary_key="id", sequence_by="ts", key_scope=KeyScope.PARTITION)
     for ts in (1, 2, 3):
         for part in ("'a b'", "'c%d'", "NULL"):
             table.append(
-                (1, ts, f"{part[-2]}{ts}", None), (2, -ts, f"x{ts}", None), extra=", `my p`", value=f", {part}"
+                (1, ts, f"{part[-2]}{ts}", None), (2, -ts, f"x{ts}", None), extra=f", {column}", value=f", {part}"
             )
     lab.sql(f"DELETE FROM {table.name} WHERE ts = 3")
     version = table.history(1)[0]["version"]
-    before = set(table.rows("id, ts, v, `my p`"))
+    before = set(table.rows(f"id, ts, v, {column}"))
     done = table.run(policy)
-    left = set(table.rows("id, ts, v, `my p`"))
+    left = set(table.rows(f"id, ts, v, {column}"))
     assert {row[1] for row in left} == {2, -1}
     changes = lab.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version + 1)
-    found = changes.load(str(table.path)).select("id", "ts", "v", "my p", "_change_type")
+    found = changes.load(str(table.path)).select("id", "ts", "v", column, "_change_type")
     feed = [tuple(row) for row in found.collect()]
     assert sorted(feed, key=repr) == sorted([(*row, "delete") for row in before - left], key=repr)
     assert len(feed) == done.figures["rows_removed"] == len(before) - len(left)

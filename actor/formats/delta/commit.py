@@ -215,12 +215,12 @@ class Committer:
         return dict(operation_metrics(inputs, [logged for group in offered for logged in group.outputs]))
 
     def discard(self, groups: Sequence[WrittenGroup]) -> None:
-        """Delete outputs that no commit refers to; what cannot be deleted is logged and left to VACUUM."""
-        self._delete(lambda: [output.key for group in groups for output in group.outputs])
+        """Delete files that no commit refers to; what cannot be deleted is logged and left to VACUUM."""
+        self._delete(lambda: [key for group in groups for key in group.keys])
 
     def sweep(self, paths: OutputPaths, kept: Sequence[WrittenGroup]) -> None:
-        """Delete whatever this attempt wrote besides the outputs of these groups, which failed writes left behind."""
-        self._delete(lambda: paths.leftovers({output.key for group in kept for output in group.outputs}))
+        """Delete whatever this attempt wrote besides the files of these groups, which failed writes left behind."""
+        self._delete(lambda: paths.leftovers({key for group in kept for key in group.keys}))
 
     def _delete(self, find: Callable[[], Sequence[FileKey]]) -> None:
         try:

@@ -58,6 +58,14 @@ class WrittenRemoval(WrittenGroup):
     changes: tuple[Any, ...] = ()
     removed_rows: int = 0
 
+    @property
+    def keys(self) -> tuple[FileKey, ...]:
+        """All files that were written for the commit, those of the change data feed included.
+
+        Delta writes these to `_change_data`, or beside the outputs where folders are random.
+        """
+        return (*(output.key for output in self.outputs), *map(_key_of, self.changes))
+
 
 class RemovalWriter:
     """Writes the files of one partition without some of their rows, through a transaction that is never committed."""
@@ -191,11 +199,6 @@ class RemovalCommitter(Committer):
 
     def _replaced(self, group: WrittenGroup) -> Sequence[LoggedFile]:
         return _only([group]).replaced
-
-    def discard(self, groups: Sequence[WrittenGroup]) -> None:
-        """Delete what was written for removals that no commit refers to."""
-        super().discard(groups)
-        self._delete(lambda: [_key_of(change) for group in groups for change in _only([group]).changes])
 
 
 def has_change_feed(metadata: TableMetadata) -> bool:

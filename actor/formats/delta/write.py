@@ -23,7 +23,7 @@ from actor.formats.delta.row_order import RowSorter
 from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
 from actor.jvm.scala import Scala
 from shared.errors import Corrupt, Unsupported
-from shared.table import PartitionColumn
+from shared.table import FileKey, PartitionColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,11 @@ class WrittenGroup:
     rows: int
     encoded_because: EncodeReason | None = None  # None: its row groups were copied.
     by_column: bool = False  # Encoded, but not by Spark.
+
+    @property
+    def keys(self) -> tuple[FileKey, ...]:
+        """All files that were written for the commit."""
+        return tuple(output.key for output in self.outputs)
 
 
 class GroupWriter:

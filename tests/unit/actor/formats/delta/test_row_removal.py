@@ -1,11 +1,13 @@
 """A removal of rows counts rows in and out before its commit; what needs a JVM is tested with Spark."""
 
 import json
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.row_removal import RemovalCommitter, RemovalWriter, WrittenRemoval, has_change_feed
 from actor.worker import RunControl
 from shared.errors import Conflict, Corrupt
@@ -13,6 +15,8 @@ from shared.table import CommitOrigin, TableMetadata
 from tests.support.fake_delta import FakeScala as ScalaOfTable
 from tests.support.fake_delta import FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, add, remove
+
+METADATA_WITH_RANDOM_FOLDERS = {"metaData": METADATA | {"configuration": {"delta.randomizeFilePrefixes": "true"}}}
 
 
 class FakeLog:
@@ -85,6 +89,24 @@ def test_a_removal_is_not_committed_once_the_owner_has_changed_the_properties(ow
     with pytest.raises(Conflict, match="searched again"):
         commits.commit([removal], attempts=3)
     assert table.live() == {"a", "b"}
+
+
+def test_a_sweep_leaves_the_files_of_the_change_feed_that_lie_beside_the_outputs() -> None:
+    """A removal that empties a file is swept before its commit; in random folders Delta puts all files together."""
+    table = FakeTable()
+    table.commit(METADATA_WITH_RANDOM_FOLDERS, add("a"), add("b"))
+    log = table.log()
+    txn = log.transaction()
+    paths = OutputPaths(ScalaOfTable(table), log, txn, log.shape(txn.snapshot()))
+    paths.transaction_for({"p": "a"}, ["a"])
+    change = SimpleNamespace(path=lambda: f"Qx/{paths.prefix}cdc")
+    table.disk |= {f"Qx/{paths.prefix}{name}": 1 for name in ("cdc", "an-empty-file")}
+    removal = WrittenRemoval(live_group(table, "a", "b"), (), 0, changes=(change,), removed_rows=1)
+    commits = committer(table)
+    commits.sweep(paths, [removal])
+    assert table.deleted == [f"Qx/{paths.prefix}an-empty-file"]
+    commits.discard([removal])
+    assert table.deleted == [f"Qx/{paths.prefix}{name}" for name in ("an-empty-file", "cdc")]
 
 
 @pytest.mark.parametrize("touched", ["a", "b"])
