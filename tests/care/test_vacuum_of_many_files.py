@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from actor.ports import TableJob
 from actor.vacuum_steps import VacuumLimits
 from shared.job_payload import VACUUM
@@ -39,10 +40,10 @@ class Watched(Control):
 def test_a_hundred_thousand_files_are_deleted_at_a_bounded_rate(lab: DeltaLab, tmp_path: Path) -> None:
     table = tmp_path / "many"
     names = with_removed_files(table, FILES)
-    lab.engine._table_jobs._limits = VacuumLimits(files_per_s=PER_S)
+    engine = DeltaEngine(lab.spark, EngineSettings(vacuum=VacuumLimits(files_per_s=PER_S)))
     control, started_s = Watched(), time.monotonic()
     job = TableJob(VACUUM, table.as_uri(), Policy(), CommitOrigin("job", 7), options=VacuumOptions().encode())
-    done = lab.engine.run_table_job(job, control)
+    done = engine.run_table_job(job, control)
     elapsed_s = time.monotonic() - started_s
     figures = done.figures
     assert (figures["files_deleted"], figures["bytes_freed"]) == (FILES, FILES * len(b"long gone"))
