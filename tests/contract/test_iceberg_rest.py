@@ -19,7 +19,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin
 from tests.contract.formats.worlds import access
-from tests.support.iceberg_rest_lake import RestLake, rest_lake
+from tests.support.iceberg_rest_lake import SERVERS, RestLake, rest_lake
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -38,9 +38,9 @@ pytestmark = [
 PLACE = "catalog://lake/db/t"
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[RestLake]:
-    with rest_lake(tmp_path) as running:
+@pytest.fixture(params=SERVERS)
+def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RestLake]:
+    with rest_lake(tmp_path, request.param) as running:
         yield running
 
 

@@ -11,7 +11,7 @@ from shared.errors import NoTable, PermanentError, RetryableError
 from shared.format_options import FormatOptions
 from tests.contract.formats.worlds import access
 from tests.support.event_samples import SAMPLES
-from tests.support.iceberg_rest_lake import RestLake, rest_lake
+from tests.support.iceberg_rest_lake import SERVERS, RestLake, rest_lake
 from tests.support.live_decider import LiveDecider, decider_settings
 
 pytestmark = [pytest.mark.redis, pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")]
@@ -19,9 +19,9 @@ pytestmark = [pytest.mark.redis, pytest.mark.filterwarnings("ignore::UserWarning
 PLACE = "catalog://lake/db/t"
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[RestLake]:
-    with rest_lake(tmp_path) as running:
+@pytest.fixture(params=SERVERS)
+def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RestLake]:
+    with rest_lake(tmp_path, request.param) as running:
         yield running
 
 

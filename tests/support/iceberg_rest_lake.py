@@ -1,19 +1,21 @@
-"""A running REST catalog with one table, and a client of it."""
+"""A running REST catalog with one table, and a client of it: our small server, or Iceberg's own behind a gateway."""
 
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pyarrow as pa
+import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table.snapshots import Operation
 
-from tests.support.iceberg_rest import CREDENTIAL
+from tests.support.catalog_faults import CREDENTIAL
+from tests.support.iceberg_server import iceberg_server
 from tests.support.stack import ROOT, free_port
 from tests.support.waiting import until
 
@@ -21,6 +23,11 @@ TOKEN = "a-token"  # noqa: S105 - of a catalog that lives as long as a test
 SCHEMA = pa.schema([("id", pa.int64())])
 START_S = 300.0
 """Longest wait for the catalog while its process lives: it takes a second where no others compute."""
+
+OURS = "our server"
+ICEBERGS = "Iceberg's server"
+SERVERS = [OURS, pytest.param(ICEBERGS, marks=pytest.mark.long("iceberg"))]
+"""Parameters of a fixture: what every test of a REST catalog runs against."""
 
 
 @dataclass
@@ -43,7 +50,7 @@ class RestLake:
         table.append(pa.table({"id": range(start, start + 10)}, schema=SCHEMA))
 
     def fail(self, *kinds: str) -> None:
-        """Plan what happens to the next commits, see `tests.support.iceberg_rest`."""
+        """Plan what happens to the next commits, see `tests.support.catalog_faults`."""
         httpx.post(f"{self.uri}/faults", json=kinds).raise_for_status()
 
     def oauth(self, credential: str = CREDENTIAL) -> dict[str, str]:
@@ -85,25 +92,29 @@ class RestLake:
 
 
 @contextmanager
-def rest_lake(folder: Path) -> Iterator[RestLake]:
-    """Run a catalog below a folder."""
+def rest_lake(folder: Path, kind: str = OURS) -> Iterator[RestLake]:
+    """Run a catalog of a kind below a folder."""
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "tests.support.iceberg_rest", str(port), str(folder), TOKEN]
-    with (folder / "catalog.log").open("w") as log:
-        server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+    with ExitStack() as running:
+        if kind == ICEBERGS:
+            command = ["tests.support.iceberg_gateway", str(port), running.enter_context(iceberg_server(folder)), TOKEN]
+        else:
+            command = ["tests.support.iceberg_rest", str(port), str(folder), TOKEN]
+        with (folder / "catalog.log").open("w") as log:
+            server = subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, stdout=log, stderr=log)
 
-    def is_up() -> bool:
-        assert server.poll() is None, (folder / "catalog.log").read_text()[-2000:]
+        def is_up() -> bool:
+            assert server.poll() is None, (folder / "catalog.log").read_text()[-2000:]
+            try:
+                return httpx.get(f"{uri}/v1/config").is_success
+            except httpx.TransportError:
+                return False
+
         try:
-            return httpx.get(f"{uri}/v1/config").is_success
-        except httpx.TransportError:
-            return False
-
-    try:
-        until("the catalog answers", is_up, seconds=START_S)
-        options = {"type": "rest", "uri": uri, "token": TOKEN}
-        yield RestLake(uri, options, load_catalog("lake", **options))
-    finally:
-        server.kill()
-        server.wait()
+            until("the catalog answers", is_up, seconds=START_S)
+            options = {"type": "rest", "uri": uri, "token": TOKEN}
+            yield RestLake(uri, options, load_catalog("lake", **options))
+        finally:
+            server.kill()
+            server.wait()
