@@ -96,7 +96,8 @@ interop: setup ## every engine reads and writes tables that we rewrote; JSON=fil
 soak: setup ## three deltalake writers and Spark on ten tables for twenty minutes, with faults (SECONDS_=n, SEED=n); JSON=file
 	@$(BIN)/python -m tests.soak $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON)) $(ARGS)
 
-test-iceberg: setup ## the tests of Iceberg tables, the long ones, too
+test-iceberg: setup ## the tests of Iceberg tables, the long ones, too; fetches the REST server of Iceberg (27 MB)
+	@$(BIN)/python -m tests.support.iceberg_server
 	@$(BIN)/pytest --long iceberg --durations=5 --durations-min=1 -k iceberg $(ARGS)
 
 setup-qbeast: setup ## environment of the Qbeast actor in .cache/qbeast; LAKEWRIGHT_QBEAST_JAR names the library's jar

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from tests.iceberg_stress.run import Stress, StressOptions
+from tests.support.iceberg_rest_lake import ICEBERGS, OURS
 
 
 def main() -> int:
@@ -17,13 +18,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.iceberg_stress")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long writers and actors go on together")
     parser.add_argument("--seed", type=int, help="repeats the choices, though not their timing")
+    parser.add_argument("--server", choices=(OURS, ICEBERGS), default=OURS, help="the REST catalog")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # So that its services are ended, too.
     seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
     folder = Path(tempfile.mkdtemp(prefix="lakewright-iceberg-"))
     print(f"seed {seed}, folder {folder}", flush=True)
-    verdict = Stress(StressOptions(arguments.seconds, seed, folder)).run()
+    verdict = Stress(StressOptions(arguments.seconds, seed, folder, arguments.server)).run()
     print(json.dumps(verdict, indent=1, default=str))
     if arguments.json:
         arguments.json.write_text(json.dumps(verdict, indent=1, default=str) + "\n")

@@ -19,7 +19,7 @@ from tests.iceberg_stress.check import TableCheck
 from tests.iceberg_stress.readers import readers
 from tests.iceberg_stress.world import DISTURB_EVERY_S, World
 from tests.iceberg_stress.writers import JavaSteps, Ledger, Permitted, PyicebergSteps, SparkSteps, Writer
-from tests.support.iceberg_rest_lake import RestLake, rest_lake
+from tests.support.iceberg_rest_lake import OURS, RestLake, rest_lake
 from tests.support.redis_server import RedisServer, find_binary
 from tests.support.spark_session import start_spark, stop_spark
 from tests.support.time_limits import scaled
@@ -60,6 +60,7 @@ class StressOptions:
     seconds: float
     seed: int
     folder: Path
+    server: str = OURS  # The kind of catalog.
 
 
 class Stress:
@@ -77,7 +78,11 @@ class Stress:
         folder = self._options.folder
         for name in ("lake", "spark"):
             (folder / name).mkdir()
-        with _redis() as redis, rest_lake(folder / "lake") as lake, _spark(folder / "spark") as spark:
+        with (
+            _redis() as redis,
+            rest_lake(folder / "lake", self._options.server) as lake,
+            _spark(folder / "spark") as spark,
+        ):
             conf = _catalog_conf(lake)
             for name, value in conf.items():
                 spark.conf.set(name, value)

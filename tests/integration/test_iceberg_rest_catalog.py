@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
@@ -11,7 +12,7 @@ from shared.errors import NoTable, PermanentError, RetryableError
 from shared.format_options import FormatOptions
 from tests.contract.formats.worlds import access
 from tests.support.event_samples import SAMPLES
-from tests.support.iceberg_rest_lake import SERVERS, RestLake, rest_lake
+from tests.support.iceberg_rest_lake import ICEBERGS, SCHEMA, SERVERS, RestLake, rest_lake
 from tests.support.live_decider import LiveDecider, decider_settings
 
 pytestmark = [pytest.mark.redis, pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")]
@@ -40,6 +41,30 @@ def test_a_table_of_a_rest_catalog_is_discovered_followed_and_decided(lake: Rest
         decider.sweep()
         assert [state.files for state in decider.partitions("db.t").values()] == [10]
         assert decider.get("/v1/tables/db.t")["state"]["rebuilds"] == 0
+    finally:
+        decider.close()
+
+
+@pytest.mark.parametrize("lake", [pytest.param(ICEBERGS, marks=pytest.mark.long("iceberg"))], indirect=True)
+def test_tables_of_nested_namespaces_are_discovered_however_the_server_separates_names(
+    lake: RestLake, redis_url: str
+) -> None:
+    """Iceberg's server asks its clients to separate them by a dot (`namespace-separator`)."""
+    for name in [("a",), ("a", "b"), ("a", "b", "c")]:
+        lake.catalog.create_namespace(name)
+        lake.catalog.create_table((*name, "t"), SCHEMA).append(pa.table({"id": [1]}, schema=SCHEMA))
+    formats = FormatOptions({"lake": lake.options})
+    decider = LiveDecider(decider_settings(redis_url, roots=("catalog://lake",), formats=formats)).start()
+    try:
+        decider.run(decider.services.requests.discovery.run_once())
+        decider.drain()
+        found = {table["name"]: table["location"] for table in decider.get("/v1/tables")["tables"]}
+        assert found == {
+            "a.t": "catalog://lake/a/t",
+            "a.b.t": "catalog://lake/a/b/t",
+            "a.b.c.t": "catalog://lake/a/b/c/t",
+        }
+        assert {sum(one.files for one in decider.partitions(name).values()) for name in found} == {1}
     finally:
         decider.close()
 
