@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from services.demo.rest_catalog import KEEP_ALIVE_S, error_response
 from tests.support.catalog_faults import Faults
+from tests.support.time_limits import scaled
 
 TABLE = "/v1/namespaces/{namespace}/tables/{table}"
 _OF_A_CONNECTION = frozenset({"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"})
@@ -29,7 +30,7 @@ class Gateway:
     def __init__(self, server: str, token: str) -> None:
         self._token = token
         self._faults = Faults()
-        self._client = httpx.AsyncClient(base_url=server, timeout=60.0)
+        self._client = httpx.AsyncClient(base_url=server, timeout=scaled(60))
 
     def app(self) -> Starlette:
         """Return the application."""
