@@ -98,6 +98,9 @@ public final class IcebergStore extends ParquetStore {
     }
 
     public void readFully(long position, byte[] bytes, int offset, int length) throws IOException {
+      if (length == 0) {
+        return; // Stores refuse a request of no bytes; files without indexes have none between pages and footer.
+      }
       if (in instanceof RangeReadable) {
         ((RangeReadable) in).readFully(position, bytes, offset, length); // One request.
         return;

@@ -84,10 +84,12 @@ S3 = JarSet(
         f"software.amazon.awssdk:s3:{AWS_SDK}",
         f"software.amazon.awssdk:s3-transfer-manager:{AWS_SDK}",
         f"software.amazon.awssdk:sts:{AWS_SDK}",
+        f"software.amazon.awssdk:kms:{AWS_SDK}",  # Iceberg's own file IO does not load without; nothing calls it.
     ),
     # The bundle is the whole SDK with copies of its libraries. The transfer manager alone needs the asynchronous client
     # on netty, and we never copy or rename. The rest is on Spark's class path.
     excludes=(
+        "software.amazon.awssdk:aws-json-protocol",
         "software.amazon.awssdk:bundle",
         "software.amazon.awssdk:netty-nio-client",
         "io.netty:*",
@@ -97,9 +99,9 @@ S3 = JarSet(
         "org.slf4j:*",
     ),
     listing="s3.sha256",
-    size_mb=12,
+    size_mb=14,
 )
-"""35 jars. Without the excludes the whole SDK would come in one bundle, with a second netty and HTTP client."""
+"""36 jars. Without the excludes the whole SDK would come in one bundle, with a second netty and HTTP client."""
 
 DELTA_FOR_QBEAST = JarSet(
     purpose="Delta as Qbeast needs it",

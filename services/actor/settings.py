@@ -53,7 +53,7 @@ NAME = "LAKEWRIGHT_ACTOR_NAME"
 
 ALLOW_S3 = "LAKEWRIGHT_ALLOW_S3"
 """`true` if no writer of tables on S3 uses Delta's default log store there (docs/object-stores.md). Default `false`:
-that log store overwrites commits of other writers, and a lost commit is worse than small files. Needs 12 MB of jars."""
+that log store overwrites commits of other writers, and a lost commit is worse than small files. Needs 14 MB of jars."""
 
 RESERVED_DISK = "LAKEWRIGHT_RESERVED_DISK_MIB"
 """MiB that jobs which write files leave free on the disk of a local table. Default 256: a full disk would stop the

@@ -1,19 +1,26 @@
-"""Iceberg tables in a bucket, of a catalog and in a folder that has none: followed, decided, and previewed."""
+"""Iceberg tables in a bucket, of a catalog and in a folder that has none: followed, decided, rewritten, vacuumed."""
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from shared.format_options import FormatOptions
 from shared.store_options import StoreOptions
 from tests.support.go_programs import MINIO
+from tests.support.iceberg_server import fetched_jars, iceberg_server
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.minio import KEYS, REGION, Minio
+from tests.support.redis_server import RedisServer
+from tests.support.stack import Stack
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.s3,
@@ -52,7 +59,7 @@ def io_options(minio: Minio) -> dict[str, str]:
     return {"s3.endpoint": minio.url, "s3.region": REGION, **keys}
 
 
-def append(catalog: SqlCatalog, commits: int) -> Table:
+def append(catalog: Catalog, commits: int) -> Table:
     table = catalog.load_table("db.t")
     for number in range(commits):
         table.append(pa.table({"id": range(10 * number, 10 * number + 10)}, schema=SCHEMA))
@@ -97,3 +104,65 @@ def test_a_decider_follows_a_table_of_a_catalog_and_one_without_in_a_bucket(
         assert len(gone) == 2, "four of the six files are needed by the metadata of the folder"
     finally:
         decider.close()
+
+
+@contextmanager
+def served(kind: str, folder: Path, minio: Minio) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """Yield a catalog's options for Lakewright, and what an actor's environment needs for it beside those of stores."""
+    if kind == "sql":
+        (driver,) = fetched_jars().glob("*sqlite-jdbc*.jar")
+        own = {"jvm.uri": f"jdbc:sqlite:{folder}/catalog.db"}
+        yield catalog_options(folder, minio) | own, {"SPARK_DIST_CLASSPATH": str(driver)}
+        return
+    with iceberg_server(folder, {"warehouse": "s3://lake/w"}, StoreOptions({"": minio.options()})) as uri:
+        yield {"type": "rest", "uri": uri, **io_options(minio)}, {}
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+@pytest.mark.redis
+@pytest.mark.parametrize("kind", ["sql", "rest"])
+def test_an_actor_rewrites_and_vacuums_a_table_in_a_bucket(
+    tmp_path: Path, minio: Minio, own_redis_server: RedisServer, kind: str
+) -> None:
+    """Rows are those of the writer, which goes on meanwhile; in the end the bucket holds the live files alone."""
+    with served(kind, tmp_path, minio) as (options, variables):
+        catalog = load_catalog("lake", **options)
+        catalog.create_namespace("db")
+        catalog.create_table("db.t", SCHEMA)
+        append(catalog, 6)
+        environment = {
+            "LAKEWRIGHT_CATALOGS": json.dumps({"lake": options}),
+            "LAKEWRIGHT_ROOTS": "catalog://lake",
+            "LAKEWRIGHT_POLICY": "target-file-size=64kb,min-input-files=2,fan-in=2",
+            "LAKEWRIGHT_ALLOW_S3": "true",
+            "LAKEWRIGHT_SWEEP_S": "3",
+            "LAKEWRIGHT_STORE_OPTIONS": json.dumps(minio.options()),
+            **variables,
+        }
+        with Stack(tmp_path, own_redis_server, environment) as stack:
+            stack.decider()
+            stack.post("/v1/tables", {"location": "catalog://lake/db/t", "name": "t"}).raise_for_status()
+            stack.actor()
+            until("the files are one", lambda: live(catalog) == 1, seconds=120)
+            catalog.load_table("db.t").delete("id = 3")
+            append(catalog, 6)
+            stack.post("/v1/tables/t/optimize", {"mode": "full"}).raise_for_status()
+            until("the files are one again", lambda: live(catalog) == 1, seconds=120)
+            rows = catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist()
+            assert sorted(rows) == sorted(2 * [*range(60)])[:6] + sorted(2 * [*range(60)])[7:]
+            everything = {"orphans": True, "retain_hours": 0, "force": True}
+            stack.post("/v1/tables/t/vacuum", everything).raise_for_status()
+            needed = {file.file.file_path for file in catalog.load_table("db.t").scan().plan_files()}
+            until("the bucket holds the live file alone", lambda: data_files(minio) == needed, seconds=120)
+            assert sorted(catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist()) == sorted(rows)
+
+
+def live(catalog: Catalog) -> int:
+    return len(list(catalog.load_table("db.t").scan().plan_files()))
+
+
+def data_files(minio: Minio) -> set[str]:
+    """Return the Parquet files in the bucket."""
+    listed = minio.client.list_objects_v2(Bucket="lake")["Contents"]
+    return {f"s3://lake/{one['Key']}" for one in listed if one["Key"].endswith(".parquet")}

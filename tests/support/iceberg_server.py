@@ -13,11 +13,17 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import httpx
 
+from actor.jvm.jars import S3, look_up
 from actor.jvm.java import find_java
-from services.paths import java_search
+from actor.jvm.s3a import hadoop_settings
+from services.actor.settings import ALLOW_S3
+from services.bootstrap import prepare
+from services.paths import ivy_dir, java_search
+from shared.store_options import StoreOptions
 from tests.support.stack import ROOT, free_port
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -64,10 +70,13 @@ def _fetch() -> str:
 
 
 @contextmanager
-def iceberg_server(folder: Path, options: Mapping[str, str] | None = None) -> Iterator[str]:
+def iceberg_server(
+    folder: Path, options: Mapping[str, str] | None = None, store: StoreOptions | None = None
+) -> Iterator[str]:
     """Run the server with its warehouse below a folder, and yield its address.
 
-    `options` are those of its catalog, such as another `warehouse`; names in them are Iceberg's.
+    `options` are those of its catalog, such as another `warehouse`; names in them are Iceberg's. `store`: where its
+    warehouse is, if that is S3.
     """
     port = free_port()
     given = {"warehouse": folder.as_uri(), "uri": f"jdbc:sqlite:{folder}/server.db", **(options or {})}
@@ -77,7 +86,9 @@ def iceberg_server(folder: Path, options: Mapping[str, str] | None = None) -> It
         for name, value in (given | {"rest.port": str(port)}).items()
     }
     command = [_java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
-    command += [f"{fetched_jars()}/*:{_spark_jars()}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
+    # S3 first: the jar of Iceberg's tests has a class of Hadoop's, too, which can do nothing.
+    places = [*(() if store is None else _for_s3(folder, store)), f"{fetched_jars()}/*", f"{_spark_jars()}/*"]
+    command += [os.pathsep.join(places), "org.apache.iceberg.rest.RESTCatalogServer"]
     log = folder / "server.log"
     with log.open("w") as output:
         server = subprocess.Popen(command, env={**os.environ, **variables}, stdout=output, stderr=output)
@@ -88,6 +99,19 @@ def iceberg_server(folder: Path, options: Mapping[str, str] | None = None) -> It
     finally:
         server.kill()
         server.wait()
+
+
+def _for_s3(folder: Path, store: StoreOptions) -> list[str]:
+    """Return what the class path needs besides: Hadoop's settings as a file, and the actor's jars for S3."""
+    prepare({**os.environ, ALLOW_S3: "true"})  # Fetches the jars where no actor has done so before.
+    values = "".join(
+        f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
+        for name, value in hadoop_settings(store).items()
+    )
+    settings = folder / "hadoop"
+    settings.mkdir()
+    (settings / "core-site.xml").write_text(f"<configuration>{values}</configuration>", encoding="utf-8")
+    return [str(settings), *map(str, look_up(ivy_dir(os.environ), S3).files)]
 
 
 def _answers(server: subprocess.Popen[bytes], url: str, log: Path) -> bool:

@@ -27,10 +27,24 @@ _KINDS: Mapping[str, str] = {
 
 
 def java_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options for Java's catalog; one with the prefix replaces the one without, wherever it stands."""
+    """Return the options for Java's catalog; one with the prefix replaces the one without, wherever it stands.
+
+    What pyiceberg spells otherwise, or has another default for, is translated, so that both find the same store.
+    """
     shared = {name: value for name, value in options.items() if name != "type" and not name.startswith(JVM_PREFIX)}
     own = {name.removeprefix(JVM_PREFIX): value for name, value in options.items() if name.startswith(JVM_PREFIX)}
-    return shared | own
+    return _translated(shared) | shared | own
+
+
+def _translated(options: Mapping[str, str]) -> dict[str, str]:
+    """Return Java's spelling of pyiceberg's options of S3."""
+    found: dict[str, str] = {}
+    if region := options.get("s3.region") or options.get("client.region"):
+        found["client.region"] = region
+    if "s3.endpoint" in options:
+        is_virtual = options.get("s3.force-virtual-addressing", "").strip().lower() in ("true", "1", "yes", "on")
+        found["s3.path-style-access"] = "false" if is_virtual else "true"
+    return found
 
 
 class TableLoader:

@@ -19,6 +19,25 @@ def test_an_option_for_actors_replaces_the_one_for_both_in_any_order(is_first: b
     assert java_options({"type": "sql", **options, "warehouse": "w"}) == {"uri": "jdbc:sqlite:c.db", "warehouse": "w"}
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"s3.region": "eu-west-1"}, {"client.region": "eu-west-1"}),
+        ({"client.region": "eu-west-1"}, {"client.region": "eu-west-1"}),
+        ({"s3.region": "eu-west-1", "jvm.client.region": "eu-west-2"}, {"client.region": "eu-west-2"}),
+        ({"s3.endpoint": "http://minio"}, {"s3.path-style-access": "true"}),
+        ({"s3.endpoint": "http://minio", "s3.force-virtual-addressing": "True"}, {"s3.path-style-access": "false"}),
+        ({"s3.endpoint": "http://minio", "s3.path-style-access": "false"}, {"s3.path-style-access": "false"}),
+        ({"s3.access-key-id": "a"}, {"s3.access-key-id": "a"}),
+    ],
+)
+def test_options_of_s3_reach_java_in_its_own_spelling(given: dict[str, str], meant: dict[str, str]) -> None:
+    """Otherwise deciders read the table, and actors ask another host or sign for another region."""
+    found = java_options({"type": "rest", **given})
+    kept = {name: value for name, value in given.items() if not name.startswith("jvm.")}
+    assert found == kept | meant
+
+
 class Catalog:
     """A catalog of Java whose token is good for so many loads; `error` is raised afterwards."""
 
