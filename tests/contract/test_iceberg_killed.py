@@ -1,12 +1,17 @@
-"""A real actor killed with kill -9 around the commit to an Iceberg table: one commit, and not a row lost or doubled."""
+"""A real actor killed with kill -9 around the commit to an Iceberg table: one commit, and not a row lost or doubled.
+
+What the actor left behind is an orphan; a vacuum deletes it days later, and nothing that is needed.
+"""
 
 import json
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.iceberg_rest_lake import RestLake, rest_lake
+from tests.support.iceberg_rest_lake import ICEBERGS, OURS, RestLake, rest_lake
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
 from tests.support.waiting import until
@@ -22,11 +27,14 @@ pytestmark = [
 
 COMMITS = 6
 START_S = 120.0
+FOUR_DAYS_S = 4 * 86_400
+"""Orphans are deleted once they are three days old."""
+EVERYTHING = {"orphans": True, "retain_hours": 0, "force": True}
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[RestLake]:
-    with rest_lake(tmp_path) as running:
+def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RestLake]:
+    with rest_lake(tmp_path, request.param) as running:
         yield running
 
 
@@ -42,8 +50,12 @@ def stack(tmp_path: Path, redis_server: RedisServer, lake: RestLake) -> Iterator
     made.close()
 
 
-@pytest.mark.parametrize(("point", "rewrites"), [("files_written", 0), ("committed", 1)])
-def test_an_actor_killed_around_the_commit_leaves_one_commit(
+@pytest.mark.parametrize(
+    ("lake", "point", "rewrites"),
+    [(OURS, "files_written", 0), (ICEBERGS, "files_written", 0), (ICEBERGS, "committed", 1)],
+    indirect=["lake"],
+)
+def test_an_actor_killed_around_the_commit_leaves_one_commit_and_a_vacuum_deletes_its_orphan(
     stack: Stack, lake: RestLake, point: str, rewrites: int
 ) -> None:
     lake.make(COMMITS)
@@ -62,6 +74,19 @@ def test_an_actor_killed_around_the_commit_leaves_one_commit(
     until("the decider counts the output alone", lambda: files(stack) == 1, seconds=30)
     history = stack.get("/v1/tables/t/optimizations")["optimizations"]
     assert [one["input"]["num_files"] for one in history] == [COMMITS]
+
+    four_days_ago = time.time() - FOUR_DAYS_S
+    before = lake.data_paths()
+    for file in before:
+        os.utime(file, (four_days_ago, four_days_ago))
+    planned = stack.post("/v1/tables/t/vacuum", {**EVERYTHING, "dry_run": True}).raise_for_status().json()["deletions"]
+    data = {one["name"]: one["orphan"] for one in planned if one["name"].startswith("data/")}
+    assert sorted(data.values()) == [False] * COMMITS + [True] * orphans
+    stack.post("/v1/tables/t/vacuum", EVERYTHING).raise_for_status()
+    until("the output alone is left", lambda: lake.data_files() == 1, seconds=START_S)
+    gone = {file.relative_to(file.parents[1]).as_posix() for file in before - lake.data_paths()}
+    assert gone == set(data), "the vacuum deletes what its dry run showed"
+    assert (lake.ids(), lake.files()) == (rows, 1)
 
 
 def states(stack: Stack) -> set[str]:

@@ -84,8 +84,12 @@ class RestLake:
 
     def data_files(self) -> int:
         """Return how many data files are in the table's folder, referred to or not."""
+        return len(self.data_paths())
+
+    def data_paths(self) -> set[Path]:
+        """Return the data files in the table's folder, referred to or not."""
         folder = Path(urlsplit(self.catalog.load_table("db.t").location()).path) / "data"
-        return len(list(folder.rglob("*.parquet")))
+        return set(folder.rglob("*.parquet"))
 
     def files(self) -> int:
         return len(list(self.catalog.load_table("db.t").scan().plan_files()))
