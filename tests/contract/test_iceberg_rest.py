@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
@@ -19,7 +20,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin
 from tests.contract.formats.worlds import access
-from tests.support.iceberg_rest_lake import SERVERS, RestLake, rest_lake
+from tests.support.iceberg_rest_lake import ICEBERGS, SCHEMA, SERVERS, RestLake, rest_lake
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -50,13 +51,13 @@ def engine(spark: "SparkSession", options: dict[str, str]) -> "IcebergEngine":
     return IcebergEngine(spark, IcebergEngineSettings({"lake": options}))
 
 
-def rewrite(actor: "IcebergEngine", control: Any = None) -> RewriteOutcome:
+def rewrite(actor: "IcebergEngine", control: Any = None, place: str = PLACE) -> RewriteOutcome:
     from tests.support.iceberg_lab import Steps
 
-    files = actor.read_partition(PLACE, WHOLE_TABLE).files
+    files = actor.read_partition(place, WHOLE_TABLE).files
     mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
     return actor.rewrite(
-        RewriteRequest(PLACE, (FileGroup(WHOLE_TABLE, files, RewriteMode.FULL),), mark), control or Steps()
+        RewriteRequest(place, (FileGroup(WHOLE_TABLE, files, RewriteMode.FULL),), mark), control or Steps()
     )
 
 
@@ -176,6 +177,22 @@ def test_a_commit_whose_token_is_refused_is_made_by_the_next_run(spark: "SparkSe
     assert (lake.ids(), lake.files(), lake.rewrites(), lake.data_files()) == (rows, 3, 0, 3)
     assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
     assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 1, 1)
+
+
+@pytest.mark.parametrize("lake", [ICEBERGS], indirect=True)
+def test_a_table_of_a_nested_namespace_is_rewritten_however_the_server_separates_names(
+    spark: "SparkSession", lake: RestLake
+) -> None:
+    for name in [("a",), ("a", "b")]:
+        lake.catalog.create_namespace(name)
+    table = lake.catalog.create_table(("a", "b", "t"), SCHEMA)
+    for number in range(3):
+        table.append(pa.table({"id": [number]}, schema=SCHEMA))
+    outcome = rewrite(engine(spark, lake.options), place="catalog://lake/a/b/t")
+    assert outcome.groups[0].status is GroupStatus.COMMITTED
+    table.refresh()
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2]
+    assert len(list(table.scan().plan_files())) == 1
 
 
 def test_the_command_line_optimizes_a_table_by_its_name_without_a_service(lake: RestLake) -> None:
