@@ -195,7 +195,8 @@ class TableLog:
     def _checkpoint_after(self, version: int, interval: int) -> None:
         """Write the checkpoint that is due at this commit; a failure is only logged."""
         try:
-            if self._checkpoints.newest() <= version - interval:
+            # Beyond this version, it is the record of a table that was here before.
+            if not version - interval < self._checkpoints.newest() <= version:
                 self.checkpoint(self.snapshot())
         except Exception as error:  # noqa: BLE001 - the commit is made, and the next due version has a checkpoint again
             _log.warning("checkpoint_not_written", table=self.location, version=version, error=first_line(error))

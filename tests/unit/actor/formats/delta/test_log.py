@@ -157,6 +157,15 @@ def test_the_checkpoint_of_a_small_table_is_written_without_generated_code(files
     assert ("spark.databricks.delta.writeChecksumFile.enabled" in conf) is not has_checksums
 
 
+def test_the_checkpoint_of_a_table_that_was_here_before_is_no_reason_to_write_none() -> None:
+    table = FakeTable(checkpoint_interval=3, foreign_checkpoints=[1_000])
+    table.commit(add("a"))
+    log = table.log()
+    for _ in range(3):
+        log.commit(log.transaction(), [], {})
+    assert [version for version, _ in table.checkpoints] == [3]
+
+
 def test_a_checkpoint_that_fails_does_not_hide_the_commit() -> None:
     table = FakeTable(checkpoint_interval=1, fails_checkpoint=JavaError("IOException"))
     table.commit(add("a"))
