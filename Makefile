@@ -108,7 +108,7 @@ test-qbeast: setup ## Qbeast: the laws on 1,000 simulated indexes (EXAMPLES=n), 
 	@$(BIN)/pytest --long qbeast --timeout=0 -q -s tests/qbeast $(ARGS)
 
 copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a cluster, all contract tests with copying forced
-	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)
+	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --long contracts --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)
 	@$(BIN)/pytest --long copies -q tests/integration/test_copy_on_cluster.py $(ARGS)
 	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --long contracts --timeout=0 -q -s -m spark tests/contract $(ARGS)
 

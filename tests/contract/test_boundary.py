@@ -22,6 +22,7 @@ def borrow(lab: DeltaLab, path: str, victim: tables.HandTable) -> tables.HandTab
     return thief
 
 
+@pytest.mark.long("contracts")
 @pytest.mark.parametrize(
     "path", ["file://{folder}/{name}", "{folder}/{name}", "../victim/{name}", "%2e%2e/victim/{name}"]
 )

@@ -46,6 +46,7 @@ def actions(table: Path) -> tuple[Any, list[str]]:
     )
 
 
+@pytest.mark.long("contracts")
 def test_the_checkpoint_is_the_one_that_delta_writes(lab: DeltaLab, tmp_path: Path) -> None:
     ours, deltas = tmp_path / "ours", tmp_path / "deltas"
     write(ours)
@@ -76,6 +77,7 @@ def test_every_reader_has_all_rows_from_the_checkpoint_alone(lab: DeltaLab, tmp_
     assert sorted(scan(table)["id"].to_pylist()) == expected
 
 
+@pytest.mark.long("contracts")
 @pytest.mark.parametrize(("theirs", "is_written"), [(0, True), (1, False), (COMMITS - 1, False)])
 def test_a_checkpoint_of_another_engine_within_the_interval_is_enough(
     lab: DeltaLab, tmp_path: Path, theirs: int, is_written: bool
@@ -90,6 +92,7 @@ def test_a_checkpoint_of_another_engine_within_the_interval_is_enough(
     assert checkpoint(table).exists() is is_written
 
 
+@pytest.mark.long("contracts")
 def test_a_checkpoint_is_written_where_the_record_of_the_last_one_cannot_be_read(lab: DeltaLab, tmp_path: Path) -> None:
     table = tmp_path / "t"
     write(table)

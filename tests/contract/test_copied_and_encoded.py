@@ -34,6 +34,7 @@ EXAMPLES = int(os.environ.get("LAKEWRIGHT_COPY_EXAMPLES", "3"))
 SEED = int(os.environ.get("LAKEWRIGHT_COPY_SEED", "6"))
 
 
+@pytest.mark.long("contracts")
 def test_copied_and_encoded_outputs_hold_the_same_rows_for_all_readers(lab: DeltaLab) -> None:
     from tests.support.parquet_lab import copied, make, recipe  # It imports what was skipped for above.
 

@@ -64,6 +64,7 @@ def without_vector(table: tables.HandTable) -> list[str]:
     return sorted(path for path, vector in tables.live(table.path) if not vector)
 
 
+@pytest.mark.long("contracts")
 def test_after_any_commits_memory_and_a_new_listing_agree(lab: DeltaLab, listings: Listings) -> None:
     """Appends, removals, deletion vectors, rewrites of ours and files added again, in a random order."""
     seed = random.randrange(2**32)

@@ -75,6 +75,7 @@ def test_columns_that_another_engine_adds_are_in_the_next_snapshot(lab: DeltaLab
     assert "more" in log.shape(same_as_deltas(lab, log)).metadata_json
 
 
+@pytest.mark.long("contracts")
 def test_rewrites_among_the_commits_of_another_engine_need_no_job_but_their_own(lab: DeltaLab, path: Path) -> None:
     """Twelve rewrites pass a checkpoint of Delta's, which compares the carried checksum with the state."""
     location, expected, counts = path.as_uri(), set(range(3)), []

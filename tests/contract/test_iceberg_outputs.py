@@ -95,6 +95,7 @@ def test_another_table_at_the_place_and_a_refused_one_are_left_alone(ice: "Icebe
         ice.engine.read_partition(ice.location(table), WHOLE_TABLE)
 
 
+@pytest.mark.long("contracts")
 def test_both_sides_name_the_partitions_of_every_type_alike(ice: "IcebergLab") -> None:
     """A key that decider and actor spelled in two ways would be a job that finds nothing, again and again."""
     kinds = {

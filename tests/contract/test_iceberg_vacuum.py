@@ -120,6 +120,7 @@ def readers(ice: "IcebergLab", table: str, version: int) -> dict[str, Callable[[
     return found
 
 
+@pytest.mark.long("contracts")
 def test_a_vacuum_keeps_what_branches_and_tags_need_and_deletes_what_its_dry_run_lists(ice: "IcebergLab") -> None:
     keeps_branches_and_tags(ice, version=2)
 

@@ -35,6 +35,7 @@ def fallback(lab: DeltaLab) -> DeltaEngine:
     return engine
 
 
+@pytest.mark.long("contracts")
 @pytest.mark.parametrize(("way", "names"), beyond(1, [("exact", NAMES[:4]), ("exact", NAMES), ("optimize", NAMES[:3])]))
 def test_each_of_many_folders_with_awkward_names_is_rewritten_and_no_other(
     lab: DeltaLab, way: str, names: tuple[str, ...]

@@ -123,6 +123,7 @@ def test_what_it_writes_is_not_judged_by_the_checksum_of_another_writers_file(
     lines.close()
 
 
+@pytest.mark.long("contracts")
 def test_a_checkpoint_is_never_seen_half_written(spark: Any, tmp_path: Path) -> None:
     """Readers take a checkpoint as soon as its name is there: a table with half a one cannot be opened by anyone."""
     table, commits, seen = tmp_path / "t", 5, 0

@@ -97,6 +97,7 @@ ENDS = [
 ]
 
 
+@pytest.mark.long("contracts")
 def test_with_the_default_limits_small_row_groups_are_copied_only_where_levels_merge_them_again(lab: DeltaLab) -> None:
     """Not into a full file, nor by an idle or a full rewrite, whose outputs are final whatever their size."""
     engine, found = DeltaEngine(lab.spark), []

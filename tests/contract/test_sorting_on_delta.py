@@ -23,6 +23,7 @@ deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long("contracts")
 def test_the_depths_of_a_followed_table_are_those_of_its_live_files(lab: DeltaLab) -> None:
     """Our rewrites repeat bounds where they remove files; after Spark's DELETE and OPTIMIZE a rebuild follows."""
     table = Table(lab, "followed", SORTED)

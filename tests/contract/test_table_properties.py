@@ -119,6 +119,7 @@ def decider(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     live.close()
 
 
+@pytest.mark.long("contracts")
 def test_what_sql_does_to_a_table_ends_in_an_exact_state_and_its_checksums_agree(
     spark: "SparkSession", tmp_path: Path, decider: LiveDecider
 ) -> None:

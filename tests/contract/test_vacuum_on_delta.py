@@ -92,6 +92,7 @@ def test_no_options_of_a_job_go_below_the_tables_retention_without_force(lab: De
         DeltaTable(table, version=min(before)).to_pyarrow_table()
 
 
+@pytest.mark.long("contracts")
 def test_a_vacuum_that_stops_or_loses_its_lease_goes_on_where_it_was(lab: DeltaLab, tmp_path: Path) -> None:
     table = tmp_path / "t"
     history(table)
@@ -139,6 +140,7 @@ def test_a_file_that_becomes_live_again_while_a_vacuum_runs_stays(lab: DeltaLab,
     assert sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == list(range(20))
 
 
+@pytest.mark.long("contracts")
 def test_vectors_in_use_stay_and_those_of_old_versions_go(lab: DeltaLab, tmp_path: Path) -> None:
     table = tmp_path / "t"
     lab.sql(

@@ -10,6 +10,7 @@ from tests.support.redis_server import RedisServer
 pytestmark = [pytest.mark.redis, pytest.mark.e2e]
 
 
+@pytest.mark.long("contracts")
 def test_nothing_is_refused_and_all_is_followed_while_others_misbehave(
     own_redis_server: RedisServer, tmp_path: Path
 ) -> None:

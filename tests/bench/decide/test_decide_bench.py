@@ -31,6 +31,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
     return run
 
 
+@pytest.mark.long("contracts")
 def test_every_figure_is_measured(measured: Callable[[str], dict[str, Any]]) -> None:
     figures = measured(TINY)
     assert figures["commits_per_s_per_core"] > 0

@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.e2e]
 TINY = "--files 1200 --partitions 5 --rounds 1 --per-s 80 --seconds 0.5"
 
 
+@pytest.mark.long("contracts")
 def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "rebuild.json"
     monkeypatch.setattr(sys, "argv", ["rebuild", *TINY.split(), "--json", str(kept)])
