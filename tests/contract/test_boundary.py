@@ -57,6 +57,7 @@ def test_a_link_out_of_the_table_is_not_followed(lab: DeltaLab, what: str) -> No
     assert tables.parquet_files(thief.path) == before
 
 
+@pytest.mark.long("contracts")
 def test_files_outside_are_rewritten_into_the_table_where_that_is_allowed(lab: DeltaLab) -> None:
     victim = tables.table(lab.directory / "victim", files=1)
     thief = borrow(lab, "file://{folder}/{name}", victim)

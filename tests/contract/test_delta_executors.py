@@ -182,6 +182,7 @@ def test_a_delta_that_behaves_otherwise_is_noticed_and_replaced_by_the_fallback(
     assert not engine.executor.is_exact
 
 
+@pytest.mark.long("contracts")
 def test_the_self_test_is_not_fooled_by_the_fallback(lab: DeltaLab) -> None:
     """It demands that a late rewrite notices its conflict, which OPTIMIZE by its nature cannot promise."""
     engine = DeltaEngine(lab.spark)

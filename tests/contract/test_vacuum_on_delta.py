@@ -37,6 +37,7 @@ def vacuum(
     return lab.engine.run_table_job(job, control or Control())
 
 
+@pytest.mark.long("contracts")
 def test_every_version_inside_the_retention_reads_and_nothing_else_is_left(lab: DeltaLab, tmp_path: Path) -> None:
     table = tmp_path / "t"
     history(table)

@@ -51,6 +51,7 @@ def test_a_port_that_another_program_holds_ends_the_start_with_a_sentence(tmp_pa
     assert "child_started" not in done.stderr
 
 
+@pytest.mark.long("contracts")
 def test_it_is_not_ready_before_its_actor_takes_jobs(tmp_path: Path) -> None:
     """With a Java that never starts Spark, so that the actor is never ready."""
     java = fake_java(tmp_path / "java", "17.0.1", then='case "$*" in *XshowSettings*) ;; *) exec sleep 600;; esac')
