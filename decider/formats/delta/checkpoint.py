@@ -60,6 +60,14 @@ class CheckpointPart:
         """V2 checkpoints may be written as JSON."""
         return self.log.name.endswith(".json")
 
+    def lines(self) -> Sequence[bytes]:
+        """Return the lines of a part that is JSON."""
+        return split_lines(bytes(self.data))
+
+    def parquet(self) -> pq.ParquetFile:
+        """Open a part that is Parquet, without a copy; raises one of `DAMAGE` if it is none."""
+        return pq.ParquetFile(pa.BufferReader(self.data))
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointHead:
@@ -104,7 +112,7 @@ def read_files(
         except DAMAGE as problem:
             raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
     files: list[DataFile] = []
-    for position, action in parsed_lines(split_lines(bytes(part.data)), part.log):
+    for position, action in parsed_lines(part.lines(), part.log):
         add = action.get("add")
         if add is not None:
             if type(add) is not dict:
@@ -115,10 +123,10 @@ def read_files(
 
 def _head_actions(part: CheckpointPart) -> Iterator[tuple[int, dict[str, Any]]]:
     if part.is_json:
-        yield from parsed_lines(split_lines(bytes(part.data)), part.log)
+        yield from parsed_lines(part.lines(), part.log)
         return
     try:
-        table = _parquet(part).read(columns=list(_HEAD))
+        table = part.parquet().read(columns=list(_HEAD))
         # Nearly all rows are files, in which these columns are null; only the others become Python objects.
         masks = [column.is_valid() for column in table.columns]
         wanted = pc.indices_nonzero(reduce(pc.or_, masks)) if masks else pa.array([], pa.uint64())
@@ -126,10 +134,6 @@ def _head_actions(part: CheckpointPart) -> Iterator[tuple[int, dict[str, Any]]]:
     except DAMAGE as problem:
         raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
     yield from zip((index + 1 for index in wanted.to_pylist()), rows, strict=True)
-
-
-def _parquet(part: CheckpointPart) -> pq.ParquetFile:
-    return pq.ParquetFile(pa.BufferReader(part.data))
 
 
 def _parquet_files(part: CheckpointPart, decoder: FileDecoder, *, with_bounds: bool) -> Iterator[DataFile]:
@@ -146,7 +150,7 @@ def add_batches(part: CheckpointPart, *, with_rows: bool, with_bounds: bool = Fa
 
     `with_rows`: and row counts; `with_bounds`: and all statistics, as far as they are there as text.
     """
-    file = _parquet(part)
+    file = part.parquet()
     if "add" not in file.schema_arrow.names:
         return
     columns = [*_FILE, _STATS if with_bounds else _rows_source(file)] if with_rows else _FILE
@@ -156,7 +160,7 @@ def add_batches(part: CheckpointPart, *, with_rows: bool, with_bounds: bool = Fa
 
 def has_vectors(part: CheckpointPart) -> bool:
     """Return whether any file of a Parquet part has a deletion vector."""
-    file = _parquet(part)
+    file = part.parquet()
     if "add" not in file.schema_arrow.names or file.schema_arrow.field("add").type.get_field_index(_VECTOR) < 0:
         return False
     adds = file.read(columns=[f"add.{_VECTOR}.storageType"]).column("add").combine_chunks()

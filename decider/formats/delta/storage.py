@@ -9,9 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pyarrow.parquet as pq
-from pyarrow import BufferReader
-
 from decider.formats.delta.checkpoint import DAMAGE, CheckpointPart
 from decider.formats.delta.lines import split_lines
 from decider.formats.delta.listing import LOG_DIRECTORY, commit_version
@@ -128,11 +125,11 @@ def _tombstones(parts: Sequence[CheckpointPart], location: str) -> list[Tombston
 
 def _removes(part: CheckpointPart) -> Iterator[dict[str, Any]]:
     if part.is_json:
-        actions = (json.loads(line) for line in split_lines(bytes(part.data)) if line.strip())
+        actions = (json.loads(line) for line in part.lines() if line.strip())
         yield from (action["remove"] for action in actions if action.get("remove"))
         return
     try:
-        file = pq.ParquetFile(BufferReader(part.data))
+        file = part.parquet()
         if "remove" not in file.schema_arrow.names:
             return
         for batch in file.iter_batches(columns=list(_TOMBSTONE)):

@@ -136,13 +136,19 @@ def test_a_commit_at_the_interval_has_a_checkpoint_and_others_have_none() -> Non
     assert table.conf == {}, "the session is given back as it was"
 
 
-def test_no_checkpoint_is_written_where_another_engine_wrote_one_within_the_interval() -> None:
-    table = FakeTable(checkpoint_interval=3, foreign_checkpoints=[2])
+@pytest.mark.parametrize(
+    ("recorded", "written"),
+    [pytest.param(2, [6], id="within the interval"), pytest.param(1_000, [3, 6], id="of a table that was here before")],
+)
+def test_no_checkpoint_is_written_where_another_engine_wrote_one_within_the_interval(
+    recorded: int, written: list[int]
+) -> None:
+    table = FakeTable(checkpoint_interval=3, foreign_checkpoints=[recorded])
     table.commit(add("a"))
     log = table.log()
     for _ in range(7):
         log.commit(log.transaction(), [], {})
-    assert [version for version, _ in table.checkpoints] == [6], "version 2 has one of another engine"
+    assert [version for version, _ in table.checkpoints] == written
 
 
 @pytest.mark.parametrize(("files", "has_checksums"), [(1, True), (1, False), (MAX_INTERPRETED_FILES + 1, True)])
@@ -155,15 +161,6 @@ def test_the_checkpoint_of_a_small_table_is_written_without_generated_code(files
     assert version == 0
     assert (conf.get("spark.sql.codegen.factoryMode") == "NO_CODEGEN") is (files <= MAX_INTERPRETED_FILES)
     assert ("spark.databricks.delta.writeChecksumFile.enabled" in conf) is not has_checksums
-
-
-def test_the_checkpoint_of_a_table_that_was_here_before_is_no_reason_to_write_none() -> None:
-    table = FakeTable(checkpoint_interval=3, foreign_checkpoints=[1_000])
-    table.commit(add("a"))
-    log = table.log()
-    for _ in range(3):
-        log.commit(log.transaction(), [], {})
-    assert [version for version, _ in table.checkpoints] == [3]
 
 
 def test_a_checkpoint_that_fails_does_not_hide_the_commit() -> None:
