@@ -1,6 +1,5 @@
 """A running REST catalog with one table, and a client of it: our small server, or Iceberg's own behind a gateway."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,15 +14,12 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table.snapshots import Operation
 
 from tests.support.catalog_faults import CREDENTIAL
+from tests.support.catalog_process import catalog_process
 from tests.support.iceberg_server import iceberg_server
-from tests.support.stack import ROOT, free_port
-from tests.support.waiting import until
+from tests.support.stack import free_port
 
 TOKEN = "a-token"  # noqa: S105 - of a catalog that lives as long as a test
 SCHEMA = pa.schema([("id", pa.int64())])
-START_S = 300.0
-"""Longest wait for the catalog while its process lives: it takes a second where no others compute."""
-
 OURS = "our server"
 ICEBERGS = "Iceberg's server"
 SERVERS = [OURS, pytest.param(ICEBERGS, marks=pytest.mark.long("iceberg"))]
@@ -105,20 +101,6 @@ def rest_lake(folder: Path, kind: str = OURS) -> Iterator[RestLake]:
             command = ["tests.support.iceberg_gateway", str(port), running.enter_context(iceberg_server(folder)), TOKEN]
         else:
             command = ["tests.support.iceberg_rest", str(port), str(folder), TOKEN]
-        with (folder / "catalog.log").open("w") as log:
-            server = subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, stdout=log, stderr=log)
-
-        def is_up() -> bool:
-            assert server.poll() is None, (folder / "catalog.log").read_text()[-2000:]
-            try:
-                return httpx.get(f"{uri}/v1/config").is_success
-            except httpx.TransportError:
-                return False
-
-        try:
-            until("the catalog answers", is_up, seconds=START_S)
-            options = {"type": "rest", "uri": uri, "token": TOKEN}
-            yield RestLake(uri, options, load_catalog("lake", **options))
-        finally:
-            server.kill()
-            server.wait()
+        running.enter_context(catalog_process([sys.executable, "-m", *command], uri, folder / "catalog.log"))
+        options = {"type": "rest", "uri": uri, "token": TOKEN}
+        yield RestLake(uri, options, load_catalog("lake", **options))

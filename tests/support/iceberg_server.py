@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-import httpx
-
 from actor.jvm.jars import S3, look_up
 from actor.jvm.java import find_java
 from actor.jvm.s3a import hadoop_settings
@@ -24,16 +22,14 @@ from services.actor.settings import ALLOW_S3
 from services.bootstrap import prepare
 from services.paths import ivy_dir, java_search
 from shared.store_options import StoreOptions
+from tests.support.catalog_process import catalog_process
 from tests.support.stack import ROOT, free_port
 from tests.support.time_limits import scaled
-from tests.support.waiting import until
 
 LISTS = ROOT / "tests" / "data" / "iceberg_rest_server"
 FOLDER = ROOT / ".cache" / "iceberg-rest-server"
 JARS = FOLDER / "jars"
 FETCH_S = 300.0
-START_S = 300.0
-"""Longest wait for the server while its process lives: it takes two seconds where no others compute."""
 
 
 def fetched_jars() -> Path:
@@ -89,16 +85,9 @@ def iceberg_server(
     # S3 first: the jar of Iceberg's tests has a class of Hadoop's, too, which can do nothing.
     places = [*(() if store is None else _for_s3(folder, store)), f"{fetched_jars()}/*", f"{_spark_jars()}/*"]
     command += [os.pathsep.join(places), "org.apache.iceberg.rest.RESTCatalogServer"]
-    log = folder / "server.log"
-    with log.open("w") as output:
-        server = subprocess.Popen(command, env={**os.environ, **variables}, stdout=output, stderr=output)
     url = f"http://127.0.0.1:{port}"
-    try:
-        until("Iceberg's server answers", lambda: _answers(server, url, log), seconds=START_S)
+    with catalog_process(command, url, folder / "server.log", {**os.environ, **variables}):
         yield url
-    finally:
-        server.kill()
-        server.wait()
 
 
 def _for_s3(folder: Path, store: StoreOptions) -> list[str]:
@@ -112,14 +101,6 @@ def _for_s3(folder: Path, store: StoreOptions) -> list[str]:
     settings.mkdir()
     (settings / "core-site.xml").write_text(f"<configuration>{values}</configuration>", encoding="utf-8")
     return [str(settings), *map(str, look_up(ivy_dir(os.environ), S3).files)]
-
-
-def _answers(server: subprocess.Popen[bytes], url: str, log: Path) -> bool:
-    assert server.poll() is None, log.read_text()[-2000:]
-    try:
-        return httpx.get(f"{url}/v1/config").is_success
-    except httpx.TransportError:
-        return False
 
 
 def _java() -> str:
