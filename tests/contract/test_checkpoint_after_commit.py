@@ -64,6 +64,7 @@ def test_the_checkpoint_is_the_one_that_delta_writes(lab: DeltaLab, tmp_path: Pa
         assert (last["version"], last["size"], last["numOfAddFiles"]) == (COMMITS, 2 + 15 + 6, 15)
 
 
+@pytest.mark.long("contracts")
 def test_every_reader_has_all_rows_from_the_checkpoint_alone(lab: DeltaLab, tmp_path: Path) -> None:
     table = tmp_path / "t"
     write(table)

@@ -10,6 +10,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import PARTITION_1, PARTITION_2, DeltaLab
+from tests.support.long_suites import beyond
 from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
@@ -51,11 +52,14 @@ def test_a_removed_input_makes_its_group_stale_and_our_output_is_deleted(
 
 @pytest.mark.parametrize(
     ("statement", "vectors"),
-    [
-        ("DELETE FROM {table} WHERE id = 3", True),
-        ("UPDATE {table} SET v = 'z' WHERE id < 100", False),
-        ("OPTIMIZE {table}", False),
-    ],
+    beyond(
+        1,
+        [
+            ("DELETE FROM {table} WHERE id = 3", True),
+            ("UPDATE {table} SET v = 'z' WHERE id < 100", False),
+            ("OPTIMIZE {table}", False),
+        ],
+    ),
     ids=["delete-with-vector", "update", "optimize"],
 )
 def test_statements_on_the_same_files_win_and_keep_their_effect(lab: DeltaLab, statement: str, vectors: bool) -> None:
@@ -220,8 +224,15 @@ def test_attempts_are_bounded_and_the_last_refusal_is_reported(lab: DeltaLab) ->
 
 @pytest.mark.parametrize(
     ("reads", "victim_partition", "aborted"),
-    [(None, PARTITION_1, True), ("dt = '2026-01-01'", PARTITION_1, True), ("dt = '2026-01-02'", PARTITION_2, False)],
-    ids=["whole-table", "same-partition", "other-partition"],
+    beyond(
+        2,
+        [
+            ("dt = '2026-01-01'", PARTITION_1, True),
+            ("dt = '2026-01-02'", PARTITION_2, False),
+            (None, PARTITION_1, True),
+        ],
+    ),
+    ids=["same-partition", "other-partition", "whole-table"],
 )
 def test_our_commit_aborts_statements_that_read_the_same_partition_and_no_others(
     lab: DeltaLab, reads: str | None, victim_partition: str, aborted: bool

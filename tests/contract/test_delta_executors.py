@@ -17,6 +17,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import PARTITION_1, PARTITION_2, DeltaLab, mark
+from tests.support.long_suites import beyond
 from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
@@ -166,7 +167,7 @@ def test_the_self_test_passes_here_and_leaves_no_table(lab: DeltaLab) -> None:
     assert not list(lab.directory.iterdir())
 
 
-@pytest.mark.parametrize("broken", ["commit", "rows"])
+@pytest.mark.parametrize("broken", beyond(1, ["commit", "rows"]))
 def test_a_delta_that_behaves_otherwise_is_noticed_and_replaced_by_the_fallback(
     lab: DeltaLab, broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

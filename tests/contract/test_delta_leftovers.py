@@ -24,6 +24,7 @@ from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 from tests.support.forced_copies import FORCED_LIMITS, NEVER_COPIES
 from tests.support.large_files import everything
+from tests.support.long_suites import beyond
 from tests.support.steering import Steering
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
@@ -148,7 +149,7 @@ def filled(disk: Path, value: str | None) -> tables.HandTable:
     return table
 
 
-@pytest.mark.parametrize("value", [None, "plain", "a b"])
+@pytest.mark.parametrize("value", beyond(1, ["a b", None, "plain"]))
 def test_a_full_disk_is_given_back_and_the_job_may_try_again(
     lab: DeltaLab, small_disk: Path, value: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

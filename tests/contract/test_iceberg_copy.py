@@ -225,6 +225,7 @@ def test_a_row_group_without_bounds_leaves_its_file_without_them(copying: "Icebe
         assert copying.sql(f"SELECT id FROM {table} WHERE v = 'v{number}'").collect() == [(number,)]
 
 
+@pytest.mark.long("contracts")
 def test_rows_of_format_version_3_keep_their_ids_and_are_copied_once_files_hold_them(copying: "IcebergLab") -> None:
     table = copying.create("t", version=3)
     for number in range(4):

@@ -49,7 +49,7 @@ def merged(lab: DeltaLab, location: str, files: Sequence[DataFile], order: RowOr
 
 
 @pytest.mark.parametrize(
-    ("copied", "partitioned"), beyond(2, [(False, True), (True, False), (False, False), (True, True)])
+    ("copied", "partitioned"), beyond(1, [(False, True), (True, False), (False, False), (True, True)])
 )
 def test_the_rows_of_an_output_are_those_of_its_inputs_one_after_the_other(
     lab: DeltaLab, copied: bool, partitioned: bool
@@ -66,6 +66,7 @@ def test_the_rows_of_an_output_are_those_of_its_inputs_one_after_the_other(
     assert values(location, [output], "k") == [expected]
 
 
+@pytest.mark.long("contracts")
 def test_the_order_of_inputs_is_kept_around_deleted_rows(lab: DeltaLab) -> None:
     location = keyed_table(lab, "t", files=3, rows=30, more="TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     lab.sql(f"DELETE FROM delta.`{location}` WHERE n % 5 = 0")
@@ -118,7 +119,7 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("kind", beyond(2, TYPES))
+@pytest.mark.parametrize("kind", beyond(1, TYPES))
 def test_sorted_outputs_of_every_type_of_key_are_disjoint_by_their_statistics(lab: DeltaLab, kind: str) -> None:
     """Nulls and values that differ after 32 characters, or by microseconds, are no overlap; nothing stops the sort."""
     location = (lab.directory / "t").as_uri()
