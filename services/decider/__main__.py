@@ -40,6 +40,12 @@ IDLE_S = 75
 """Seconds that a connection may be idle between calls: longer than the minute after which load balancers and webhook
 senders let go, or a call is lost that was sent while we were closing."""
 
+SWITCH_INTERVAL_S = 0.0005
+"""Longest time that a thread keeps the interpreter while another waits for it; Python's default is 0.005 s.
+
+While a thread evaluates the partitions of a large table, the event loop waits so long after each call that lets threads
+run, which are a dozen for a commit: the p99 of other tables was seven times as high as without, and is twice."""
+
 VARIABLES = (
     *(DATA_DIR, LOG_FORMAT, STORE_OPTIONS, CATALOGS, ICEBERG_FOLDERS),
     *(OTLP_ENDPOINT, OTLP_TRACES_ENDPOINT),
@@ -82,15 +88,21 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
         signal.signal(number, lambda _number, _frame: setattr(serving, "should_exit", True))
     address = f"{settings.address.host}:{settings.address.port}"
     log.info("decider_starting", address=address, roots=settings.locations.roots)
-    # What is loaded now stays: without this, each full collection goes through all of it, for a tenth of a second.
-    gc.collect()
-    gc.freeze()
+    _tune_interpreter()
     try:
         serving.run()
     finally:
         stop_traces(tracer)
     log.info("decider_stopped")
     return 0 if serving.started else 1
+
+
+def _tune_interpreter() -> None:
+    """Keep the pauses of the event loop short."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    # What is loaded now stays: without this, each full collection goes through all of it, for a tenth of a second.
+    gc.collect()
+    gc.freeze()
 
 
 if __name__ == "__main__":
