@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,14 @@ from decider.formats.delta.log import open_log
 from decider.state.fold import count_live_files
 from decider.state.level_fit import LevelFit
 from decider.storage.object_reads import ReadMeter
+from shared.commit_metadata import decode
 from shared.layout.partition_stats import PartitionStats
 from shared.policy import KIB, Policy
 from shared.queue.keys import partitions, table_state
 from tests.support import writers
 from tests.support.aged_table import commit_file, versions
 from tests.support.outside import is_at_rest
-from tests.support.stack import Stack
+from tests.support.stack import Stack, commits_of
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -45,8 +47,9 @@ RETAIN_S = 30
 
 PROPERTIES = {
     "lakewright.target-file-size": "64kb",
+    "lakewright.full-file-threshold": "0.25",
     "lakewright.min-input-files": "2",
-    "lakewright.sort-by": "id",
+    "lakewright.sort-by": "value",
     "lakewright.max-depth": "2",
     "lakewright.vacuum": "on",
     "lakewright.vacuum-every": "5s",
@@ -60,7 +63,8 @@ PROPERTIES = {
 OLDER = ""
 """The value of an older row: less than that of each other one."""
 
-POLICY = Policy(target_bytes=64 * KIB, min_input_files=2, sort_by="id")
+# Values are random, so the full files of each merge overlap with those of the others, and are sorted again.
+POLICY = Policy(target_bytes=64 * KIB, full_file_threshold=Fraction(1, 4), min_input_files=2, sort_by="value")
 
 
 def requests(stack: Stack) -> list[Callable[[], int]]:
@@ -117,6 +121,7 @@ def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: St
     stack.post("/v1/tables", {"location": table.as_uri(), "name": NAME}).raise_for_status()
     stack.actor()
     stop = stack.folder / "stop"
+    assert stack.get(f"/v1/tables/{NAME}")["policy"]["issues"] == []
     until("the actor is there", lambda: stack.get("/v1/actors")["actors"], seconds=120)
     notes = {kind: stack.folder / f"{kind}.notes" for kind in ("append", "change")}
     writing = [
@@ -152,13 +157,21 @@ def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: St
     assert not funnel.get("jobs_failed"), funnel
     operations = Counter(one["operation"] for one in DeltaTable(table).history())
     jobs = Counter(job["kind"] for job in stack.get("/v1/jobs", state="finished", limit=100)["jobs"])
+    marks = (
+        decode(action["commitInfo"].get("userMetadata"))
+        for commit in commits_of(table)
+        for action in commit
+        if "commitInfo" in action
+    )
+    modes = Counter(mark.mode for mark in marks if mark is not None)
     print(
-        f"rows {number}; commits {dict(operations)}; jobs {dict(jobs)}; requests {sum(answers.values())}; reads {reads}"
+        f"rows {number}; modes of our commits {dict(modes)}; commits {dict(operations)}; jobs {dict(jobs)}; requests {sum(answers.values())}; reads {reads}"
     )
     print(
         {name: count for name, count in sorted(funnel.items()) if name.startswith(("vacuum", "check", "jobs", "dedup"))}
     )
-    assert {"compact", "vacuum", "checkpoint"} <= jobs.keys()
+    assert {"compact", "sort", "vacuum", "checkpoint", "deduplicate"} <= jobs.keys()
+    assert modes["sort"], "files were sorted again, and not only while they were merged"
     assert funnel["vacuum_files_deleted"] > 0
     funnel = stack.get("/v1/status")["funnel"]
     assert (older > 0, funnel["deduplicate_rows_removed"]) == (True, older)
