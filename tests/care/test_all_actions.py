@@ -164,9 +164,8 @@ def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: St
         if "commitInfo" in action
     )
     modes = Counter(mark.mode for mark in marks if mark is not None)
-    print(
-        f"rows {number}; modes of our commits {dict(modes)}; commits {dict(operations)}; jobs {dict(jobs)}; requests {sum(answers.values())}; reads {reads}"
-    )
+    print(f"rows {number}; commits {dict(operations)}, of ours {dict(modes)}")
+    print(f"jobs {dict(jobs)}; requests {sum(answers.values())}; reads {reads}")
     print(
         {name: count for name, count in sorted(funnel.items()) if name.startswith(("vacuum", "check", "jobs", "dedup"))}
     )
