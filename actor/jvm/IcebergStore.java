@@ -57,7 +57,12 @@ public final class IcebergStore extends ParquetStore {
     }
   }
 
-  /** A stream of Iceberg's as one of Hadoop's. */
+  /**
+   * A stream of Iceberg's as one of Hadoop's.
+   *
+   * <p>Iceberg's streams raise what their store's client raises, such as a RuntimeException when requests are
+   * throttled. Here that is an IOException: it says nothing of the file, and a later run may succeed.
+   */
   private static final class Adapted extends InputStream implements Seekable, PositionedReadable {
     private final SeekableInputStream in;
 
@@ -66,11 +71,19 @@ public final class IcebergStore extends ParquetStore {
     }
 
     public int read() throws IOException {
-      return in.read();
+      try {
+        return in.read();
+      } catch (RuntimeException failure) {
+        throw failed(failure);
+      }
     }
 
     public int read(byte[] bytes, int offset, int length) throws IOException {
-      return in.read(bytes, offset, length);
+      try {
+        return in.read(bytes, offset, length);
+      } catch (RuntimeException failure) {
+        throw failed(failure);
+      }
     }
 
     public void close() throws IOException {
@@ -78,7 +91,11 @@ public final class IcebergStore extends ParquetStore {
     }
 
     public void seek(long to) throws IOException {
-      in.seek(to);
+      try {
+        in.seek(to);
+      } catch (RuntimeException failure) {
+        throw failed(failure);
+      }
     }
 
     public long getPos() throws IOException {
@@ -91,9 +108,9 @@ public final class IcebergStore extends ParquetStore {
 
     public int read(long position, byte[] bytes, int offset, int length) throws IOException {
       long before = in.getPos();
-      in.seek(position);
-      int count = in.read(bytes, offset, length);
-      in.seek(before);
+      seek(position);
+      int count = read(bytes, offset, length);
+      seek(before);
       return count;
     }
 
@@ -101,6 +118,18 @@ public final class IcebergStore extends ParquetStore {
       if (length == 0) {
         return; // Stores refuse a request of no bytes; files without indexes have none between pages and footer.
       }
+      try {
+        readRange(position, bytes, offset, length);
+      } catch (RuntimeException failure) {
+        throw failed(failure);
+      }
+    }
+
+    public void readFully(long position, byte[] bytes) throws IOException {
+      readFully(position, bytes, 0, bytes.length);
+    }
+
+    private void readRange(long position, byte[] bytes, int offset, int length) throws IOException {
       if (in instanceof RangeReadable) {
         ((RangeReadable) in).readFully(position, bytes, offset, length); // One request.
         return;
@@ -111,8 +140,8 @@ public final class IcebergStore extends ParquetStore {
       in.seek(before);
     }
 
-    public void readFully(long position, byte[] bytes) throws IOException {
-      readFully(position, bytes, 0, bytes.length);
+    private static IOException failed(RuntimeException failure) {
+      return new IOException("the table's file IO failed: " + failure, failure);
     }
   }
 }
