@@ -32,8 +32,12 @@ CLUSTER = "cluster"
 
 INDEX = "index"
 """The kind of job that merges blocks of a table's index on several columns, by the library that wrote it."""
+
 REWRITE_MANIFESTS = "rewrite_manifests"
 """The kind of job that merges the manifests in which an Iceberg table's metadata list its files."""
+
+SET_PROPERTIES = "set_properties"
+"""The kind of job that sets properties of a table by one ALTER TABLE; only a person requests it."""
 
 CALIBRATED_KINDS = frozenset({COMPACT})
 """Kinds whose runs are measured for the calibration of the next prediction: those whose action `is_calibrated`."""

@@ -1,23 +1,29 @@
-"""What people do with advice: apply it, which changes the table's overrides, or dismiss it.
+"""What people do with advice: apply it, which changes the table's own properties or its overrides, or dismiss it.
 
-An override changes the policy without a commit to the table: `ALTER TABLE` changes the metadata, and with it Delta
-aborts every writer whose transaction is open. An owner may set the table's own properties instead; the next
-analysis recognizes that the advice is in force.
+The table's own properties are set by a job, with one `ALTER TABLE`. It changes the metadata, and with that Delta aborts
+every other transaction that is open; an override has no such cost, and is not seen by other readers of the table. An
+owner may also run the statement; the next analysis recognizes that the advice is in force.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from decider.events.refresh_queue import RefreshQueue
+from decider.optimize.table_requests import TableRequests
 from decider.store.advice_records import Advice, AdviceStatus
 from decider.store.advice_store import AdviceStore
 from decider.store.table_registry import TableRegistry
 from decider.store.table_state import TableStateStore
-from shared.errors import InvalidInput, RetryableError, Unsupported
+from shared.errors import InvalidInput, LakewrightError, RetryableError, Unsupported
+from shared.properties import read_properties, read_settings
 from shared.table import TableRef
 
 ATTEMPTS = 5
 """How often a record is written again when another decider wrote some advice at the same moment."""
+
+_APPLICABLE = (AdviceStatus.OPEN, AdviceStatus.APPLYING)
+"""An advice whose job is lost is applied again: the job of the second request is merged with one that waits."""
 
 
 class AdviceChanges:
@@ -29,20 +35,42 @@ class AdviceChanges:
         registry: TableRegistry,
         states: TableStateStore,
         refresh_queue: RefreshQueue,
+        table_requests: TableRequests,
         now_ms: Callable[[], int],
     ) -> None:
         self._store = store
         self._registry = registry
         self._states = states
         self._refresh_queue = refresh_queue
+        self._table_requests = table_requests
         self._now_ms = now_ms
 
-    async def apply(self, table: TableRef, advice_id: str) -> Advice:
+    async def apply(self, table: TableRef, advice_id: str, *, dry_run: bool = False) -> Advice:
+        """Queue the job that sets the table's own properties; `dry_run`: only check that it could be queued.
+
+        Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed, where the
+        table is refused or its format has no such job, and where overrides would hide the change.
+        """
+        advice = await self._find(table, advice_id, _APPLICABLE)
+        _require_effect(table, advice)
+        if dry_run:
+            await self._table_requests.require_properties(table)
+            return advice
+        # The advice first: what a job does whose advice is not noted would be the owner's doing.
+        await self._move(table, advice_id, _APPLICABLE, status=AdviceStatus.APPLYING, problem="")
+        try:
+            job = await self._table_requests.set_properties(table, advice.change)
+        except LakewrightError:
+            await self._move(table, advice_id, _APPLICABLE, status=AdviceStatus.OPEN)
+            raise
+        return await self._move(table, advice_id, None, job=job)
+
+    async def override(self, table: TableRef, advice_id: str) -> Advice:
         """Lay the change over the table's overrides, and note that it was applied.
 
-        Raises InvalidInput where there is no such advice, Unsupported where it is not open.
+        Raises InvalidInput where there is no such advice, Unsupported where it was applied or dismissed.
         """
-        advice = await self._open(table, advice_id)
+        advice = await self._find(table, advice_id, _APPLICABLE)
         version = (await self._states.versions([table.id])).get(table.id, -1)
         # The registry first: an advice that was applied and is still open is recognized by the next analysis.
         changed = await self._registry.update(
@@ -52,33 +80,47 @@ class AdviceChanges:
         if changed is None:
             raise InvalidInput(f"{table.name} is not registered any more", field="name")
         await self._refresh_queue.put(changed, None)
-        return await self._move(table, advice_id, AdviceStatus.APPLIED, applied_version=version)
+        return await self._move(table, advice_id, _APPLICABLE, status=AdviceStatus.APPLIED, applied_version=version)
 
     async def dismiss(self, table: TableRef, advice_id: str) -> Advice:
-        """Dismiss a change: it is not advised again for this table. Raises as `apply` does."""
-        await self._open(table, advice_id)
+        """Dismiss a change: it is not advised again for this table. Raises as `override` does."""
+        await self._find(table, advice_id, (AdviceStatus.OPEN,))
         await self._store.dismiss(table.id, advice_id)
-        return await self._move(table, advice_id, AdviceStatus.DISMISSED)
+        return await self._move(table, advice_id, (AdviceStatus.OPEN,), status=AdviceStatus.DISMISSED)
 
-    async def _open(self, table: TableRef, advice_id: str) -> Advice:
+    async def _find(self, table: TableRef, advice_id: str, allowed: tuple[AdviceStatus, ...] | None) -> Advice:
         advice = await self._store.read(table.id)
         if advice is None or advice.id != advice_id:
             known = "none" if advice is None else advice.id
             raise InvalidInput(
                 f"{table.name} has no advice {advice_id!r} any more; read the advice again", field="id", allowed=known
             )
-        if advice.status is not AdviceStatus.OPEN:
+        if allowed is not None and advice.status not in allowed:
             raise Unsupported(
                 f"the advice for {table.name} is {advice.status} already", field="id", allowed="open advice"
             )
         return advice
 
     async def _move(
-        self, table: TableRef, advice_id: str, status: AdviceStatus, *, applied_version: int = -1
+        self, table: TableRef, advice_id: str, allowed: tuple[AdviceStatus, ...] | None, **changes: Any
     ) -> Advice:
         for _ in range(ATTEMPTS):
-            advice = await self._open(table, advice_id)
-            now = replace(advice, status=status, changed_ms=self._now_ms(), applied_version=applied_version)
+            advice = await self._find(table, advice_id, allowed)
+            now = replace(advice, changed_ms=self._now_ms(), **changes)
             if await self._store.replace(table.id, advice, now):
                 return now
         raise RetryableError(f"the advice for {table.name} changes at this moment; try again")
+
+
+def _require_effect(table: TableRef, advice: Advice) -> None:
+    """Raise Unsupported if an override of the table has precedence over a property that the change sets."""
+    overrides = read_properties(table.properties)
+    changed = read_settings(advice.change).values.keys() & overrides.values.keys()
+    if changed:
+        names = sorted(overrides.property_names[one] for one in changed)
+        raise Unsupported(
+            f"overrides of {table.name} have precedence over its own properties ({', '.join(names)}): remove them "
+            f"with `lakewright tables change {table.name} --unset NAME`, or apply the advice with override=true",
+            field="override",
+            allowed="true",
+        )

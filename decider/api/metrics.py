@@ -60,6 +60,8 @@ FUNNEL = (
     "rewrite_manifests_runs",
     "rewrite_manifests_replaced",
     "rewrite_manifests_written",
+    "set_properties_runs",
+    "set_properties_changed",
     "deduplicate_runs",
     "deduplicate_rows_removed",
     "deduplicate_files_replaced",

@@ -197,10 +197,15 @@ class AutoAnalyze:
             LogStatus(None, state.is_stopped_by_qbeast, trace.metadata.format),
         )
         now_ms = self._now_ms()
-        if advice is not None and advice.status is AdviceStatus.OPEN and is_in_force(advice.change, in_force.policy):
-            # It was not applied here: the owner changed the properties, or the process died in between.
+        is_pending = advice is not None and advice.status in (AdviceStatus.OPEN, AdviceStatus.APPLYING)
+        if advice is not None and is_pending and is_in_force(advice.change, in_force.policy):
+            # The owner changed the properties, a process died in between, or no decider saw the end of the run.
             now: Advice | None = replace(
-                advice, status=AdviceStatus.APPLIED, changed_ms=now_ms, applied_version=state.version, by_owner=True
+                advice,
+                status=AdviceStatus.APPLIED,
+                changed_ms=now_ms,
+                applied_version=state.version,
+                by_owner=advice.status is AdviceStatus.OPEN,
             )
             outcome = AnalysisOutcome.WAITING
         elif advice is not None and advice.status is AdviceStatus.APPLIED:
@@ -236,8 +241,10 @@ class AutoAnalyze:
         found = await self._paced(lambda tick: analyze(table.id, trace, in_force, PRICES, now_ms, tick))
         if found is not None and found.id not in await self._store.dismissed(table.id):
             return found, AnalysisOutcome.ADVISED
-        # What was decided or judged stays to be seen until there is something new to say.
-        kept = advice if advice is not None and advice.status is not AdviceStatus.OPEN else None
+        # What was decided or judged stays to be seen until there is something new to say. A job that has not altered
+        # the table a day later is lost, or waits where no actor is: the change is offered again.
+        is_over = advice is not None and advice.status not in (AdviceStatus.OPEN, AdviceStatus.APPLYING)
+        kept = advice if is_over else None
         return kept, AnalysisOutcome.NOTHING
 
     async def _paced(self, work: Callable[[Tick], _T]) -> _T:

@@ -10,6 +10,7 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.deduplicate import DEDUPLICATE_ACTION
 from decider.decide.index import INDEX_ACTION
 from decider.decide.rewrite_manifests import REWRITE_MANIFESTS_ACTION
+from decider.decide.set_properties import SET_PROPERTIES_ACTION
 from decider.decide.sorting import SORTING
 from decider.decide.table_action import TableAction, timer_name
 from decider.decide.vacuum import VACUUM_ACTION
@@ -83,5 +84,13 @@ class ActionRegistry:
 
 ACTIONS = ActionRegistry(
     (COMPACTION, SORTING),
-    (VACUUM_ACTION, CHECKPOINT_ACTION, DEDUPLICATE_ACTION, CLUSTER_ACTION, INDEX_ACTION, REWRITE_MANIFESTS_ACTION),
+    (
+        VACUUM_ACTION,
+        CHECKPOINT_ACTION,
+        DEDUPLICATE_ACTION,
+        CLUSTER_ACTION,
+        INDEX_ACTION,
+        REWRITE_MANIFESTS_ACTION,
+        SET_PROPERTIES_ACTION,
+    ),
 )

@@ -5,7 +5,7 @@ retention below the table's own has to be forced, and a purge to be confirmed wi
 run on tables of a format raises Unsupported, and nothing is queued.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -25,15 +25,18 @@ from shared.deduplicate_options import DeduplicateOptions
 from shared.errors import InvalidInput, Unsupported
 from shared.formats.registry import support_of
 from shared.index_options import IndexJobOptions
-from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, INDEX, REWRITE_MANIFESTS, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, INDEX, REWRITE_MANIFESTS, SET_PROPERTIES, VACUUM
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.manifest_files import ManifestFiles, ManifestReason, manifests_need
 from shared.layout.partition_stats import CUBE_TAG
 from shared.policy import Policy
+from shared.property_options import PropertyOptions
 from shared.queue.model import Band, EnqueueOutcome, JobId
 from shared.refusals import Refusal
 from shared.table import TableRef
 from shared.vacuum_options import VacuumOptions
+
+_Options = VacuumOptions | DeduplicateOptions | ClusterOptions | IndexJobOptions | PropertyOptions
 
 log = structlog.get_logger()
 
@@ -194,6 +197,21 @@ class TableRequests:
         need = manifests_need(files, in_force.policy.rewrite_manifests_at)
         return ManifestPreview(cursor.version, files, need, in_force.refusal)
 
+    async def set_properties(self, table: TableRef, values: Mapping[str, str]) -> JobId:
+        """Queue one `ALTER TABLE` that sets the table's own properties; raises what `require_properties` raises."""
+        cursor, policy = await self.require_properties(table)
+        made = await self._request(table, cursor, policy, [(SET_PROPERTIES, PropertyOptions(values))])
+        return made.jobs[0].id
+
+    async def require_properties(self, table: TableRef) -> tuple[TableState, Policy]:
+        """Return the state and the policy of a table; raises Unsupported where its properties must not be set by us."""
+        cursor = await self._tracker.followed(table)
+        in_force = self._tracker.effective(table, cursor)
+        if in_force.refusal is not None:
+            raise Unsupported(f"{table.name} is refused: {in_force.refusal.message}", field=in_force.refusal.subject)
+        _require_runnable(table, cursor.metadata.format, in_force.policy, SET_PROPERTIES)
+        return cursor, in_force.policy
+
     async def preview_vacuum(self, table: TableRef, options: VacuumOptions) -> VacuumPreview:
         """Return what a vacuum would delete now, and change nothing; raises what `vacuum` raises."""
         reader = self._open_table(table.location)
@@ -214,7 +232,7 @@ class TableRequests:
         table: TableRef,
         cursor: TableState,
         policy: Policy,
-        wanted: Sequence[tuple[str, VacuumOptions | DeduplicateOptions | ClusterOptions | IndexJobOptions | None]],
+        wanted: Sequence[tuple[str, _Options | None]],
     ) -> TableRequestResult:
         """Decide about each kind as requested, and queue its job with the record of the decision."""
         calibration = await self._states.calibration(table.id)

@@ -14,9 +14,10 @@ from shared.table import TableId
 
 
 class AdviceStatus(StrEnum):
-    """What became of an advice; an applied one is judged once enough has been written since."""
+    """What became of an advice; `applying`: a job is to alter the table; an applied one is judged later."""
 
     OPEN = "open"
+    APPLYING = "applying"
     DISMISSED = "dismissed"
     APPLIED = "applied"
     JUDGED = "judged"
@@ -95,7 +96,8 @@ class Advice:
     """A change of a table's policy that would have served it better.
 
     former: the policy in effect before, as `Policy.encode` writes it. applied_version: newest version read when it was
-    applied; by_owner: the table's own properties were changed.
+    applied; by_owner: its owner changed the table's own properties. job: the job that alters the table, empty where
+    none does. problem: why the last attempt to alter it failed.
     """
 
     table: TableId
@@ -108,6 +110,8 @@ class Advice:
     changed_ms: int = 0
     applied_version: int = -1
     by_owner: bool = False
+    job: str = ""
+    problem: str = ""
     judgement: Judgement | None = None
 
     @property

@@ -231,7 +231,7 @@ def build_requests(
         tracker=tracker,
         on_demand=on_demand,
         table_requests=table_requests,
-        advice=AdviceChanges(tables.advice, tables.registry, tables.states, refresh_queue, clock),
+        advice=AdviceChanges(tables.advice, tables.registry, tables.states, refresh_queue, table_requests, clock),
     )
 
 

@@ -9,6 +9,7 @@ from decider.archive.ledger_batches import LedgerBatches
 from decider.archive.ledger_rows import LEDGER_SCHEMA
 from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
 from decider.background import ledger_archiver, rewrite_archiver
+from decider.background.applied_advice import AppliedAdvice
 from decider.background.auto_analyze import AdviceSources, AutoAnalyze
 from decider.background.defaults_refresh import DefaultsRefresh
 from decider.background.finished_runs import FinishedRuns
@@ -50,6 +51,9 @@ def build_background(
         "refresh_queue": RefreshWorkers(requests.refresh_queue),
         "sweep": Sweep(tables.registry, requests.refresh_queue, interval_s=settings.tracking.sweep_s),
         "finished_runs": FinishedRuns(queue.streams, tables.registry, requests.refresh_queue),
+        "applied_advice": AppliedAdvice(
+            queue.streams, tables.advice, tables.registry, requests.refresh_queue, operations.now_ms
+        ),
         "timers": TimerRunner(queue.executor, tables.registry, requests.tracker, operations.now_ms),
     }
     if requests.discovery.is_periodic:

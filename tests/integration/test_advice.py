@@ -1,19 +1,27 @@
 """Advice over HTTP and the command line: found in the background, applied, dismissed, judged, within its budget."""
 
 import json
+import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
+from actor.queue_executor import SyncQueueExecutor, connect
 from decider.background.auto_analyze import AGAIN_MS, LIST_EVERY_MS, AdviceSources, AnalysisOutcome, AutoAnalyze
 from services.cli.__main__ import app
+from shared.job_payload import SET_PROPERTIES, JobPayload
 from shared.policy import KIB
-from shared.queue import keys
+from shared.property_options import ALREADY_SET
+from shared.queue import commands, keys
+from shared.queue.model import Claim, RunResult
 from shared.table import Commit
 from tests.support.advised_histories import Process, write
 from tests.support.advised_logs import AdvisedLog
 from tests.support.live_decider import LiveDecider
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -28,6 +36,7 @@ class World:
     def __init__(self, decider: LiveDecider, folder: Path, *, share: float = 1.0) -> None:
         self.decider = decider
         self.folder = folder
+        self._queue = SyncQueueExecutor(connect(decider.settings.redis_url), "default")
         self.now_ms = START_MS + 10 * DAY_MS
         self.logs: dict[str, AdvisedLog] = {}
         self.commits: dict[str, tuple[Commit, ...]] = {}
@@ -67,6 +76,46 @@ class World:
         self.now_ms += AGAIN_MS + LIST_EVERY_MS
         return self.run_once()
 
+    def apply(self, name: str, **asked: bool) -> httpx.Response:
+        """Apply the advice for a table; from here on, the ends of runs are noted."""
+        self.decider.run(self.decider.task("applied_advice").run_once())
+        return self.decider.post(f"/v1/tables/{name}/advice/{self.advice(name)['id']}/apply", asked)
+
+    def claim(self) -> Claim:
+        """Claim the job that is to alter a table, as an actor does."""
+        claims = self._queue.run(
+            commands.claim(
+                "default",
+                worker="w",
+                nonce=secrets.token_hex(8),
+                slots=1,
+                lease_ms=60_000,
+                abilities=["delta/set_properties"],
+            )
+        )
+        (claim,) = claims
+        assert claim.key.kind == SET_PROPERTIES
+        return claim
+
+    def finish(self, claim: Claim, result: RunResult, report: Mapping[str, object], error: str = "") -> None:
+        self._queue.run(
+            commands.finish(
+                "default", worker="w", nonce=secrets.token_hex(8), id=claim.id, token=claim.token, run_result=result,
+                cost_bytes=0, seen_version=-1, result=json.dumps(report), error=error,
+            )
+        )  # fmt: skip
+
+    def alter(self, name: str) -> int:
+        """Run the job as an actor does, without Spark; return the version that it made."""
+        claim, log = self.claim(), self.logs[name]
+        values = JobPayload.decode(claim.payload).options["values"]
+        version = log.alter(values, self.commits[name][log.version - 1].timestamp_ms)
+        report = {"versions": [version], "seen_version": version - 1, "measured": {"changed": len(values)}}
+        self.finish(claim, RunResult.DONE, report)
+        until("the advice is applied", lambda: self.advice(name)["status"] != "applying")
+        self.decider.drain()
+        return version
+
     def advice(self, name: str) -> dict:
         return self.decider.get(f"/v1/tables/{name}/advice")["advice"]
 
@@ -92,12 +141,14 @@ def test_advice_is_found_listed_applied_and_judged(world: World) -> None:
         assert f"'{changed}' = '{value}'" in listed["statement"]
     assert world.run_once() is AnalysisOutcome.IDLE
 
-    applied = world.decider.post(f"/v1/tables/{name}/advice/{listed['id']}/apply", {})
-    assert (applied.status_code, applied.json()["status"]) == (200, "applied")
-    world.decider.drain()
+    applied = world.apply(name)
+    assert (applied.status_code, applied.json()["status"]) == (200, "applying")
+    assert applied.json()["job"].endswith(".set_properties")
+    altered = world.alter(name)
     shown = world.decider.get(f"/v1/tables/{name}")
-    assert shown["properties"] == listed["change"]
-    again = world.decider.post(f"/v1/tables/{name}/advice/{listed['id']}/apply", {})
+    assert (shown["properties"], shown["state"]["version"]) == ({}, altered)
+    assert (world.advice(name)["status"], world.advice(name)["by_owner"]) == ("applied", False)
+    again = world.apply(name)
     assert (again.status_code, again.json()["field"]) == (409, "id")
     assert world.decider.get("/v1/advice")["advice"] == []
 
@@ -126,18 +177,98 @@ def test_a_change_that_was_applied_is_seen_in_the_next_decision(world: World) ->
     world.run_once()
     advice = world.advice(name)
     before = world.decider.get(f"/v1/tables/{name}")["policy"]
-    world.decider.post(f"/v1/tables/{name}/advice/{advice['id']}/apply", {})
-    world.decider.drain()
+    world.apply(name)
+    world.alter(name)
     after = world.decider.get(f"/v1/tables/{name}")["policy"]
     assert before["version"] != after["version"]
     sources = {one["property"]: one["source"] for one in after["values"]}
+    assert {sources[changed] for changed in advice["change"]} == {"table"}
+    world.go_on(name, 1)
+    decisions = world.decider.get(f"/v1/tables/{name}/decisions", limit=50)["decisions"]
+    assert (decisions[0]["version"], decisions[0]["policy_version"]) == (world.logs[name].version, after["version"])
+    (asked,) = [one for one in decisions if one["action"] == SET_PROPERTIES]
+    assert (asked["reason"], asked["outcome"]) == ("requested", "queued")
+    (run,) = world.decider.get(f"/v1/jobs/{world.advice(name)['job']}")["runs"]
+    assert (run["kind"], run["result"]) == (SET_PROPERTIES, "done")
+
+
+def test_a_dry_run_shows_the_statement_and_changes_nothing(world: World) -> None:
+    name = world.table("events")
+    world.run_once()
+    advice = world.advice(name)
+    shown = world.apply(name, dry_run=True)
+    assert (shown.status_code, shown.json()) == (200, advice)
+    assert [job["kind"] for job in world.decider.get("/v1/jobs")["jobs"]] in ([], ["compact"])
+    both = world.apply(name, dry_run=True, override=True)
+    assert (both.status_code, both.json()["field"]) == (422, "override")
+
+
+def test_an_override_changes_the_registration_and_the_table_gets_no_commit(world: World) -> None:
+    name = world.table("events")
+    world.run_once()
+    advice = world.advice(name)
+    applied = world.apply(name, override=True)
+    assert (applied.status_code, applied.json()["status"], applied.json()["job"]) == (200, "applied", "")
+    world.decider.drain()
+    shown = world.decider.get(f"/v1/tables/{name}")
+    assert shown["properties"] == advice["change"]
+    sources = {one["property"]: one["source"] for one in shown["policy"]["values"]}
     assert {sources[changed] for changed in advice["change"]} == {"request"}
     log = world.logs[name]
-    versions = {path.name for path in (log.path / "_delta_log").iterdir()}
-    assert len(versions) == log.version + 1, "the table itself gets no commit"
-    world.go_on(name, 1)
-    newest = world.decider.get(f"/v1/tables/{name}/decisions", limit=1)["decisions"][0]
-    assert (newest["version"], newest["policy_version"]) == (log.version, after["version"])
+    assert len([*(log.path / "_delta_log").iterdir()]) == log.version + 1
+
+
+def test_an_override_that_would_hide_the_change_is_named_and_nothing_is_queued(world: World) -> None:
+    name = world.table("events")
+    world.run_once()
+    changed = next(iter(world.advice(name)["change"]))
+    hidden = {changed: world.advice(name)["former"][changed] or "8"}
+    world.decider.client.patch(f"/v1/tables/{name}", json={"properties": hidden}).raise_for_status()
+    world.decider.drain()
+    for asked in ({}, {"dry_run": True}):
+        refused = world.apply(name, **asked)
+        assert (refused.status_code, refused.json()["field"]) == (409, "override")
+        assert changed in refused.json()["detail"]
+    assert world.advice(name)["status"] == "open"
+
+
+def test_what_an_actor_could_not_alter_is_open_again_with_the_reason(world: World) -> None:
+    name = world.table("events")
+    world.run_once()
+    world.apply(name)
+    claim = world.claim()
+    world.finish(claim, RunResult.QUARANTINE, {}, "no permission to write")
+    until("the advice is open again", lambda: world.advice(name)["status"] == "open")
+    assert (world.advice(name)["problem"], world.advice(name)["job"]) == ("no permission to write", "")
+    assert "no permission to write" in world.cli("advice", "show", name)
+
+
+def test_a_table_whose_properties_changed_meanwhile_is_left_alone_and_one_that_has_them_is_applied(
+    world: World,
+) -> None:
+    name = world.table("events")
+    world.run_once()
+    for report, status, problem in (
+        ({"measured": {}, "left_out": "the table's properties changed"}, "open", "the table's properties changed"),
+        ({"measured": {"changed": 0}, "left_out": ALREADY_SET, "seen_version": 80}, "applied", ""),
+    ):
+        world.apply(name)
+        # A request whose job may be lost is made again, and joins the job that waits.
+        assert world.apply(name).json()["status"] == "applying"
+        world.finish(world.claim(), RunResult.DONE, report)
+        until("the run was noted", lambda: world.advice(name)["status"] != "applying")
+        assert (world.advice(name)["status"], world.advice(name)["problem"]) == (status, problem)
+
+
+def test_a_job_that_is_lost_leaves_the_advice_to_the_next_analysis(world: World) -> None:
+    name = world.table("events")
+    world.run_once()
+    job = world.apply(name).json()["job"]
+    world.decider.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    world.go_on(name, 60)
+    assert world.later() in (AnalysisOutcome.ADVISED, AnalysisOutcome.NOTHING)
+    found = world.advice(name)
+    assert found is None or found["status"] == "open"
 
 
 def test_jobs_that_wait_are_seen(world: World) -> None:
@@ -194,7 +325,10 @@ def test_the_command_line_lists_shows_applies_and_dismisses(world: World) -> Non
     assert other in listed
     shown = world.cli("advice", "show", name)
     assert "ALTER TABLE delta." in " ".join(shown.split())  # Lines break where the path is long.
-    assert "applied" in world.cli("advice", "apply", name, world.advice(name)["id"])
+    dry = world.cli("advice", "apply", name, world.advice(name)["id"], "--dry-run")
+    assert "ALTER TABLE delta." in dry
+    assert "applying by the job" in world.cli("advice", "apply", name, world.advice(name)["id"])
+    assert "applied" in world.cli("advice", "apply", name, world.advice(name)["id"], "--override")
     assert (
         json.loads(world.cli("advice", "dismiss", other, world.advice(other)["id"], "--json"))["status"] == "dismissed"
     )

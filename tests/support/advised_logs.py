@@ -1,7 +1,7 @@
 """Delta logs of recorded histories: commits with the times and sizes of a trace, without the data files."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -26,17 +26,13 @@ class AdvisedLog:
 
     def __post_init__(self) -> None:
         (self.path / "_delta_log").mkdir(parents=True)
-        metadata = {
-            "id": "8c0b5e0e-5f21-4e7f-9c55-0d9e5ad2a001",
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": SCHEMA,
-            "partitionColumns": ["day"],
-            "configuration": {},
-            "createdTime": 0,
-        }
-        self._write(
-            0, "CREATE TABLE", [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
-        )
+        protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+        self._write(0, "CREATE TABLE", [protocol, _metadata({})])
+
+    def alter(self, properties: Mapping[str, str], at_ms: int) -> int:
+        """Replace all properties, as `ALTER TABLE` on a table without any does; return the newest version."""
+        self._write(at_ms, "SET TBLPROPERTIES", [_metadata(properties)])
+        return self.version
 
     def write(self, commits: Iterable[Commit]) -> int:
         """Append commits; return the newest version."""
@@ -74,6 +70,19 @@ class AdvisedLog:
         lines = [{"commitInfo": {"timestamp": self.shift_ms + at_ms, "operation": operation}}, *actions]
         text = "\n".join(json.dumps(line) for line in lines)
         (self.path / "_delta_log" / f"{self.version:020d}.json").write_text(text)
+
+
+def _metadata(properties: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "metaData": {
+            "id": "8c0b5e0e-5f21-4e7f-9c55-0d9e5ad2a001",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": SCHEMA,
+            "partitionColumns": ["day"],
+            "configuration": dict(properties),
+            "createdTime": 0,
+        }
+    }
 
 
 def _path(name: str, partition: str) -> str:

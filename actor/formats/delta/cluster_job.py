@@ -12,7 +12,7 @@ from typing import Any
 from actor.formats.delta.actions import decode_adds
 from actor.formats.delta.free_space import require_free_space
 from actor.formats.delta.log import TableLog, TableShape
-from actor.formats.delta.optimize_statement import MAX_FILE_SIZE, OptimizeStatement, quoted
+from actor.formats.delta.optimize_statement import MAX_FILE_SIZE, OptimizeStatement
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
@@ -26,6 +26,7 @@ from shared.formats.delta import CLUSTERING
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.partition_stats import CUBE_TAG
 from shared.locations import hadoop_path
+from shared.sql_text import table_name
 
 
 @dataclass(slots=True)
@@ -63,7 +64,7 @@ class ClusterJob:
             self.control.reached("clustering")
             self.control.may_change()
             optimize = OptimizeStatement(self.scala, log)
-            committed = optimize.run(f"OPTIMIZE {_name(log)}", origin, version)
+            committed = optimize.run(f"OPTIMIZE {table_name(hadoop_path(log.location))}", origin, version)
             if committed is None:
                 return TableJobOutcome(version, shape.metadata, reason="OPTIMIZE found nothing to cluster")
             self.control.reached("comparing")
@@ -88,7 +89,11 @@ class ClusterJob:
 
     def _require_columns(self, log: TableLog) -> None:
         """Raise Unsupported after `CLUSTER BY NONE`, where OPTIMIZE compacts by its own rules."""
-        detail = log.session.sql(f"DESCRIBE DETAIL {_name(log)}").select("clusteringColumns").collect()
+        detail = (
+            log.session.sql(f"DESCRIBE DETAIL {table_name(hadoop_path(log.location))}")
+            .select("clusteringColumns")
+            .collect()
+        )
         if not detail[0][0]:
             raise Unsupported(
                 f"{self.job.location} has no clustering columns any more (CLUSTER BY NONE): unset lakewright.cluster, "
@@ -102,10 +107,6 @@ class ClusterJob:
         self.boundary.check_files(self.job.location, files)
         self.boundary.check_links(self.job.location, (file.path for file in files))
         return ClusteredFiles.of((file.size_bytes, CUBE_TAG in file.tags) for file in files)
-
-
-def _name(log: TableLog) -> str:
-    return f"delta.{quoted(hadoop_path(log.location))}"
 
 
 def _figures(log: TableLog, version: int) -> dict[str, int]:

@@ -14,10 +14,9 @@ from itertools import groupby
 from actor.formats.delta.actions import decode_add, require_origins
 from actor.formats.delta.live_files import LiveGroup, resolve_live
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.optimize_statement import MAX_FILE_SIZE, MIN_FILE_SIZE, OptimizeStatement, quoted
+from actor.formats.delta.optimize_statement import MAX_FILE_SIZE, MIN_FILE_SIZE, OptimizeStatement
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.read_cache import ReadCache
-from actor.formats.delta.snapshot import sql_text
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.formats.delta.transaction import COMMITTED
 from actor.formats.delta.write import logical_rows
@@ -28,6 +27,7 @@ from shared.errors import RetryableError
 from shared.layout.planner import FileGroup
 from shared.locations import hadoop_path
 from shared.partitions import partition_values
+from shared.sql_text import literal, quoted, table_name
 from shared.table import PartitionColumn, PartitionKey
 
 
@@ -112,11 +112,11 @@ def _statement(location: str, columns: Sequence[PartitionColumn], partition: Par
     conditions = [
         f"{quoted(column.name)} IS NULL"
         if values[column.physical] is None
-        else f"{quoted(column.name)} = CAST({sql_text(str(values[column.physical]))} AS {column.type})"
+        else f"{quoted(column.name)} = CAST({literal(str(values[column.physical]))} AS {column.type})"
         for column in columns
     ]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"OPTIMIZE delta.{quoted(hadoop_path(location))}{where}"
+    return f"OPTIMIZE {table_name(hadoop_path(location))}{where}"
 
 
 def _ends(

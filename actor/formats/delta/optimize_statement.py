@@ -82,10 +82,5 @@ class OptimizeStatement:
         return self._log.rows(snapshot, self._scala.adds(json_array(files)))
 
 
-def quoted(name: str) -> str:
-    """Return a name as SQL quotes it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _logged(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> LoggedFile:
     return LoggedFile(decode_add(add, columns), encode(add))

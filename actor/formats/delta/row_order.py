@@ -11,11 +11,11 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.snapshot import sql_text
 from actor.jvm.scala import Scala, jvm_session
 from shared.data_paths import file_name
 from shared.errors import Unsupported
 from shared.layout.row_order import RowOrder, SortColumn
+from shared.sql_text import literal
 from shared.table import PartitionColumn
 
 _FILE, _PLACE = "__lakewright_file", "__lakewright_place"
@@ -46,7 +46,7 @@ class RowSorter:
                 "folders, so their rows cannot be distinguished",
                 field="path",
             )
-        places = ", ".join(f"({sql_text(name)}, {place})" for place, name in enumerate(names))
+        places = ", ".join(f"({literal(name)}, {place})" for place, name in enumerate(names))
         values = f"SELECT * FROM VALUES {places} AS known({_FILE}, {_PLACE})"  # noqa: S608 - names are literals
         known = jvm_session(self._log.session).sql(values)
         read = (

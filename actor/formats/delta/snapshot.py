@@ -11,6 +11,7 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.log import TableLog
 from shared.partitions import partition_values
+from shared.sql_text import literal
 from shared.table import PartitionColumn, PartitionKey
 
 
@@ -31,22 +32,16 @@ def partition_condition(columns: tuple[PartitionColumn, ...], partition: Partiti
 
 
 def _value_condition(column: PartitionColumn, value: str | None) -> str:
-    logged = f"partitionValues[{sql_text(column.physical)}]"
+    logged = f"partitionValues[{literal(column.physical)}]"
     if value is None:
         return f"({logged} IS NULL OR {logged} = '')"
     if column.type in ("timestamp", "timestamp_ntz"):
         # One instant has several spellings. Those that cannot be cast are let through: the key decides.
         spelled = f"try_cast({logged} AS {column.type})"
-        return f"coalesce({spelled} = try_cast({sql_text(value)} AS {column.type}), true)"
-    return f"{logged} = {sql_text(value)}"
+        return f"coalesce({spelled} = try_cast({literal(value)} AS {column.type}), true)"
+    return f"{logged} = {literal(value)}"
 
 
 def paths_condition(paths: list[str]) -> str:
     """Return an SQL condition on `add` fields that holds for files of these paths."""
-    return f"path IN ({', '.join(map(sql_text, paths))})"
-
-
-def sql_text(value: str) -> str:
-    """Write a string as an SQL literal of Spark's."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return f"path IN ({', '.join(map(literal, paths))})"

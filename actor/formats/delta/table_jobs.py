@@ -10,6 +10,7 @@ from actor.formats.delta.cluster_job import ClusterJob
 from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_identity, check_table
+from actor.formats.delta.properties_job import PropertiesJob
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
 from actor.formats.delta.vacuum import Vacuum
@@ -20,10 +21,10 @@ from actor.vacuum_steps import VacuumLimits
 from shared.boundary import Boundary
 from shared.commit_metadata import CommitMetadata
 from shared.errors import RetryableError
-from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, VACUUM
+from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, SET_PROPERTIES, VACUUM
 from shared.table import TableMetadata
 
-TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, CLUSTER)
+TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, CLUSTER, SET_PROPERTIES)
 """Kinds of jobs on whole tables that this engine runs."""
 
 
@@ -54,6 +55,8 @@ class TableJobs:
             return Deduplication(self._scala, self._sessions, self._boundary, job, control, reserved).run()
         if job.kind == CLUSTER:
             return ClusterJob(self._scala, self._sessions, self._boundary, job, control, reserved).run()
+        if job.kind == SET_PROPERTIES:
+            return PropertiesJob(self._scala, self._sessions, job, control).run()
         lease = self._sessions.lease(tag=job.origin.job)
         with lease as owned, self._sessions.bound(owned) as session:
             log = TableLog(self._scala, session, job.location)

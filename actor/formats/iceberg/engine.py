@@ -20,6 +20,7 @@ from actor.formats.iceberg.java_manifests import JavaManifests
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.manifests_job import ManifestsJob
 from actor.formats.iceberg.parquet_task import IcebergTasks
+from actor.formats.iceberg.properties_job import PropertiesJob
 from actor.formats.iceberg.row_group_copy import IcebergCopier
 from actor.formats.iceberg.vacuum import IcebergVacuum
 from actor.formats.iceberg.vacuum_table import JavaVacuumTable
@@ -48,7 +49,7 @@ from shared.formats.iceberg.names import COMMIT_KEY, FORMAT
 from shared.formats.iceberg.positions import newest_position, positions
 from shared.formats.iceberg.refusal import refusal
 from shared.formats.iceberg.support import JOB_KINDS
-from shared.job_payload import REWRITE_MANIFESTS
+from shared.job_payload import REWRITE_MANIFESTS, SET_PROPERTIES
 from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, PartitionKey
 
@@ -118,13 +119,15 @@ class IcebergEngine(JvmEngine):
             return run.finish(started)
 
     def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
-        """Run a vacuum or rewrite manifests; raises RetryableError for a kind that only another release knows."""
+        """Run a job on the whole table; raises RetryableError for a kind that only another release knows."""
         if job.kind not in self.table_kinds:
             raise RetryableError(f"this release runs no {job.kind} of Iceberg tables; upgrade the actors")
         check = partial(self._check, location=job.location, table_uuid=job.table_uuid)
         with self._opened(job.location, job.origin.job) as (table, session):
             if job.kind == REWRITE_MANIFESTS:
                 return ManifestsJob(JavaManifests(self._scala, table, session), job, control, check).run()
+            if job.kind == SET_PROPERTIES:
+                return PropertiesJob(table, job, control, check).run()
             store = JavaVacuumTable(self._scala, table, check, self._settings.boundary)
             return IcebergVacuum(store, job, control, self._settings.vacuum).run()
 

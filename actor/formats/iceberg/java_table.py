@@ -207,6 +207,13 @@ class JavaTable:
             rewrite.set(name, value)
         rewrite.commit()
 
+    def set_properties(self, values: Mapping[str, str]) -> None:
+        """Set properties in one commit of the metadata, which Iceberg repeats on newer ones."""
+        update = self._table.updateProperties()
+        for name, value in values.items():
+            update.set(name, value)
+        update.commit()
+
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files that no snapshot refers to; what cannot be deleted is logged, and is an orphan."""
         io = self._table.io()

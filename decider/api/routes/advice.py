@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path, Query
 
 from decider.api.dependencies import KnownTable, Requests, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.advice import AdviceList, AdviceView, StatusName, TableAdvice
+from decider.api.schemas.advice import AdviceList, AdviceView, ApplyRequest, StatusName, TableAdvice
 from decider.api.services import TableServices
 from decider.api.views.advice import advice_list, advice_view
 from decider.web.base_model import MAX_PAGE, moment
-from decider.web.errors import not_found
+from decider.web.errors import ApiError, not_found
 from shared.table import TableRef
 
 router = APIRouter(prefix="/v1", tags=["tables"])
@@ -31,7 +31,7 @@ AdviceId = Annotated[
 async def list_advice(
     tables: Tables,
     status: Annotated[
-        tuple[StatusName, ...], Query(max_length=4, description="Only advice of these kinds; may be repeated.")
+        tuple[StatusName, ...], Query(max_length=5, description="Only advice of these kinds; may be repeated.")
     ] = ("open",),
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")] = 100,
 ) -> AdviceList:
@@ -61,14 +61,20 @@ async def table_advice(table: KnownTable, tables: Tables) -> TableAdvice:
 
 
 @router.post("/tables/{name}/advice/{advice}/apply", summary="Apply advice", responses=failures(404, 409, 422))
-async def apply_advice(table: KnownTable, advice: AdviceId, tables: Tables, requests: Requests) -> AdviceView:
-    """Set the change as overrides of the table; they take effect with the refresh that follows.
+async def apply_advice(
+    table: KnownTable, advice: AdviceId, asked: ApplyRequest, tables: Tables, requests: Requests
+) -> AdviceView:
+    """Queue a job that sets the table's own properties with one `ALTER TABLE`, which is `statement`.
 
-    The table itself gets no commit, which would abort its writers. To change its own properties instead, run
-    `statement`: the next analysis recognizes the change.
+    The table's next decision uses them. The commit changes the metadata, and with that Delta aborts every transaction
+    that is open on the table. With `override`, the change becomes overrides of the registration, without a commit.
     """
     await _require(table, advice, tables)
-    return advice_view(await requests.advice.apply(table, advice), table)
+    if asked.override and asked.dry_run:
+        raise ApiError(422, "a dry run shows the ALTER TABLE; an override runs none", field="override", allowed="false")
+    if asked.override:
+        return advice_view(await requests.advice.override(table, advice), table)
+    return advice_view(await requests.advice.apply(table, advice, dry_run=asked.dry_run), table)
 
 
 @router.post("/tables/{name}/advice/{advice}/dismiss", summary="Dismiss advice", responses=failures(404, 409, 422))

@@ -5,9 +5,27 @@ from typing import Literal
 from pydantic import AwareDatetime, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from decider.web.base_model import ResponseModel
+from decider.web.base_model import RequestModel, ResponseModel
 
-StatusName = Literal["open", "dismissed", "applied", "judged"]
+StatusName = Literal["open", "applying", "dismissed", "applied", "judged"]
+
+
+class ApplyRequest(RequestModel):
+    """Request to apply an advice."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"dry_run": True}, {"override": True}]},
+    )
+
+    dry_run: bool = Field(
+        default=False, description="Check the request and show `statement` without changing anything."
+    )
+    override: bool = Field(
+        default=False, description="Set overrides of the registration instead of the table's own properties."
+    )
 
 
 class ReplayedCostView(ResponseModel):
@@ -73,6 +91,8 @@ _EXAMPLE: JsonDict = {
     "status": "open",
     "changed_at": None,
     "by_owner": False,
+    "job": "",
+    "problem": "",
     "change": {"lakewright.target-file-size": "256MiB", "lakewright.fan-in": "4"},
     "former": {"lakewright.target-file-size": "134217728", "lakewright.fan-in": ""},
     "statement": "ALTER TABLE delta.`s3://lake/sales/orders` SET TBLPROPERTIES "
@@ -94,10 +114,13 @@ class AdviceView(ResponseModel):
     table: str = Field(description="Table name.")
     at: AwareDatetime | None = Field(description="Time of the analysis.")
     status: StatusName = Field(
-        description="`open`, `dismissed`, `applied`, or `judged` once enough was committed since it was applied."
+        description="`open`, `applying` while a job is to alter the table, `dismissed`, `applied`, or `judged` once "
+        "enough was committed since it was applied."
     )
     changed_at: AwareDatetime | None = Field(description="Time at which it was applied or dismissed; null if open.")
-    by_owner: bool = Field(description="Whether the table's own properties were changed, and no override was set.")
+    by_owner: bool = Field(description="Whether the owner changed the table's own properties, without Lakewright.")
+    job: str = Field(description="Job that alters the table; empty if there is none.")
+    problem: str = Field(description="Why the last attempt to alter the table failed; empty if none did.")
     change: dict[str, str] = Field(description="Properties to set.")
     former: dict[str, str] = Field(description="Values of these properties before; empty for a fan-in that is fitted.")
     statement: str = Field(description="SQL statement that makes the change in the table's own properties.")

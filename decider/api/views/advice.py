@@ -7,6 +7,7 @@ from decider.advice.analysis import former_values
 from decider.api.schemas.advice import AdviceList, AdviceView, JudgementView, ProofView, ReplayedCostView
 from decider.store.advice_records import Advice, Analysis, Judgement, Proof, ReplayedCost
 from decider.web.base_model import moment
+from shared.sql_text import set_properties
 from shared.table import TableRef
 
 
@@ -19,6 +20,8 @@ def advice_view(advice: Advice, table: TableRef) -> AdviceView:
         status=advice.status.value,
         changed_at=moment(advice.changed_ms),
         by_owner=advice.by_owner,
+        job=advice.job,
+        problem=advice.problem,
         change=dict(advice.change),
         former=former_values(advice),
         statement=statement(advice, table),
@@ -32,9 +35,7 @@ def advice_view(advice: Advice, table: TableRef) -> AdviceView:
 
 def statement(advice: Advice, table: TableRef) -> str:
     """Return the SQL that makes a change in the table's own properties, as Spark reads it."""
-    place = table.location.replace("`", "``")
-    values = ", ".join(f"'{name}' = '{value}'" for name, value in advice.change.items())
-    return f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ({values})"
+    return set_properties(table.location, advice.change)
 
 
 def advice_list(

@@ -12,7 +12,7 @@ app = typer.Typer(no_args_is_help=True, help="List, show, apply and dismiss advi
 
 Table = Annotated[str, typer.Argument(help="Name of a registered table.")]
 AdviceId = Annotated[str, typer.Argument(metavar="ADVICE", help="Id of the advice, as listed.")]
-STATES = "open, dismissed, applied or judged"
+STATES = "open, applying, dismissed, applied or judged"
 
 
 @app.command("list")
@@ -32,24 +32,33 @@ def show_advice(context: typer.Context, table: Table) -> None:
 
 
 @app.command("apply")
-def apply_advice(context: typer.Context, table: Table, advice: AdviceId) -> None:
-    """Set the advised change as overrides of a table, without a commit to it."""
-    _decide(context, table, f"{advice}/apply")
+def apply_advice(
+    context: typer.Context,
+    table: Table,
+    advice: AdviceId,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the ALTER TABLE and change nothing.")] = False,  # noqa: FBT002
+    override: Annotated[bool, typer.Option("--override", help="Set overrides of the registration instead.")] = False,  # noqa: FBT002
+) -> None:
+    """Set the advised properties on a table by one ALTER TABLE."""
+    path = f"/v1/tables/{segment(table)}/advice/{advice}/apply"
+    body = {"dry_run": dry_run, "override": override}
+    print_answer(context, lambda api: api.post(path, body), _show_statement if dry_run else _show_decided)
 
 
 @app.command("dismiss")
 def dismiss_advice(context: typer.Context, table: Table, advice: AdviceId) -> None:
     """Stop advising this change for a table."""
-    _decide(context, table, f"{advice}/dismiss")
-
-
-def _decide(context: typer.Context, table: str, call: str) -> None:
-    path = f"/v1/tables/{segment(table)}/advice/{call}"
+    path = f"/v1/tables/{segment(table)}/advice/{advice}/dismiss"
     print_answer(context, lambda api: api.post(path, {}), _show_decided)
 
 
+def _show_statement(out: Output, answer: Any) -> None:
+    out.line(answer["statement"])
+
+
 def _show_decided(out: Output, answer: Any) -> None:
-    out.line(f"{answer['table']}: {_settings(answer['change'])} {answer['status']}.")
+    job = f" by the job {answer['job']}" if answer["status"] == "applying" else ""
+    out.line(f"{answer['table']}: {_settings(answer['change'])} {answer['status']}{job}.")
 
 
 def _show_list(out: Output, answer: Any) -> None:
@@ -102,7 +111,9 @@ def _show_one(out: Output, answer: Any) -> None:
         )
     if advice["status"] == "open":
         command = f"lakewright advice apply {advice['table']} {advice['id']}"
-        out.line(f"`{command}` sets overrides. In the table itself: {advice['statement']}")
+        out.line(f"`{command}` runs: {advice['statement']}")
+    if advice["problem"]:
+        out.line(f"The last attempt to alter the table failed: {advice['problem']}")
 
 
 def _cost(name: str, cost: Any) -> tuple[str, ...]:

@@ -2,9 +2,18 @@
 
 from shared.format_support import FormatSupport
 from shared.formats.iceberg.retention import own_retention_s
-from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, INDEX, REWRITE_MANIFESTS, VACUUM
+from shared.job_payload import (
+    CHECKPOINT,
+    CLUSTER,
+    COMPACT,
+    DEDUPLICATE,
+    INDEX,
+    REWRITE_MANIFESTS,
+    SET_PROPERTIES,
+    VACUUM,
+)
 
-JOB_KINDS = (COMPACT, VACUUM, REWRITE_MANIFESTS)
+JOB_KINDS = (COMPACT, VACUUM, REWRITE_MANIFESTS, SET_PROPERTIES)
 """Kinds of jobs that the engine runs."""
 
 SUPPORT = FormatSupport(

@@ -11,7 +11,10 @@ import { Card, Loaded } from '../../parts/frame';
 import { formatProperties } from '../table/properties-text';
 
 export function StoredAdvice() {
-  const query = { status: ['open', 'applied', 'judged'] as ('open' | 'applied' | 'judged')[], limit: 50 };
+  const query = {
+    status: ['open', 'applying', 'applied', 'judged'] as ('open' | 'applying' | 'applied' | 'judged')[],
+    limit: 50,
+  };
   const found = useResource('advice', signal => read(api.GET('/v1/advice', { params: { query }, signal })), never);
   return (
     <Loaded of={found}>
@@ -58,15 +61,21 @@ function StoredCard({ advice, reload }: { advice: AdviceView; reload: () => void
             {percent(judgement.predicted_share)} predicted.
           </p>
         )}
+        {advice.problem !== '' && <p class="note">The last attempt to alter the table failed: {advice.problem}</p>}
         {advice.status === 'open' && mayOperate.value && (
           <div class="job-actions">
             <Action
               kind="primary"
               done={reload}
-              confirm={`Set these overrides on ${advice.table}? They take effect with the next refresh, and eligible partitions are queued.`}
+              confirm={`Alter ${advice.table}? One ALTER TABLE sets these properties; Delta aborts other transactions that are open on the table then.`}
               run={async () => {
-                await read(api.POST('/v1/tables/{name}/advice/{advice}/apply', { params: { path } }));
-                return `The policy of ${advice.table} is changed.`;
+                await read(
+                  api.POST('/v1/tables/{name}/advice/{advice}/apply', {
+                    params: { path },
+                    body: { dry_run: false, override: false },
+                  }),
+                );
+                return `A job alters ${advice.table}.`;
               }}
             >
               Apply

@@ -1,0 +1,93 @@
+"""Notes what became of advice whose `ALTER TABLE` a job ran, as soon as the run has ended.
+
+Every decider reads the history of runs from its own position on; only one moves each advice. What is lost while no
+decider reads is found by the next analysis of the table.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from decider.background.runner import Schedule
+from decider.events.refresh_queue import RefreshQueue
+from decider.store.advice_records import Advice, AdviceStatus
+from decider.store.advice_store import AdviceStore
+from decider.store.stream_reader import RUNS, StreamEntry, StreamPosition, StreamReader
+from decider.store.table_registry import TableRegistry
+from shared.job_payload import SET_PROPERTIES
+from shared.property_options import PROPERTIES_SET
+from shared.queue.model import FinishOutcome
+from shared.table import TableId
+
+POLL_EVERY_S = 1.0
+"""Soon enough for a person who waits for it; a poll costs Redis one read of a stream."""
+
+ENDED_WITHOUT = "the run was stopped"
+"""Why an advice is open again whose run reported neither an error nor a reason."""
+
+log = structlog.get_logger()
+
+
+class AppliedAdvice:
+    """Moves advice from `applying` to `applied`, or back to `open` with the reason."""
+
+    def __init__(
+        self,
+        runs: StreamReader,
+        store: AdviceStore,
+        registry: TableRegistry,
+        refresh_queue: RefreshQueue,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.schedule = Schedule(POLL_EVERY_S, "applied_advice_not_read")
+        self._runs = runs
+        self._store = store
+        self._registry = registry
+        self._refresh_queue = refresh_queue
+        self._now_ms = now_ms
+        self._position: StreamPosition | None = None
+
+    async def run_once(self) -> None:
+        """Note the runs that ended since the last call; the first call only notes where it is."""
+        if self._position is None:
+            self._position = await self._runs.now()
+            return
+        for run in await self._runs.read(self._position, [RUNS]):
+            if run.fields["kind"] == SET_PROPERTIES:
+                await self._note(TableId(run.fields["table"]), run)
+
+    async def _note(self, table_id: TableId, run: StreamEntry) -> None:
+        advice = await self._store.read(table_id)
+        if advice is None or advice.status is not AdviceStatus.APPLYING:
+            return
+        now = after_run(advice, run.fields, self._now_ms())
+        if now is None or not await self._store.replace(table_id, advice, now):
+            return
+        log.info("advice_run_ended", table=table_id, advice=advice.id, status=now.status, problem=now.problem)
+        table = await self._registry.get(table_id)
+        if table is not None and now.status is AdviceStatus.APPLIED:
+            # Not every format makes a commit of it that the report could name.
+            await self._refresh_queue.put(table, None)
+
+
+def after_run(advice: Advice, run: Mapping[str, str], now_ms: int) -> Advice | None:
+    """Return an advice after a run of its job, as the history of runs has it; None if the job is tried again."""
+    report = _report(run.get("result", ""))
+    if PROPERTIES_SET in report.get("measured", {}):
+        version = next(iter(report.get("versions", ())), report.get("seen_version", -1))
+        return replace(advice, status=AdviceStatus.APPLIED, applied_version=version, changed_ms=now_ms, problem="")
+    if run.get("outcome") not in (FinishOutcome.DELETED, FinishOutcome.QUARANTINED):
+        return None
+    problem = run.get("error") or report.get("left_out") or ENDED_WITHOUT
+    return replace(advice, status=AdviceStatus.OPEN, changed_ms=0, job="", problem=problem)
+
+
+def _report(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

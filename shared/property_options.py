@@ -1,0 +1,43 @@
+"""Which properties an ALTER TABLE of ours is to set, as its job carries them to the actor.
+
+Only properties of Lakewright: others may upgrade a table's protocol, and lock its readers out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.errors import InvalidInput
+from shared.property_names import PREFIX
+
+PROPERTIES_SET = "changed"
+"""Figure of a run after which the table has the properties: how many of them it changed, 0 if all were there."""
+
+ALREADY_SET = "the table has these properties already"
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyOptions:
+    """Options of one run: property values by full name; raises InvalidInput for a property that is not Lakewright's."""
+
+    values: Mapping[str, str] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        for name in self.values:
+            if not name.startswith(PREFIX):
+                raise InvalidInput(
+                    f"{name} is not a property of Lakewright", field="properties", allowed=f"{PREFIX}..."
+                )
+
+    def encode(self) -> dict[str, Any]:
+        """Write as the options of a job."""
+        return {"values": dict(self.values)}
+
+    @staticmethod
+    def decode(options: Mapping[str, Any]) -> "PropertyOptions":
+        """Read the options of a job."""
+        return PropertyOptions(dict(options.get("values", {})))
+
+    def missing(self, configuration: Mapping[str, str]) -> dict[str, str]:
+        """Return the properties that a table with this configuration does not have yet."""
+        return {name: value for name, value in self.values.items() if configuration.get(name) != value}
