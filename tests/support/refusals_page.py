@@ -17,6 +17,7 @@ from decider.decide.actions import ACTIONS
 from decider.decide.checkpoint import CheckpointReason
 from decider.decide.deduplicate import DeduplicateReason
 from decider.decide.index import IndexReason
+from decider.decide.set_properties import PropertiesReason
 from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
 from decider.formats.delta.metadata import REFUSED_FEATURES
@@ -188,6 +189,7 @@ REASONS: Mapping[DecisionReason, str] = {
     CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",
     CheckpointReason.NOT_KNOWN: "Nothing; the next timer reads it again",
     ManifestReason.FEW: "Nothing; lower `lakewright.rewrite-manifests-at` to rewrite earlier",
+    PropertiesReason.ONLY_ON_REQUEST: "Nothing; apply the advice with `lakewright advice apply`",
     ManifestReason.MANIFESTS_NOT_KNOWN: "Nothing; unset `lakewright.rewrite-manifests-at` on Delta tables",
 }
 """What to do about each reason that leaves a partition, or a table as a whole, as it is."""

@@ -20,7 +20,7 @@ from actor.formats.iceberg.java_manifests import JavaManifests
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.manifests_job import ManifestsJob
 from actor.formats.iceberg.parquet_task import IcebergTasks
-from actor.formats.iceberg.properties_job import PropertiesJob
+from actor.formats.iceberg.properties_job import IcebergPropertiesJob
 from actor.formats.iceberg.row_group_copy import IcebergCopier
 from actor.formats.iceberg.vacuum import IcebergVacuum
 from actor.formats.iceberg.vacuum_table import JavaVacuumTable
@@ -127,7 +127,7 @@ class IcebergEngine(JvmEngine):
             if job.kind == REWRITE_MANIFESTS:
                 return ManifestsJob(JavaManifests(self._scala, table, session), job, control, check).run()
             if job.kind == SET_PROPERTIES:
-                return PropertiesJob(table, job, control, check).run()
+                return IcebergPropertiesJob(table, job, control, check).run()
             store = JavaVacuumTable(self._scala, table, check, self._settings.boundary)
             return IcebergVacuum(store, job, control, self._settings.vacuum).run()
 

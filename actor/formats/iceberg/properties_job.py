@@ -25,7 +25,7 @@ class PropertiesTable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PropertiesJob:
+class IcebergPropertiesJob:
     """One run on one table; `check` raises for a table that must not be touched."""
 
     table: PropertiesTable

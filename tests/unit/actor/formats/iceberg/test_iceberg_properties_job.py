@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from actor.formats.iceberg.properties_job import PropertiesJob
+from actor.formats.iceberg.properties_job import IcebergPropertiesJob
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import LeaseLost, Unsupported
 from shared.formats.iceberg.metadata import TableHead
@@ -42,7 +42,7 @@ class Table:
 
 
 def run(table: Table, control: Control | None = None, job: TableJob = JOB) -> TableJobOutcome:
-    return PropertiesJob(table, job, control or Control(), lambda _head: None).run()
+    return IcebergPropertiesJob(table, job, control or Control(), lambda _head: None).run()
 
 
 def test_what_the_table_does_not_have_is_set_in_one_change_and_only_once() -> None:
@@ -64,7 +64,7 @@ def test_a_table_whose_owner_changed_its_properties_since_or_that_is_refused_is_
         raise Unsupported("no", field="x")
 
     with pytest.raises(Unsupported):
-        PropertiesJob(table, JOB, Control(), refuse).run()
+        IcebergPropertiesJob(table, JOB, Control(), refuse).run()
     assert table.changes == []
 
 
