@@ -67,7 +67,7 @@ def cpu_s(pid: int) -> float:
 
 
 def decisions(stack: Stack) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = stack.get(f"/v1/tables/{NAME}/decisions", limit=1_000)["decisions"]
+    found: list[dict[str, str]] = stack.get(f"/v1/tables/{NAME}/decisions", limit=500)["decisions"]
     return found
 
 
