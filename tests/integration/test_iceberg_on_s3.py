@@ -1,6 +1,9 @@
 """Iceberg tables in a bucket, of a catalog and in a folder that has none: followed, decided, rewritten, vacuumed."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +22,8 @@ from tests.support.iceberg_server import fetched_jars, iceberg_server
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.minio import KEYS, REGION, Minio
 from tests.support.redis_server import RedisServer
-from tests.support.stack import Stack
+from tests.support.stack import ROOT, Stack
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = [
@@ -104,6 +108,26 @@ def test_a_decider_follows_a_table_of_a_catalog_and_one_without_in_a_bucket(
         assert len(gone) == 2, "four of the six files are needed by the metadata of the folder"
     finally:
         decider.close()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["sql", "rest"])
+def test_an_actor_that_may_not_use_s3_says_what_to_set(tmp_path: Path, minio: Minio, kind: str) -> None:
+    with served(kind, tmp_path, minio) as (options, variables):
+        catalog = load_catalog("lake", **options)
+        catalog.create_namespace("db")
+        catalog.create_table("db.t", SCHEMA)
+        append(catalog, 3)
+        environment = {**os.environ, "LAKEWRIGHT_CATALOGS": json.dumps({"lake": options}), **variables}
+        command = [sys.executable, "-m", "services.cli", "optimize", "lake.db.t", "--yes", "--mode", "full"]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=scaled(240), check=False
+        )
+        print(done.stdout[-3000:], done.stderr[-3000:])
+        assert done.returncode != 0
+        assert "set LAKEWRIGHT_ALLOW_S3=true for the actors" in " ".join((done.stdout + done.stderr).split())
+        assert "Traceback" not in done.stderr
+        assert live(catalog) == 3
 
 
 @contextmanager

@@ -4,9 +4,10 @@ Only Iceberg's own classes prove that a commit was refused. Any other failure le
 catalog may have accepted the commit before the failure reached us.
 """
 
+import re
 from enum import StrEnum
 
-from actor.jvm.errors import first_line, jvm_class_names
+from actor.jvm.errors import first_line, jvm_class_names, matching_line
 from shared.errors import LakewrightError, NoTable, PermanentError, RetryableError, Unsupported
 
 _UNKNOWN = "CommitStateUnknownException"
@@ -16,6 +17,11 @@ _MISSING = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
 _UNAUTHORIZED = "NotAuthorizedException"
 _FORBIDDEN = frozenset({"ForbiddenException", _UNAUTHORIZED})
 _NOT_IN_SPARK = frozenset({"UnsupportedOperationException"})  # A column of a type that Spark does not have.
+_WITHOUT_S3 = re.compile(
+    r"(NoClassDefFoundError|ClassNotFoundException).*(software[./]amazon[./]awssdk|org[./]apache[./]iceberg[./]aws)"
+    r'|No FileSystem for scheme "?s3[an]?\b|S3AFileSystem not found'
+)
+"""What an actor raises that has no jars for S3: from Iceberg's own client of S3, from Hadoop's, and from neither."""
 
 
 class IcebergFailure(StrEnum):
@@ -48,6 +54,12 @@ def translate(error: BaseException, doing: str) -> LakewrightError:
         return NoTable(text, field="location")
     if names & _FORBIDDEN:
         return PermanentError(f"{text}; check the credentials in LAKEWRIGHT_CATALOGS, and that they may write")
+    if matching_line(error, _WITHOUT_S3):
+        return Unsupported(
+            f"{text}; this actor has no jars for S3: set LAKEWRIGHT_ALLOW_S3=true for the actors (see docs/iceberg.md)",
+            field="location",
+            allowed="LAKEWRIGHT_ALLOW_S3=true",
+        )
     if names & _NOT_IN_SPARK:
         return Unsupported(text, field="schema")
     return RetryableError(text)
