@@ -13,7 +13,9 @@ from shared.format_options import FormatOptions
 from tests.contract.formats.worlds import access
 from tests.support.event_samples import SAMPLES
 from tests.support.iceberg_rest_lake import ICEBERGS, SCHEMA, SERVERS, RestLake, rest_lake
-from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.tcp_proxy import TcpProxy
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.redis, pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")]
 
@@ -150,6 +152,67 @@ def test_metadata_files_in_a_bucket_refresh_the_table_that_has_its_metadata_ther
         decider.drain()
         assert [state.files for state in decider.partitions("db.t").values()] == [2]
     finally:
+        decider.close()
+
+
+@pytest.mark.parametrize("credential", ["token", "oauth2"])
+def test_a_catalog_that_takes_connections_and_never_answers_is_given_up_and_asked_again(
+    lake: RestLake, monkeypatch: pytest.MonkeyPatch, credential: str
+) -> None:
+    """The first answers are the configuration and, with OAuth2, the token: they have limits as all others do."""
+    lake.make(3)
+    monkeypatch.setattr("decider.formats.iceberg.rest_client.REQUEST_TIMEOUT_S", (1.0, 1.0))
+    proxy = TcpProxy(int(lake.uri.rpartition(":")[2]))
+    given = (
+        lake.options if credential == "token" else lake.oauth() | {"oauth2-server-uri": f"{proxy.url}/v1/oauth/tokens"}
+    )
+    try:
+        reader = IcebergFormat(access(), IcebergSettings({"lake": given | {"uri": proxy.url}})).open(PLACE)
+        for _ in range(2):
+            proxy.stall()
+            with pytest.raises(RetryableError, match="catalog lake"):
+                asyncio.run(reader.snapshot())
+            proxy.restore()
+            assert len(asyncio.run(reader.snapshot()).files) == 3
+    finally:
+        proxy.close()
+
+
+def test_a_catalog_that_never_answers_delays_no_table_of_another(
+    lake: RestLake, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of its tables are to be read than a decider reads at once; one of Delta is followed meanwhile."""
+    monkeypatch.setattr("decider.formats.iceberg.rest_client.REQUEST_TIMEOUT_S", (3600.0, 3600.0))
+    lake.catalog.create_namespace("db")
+    proxy = TcpProxy(int(lake.uri.rpartition(":")[2]))
+    names = [f"t{number}" for number in range(20)]
+    for name in names:
+        lake.catalog.create_table(f"db.{name}", SCHEMA).append(pa.table({"id": [1]}, schema=SCHEMA))
+    formats = FormatOptions({"lake": lake.options | {"uri": proxy.url}})
+    roots = ("catalog://lake", str(tmp_path / "delta"))
+    other = WrittenTable(tmp_path / "delta" / "orders")
+    decider = LiveDecider(decider_settings(redis_url, roots=roots, formats=formats)).start()
+    try:
+        decider.run(decider.services.requests.discovery.run_once())
+        decider.drain()
+        assert {table["name"] for table in decider.get("/v1/tables")["tables"]} >= {"orders", "db.t0", "db.t19"}
+        proxy.stall()
+        for name in names:
+            assert decider.post("/v1/events", event_of("lakekeeper", name)).json()["accepted"] == 1
+        for _ in range(2):
+            other.append()
+            assert decider.post("/v1/events", {"table": "orders", "version": other.version}).json()["accepted"] == 1
+            until("the other is read", lambda: decider.get("/v1/tables/orders")["state"]["version"] == other.version)
+        proxy.restore()
+        lake.catalog.load_table("db.t0").append(pa.table({"id": [2]}, schema=SCHEMA))
+        decider.post("/v1/events", event_of("lakekeeper", "t0")).raise_for_status()
+
+        def files() -> int:
+            return sum(state.files for state in decider.partitions("db.t0").values())
+
+        until("a table of the catalog is read once it answers", lambda: files() == 2, seconds=60)
+    finally:
+        proxy.close()
         decider.close()
 
 

@@ -3,21 +3,18 @@
 A catalog that is down, slow or overloaded is a failure of the moment; one that refuses our credentials is not.
 """
 
-import asyncio
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from decider.formats.iceberg.catalog_calls import CatalogCalls
 from decider.formats.table_format import CatalogFolder
 from shared.errors import InvalidInput, LakewrightError, NoTable, PermanentError, RetryableError, Unsupported
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
-
-REQUEST_TIMEOUT_S = (10.0, 60.0)
-"""Seconds to connect to a REST catalog, and for each answer; a catalog that takes longer is tried again later."""
 
 KINDS = ("rest", "sql", "glue", "hive")
 """Kinds of catalogs, as the setting `type` names them; the others of pyiceberg were not tried."""
@@ -32,19 +29,23 @@ class NamedCatalog:
             raise InvalidInput(f"catalog {name}: type {kind!r} is unknown", field="type", allowed=", ".join(KINDS))
         self.name = name
         self._options = {"type": kind, **options}
+        self._calls = CatalogCalls(name)
         self._opened: Catalog | None = None
         self._opening = threading.Lock()
 
     async def has_table(self, name: tuple[str, ...]) -> bool:
         """Return whether there is a table of this name; raises Unsupported for a view."""
-        return await asyncio.to_thread(self._has_table, name)
+        return await self._calls.run(self._has_table, name)
 
     async def folder(self, namespace: tuple[str, ...]) -> CatalogFolder:
         """Return what is right below a namespace."""
-        return await asyncio.to_thread(self._folder, namespace)
+        return await self._calls.run(self._folder, namespace)
 
-    def load(self, name: tuple[str, ...]) -> "Table":
+    async def load(self, name: tuple[str, ...]) -> "Table":
         """Load a table; raises NoTable, Unsupported for a view, and what a catalog raises."""
+        return await self._calls.run(self._load, name)
+
+    def _load(self, name: tuple[str, ...]) -> "Table":
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415
 
         where = f"{self.name}.{'.'.join(name)}"
@@ -91,29 +92,17 @@ class NamedCatalog:
     def _catalog(self) -> "Catalog":
         from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - takes seconds
 
+        from decider.formats.iceberg.rest_client import LimitedRestCatalog  # noqa: PLC0415 - with pyiceberg
+
         with self._opening:
             if self._opened is None:
-                opened = load_catalog(self.name, **self._options)
-                session = getattr(opened, "_session", None)
-                if session is not None:
-                    _limit_times(session)
-                self._opened = opened
+                is_rest = self._options["type"] == "rest"
+                self._opened = (LimitedRestCatalog if is_rest else load_catalog)(self.name, **self._options)
             return self._opened
 
 
 def _view(where: str) -> Unsupported:
     return Unsupported(f"{where} is a view, which has no files of its own", field="location")
-
-
-def _limit_times(session: Any) -> None:
-    """Give every request of a session a time limit; pyiceberg sets none."""
-    send = session.send
-
-    def limited(request: Any, **options: Any) -> Any:
-        options["timeout"] = options.get("timeout") or REQUEST_TIMEOUT_S
-        return send(request, **options)
-
-    session.send = limited
 
 
 @contextmanager

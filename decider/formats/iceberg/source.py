@@ -68,7 +68,7 @@ class CatalogSource:
     async def head(self) -> TableHead:
         """Ask the catalog for the table."""
         self._meter.add(ReadKind.GET)
-        loaded = await asyncio.to_thread(self._catalog.load, self._name)
+        loaded = await self._catalog.load(self._name)
         self._io = loaded.io
         head = await asyncio.to_thread(self._decoded, loaded)
         self._folders.note(self.location, head.records.path)
