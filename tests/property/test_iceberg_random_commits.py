@@ -22,6 +22,7 @@ from tests.support.iceberg_folder import IcebergFolder, Written
 POLICY = Policy()
 MOST_FILES = 40
 MOST_SNAPSHOTS = 30
+POLICY_SHARE = 0.1  # Of the changes of properties: each leads to a rebuild by a decider.
 DELETES = (DataFileContent.POSITION_DELETES, DataFileContent.EQUALITY_DELETES)
 
 
@@ -53,9 +54,9 @@ class RollingState:
         self.position, self.metadata, self.states = snapshot.position, snapshot.metadata, count(snapshot)
 
 
-def count(snapshot: Snapshot) -> dict[PartitionKey, PartitionStats]:
+def count(snapshot: Snapshot, policy: Policy = POLICY) -> dict[PartitionKey, PartitionStats]:
     """Count all live files of a snapshot, delete files among them."""
-    states = count_live_files(snapshot.files, POLICY)
+    states = count_live_files(snapshot.files, policy)
     for delete in snapshot.deletes:
         states[delete.partition] = states.get(delete.partition, EMPTY_STATS) + stats_of_delete(delete)
     return states
@@ -94,7 +95,8 @@ def _change_metadata(table: IcebergFolder, choice: random.Random, kind: str) -> 
     elif choice.random() < 0.05:
         table.evolve(choice.choice(["identity", "bucket", "day", "none"]))
     else:
-        table.configure({"lakewright.fan-in": str(choice.randint(2, 9))})
+        name = "lakewright.fan-in" if choice.random() < POLICY_SHARE else "comment"
+        table.configure({name: str(choice.randint(2, 9))})
 
 
 def _compact(table: IcebergFolder, choice: random.Random, data: list[str]) -> None:

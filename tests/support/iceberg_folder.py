@@ -105,6 +105,16 @@ class IcebergFolder:
         return {} if current is None else self._state.live[current]
 
     @property
+    def snapshot(self) -> int | None:
+        """The current snapshot."""
+        return self._state.current
+
+    @property
+    def commits(self) -> int:
+        """Snapshots that were made."""
+        return self._state.sequence
+
+    @property
     def snapshots(self) -> list[int]:
         return [one["snapshot-id"] for one in self._state.snapshots]
 
@@ -274,8 +284,15 @@ class IcebergFolder:
             body["last-sequence-number"] = state.sequence
         if self.format_version == 3:
             body["next-row-id"] = 0
-        (folder / f"v{state.version}.metadata.json").write_text(json.dumps(body))
-        (folder / "version-hint.text").write_text(str(state.version))
+        _put(folder / f"v{state.version}.metadata.json", json.dumps(body))
+        _put(folder / "version-hint.text", str(state.version))
+
+
+def _put(file: Path, content: str) -> None:
+    """Write a file that readers see as a whole or not at all."""
+    part = file.with_name(f".{file.name}")
+    part.write_text(content)
+    part.replace(file)
 
 
 def _data_file(one: Written) -> DataFile:
