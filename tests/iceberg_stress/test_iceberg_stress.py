@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from tests.support.iceberg_rest_lake import ICEBERGS, OURS
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
 
@@ -17,10 +18,11 @@ MOST_S = 5400.0
 @pytest.mark.e2e
 @pytest.mark.timeout(5500)
 @pytest.mark.long("iceberg")
-def test_no_row_is_lost_or_doubled_while_writers_work_and_actors_are_killed() -> None:
+@pytest.mark.parametrize("server", [OURS, ICEBERGS])
+def test_no_row_is_lost_or_doubled_while_writers_work_and_actors_are_killed(server: str) -> None:
     """It needs a process of its own for its Spark; it prints its seed."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.iceberg_stress"],
+        [sys.executable, "-W", "ignore", "-m", "tests.iceberg_stress", "--server", server],
         cwd=ROOT,
         capture_output=True,
         text=True,
