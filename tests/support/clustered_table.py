@@ -21,7 +21,7 @@ from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import live, newest
 from tests.support.local_vacuum import Control
-from tests.support.sorted_table import KEYS
+from tests.support.sorted_table import KEYS, ranges
 
 ROWS = 250
 POLICY = Policy(cluster=True, is_clustered=True, target_bytes=64 * KIB, min_input_files=8)
@@ -47,6 +47,7 @@ class ClusteredTable:
         self.name = f"delta.`{self.path}`"
         self.rewritten_bytes = self.runs = 0
         self.shares: list[float] = []
+        self.reads: list[tuple[float, float]] = []
         lab.sql(f"CREATE TABLE {self.name} (k BIGINT, n BIGINT, t STRING) USING delta CLUSTER BY (k)")
 
     def files(self) -> ClusteredFiles:
@@ -83,10 +84,14 @@ class ClusteredTable:
         self._count(done.figures.get("bytes_replaced", 0), len(done.commits))
         return done
 
-    def optimize(self) -> None:
-        """Run OPTIMIZE as a schedule does."""
+    def optimize(self, file_bytes: int) -> None:
+        """Run OPTIMIZE as a schedule does, with files of this size."""
         before = {add["path"]: add["size"] for add in self.live()}
-        self.lab.sql(f"OPTIMIZE {self.name}")
+        self.lab.spark.conf.set("spark.databricks.delta.optimize.maxFileSize", file_bytes)
+        try:
+            self.lab.sql(f"OPTIMIZE {self.name}")
+        finally:
+            self.lab.spark.conf.unset("spark.databricks.delta.optimize.maxFileSize")
         after = {add["path"] for add in self.live()}
         self._count(sum(size for path, size in before.items() if path not in after), int(before.keys() != after))
 
@@ -94,7 +99,19 @@ class ClusteredTable:
         self.rewritten_bytes += replaced_bytes
         self.runs += runs
 
-    def note_share(self) -> None:
-        """Note the share of the bytes that is not clustered."""
+    def note(self, width: int) -> None:
+        """Note the share of the bytes that is not clustered, and what ranges of this width read."""
         found = self.files()
         self.shares.append(found.unclustered_bytes / (found.unclustered_bytes + found.clustered_bytes))
+        self.reads.append(self.read(width))
+
+    def read(self, width: int) -> tuple[float, float]:
+        """Mean over ranges of k: files whose minimum and maximum overlap the range, and their share of the bytes."""
+        files = []
+        for add in self.live():
+            stats = json.loads(add["stats"])
+            files.append((stats["minValues"]["k"], stats["maxValues"]["k"], add["size"]))
+        examples = [low_high for (low_high,) in ranges(width)]
+        hits = [size for low, high in examples for least, greatest, size in files if least <= high and greatest >= low]
+        total = sum(size for *_, size in files)
+        return len(hits) / len(examples), sum(hits) / len(examples) / total
