@@ -118,7 +118,7 @@ test-crashes: setup ## what kills services, JVMs and Redis, which make test leav
 test-contracts: setup ## further types, names and engines of the contracts, which make test leaves out
 	@$(BIN)/pytest -n 2 --dist loadgroup --long contracts --durations=5 --durations-min=1 -m long $(ARGS)
 
-test-care: minio ## vacuum, order and metadata of tables for half an hour: kills, two writers, 100,000 files, MinIO
+test-care: minio ## vacuum, order and metadata of tables for an hour: kills, two writers, 100,000 files, MinIO
 	@$(BIN)/pytest --long care --timeout=0 -q -s tests/care $(ARGS)
 
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
