@@ -24,11 +24,11 @@ def table(rows: Sequence[Figure]) -> str:
     head = ("figure", "unit", "baseline", "before", "ours", "change", "Netflix", "reached", "how")
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for one in rows:
-        cells = (
+        fields = (
             *(one.name, one.unit, one.baseline, f"{one.before:,.0f}", f"{one.ours:,.0f}", f"{one.change:+.1f}%"),
             *(f"{one.published:+d}%", "yes" if one.is_reached else "**no**", one.how),
         )
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join(fields)} |")
     return "\n".join(lines)
 
 
@@ -37,11 +37,11 @@ def sums(totals: dict[str, Totals]) -> str:
     head = ("rule", "scans", "merges", "files replaced", "TiB rewritten", "files at the end", "query core-hours")
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for title, one in totals.items():
-        cells = (
+        fields = (
             *(title, f"{one.scans:,}", f"{one.merges:,}", f"{one.files_replaced:,}"),
             *(f"{one.bytes_rewritten / 2**40:.2f}", f"{one.end_files:,}", f"{one.query_s / 3600:,.0f}"),
         )
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join(fields)} |")
     return "\n".join(lines)
 
 
