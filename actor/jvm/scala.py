@@ -107,6 +107,11 @@ class Scala:
         return JavaStatics(self, "LocalTasks")
 
     @cached_property
+    def iceberg_scan(self) -> JavaStatics:
+        """Our class that describes what a scan of an Iceberg table found (`IcebergScan.java`)."""
+        return JavaStatics(self, "IcebergScan")
+
+    @cached_property
     def row_tracking(self) -> Any:
         """Object `RowTracking`."""
         return self.module(f"{_DELTA}.RowTracking")

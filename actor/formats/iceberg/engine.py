@@ -1,5 +1,6 @@
 """Iceberg tables behind the worker's port: reads, rewrites and look-ups, each in a session of its own."""
 
+import json
 import os
 import time
 import uuid
@@ -7,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import structlog
 from pyspark.sql import SparkSession
@@ -166,12 +168,24 @@ class IcebergEngine(JvmEngine):
         lease = self._sessions.lease(tag=tag, more_tags=more_tags, conf=SESSION_CONF)
         with _translated(f"{location}"), lease as owned, self._sessions.bound(owned) as session:
             table = self._tables.load(location)
+            table.rows_of = partial(self._rows_of, session)
             try:
                 yield table, session
             except Exception as error:
                 if is_token_refused(error):
                     raise RetryableError(f"{location}: the catalog no longer accepts the token of this run") from error
                 raise
+
+    def _rows_of(self, session: SparkSession, tasks: Any) -> list[list[Any]] | None:
+        """Return what `IcebergScan` says of scan tasks, None in a JVM that cannot use our classes."""
+        if not self.classes.are_usable(session):
+            return None
+        try:
+            rows: list[list[Any]] = json.loads(self._scala.to_json(self._scala.iceberg_scan.rows(tasks)))
+        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
+            self.classes.give_up_if_refused(session, problem)
+            return None
+        return rows
 
 
 class _Rewrite:

@@ -4,8 +4,8 @@ Every private or awkward name of Iceberg's Java classes is here, so that no othe
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import structlog
 from py4j.java_gateway import JavaMember
@@ -40,6 +40,8 @@ class JavaTable:
         self._scala = scala
         self._table = table
         self.location = location
+        self.rows_of: Callable[[Any], list[list[Any]] | None] = lambda _: None
+        """Describes the files of scan tasks in one call, by our class in the JVM; None where that is missing."""
 
     @property
     def raw(self) -> Any:
@@ -86,19 +88,55 @@ class JavaTable:
             tasks = self._scala.resolve(f"{_ICEBERG}.relocated.com.google.common.collect.Lists").newArrayList(planned)
         finally:
             planned.close()
-        for task in tasks:
-            file = task.file()
-            path = str(file.location())
-            if paths is not None and path not in paths:
-                continue
-            spec = head.specs[file.specId()]
-            key = self._key(spec, file)
-            if partitions is None or key in partitions:
-                if path in found:
-                    raise Corrupt(f"{self.location}: {path} is live twice, and its rows would be written once")
-                deletes = tuple(self._applied(one, path, head) for one in task.deletes())
-                found[path] = _live_input(task, deletes, key, tags)
+        rows = self.rows_of(tasks)
+        for one in self._asked(tasks, head) if rows is None else self._described(tasks, rows, head):
+            if (paths is None or one.path in paths) and (partitions is None or one.key in partitions):
+                if one.path in found:
+                    raise Corrupt(f"{self.location}: {one.path} is live twice, and its rows would be written once")
+                # What reads all files of a partition or of the table needs no tasks.
+                found[one.path] = self._live_input(one, tasks, head, tags, has_task=paths is not None)
         return found
+
+    def _described(self, tasks: Any, rows: list[list[Any]], head: TableHead) -> Iterator["_Found"]:
+        """Return what is known of the files of a scan (see `IcebergScan.rows`); each partition is asked for once."""
+        keys: dict[int, PartitionKey] = {}
+        for number, (path, size, count, spec, sequence, deletes, first) in enumerate(rows):
+            if first not in keys:
+                keys[first] = self._key(head.specs[spec], tasks.get(first).file())
+            yield _Found(number, path, size, count, spec, sequence, bool(deletes), keys[first])
+
+    def _asked(self, tasks: Any, head: TableHead) -> Iterator["_Found"]:
+        """Return the same, field by field: in a JVM that could not make our classes."""
+        for number, task in enumerate(tasks):
+            file = task.file()
+            yield _Found(
+                number,
+                str(file.location()),
+                int(file.fileSizeInBytes()),
+                int(file.recordCount()),
+                int(file.specId()),
+                file.fileSequenceNumber(),
+                bool(len(task.deletes())),
+                self._key(head.specs[file.specId()], file),
+            )
+
+    def _live_input(
+        self, found: "_Found", tasks: Any, head: TableHead, tags: "_TagLookup", *, has_task: bool
+    ) -> LiveInput:
+        task: Any = tasks.get(found.number) if has_task or found.has_deletes else None
+        deletes = tuple(self._applied(one, found.path, head) for one in task.deletes()) if found.has_deletes else ()
+        of_file, added_ms = tags.of(found.sequence, found.path)
+        file = DataFile(
+            found.path,
+            found.size,
+            found.key,
+            dv_id=delete_digest(deletes),
+            rows=found.rows,
+            deleted_rows=deleted_rows_to_plan_with(deletes, found.rows),
+            modified_ms=added_ms,
+            tags=of_file,
+        )
+        return LiveInput(found.path, found.size, found.rows, found.spec, deletes, file, task)
 
     def _schema(self, scan: Any) -> Mapping[str, Any]:
         parser = self._scala.resolve(f"{_ICEBERG}.SchemaParser")
@@ -235,6 +273,19 @@ class JavaTable:
         return JavaMember("get", found, f"z:{found._fqn}", found._gateway_client)()  # noqa: SLF001
 
 
+class _Found(NamedTuple):
+    """A file that a scan found; `number` is its task's, `sequence` its sequence number (None: not known)."""
+
+    number: int
+    path: str
+    size: int
+    rows: int
+    spec: int
+    sequence: int | None
+    has_deletes: bool
+    key: PartitionKey
+
+
 class _TagLookup:
     """The tags of files by the snapshots that added them."""
 
@@ -250,24 +301,6 @@ class _TagLookup:
         if by.id not in self._decoded:
             self._decoded[by.id] = decode_tags(by.summary.get(TAGS_KEY))
         return file_tags(self._decoded[by.id], path), by.timestamp_ms
-
-
-def _live_input(task: Any, deletes: tuple[AppliedDelete, ...], key: PartitionKey, tags: _TagLookup) -> LiveInput:
-    file = task.file()
-    path = str(file.location())
-    size, rows = int(file.fileSizeInBytes()), int(file.recordCount())
-    of_file, added_ms = tags.of(file.fileSequenceNumber(), path)
-    known = DataFile(
-        path,
-        size,
-        key,
-        dv_id=delete_digest(deletes),
-        rows=rows,
-        deleted_rows=deleted_rows_to_plan_with(deletes, rows),
-        modified_ms=added_ms,
-        tags=of_file,
-    )
-    return LiveInput(path, size, rows, int(file.specId()), deletes, known, task)
 
 
 def _value(value: Any) -> Any:

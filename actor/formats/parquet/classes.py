@@ -33,6 +33,7 @@ ICEBERG_SOURCES = (
     *(one for one in SOURCES if one not in ("ParquetBounds", "ColumnMerge")),
     "IcebergStore",
     "IcebergFiles",
+    "IcebergScan",
 )
 """Those that need Iceberg's jar, with those that they use."""
 

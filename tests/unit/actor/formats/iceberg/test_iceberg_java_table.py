@@ -56,11 +56,18 @@ class Task:
         return []
 
 
+class Tasks(list[Task]):
+    """Java's list of them."""
+
+    def get(self, number: int) -> Task:
+        return self[number]
+
+
 class Scan:
     """A scan that finds these files."""
 
     def __init__(self, *paths: str) -> None:
-        self._tasks = [Task(path) for path in paths]
+        self._tasks = Tasks(Task(path) for path in paths)
 
     def useSnapshot(self, _: int) -> "Scan":  # noqa: N802 - Iceberg's name
         return self
@@ -126,3 +133,16 @@ def test_a_file_that_is_live_twice_stops_the_rewrite() -> None:
     twice = table_of(newScan=lambda: Scan("a", "b", "a"))
     with pytest.raises(Corrupt, match="live twice"):
         twice.inputs(HEAD, 7, partitions=None)
+
+
+def test_rows_that_came_in_one_call_are_files_as_those_that_were_asked_for_one_by_one() -> None:
+    """A row names the first of the files of its partition, which alone is asked for its values."""
+    asked = table_of(newScan=lambda: Scan("a", "b"))
+    at_once = table_of(newScan=lambda: Scan("a", "b"))
+    described = [["a", 10, 1, 0, 0, 0, 0], ["b", 10, 1, 0, 0, 0, 0]]
+
+    at_once.rows_of = lambda _: described
+    assert at_once.inputs(HEAD, 7, partitions=None) == asked.inputs(HEAD, 7, partitions=None)
+    described.append(described[0])
+    with pytest.raises(Corrupt, match="live twice"):
+        at_once.inputs(HEAD, 7, partitions=None)

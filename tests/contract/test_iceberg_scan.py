@@ -1,0 +1,57 @@
+"""What one call says of the files of a scan is what Iceberg's objects say, asked field by field."""
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.contract.test_iceberg_rewrite import KINDS, MERGE_ON_READ
+
+if TYPE_CHECKING:
+    from actor.formats.iceberg.inputs import LiveInput
+    from tests.support.iceberg_lab import IcebergLab
+
+pytestmark = pytest.mark.spark
+
+
+def both(ice: "IcebergLab", table: str) -> list[dict[str, "LiveInput"]]:
+    """Return all live files as both ways describe them, without Iceberg's objects."""
+    found = []
+    for is_at_once in (True, False):
+        java = ice.engine._tables.load(ice.location(table))
+        if is_at_once:
+            java.rows_of = partial(ice.engine._rows_of, ice.session)
+        head = java.refresh()
+        assert head.current is not None
+        live = java.inputs(head, head.current, partitions=None)
+        with_tasks = java.inputs(
+            head, head.current, partitions={one.file.partition for one in live.values()}, paths=live
+        )
+        assert {path: str(one.task.file().location()) for path, one in with_tasks.items()} == {
+            path: path for path in live
+        }
+        for one in live.values():
+            assert java.inputs(head, head.current, partitions={one.file.partition})[one.path].file == one.file
+        found.append({path: replace(one, task=None) for path, one in live.items()})
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind == "v2 by value" else pytest.param(kind, marks=pytest.mark.long("iceberg")) for kind in KINDS]
+)
+def test_both_ways_describe_the_same_files(ice: "IcebergLab", kind: str) -> None:
+    """Files of an older spec, files with deletes by position, and files of null partitions are among them."""
+    version, by = KINDS[kind]
+    table = ice.create("t", version=version, by=by, properties=MERGE_ON_READ if version > 1 else {})
+    for number in range(3):
+        ice.append(table, number)
+    ice.sql(f"INSERT INTO {table} VALUES (NULL, NULL, NULL, NULL, NULL)")
+    ice.sql(f"DELETE FROM {table} WHERE id IN (3, 25)")
+    ice.java(table).updateSpec().addField("x").commit()
+    ice.append(table, 3)
+    at_once, asked = both(ice, table)
+    assert at_once == asked
+    assert len({one.file.partition for one in asked.values()}) > 2
+    assert len({one.spec for one in asked.values()}) == 2
+    assert any(one.deletes for one in asked.values()) == (version > 1)
