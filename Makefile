@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts setup-qbeast test-qbeast
-.PHONY: bench bench-advice bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
+.PHONY: bench bench-advice bench-autocomp bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,7 +124,7 @@ test-care: minio ## vacuum, order and metadata of tables for an hour: kills, two
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
 
-BENCHES := policy netflix queue decide rebuild rewrite delta iceberg read
+BENCHES := policy netflix queue decide rebuild rewrite delta iceberg autocomp read
 
 bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
@@ -147,6 +147,9 @@ bench-policy: setup ## rules side by side on four streams, with the optimum; no 
 
 bench-netflix: setup ## the seven figures of Netflix's post, ours beside theirs, simulated and on a small real table; JSON=file
 	@$(BIN)/python -m tests.bench.netflix $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-autocomp: setup ## TPC-H tables written in a trickle: files, query time and cost, left alone, periodic and ours; JSON=file
+	@$(BIN)/python -m tests.bench.autocomp $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-delta: setup ## one trace under Lakewright, OPTIMIZE, auto-compaction and deltalake; real Spark; JSON=file, ARGS="--commits 60"
 	@$(BIN)/python -m tests.bench.delta $(if $(JSON),--json $(JSON)) $(ARGS)

@@ -6,7 +6,7 @@ What a rule rewrote and how many files are live is read from the log alone, in t
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,13 @@ _START_MS = 1_767_225_600_000
 class PlayedTable:
     """One table on local disk; `configuration` are its properties, `columns` the Delta types by name."""
 
-    def __init__(self, path: Path, configuration: Mapping[str, str], columns: Mapping[str, str] = COLUMNS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        configuration: Mapping[str, str],
+        columns: Mapping[str, str] = COLUMNS,
+        partitioned_by: Sequence[str] = ("day",),
+    ) -> None:
         self.path = path
         self._live: dict[str, int] = {}
         self._next = 0
@@ -28,7 +34,7 @@ class PlayedTable:
         self.commit(
             [
                 {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-                {"metaData": _metadata(configuration, columns)},
+                {"metaData": _metadata(configuration, columns, partitioned_by)},
             ]
         )
 
@@ -99,13 +105,15 @@ class PlayedTable:
         return self._next
 
 
-def _metadata(configuration: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, Any]:
+def _metadata(
+    configuration: Mapping[str, str], columns: Mapping[str, str], partitioned_by: Sequence[str]
+) -> dict[str, Any]:
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
     return {
         "id": str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps({"type": "struct", "fields": fields}),
-        "partitionColumns": ["day"],
+        "partitionColumns": list(partitioned_by),
         "configuration": dict(configuration),
         "createdTime": _START_MS,
     }
