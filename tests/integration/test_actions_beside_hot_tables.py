@@ -7,7 +7,16 @@ from collections import Counter
 import pytest
 
 from decider.decide.actions import ACTIONS
-from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, INDEX, REWRITE_MANIFESTS, VACUUM
+from shared.job_payload import (
+    CHECKPOINT,
+    CLUSTER,
+    COMPACT,
+    DEDUPLICATE,
+    INDEX,
+    REWRITE_MANIFESTS,
+    SET_PROPERTIES,
+    VACUUM,
+)
 from shared.policy import MIB
 from shared.queue import commands, queries
 from shared.queue.model import Band, Claim, JobKey, JobRequest, JobState, RunResult, job_id
@@ -110,4 +119,5 @@ def test_each_automatic_action_on_a_table_waits_in_the_background_unless_it_rewr
         CLUSTER: True,
         INDEX: True,
         REWRITE_MANIFESTS: False,
+        SET_PROPERTIES: False,
     }

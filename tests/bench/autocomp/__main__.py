@@ -113,14 +113,14 @@ def table(done: Sequence[Played], added: int) -> str:
     )
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for one in done:
-        cells = (
+        fields = (
             one.title,
             f"{statistics.fmean(one.curve):.0f} / {max(one.curve)} / {one.curve[-1]}",
             *(f"{one.bytes_rewritten / 1e6:.1f} MB", f"{one.bytes_rewritten / added:.2f}", str(one.rewrites)),
             f"{one.compaction_cpu_s:.1f}",
             *(f"{sum(phase.values()):.2f}" for phase in one.queries_s),
         )
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join(fields)} |")
     return "\n".join(lines)
 
 
