@@ -10,11 +10,12 @@ from decider.formats.iceberg.catalog_calls import CALLS_AT_ONCE, CatalogCalls
 from shared.errors import RetryableError
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog_calls, "PATIENCE_S", 0.02)
 
 
+@pytest.mark.usefixtures("little_patience")
 def test_calls_beyond_the_threads_of_a_silent_catalog_fail_and_those_that_wait_are_answered_later() -> None:
     answers, asked = threading.Event(), []
 
