@@ -70,7 +70,7 @@ class RedisSentinels:
             old.signal(signal.SIGCONT)
         else:
             old.start()
-        until("the old primary is a replica", lambda: self._is_replica(old), seconds=60)
+        until("the old primary is a replica", lambda: self._is_replica(old), seconds=300)
         until("the sentinels know all servers", self._is_complete, seconds=60)
 
     def close(self) -> None:
