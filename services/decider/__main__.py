@@ -44,7 +44,8 @@ SWITCH_INTERVAL_S = 0.0005
 """Longest time that a thread keeps the interpreter while another waits for it; Python's default is 0.005 s.
 
 While a thread evaluates the partitions of a large table, the event loop waits so long after each call that lets threads
-run, which are a dozen for a commit: the p99 of other tables was seven times as high as without, and is twice."""
+run, which are a dozen for a commit: the p99 of other tables was seven times as high as without, and is two to three
+times."""
 
 VARIABLES = (
     *(DATA_DIR, LOG_FORMAT, STORE_OPTIONS, CATALOGS, ICEBERG_FOLDERS),
