@@ -128,10 +128,10 @@ def main() -> None:
     """Play, print the table, and keep the figures."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.autocomp")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--scale", type=float, default=0.1, help="TPC-H's scale factor")
-    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--scale", type=float, default=0.02, help="TPC-H's scale factor")
+    parser.add_argument("--rounds", type=int, default=24)
     parser.add_argument("--phases", type=int, default=3, help="how often the tables are queried")
-    parser.add_argument("--period", type=int, default=12, help="rounds between two runs of the periodic strategy")
+    parser.add_argument("--period", type=int, default=6, help="rounds between two runs of the periodic strategy")
     parser.add_argument("--strategies", nargs="*", default=["none", "periodic", "lakewright"])
     asked = parser.parse_args()
     print(f"{machine()}")
