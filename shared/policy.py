@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from shared.errors import InvalidInput
@@ -75,7 +75,7 @@ class KeyScope(StrEnum):
     PARTITION = "partition"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Policy:
     """The values in force for one table; sizes in bytes, durations in seconds, None meaning off."""
 
@@ -169,9 +169,9 @@ class Policy:
         # Of whole numbers alone: to hash all the fractions takes as long as to decide.
         return hash((self.enabled, self.target_bytes, self.fan_in, self.min_input_files, self.max_small_files))
 
-    @property
+    @cached_property
     def size_levels(self) -> SizeLevels:
-        """The level bounds that this policy implies."""
+        """The level bounds that this policy implies; kept, because every file of every commit needs them."""
         typical_bytes = self.typical_file_bytes if self.fits_levels else 0
         return build_size_levels(self.target_bytes, self.fan_in, self.full_file_threshold, self.shrink, typical_bytes)
 
@@ -227,7 +227,7 @@ class Policy:
             return replace(self, portable_paths=PortablePaths.ALWAYS)
         return self
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Short digest of all values: decisions name the policy they were made under.
 
@@ -238,6 +238,10 @@ class Policy:
 
     def encode(self) -> str:
         """Write the policy as JSON text; fractions are written as `n/d`."""
+        return self._encoded
+
+    @cached_property
+    def _encoded(self) -> str:
         return _encoded(self)
 
     @staticmethod

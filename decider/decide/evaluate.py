@@ -62,7 +62,7 @@ def evaluate(
     proposed = action.evaluate(stats, policy, trigger)
     if proposed.prediction is None:
         return Decision(partition, DecisionKind.SKIP, proposed.reason, stats, trigger, columns=columns, action=kind)
-    if proposed.rewrite_kind is not None:
+    if proposed.rewrite_kind not in (None, trigger.rewrite_kind):
         trigger = replace(trigger, rewrite_kind=proposed.rewrite_kind)
     decision = Decision(
         partition,

@@ -5,7 +5,6 @@ without paths would count it. Honest writers never repeat an action on a file, s
 leads to a rebuild, and tables without any cost no request.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -18,21 +17,24 @@ MAX_FILES = 100_000
 
 @dataclass(slots=True)
 class RecentFiles:
-    """Whether the latest known action on a file was an `add`; keys are kept as hashes, and the oldest leave first."""
+    """Whether the latest known action on a file was an `add`; keys are kept as hashes.
+
+    Half of the bound is forgotten at a time, the older half: to forget single files costs more than to remember them.
+    """
 
     max_files: int = MAX_FILES
-    _added: OrderedDict[int, bool] = field(default_factory=OrderedDict)
+    _newer: dict[int, bool] = field(default_factory=dict)
+    _older: dict[int, bool] = field(default_factory=dict)
 
     def is_live(self, table: TableId, key: PathKey) -> bool | None:
         """Return whether the file was added (True) or removed (False) last; None: not known."""
-        return self._added.get(hash((table, key)))
+        known = hash((table, key))
+        found = self._newer.get(known)
+        return self._older.get(known) if found is None else found
 
     def update(self, table: TableId, files: Iterable[tuple[PathKey, bool]]) -> None:
         """Remember the latest action of applied commits on these files: whether it was an `add`."""
         for key, was_added in files:
-            known = hash((table, key))
-            self._added[known] = was_added
-            self._added.move_to_end(known)
-        # To find the first key of a plain dict takes as long as it has lost keys before.
-        while len(self._added) > self.max_files:
-            self._added.popitem(last=False)
+            if len(self._newer) >= self.max_files // 2:
+                self._older, self._newer = self._newer, {}
+            self._newer[hash((table, key))] = was_added

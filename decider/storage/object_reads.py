@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -219,11 +220,12 @@ def storage_failure(location: str, doing: str, problem: Exception) -> Lakewright
 
 
 def _read_files(folder: Path, keys: Sequence[str]) -> list[bytes | None]:
-    return [_read_file(folder / key) for key in keys]
+    return [_read_file(f"{folder}/{key}") for key in keys]
 
 
-def _read_file(path: Path) -> bytes | None:
+def _read_file(path: str) -> bytes | None:
     try:
-        return path.read_bytes()
+        with FileIO(path) as file:
+            return file.readall()
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -10,14 +10,18 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import structlog
 
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.decision import TableSignals
 from decider.formats.table_format import TableReader
+from decider.state.commit_counts import CommitCounts
+from decider.state.contention import WriteContention
 from decider.state.effective_policy import EffectivePolicy, LogStatus
 from decider.state.fold import FoldedCommit, fold
+from decider.state.level_fit import LevelFit
 from decider.state.recent_files import RecentFiles
 from decider.store.ingest import ingest
 from decider.store.queue_executor import AsyncQueueExecutor
@@ -239,7 +243,7 @@ class _TableTracking:
                 heat, aborts = last.contention.after_commit(commit, folded.changes, self._parts.now_ms())
                 counts = last.commit_counts.after_commit(commit, folded.changes, policy)
                 fit = last.level_fit.after(commit, policy)
-                moved = self._moved(replace(last, contention=heat, commit_counts=counts, level_fit=fit), commit)
+                moved = self._moved(last, commit, _Learned(heat, counts, fit))
                 reason = batch.files.repeated or _why_not_folded(folded, moved, self._parts.max_changes)
                 if reason or moved is None:
                     return _TrackStep(rescan=reason)
@@ -281,11 +285,10 @@ class _TableTracking:
         self._here.verify(position, now_ms)
         return True
 
-    def _moved(self, cursor: TableState, commit: Commit) -> TableState | None:
+    def _moved(self, cursor: TableState, commit: Commit, learned: "_Learned") -> TableState | None:
         """Move the cursor over a commit; None if it changes the policy, so that every partition is decided again.
 
-        `cursor` has learned from the commit already: contention, counts and sizes. Metadata and protocol also decide
-        whether the table is refused, which is part of the policy.
+        Metadata and protocol also decide whether the table is refused, which is part of the policy.
         """
         moved = replace(
             cursor,
@@ -295,6 +298,9 @@ class _TableTracking:
             removals=cursor.removals.after(commit),
             key_runs=cursor.key_runs.after(commit),
             clustered=None if cursor.clustered is None else cursor.clustered.after(commit),
+            contention=learned.contention,
+            commit_counts=learned.commit_counts,
+            level_fit=learned.level_fit,
         )
         if commit.metadata is None and commit.protocol is None:
             return moved
@@ -304,7 +310,7 @@ class _TableTracking:
             return None
         was, now = cursor.metadata.configuration, metadata.configuration
         stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
-        refusal, typical_bytes = self._reader.refusal(metadata, protocol), cursor.level_fit.typical_file_bytes
+        refusal, typical_bytes = self._reader.refusal(metadata, protocol), moved.level_fit.typical_file_bytes
         log_status = LogStatus(refusal, stopped, metadata.format, typical_bytes)
         after = self._effective(metadata, before.last_good, log_status)
         if after.policy != before.policy:
@@ -370,6 +376,14 @@ class _TableTracking:
         if cursor is None:
             return _TrackStep(raced=True)
         return _TrackStep(rescan=reason)
+
+
+class _Learned(NamedTuple):
+    """What a commit teaches about its table, as the state after it has it."""
+
+    contention: WriteContention
+    commit_counts: CommitCounts
+    level_fit: LevelFit
 
 
 def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes: int) -> str:

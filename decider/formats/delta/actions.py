@@ -4,6 +4,7 @@ A commit file is newline-delimited JSON in no promised order: `commitInfo` may b
 `metaData` below decides how the lines above it are to be read. Unknown actions are ignored, as the protocol wants.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -48,7 +49,12 @@ def decode_commit(
     reading = _CommitReader(log, _with_key(after, sort_key), _with_key(metadata or after, sort_key))
     for position, action in parsed_lines(lines, log):
         reading.take(action, position)
-    return reading.commit(changed)
+    return reading.commit(changed, commit_digest(data))
+
+
+def commit_digest(data: bytes) -> str:
+    """Return a short digest of a commit file, which tells it from another one of the same version."""
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def _with_key(metadata: TableMetadata | None, sort_key: PartitionColumn | None) -> TableMetadata | None:
@@ -114,7 +120,7 @@ class _CommitReader:
             elif kind == "checkpoint":
                 raise self._log.unsupported(position, "a checkpoint action: live files are kept in manifests")
 
-    def commit(self, metadata: TableMetadata | None) -> Commit:
+    def commit(self, metadata: TableMetadata | None, digest: str) -> Commit:
         """Return the commit made of everything taken."""
         self._refuse_contradictions()
         operation = self._info.get("operation") if isinstance(self._info, dict) else None
@@ -127,6 +133,7 @@ class _CommitReader:
             metadata=metadata,
             protocol=self._protocol,
             data_change=self._data_change,
+            digest=digest,
             origin=_origin(self._info),
             execution_ms=_execution_ms(self._info),
             vacuum=decode_vacuum(self._info, _time_ms(self._info), self._after),

@@ -5,7 +5,6 @@ is missing above the checkpoint means that unknown files were added or removed, 
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from decider.formats.delta import checkpoint
-from decider.formats.delta.actions import commit_time_ms, decode_commit
+from decider.formats.delta.actions import commit_digest, commit_time_ms, decode_commit
 from decider.formats.delta.checkpoint import CheckpointPart
 from decider.formats.delta.checksum import checksum_name, read_checksum
 from decider.formats.delta.column_replay import ColumnReplay, suspicious_files
@@ -43,6 +42,9 @@ from shared.table import MAX_VERSION, Commit, Snapshot, TableMetadata
 
 READ_AHEAD = 8
 """Objects requested at once: enough to hide the latency of a store, few enough to hold them all in memory."""
+
+COMMITS_AHEAD = 16
+"""Commits requested at once: they are smaller than parts of checkpoints."""
 
 THREAD_BYTES = 256 * 1024
 """From this size on an object is decoded in a thread: it takes milliseconds, which the event loop cannot wait."""
@@ -101,7 +103,7 @@ class DeltaLog:
     async def digest(self, version: int) -> str | None:
         """Return the digest of one commit, None if it does not exist."""
         body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
-        return None if body is None else _digest(body)
+        return None if body is None else commit_digest(body)
 
     async def checksum(self, version: int) -> TableTotals | None:
         """Return what the writer of a version counted, None where it left nothing that can be used."""
@@ -284,8 +286,8 @@ class DeltaLog:
         if not versions:
             return await self._known_of(versions.start - 1)
         timestamp_ms, digest = 0, ""
-        for start in range(versions.start, versions.stop, READ_AHEAD):
-            window = range(start, min(start + READ_AHEAD, versions.stop))
+        for start in range(versions.start, versions.stop, COMMITS_AHEAD):
+            window = range(start, min(start + COMMITS_AHEAD, versions.stop))
             names = [f"{LOG_DIRECTORY}/{commit_name(version)}" for version in window]
             bodies = await self._reads.get_many(names)
             for version, body in zip(window, bodies, strict=True):
@@ -301,21 +303,16 @@ class DeltaLog:
         body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
         if body is None:
             return 0, ""
-        return await _off_loop(body, lambda: commit_time_ms(body, self._file(version))), _digest(body)
+        return await _off_loop(body, lambda: commit_time_ms(body, self._file(version))), commit_digest(body)
 
     async def _decode(
         self, body: bytes, version: int, metadata: TableMetadata | None, replay: SnapshotReplay | None = None
     ) -> Commit:
         key, column = (None, None) if replay is None else (replay.sort_key, replay.sort_column)
-        commit = await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata, key, column))
-        return replace(commit, digest=_digest(body))
+        return await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata, key, column))
 
     def _file(self, version: int) -> LogFile:
         return LogFile(self.location, version, commit_name(version))
-
-
-def _digest(body: bytes) -> str:
-    return hashlib.blake2b(body, digest_size=8).hexdigest()
 
 
 async def _off_loop(body: bytes, decode: Callable[[], R]) -> R:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 
 from decider.formats.delta.listing import LOG_DIRECTORY, read_listing
-from decider.formats.delta.log import READ_AHEAD, DeltaLog
+from decider.formats.delta.log import COMMITS_AHEAD, DeltaLog
 from decider.formats.delta.rewrites import DeltaRewrites
 from decider.formats.delta.storage import DeltaStorage
 from decider.formats.table_format import HistoryEnd, RetainedHistory, StorageAccess, TableTotals, VacuumPreview
@@ -23,6 +23,8 @@ class DeltaTable:
     def __init__(self, log: DeltaLog, reads: ObjectReader) -> None:
         self._log = log
         self._storage = DeltaStorage(log, reads)
+        # Commits that were found one after the other without meeting the end: as many are worth reading at once.
+        self._found = 0
         self.location = log.location
 
     async def changes(
@@ -30,19 +32,21 @@ class DeltaTable:
     ) -> AsyncGenerator[Commit, None]:
         """Yield the commits above a version, one request each, and a few to find the end unless `until` names it.
 
-        As many are read at once as have been found before, so that no more requests fail than succeed.
+        As many are read at once as have been found since the end was last met, so that no more requests fail than
+        succeed; a table that is far behind is followed in several calls.
         """
         self._log.check_place()
         version = after.version
         while until is None or version < until:
-            found = version - after.version
-            last = version + min(READ_AHEAD, max(1, found))
+            last = version + min(COMMITS_AHEAD, max(1, self._found))
             wanted = range(version + 1, (last if until is None else min(last, until)) + 1)
             async for commit in self._log.commits(wanted, metadata):
                 metadata = commit.metadata or metadata
                 version = commit.version
+                self._found += 1
                 yield commit
             if version < wanted[-1]:
+                self._found = 0
                 return
 
     async def contains(self, position: Position) -> bool:
