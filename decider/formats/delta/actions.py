@@ -53,7 +53,7 @@ def decode_commit(
 
 
 def commit_digest(data: bytes) -> str:
-    """Return a short digest of a commit file, which tells it from another one of the same version."""
+    """Return a short digest of a commit file: another file of the same version has another one."""
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
