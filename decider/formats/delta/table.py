@@ -23,8 +23,8 @@ class DeltaTable:
     def __init__(self, log: DeltaLog, reads: ObjectReader) -> None:
         self._log = log
         self._storage = DeltaStorage(log, reads)
-        # Commits that were found one after the other without meeting the end: as many are worth reading at once.
-        self._found = 0
+        # Commits that the last call of `changes` and those before it had found when its caller had enough for now.
+        self._taken = 0
         self.location = log.location
 
     async def changes(
@@ -32,22 +32,25 @@ class DeltaTable:
     ) -> AsyncGenerator[Commit, None]:
         """Yield the commits above a version, one request each, and a few to find the end unless `until` names it.
 
-        As many are read at once as have been found since the end was last met, so that no more requests fail than
-        succeed; a table that is far behind is followed in several calls.
+        As many are read at once as have been found before, so that no more requests fail than succeed. The next call
+        starts with as many if the caller leaves this one before its end, and has taken all commits that were read.
         """
         self._log.check_place()
-        version = after.version
+        version, taken = after.version, self._taken
         while until is None or version < until:
-            last = version + min(COMMITS_AHEAD, max(1, self._found))
+            last = version + min(COMMITS_AHEAD, max(1, taken))
             wanted = range(version + 1, (last if until is None else min(last, until)) + 1)
+            self._taken = 0
             async for commit in self._log.commits(wanted, metadata):
                 metadata = commit.metadata or metadata
                 version = commit.version
-                self._found += 1
+                if version == wanted[-1]:
+                    taken += len(wanted)
+                    self._taken = taken
                 yield commit
             if version < wanted[-1]:
-                self._found = 0
-                return
+                break
+        self._taken = 0
 
     async def contains(self, position: Position) -> bool:
         """Return whether the commit of that version still has that digest; an unknown digest is not compared."""

@@ -1,0 +1,70 @@
+"""How many commits are requested at once: more while they are found, and never more in vain than found."""
+
+import asyncio
+import json
+from contextlib import aclosing
+
+import pytest
+from obstore.store import MemoryStore
+
+from decider.formats.delta.log import COMMITS_AHEAD, DeltaLog
+from decider.formats.delta.table import DeltaTable
+from decider.storage.object_reads import ObjectReader, ReadKind, ReadMeter
+from decider.storage.stores import RootedStore
+from shared.table import Position, TableMetadata
+
+METADATA = TableMetadata("u")
+
+
+class Followed:
+    """A log of commits without actions, and the requests that following it makes."""
+
+    def __init__(self, commits: int) -> None:
+        store = MemoryStore()
+        for version in range(1, commits + 1):
+            store.put(f"_delta_log/{version:020d}.json", json.dumps({"commitInfo": {}}).encode())
+        self.meter = ReadMeter()
+        reads = ObjectReader(RootedStore(store), location="memory:///t", meter=self.meter)
+        self.table = DeltaTable(DeltaLog(reads), reads)
+
+    def take(self, after: int, most: int = 10_000, *, rejects: bool = False, until: int | None = None) -> int:
+        """Take at most so many commits, look at one more if the caller `rejects` it; returns the requests it took."""
+        before = self.meter.counts[ReadKind.GET]
+
+        async def run() -> None:
+            taken = 0
+            async with aclosing(self.table.changes(Position(after), METADATA, until=until)) as commits:
+                async for commit in commits:
+                    taken += 1
+                    assert commit.version == after + taken
+                    if taken == most + rejects:
+                        return
+
+        asyncio.run(run())
+        return self.meter.counts[ReadKind.GET] - before
+
+
+def test_a_table_that_is_far_behind_is_read_in_full_windows_from_its_second_batch_on() -> None:
+    followed = Followed(64 + 5 * COMMITS_AHEAD)
+    assert followed.take(0, 64) == 64
+    assert followed.take(64, 1, rejects=False) == COMMITS_AHEAD
+
+
+@pytest.mark.parametrize("taken", [1, 2, 5, 30])
+def test_commits_that_a_caller_rejects_are_requested_again_and_few_of_them_in_vain(taken: int) -> None:
+    followed = Followed(500)
+    requests = sum(followed.take(n * taken, taken, rejects=True) for n in range(10))
+    assert requests <= 2 * 10 * taken + 10
+
+
+@pytest.mark.parametrize("commits", [1, 3, 64, 200])
+def test_at_the_end_no_more_requests_fail_than_succeed(commits: int) -> None:
+    followed = Followed(commits)
+    assert followed.take(0) <= 2 * commits + 1
+    assert [followed.take(commits) for _ in range(3)] == [1, 1, 1]
+
+
+def test_versions_that_events_name_cost_one_request_each_and_nothing_later() -> None:
+    followed = Followed(40)
+    assert [followed.take(version, until=version + 1) for version in range(40)] == [1] * 40
+    assert followed.take(40) == 1
