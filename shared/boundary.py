@@ -9,6 +9,7 @@ have.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from shared.errors import Unsupported
 from shared.locations import canonical_location, decoded_path, file_location, is_under
@@ -22,6 +23,9 @@ SUSPICIOUS_PATH = r"^/|:|\.\.|%2[5eEfF]|%3[aA]|\\"
 one search."""
 
 _SUSPICIOUS = re.compile(SUSPICIOUS_PATH)
+
+_PLAIN_REST = re.compile(r"(?:/[A-Za-z0-9_=-][A-Za-z0-9_=.-]*)+")
+"""What follows a table's location in the path of a file that certainly lies below it: no escape, colon or `..`."""
 
 _UUID_CHARS = 20
 """Length of the encoded UUID that ends `pathOrInlineDv` of a deletion vector in a file of its own."""
@@ -75,9 +79,10 @@ class Boundary:
 
     def first_external(self, location: str, files: Iterable[DataFile]) -> str:
         """Return the first path of these files that may not be read, empty if there is none."""
+        prefixes = _prefixes(location)
         for file in files:
-            # In one line what is true for almost every file of every commit.
-            if file.dv_id is None and not _SUSPICIOUS.search(file.path):
+            # What is true for almost every file of every commit: relative paths of Delta, absolute ones of Iceberg.
+            if file.dv_id is None and (not _SUSPICIOUS.search(file.path) or _is_plainly_below(prefixes, file.path)):
                 continue
             if place := self.external(location, file):
                 return place
@@ -147,6 +152,20 @@ class Boundary:
 
     def _real(self, canonical: str) -> str:
         return canonical_location(self.real_path(decoded_path(canonical)))
+
+
+@lru_cache(maxsize=1_024)
+def _prefixes(location: str) -> tuple[str, ...]:
+    """Return how absolute paths below a canonical location begin, as engines write them."""
+    scheme, _, path = location.partition("://")
+    if scheme == "file" and "%" not in path:
+        return (location, f"file:{path}", path)
+    return (location, f"s3a://{path}") if scheme == "s3" else (location,)
+
+
+def _is_plainly_below(prefixes: tuple[str, ...], path: str) -> bool:
+    """Whether a path is one of the prefixes and plain names, which is quickly seen; False means nothing."""
+    return any(path.startswith(prefix) and _PLAIN_REST.fullmatch(path, len(prefix)) for prefix in prefixes)
 
 
 def vector_leads_out(path_or_inline: str) -> bool:

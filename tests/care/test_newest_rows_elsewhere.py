@@ -88,4 +88,5 @@ def test_a_writer_in_the_middle_of_a_removal_loses_and_doubles_nothing(
     world.removed()
     world.check()
     print(f"\nseed {seed}, {name}, {writer}: {conflicts} conflicts; not offered: {sorted(world.refused)}")
-    assert conflicts
+    refused = sum(one.startswith(f"{writer}, ") for one in world.refused)
+    assert conflicts or refused == KINDS, "a writer that may write the table has met no removal"

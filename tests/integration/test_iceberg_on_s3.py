@@ -119,6 +119,7 @@ def test_an_actor_that_may_not_use_s3_says_what_to_set(tmp_path: Path, minio: Mi
         catalog.create_table("db.t", SCHEMA)
         append(catalog, 3)
         environment = {**os.environ, "LAKEWRIGHT_CATALOGS": json.dumps({"lake": options}), **variables}
+        environment.pop("LAKEWRIGHT_ALLOW_S3", None)
         command = [sys.executable, "-m", "services.cli", "optimize", "lake.db.t", "--yes", "--mode", "full"]
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=scaled(240), check=False
