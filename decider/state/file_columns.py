@@ -6,6 +6,7 @@ The result is that of counting one by one, integer for integer. Sums that can le
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +41,9 @@ _HALF_BITS = 20
 
 MAX_TARGET_BYTES = 1 << 2 * _HALF_BITS
 """Target (1 TiB) beyond which a shortfall has no two such halves; table properties end at 16 GiB."""
+
+_GROUPS_AT_A_TIME = 256
+"""Groups that become Python objects by one call, which no other thread can interrupt: well below a millisecond."""
 
 _SIZE_BITS = 32
 _DOTS = r"(^|/)\.{1,2}(/|$)"
@@ -144,8 +148,9 @@ def _grouped(files: pa.Table, policy: Policy) -> pa.Table:
 
 
 def _add_groups(groups: pa.Table, partitions: tuple[PartitionKey, ...], counter: PartitionCounter) -> None:
-    """Add the groups to the partitions and to their windows."""
-    for group in groups.to_pylist():
+    """Add the groups to the partitions and to their windows, few at a time, so that other threads get their turn."""
+    batches = groups.to_batches(max_chunksize=_GROUPS_AT_A_TIME)
+    for group in chain.from_iterable(batch.to_pylist() for batch in batches):
         partition, level, files = partitions[group["partition"]], group["level"], group["count_all"]
         size = (group["size_high_sum"] << _SIZE_BITS) + group["size_low_sum"]
         shortfall = (

@@ -4,7 +4,6 @@ A file is unusual if it has a deletion vector, or anything that a column cannot 
 reads files one by one, which also finds out what is wrong where something is; so there is one rule for each field.
 """
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -108,7 +107,7 @@ class _PartReader:
         keys, items = _entries(values)
         width = len(keys) // len(values)
         names = keys.slice(0, width).to_pylist()
-        columns = [items.take(pa.array(range(nth, len(items), width))) for nth in range(width)]
+        columns = _every(items, width)
         spellings, index = _distinct(columns)
         partitions = (self._decoder.partition(dict(zip(names, one, strict=True)), 0) for one in spellings)
         return pa.array([self._number(partition) for partition in partitions], pa.int64()).take(index)
@@ -154,16 +153,21 @@ def _entries(values: pa.MapArray) -> tuple[pa.Array, pa.Array]:
 def _has_uniform_keys(values: pa.MapArray) -> bool:
     """Return whether all maps have the same keys in the same order, each once, as every known writer leaves them."""
     keys, _ = _entries(values)
-    rows = len(values)
-    width = len(keys) // rows if rows else 0
-    first = values.offsets[0].as_py()
-    offsets = pa.array(range(first, first + rows * width + 1, width), pa.int32()) if width else None
-    if offsets is None or not values.offsets.equals(offsets):
-        return False
-    encoded = keys.dictionary_encode()
-    pattern = array("i", range(width)) * rows
-    expected = pa.Array.from_buffers(pa.int32(), len(pattern), [None, pa.py_buffer(pattern)])
-    return len(encoded.dictionary) == width and bool(encoded.indices.equals(expected))
+    width = len(keys) // len(values) if len(values) else 0
+    widths = pc.min_max(pc.subtract(values.offsets.slice(1), values.offsets.slice(0, len(values)))).as_py()
+    names = keys.slice(0, width).to_pylist()
+    return (
+        width > 0
+        and widths == {"min": width, "max": width}
+        and len(set(names)) == width
+        and all(pc.all(pc.equal(one, name)).as_py() for one, name in zip(_every(keys, width), names, strict=True))
+    )
+
+
+def _every(entries: pa.Array, width: int) -> list[pa.Array]:
+    """Return the first entries of all maps, the second ones and so on; kernels of Arrow let other threads run."""
+    maps = pa.FixedSizeListArray.from_arrays(entries, width)
+    return [pc.list_element(maps, nth) for nth in range(width)]
 
 
 def _distinct(columns: Sequence[pa.Array]) -> tuple[list[tuple[Any, ...]], pa.Array]:
