@@ -1,136 +1,28 @@
 """Advice over HTTP and the command line: found in the background, applied, dismissed, judged, within its budget."""
 
 import json
-import secrets
-from collections.abc import Mapping
 from pathlib import Path
 
-import httpx
 import pytest
-from typer.testing import CliRunner
 
-from actor.queue_executor import SyncQueueExecutor, connect
-from decider.background.auto_analyze import AGAIN_MS, LIST_EVERY_MS, AdviceSources, AnalysisOutcome, AutoAnalyze
-from services.cli.__main__ import app
-from shared.job_payload import SET_PROPERTIES, JobPayload
-from shared.policy import KIB
+from decider.background.auto_analyze import LIST_EVERY_MS, AnalysisOutcome
+from shared.job_payload import SET_PROPERTIES
 from shared.property_options import ALREADY_SET
-from shared.queue import commands, keys
-from shared.queue.model import Claim, RunResult
-from shared.table import Commit
-from tests.support.advised_histories import Process, write
-from tests.support.advised_logs import AdvisedLog
+from shared.queue import keys
+from shared.queue.model import RunResult
+from tests.support.advice_world import AdviceWorld
 from tests.support.live_decider import LiveDecider
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
-EVENTS = Process(2, 300 * KIB, 0.4, 20, 36, 4)
-START_MS = 1_767_225_600_000
-DAY_MS = 86_400_000
-
-
-class World:
-    """A decider with an AutoAnalyze whose clock the test moves, and tables that are written as logs."""
-
-    def __init__(self, decider: LiveDecider, folder: Path, *, share: float = 1.0) -> None:
-        self.decider = decider
-        self.folder = folder
-        self._queue = SyncQueueExecutor(connect(decider.settings.redis_url), "default")
-        self.now_ms = START_MS + 10 * DAY_MS
-        self.logs: dict[str, AdvisedLog] = {}
-        self.commits: dict[str, tuple[Commit, ...]] = {}
-        services = decider.services
-        self.analyze = AutoAnalyze(
-            services.tables.advice,
-            AdviceSources(
-                services.tables.registry, services.tables.states, services.tables.formats, services.tables.defaults
-            ),
-            share=share,
-            has_jobs=self.has_jobs,
-            backlog=lambda: 0,
-            now_ms=lambda: self.now_ms,
-        )
-
-    async def has_jobs(self) -> bool:
-        """Return that there are none, lest each pass take ten times as long."""
-        return False
-
-    def table(self, name: str, *, commits: int = 80, seed: int = 1) -> str:
-        self.logs[name] = log = AdvisedLog(self.folder / name, START_MS)
-        self.commits[name] = write(EVENTS, seed, 400)
-        log.write(self.commits[name][:commits])
-        return self.decider.register(log.path, name)
-
-    def go_on(self, name: str, commits: int) -> None:
-        """Write further commits, and have them read."""
-        log = self.logs[name]
-        log.write(self.commits[name][log.version : log.version + commits])
-        self.decider.sweep()
-
-    def run_once(self) -> AnalysisOutcome:
-        return self.decider.run(self.analyze.run_once()).outcome
-
-    def later(self) -> AnalysisOutcome:
-        """Analyze a day later."""
-        self.now_ms += AGAIN_MS + LIST_EVERY_MS
-        return self.run_once()
-
-    def apply(self, name: str, **asked: bool) -> httpx.Response:
-        """Apply the advice for a table; from here on, the ends of runs are noted."""
-        self.decider.run(self.decider.task("applied_advice").run_once())
-        return self.decider.post(f"/v1/tables/{name}/advice/{self.advice(name)['id']}/apply", asked)
-
-    def claim(self) -> Claim:
-        """Claim the job that is to alter a table, as an actor does."""
-        claims = self._queue.run(
-            commands.claim(
-                "default",
-                worker="w",
-                nonce=secrets.token_hex(8),
-                slots=1,
-                lease_ms=60_000,
-                abilities=["delta/set_properties"],
-            )
-        )
-        (claim,) = claims
-        assert claim.key.kind == SET_PROPERTIES
-        return claim
-
-    def finish(self, claim: Claim, result: RunResult, report: Mapping[str, object], error: str = "") -> None:
-        self._queue.run(
-            commands.finish(
-                "default", worker="w", nonce=secrets.token_hex(8), id=claim.id, token=claim.token, run_result=result,
-                cost_bytes=0, seen_version=-1, result=json.dumps(report), error=error,
-            )
-        )  # fmt: skip
-
-    def alter(self, name: str) -> int:
-        """Run the job as an actor does, without Spark; return the version that it made."""
-        claim, log = self.claim(), self.logs[name]
-        values = JobPayload.decode(claim.payload).options["values"]
-        version = log.alter(values, self.commits[name][log.version - 1].timestamp_ms)
-        report = {"versions": [version], "seen_version": version - 1, "measured": {"changed": len(values)}}
-        self.finish(claim, RunResult.DONE, report)
-        until("the advice is applied", lambda: self.advice(name)["status"] != "applying")
-        self.decider.drain()
-        return version
-
-    def advice(self, name: str) -> dict:
-        return self.decider.get(f"/v1/tables/{name}/advice")["advice"]
-
-    def cli(self, *arguments: str) -> str:
-        ran = CliRunner().invoke(app, ["--url", self.decider.url, *arguments], env={"COLUMNS": "200"})
-        assert ran.exit_code == 0, ran.output
-        return ran.output
-
 
 @pytest.fixture
-def world(decider: LiveDecider, tmp_path: Path) -> World:
-    return World(decider, tmp_path)
+def world(decider: LiveDecider, tmp_path: Path) -> AdviceWorld:
+    return AdviceWorld(decider, tmp_path)
 
 
-def test_advice_is_found_listed_applied_and_judged(world: World) -> None:
+def test_advice_is_found_listed_applied_and_judged(world: AdviceWorld) -> None:
     name = world.table("sales.events")
     assert world.run_once() is AnalysisOutcome.ADVISED
     (listed,) = world.decider.get("/v1/advice")["advice"]
@@ -172,7 +64,7 @@ def test_advice_is_found_listed_applied_and_judged(world: World) -> None:
     assert world.advice(name) == judged
 
 
-def test_a_change_that_was_applied_is_seen_in_the_next_decision(world: World) -> None:
+def test_a_change_that_was_applied_is_seen_in_the_next_decision(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()
     advice = world.advice(name)
@@ -192,7 +84,7 @@ def test_a_change_that_was_applied_is_seen_in_the_next_decision(world: World) ->
     assert (run["kind"], run["result"]) == (SET_PROPERTIES, "done")
 
 
-def test_a_dry_run_shows_the_statement_and_changes_nothing(world: World) -> None:
+def test_a_dry_run_shows_the_statement_and_changes_nothing(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()
     advice = world.advice(name)
@@ -203,7 +95,7 @@ def test_a_dry_run_shows_the_statement_and_changes_nothing(world: World) -> None
     assert (both.status_code, both.json()["field"]) == (422, "override")
 
 
-def test_an_override_changes_the_registration_and_the_table_gets_no_commit(world: World) -> None:
+def test_an_override_changes_the_registration_and_the_table_gets_no_commit(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()
     advice = world.advice(name)
@@ -218,7 +110,7 @@ def test_an_override_changes_the_registration_and_the_table_gets_no_commit(world
     assert len([*(log.path / "_delta_log").iterdir()]) == log.version + 1
 
 
-def test_an_override_that_would_hide_the_change_is_named_and_nothing_is_queued(world: World) -> None:
+def test_an_override_that_would_hide_the_change_is_named_and_nothing_is_queued(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()
     changed = next(iter(world.advice(name)["change"]))
@@ -232,7 +124,7 @@ def test_an_override_that_would_hide_the_change_is_named_and_nothing_is_queued(w
     assert world.advice(name)["status"] == "open"
 
 
-def test_what_an_actor_could_not_alter_is_open_again_with_the_reason(world: World) -> None:
+def test_what_an_actor_could_not_alter_is_open_again_with_the_reason(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()
     world.apply(name)
@@ -244,7 +136,7 @@ def test_what_an_actor_could_not_alter_is_open_again_with_the_reason(world: Worl
 
 
 def test_a_table_whose_properties_changed_meanwhile_is_left_alone_and_one_that_has_them_is_applied(
-    world: World,
+    world: AdviceWorld,
 ) -> None:
     name = world.table("events")
     world.run_once()
@@ -260,7 +152,7 @@ def test_a_table_whose_properties_changed_meanwhile_is_left_alone_and_one_that_h
         assert (world.advice(name)["status"], world.advice(name)["problem"]) == (status, problem)
 
 
-def test_a_job_that_is_lost_leaves_the_advice_to_the_next_analysis(world: World) -> None:
+def test_a_job_that_is_lost_leaves_the_advice_to_the_next_analysis(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()
     job = world.apply(name).json()["job"]
@@ -271,13 +163,13 @@ def test_a_job_that_is_lost_leaves_the_advice_to_the_next_analysis(world: World)
     assert found is None or found["status"] == "open"
 
 
-def test_jobs_that_wait_are_seen(world: World) -> None:
+def test_jobs_that_wait_are_seen(world: AdviceWorld) -> None:
     assert not world.decider.run(world.decider.services.queue.admin.has_jobs())
     world.table("events")
     assert world.decider.run(world.decider.services.queue.admin.has_jobs())
 
 
-def test_what_is_dismissed_is_not_advised_again(world: World) -> None:
+def test_what_is_dismissed_is_not_advised_again(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()
     advice = world.advice(name)
@@ -292,7 +184,7 @@ def test_what_is_dismissed_is_not_advised_again(world: World) -> None:
         assert world.advice(name)["id"] != advice["id"]
 
 
-def test_an_owner_who_changes_the_table_itself_has_applied_the_advice(world: World) -> None:
+def test_an_owner_who_changes_the_table_itself_has_applied_the_advice(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()
     advice = world.advice(name)
@@ -306,7 +198,7 @@ def test_an_owner_who_changes_the_table_itself_has_applied_the_advice(world: Wor
     assert world.later() is AnalysisOutcome.JUDGED
 
 
-def test_an_unknown_advice_is_not_found(world: World) -> None:
+def test_an_unknown_advice_is_not_found(world: AdviceWorld) -> None:
     name = world.table("events")
     for verb in ("apply", "dismiss"):
         missing = world.decider.post(f"/v1/tables/{name}/advice/{'0' * 12}/{verb}", {})
@@ -314,7 +206,7 @@ def test_an_unknown_advice_is_not_found(world: World) -> None:
     assert world.decider.post(f"/v1/tables/{name}/advice/x/apply", {}).status_code == 422
 
 
-def test_the_command_line_lists_shows_applies_and_dismisses(world: World) -> None:
+def test_the_command_line_lists_shows_applies_and_dismisses(world: AdviceWorld) -> None:
     name = world.table("sales.events")
     other = world.table("sales.others", seed=2)
     assert "No such advice; 0 tables analyzed." in world.cli("advice", "list")
@@ -336,7 +228,7 @@ def test_the_command_line_lists_shows_applies_and_dismisses(world: World) -> Non
     assert {row["table"]: row["status"] for row in rows} == {name: "applied", other: "dismissed"}
 
 
-def test_a_table_is_due_once_a_day_and_only_after_enough_commits(world: World) -> None:
+def test_a_table_is_due_once_a_day_and_only_after_enough_commits(world: AdviceWorld) -> None:
     name = world.table("events", commits=30)
     assert world.run_once() is AnalysisOutcome.IDLE
     world.go_on(name, 50)
@@ -350,7 +242,7 @@ def test_a_table_is_due_once_a_day_and_only_after_enough_commits(world: World) -
     assert world.later() is AnalysisOutcome.IDLE
 
 
-def test_a_log_that_cannot_be_read_is_shown_and_does_not_hold_up_others(world: World) -> None:
+def test_a_log_that_cannot_be_read_is_shown_and_does_not_hold_up_others(world: AdviceWorld) -> None:
     broken, fine = world.table("a_broken"), world.table("fine")
     for file in (world.logs[broken].path / "_delta_log").iterdir():
         file.write_text("{")
@@ -362,7 +254,9 @@ def test_a_log_that_cannot_be_read_is_shown_and_does_not_hold_up_others(world: W
     assert "The last analysis failed" in world.cli("advice", "show", broken)
 
 
-def test_a_bug_in_a_replay_is_shown_and_does_not_end_the_task(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_a_replay_is_shown_and_does_not_end_the_task(
+    world: AdviceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = world.table("events")
 
     def broken(*_: object) -> None:
@@ -374,7 +268,7 @@ def test_a_bug_in_a_replay_is_shown_and_does_not_end_the_task(world: World, monk
 
 
 def test_a_table_of_very_many_files_is_not_analyzed_without_a_request(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: AdviceWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = world.table("events")
     monkeypatch.setattr("decider.background.auto_analyze.MAX_FILES", 100)
@@ -382,7 +276,7 @@ def test_a_table_of_very_many_files_is_not_analyzed_without_a_request(
     assert "lakewright what-if events" in world.decider.get(f"/v1/tables/{name}/advice")["problem"]
 
 
-def test_only_the_decider_with_the_lease_analyzes(world: World) -> None:
+def test_only_the_decider_with_the_lease_analyzes(world: AdviceWorld) -> None:
     world.table("events")
     redis = world.decider.services.operations.redis
     world.decider.run(redis.set(keys.ADVICE_LEASE, "another"))
@@ -394,7 +288,7 @@ def test_only_the_decider_with_the_lease_analyzes(world: World) -> None:
     assert world.decider.run(redis.exists(keys.ADVICE_LEASE)) == 0
 
 
-def test_an_unregistered_table_leaves_no_advice(world: World) -> None:
+def test_an_unregistered_table_leaves_no_advice(world: AdviceWorld) -> None:
     name = world.table("events")
     world.run_once()
     assert world.decider.client.delete(f"/v1/tables/{name}").status_code == 204
