@@ -29,6 +29,9 @@ public final class IndexCommitCheck implements PreCommitHook {
   /** Starts every message of a check that another writer's commit made fail. */
   public static final String TAKEN = "LAKEWRIGHT_TAKEN: ";
 
+  /** Starts every message of a check that a repetition would make fail again. */
+  public static final String REFUSED = "LAKEWRIGHT_REFUSED: ";
+
   private final String key;
 
   public IndexCommitCheck(String key) {
@@ -91,32 +94,35 @@ public final class IndexCommitCheck implements PreCommitHook {
     return scala.collection.immutable.Map$.MODULE$.empty();
   }
 
-  /** Throws unless the commit removes exactly the planned files, and adds as many rows as they have. */
+  /** Throws unless the commit removes exactly the planned files, and adds as many rows as they have, all counted. */
   private static void checkPlanned(Plan plan, scala.collection.Seq actions) {
     Set left = new HashSet(plan.paths);
     long rows = 0;
-    boolean isCounted = true;
     Iterator each = actions.iterator();
     while (each.hasNext()) {
       Object action = each.next();
       if (action instanceof RemoveFile) {
         String path = ((RemoveFile) action).path();
         if (!left.remove(path)) {
-          throw new IllegalStateException("the library removes " + path + ", which was not planned, or twice");
+          throw new IllegalStateException(REFUSED + "the library removes " + path + ", which was not planned, or twice");
         }
       } else if (action instanceof AddFile) {
         Option counted = ((AddFile) action).numLogicalRecords();
-        isCounted = isCounted && counted.isDefined();
-        rows += counted.isDefined() ? ((Long) counted.get()).longValue() : 0;
+        if (!counted.isDefined()) {
+          throw new IllegalStateException(
+              REFUSED + "the output " + ((AddFile) action).path() + " has no numRecords, so its rows cannot be compared");
+        }
+        rows += ((Long) counted.get()).longValue();
       } else {
-        throw new IllegalStateException("the library commits more than files: " + action.getClass().getName());
+        throw new IllegalStateException(
+            REFUSED + "the library commits more than files: " + action.getClass().getName());
       }
     }
     if (!left.isEmpty()) {
       throw new IllegalStateException(TAKEN + left.size() + " planned files are gone, such as " + left.iterator().next());
     }
-    if (isCounted && rows != plan.rows) {
-      throw new IllegalStateException("the outputs have " + rows + " rows, the inputs " + plan.rows);
+    if (rows != plan.rows) {
+      throw new IllegalStateException(REFUSED + "the outputs have " + rows + " rows, the inputs " + plan.rows);
     }
   }
 

@@ -76,6 +76,16 @@ def test_a_job_that_is_cancelled_while_the_library_works_commits_nothing(
     assert qbeast.index(path=table) == before
 
 
+def test_a_commit_whose_outputs_do_not_count_their_rows_is_refused(qbeast: QbeastProcess, appended: Path) -> None:
+    table = appended.as_uri()
+    assert qbeast.checked(path=table, stats='{"numRecords":ROWS}') == "accepted"
+    for stats in ("", "{}", '{"minValues":{"user":1}}'):
+        noticed = qbeast.checked(path=table, stats=stats)
+        assert noticed.startswith("PermanentError: "), noticed
+        assert "has no numRecords" in noticed
+    assert "the outputs have 1 rows" in qbeast.checked(path=table, stats='{"numRecords":1}')
+
+
 def test_columns_that_came_later_keep_their_values(qbeast: QbeastProcess, tmp_path: Path) -> None:
     table = (tmp_path / "t").as_uri()
     for number in range(6):

@@ -149,6 +149,27 @@ class Server:
                 return f"{type(problem).__name__}: {problem}"
         return f"complete={done.is_complete} commits={list(done.commits)}"
 
+    def checked(self, path: str, stats: str) -> str:
+        """Show the check a commit that replaces a file by one with these statistics; return what it says."""
+        scala = self.engine._scala
+        actions = scala.module("org.apache.spark.sql.delta.actions.Action")
+        with self.engine.library(path, tag=INDEX, key="check/1") as library:
+            snapshot = library.snapshot()
+            gone = snapshot.files[0]
+            library.check.expect("check/1", library._log, snapshot.version, scala.java_list([gone.path]), gone.rows)
+            remove = {"path": gone.path, "deletionTimestamp": 1, "dataChange": False}
+            add = {"path": "new", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": False}
+            add |= {"stats": stats.replace("ROWS", str(gone.rows))} if stats else {}
+            lines = [{"remove": remove}, {"add": add}]
+            try:
+                library.check("check/1").run(scala.seq([actions.fromJson(json.dumps(line)) for line in lines]))
+            except Exception as problem:  # noqa: BLE001 - what the JVM throws
+                refused = library._translated(problem)
+                return f"{type(refused).__name__}: {refused}"
+            finally:
+                library.check.forget("check/1")
+        return "accepted"
+
     def run(self, path: str, *, may_conflict: bool = False) -> dict[str, Any]:
         """One job, as the actor runs it, without a lease."""
         self._runs += 1

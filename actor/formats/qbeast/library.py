@@ -13,7 +13,7 @@ from actor.formats.qbeast.index_commit import IndexCommit, decode_commit
 from actor.formats.qbeast.index_job import LibraryCall
 from actor.jvm.errors import first_line, jvm_class_names
 from actor.jvm.scala import Scala, jvm_session
-from shared.errors import Conflict, InvalidInput
+from shared.errors import Conflict, InvalidInput, PermanentError
 from shared.formats.delta import refusal
 from shared.locations import hadoop_path
 from shared.table import Snapshot
@@ -25,6 +25,7 @@ _CONTEXT = "io.qbeast.context.QbeastContext"
 _TABLE_ID = "io.qbeast.core.model.QTableID"
 CHECK = "io.lakewright.IndexCommitCheck"
 _TAKEN = "LAKEWRIGHT_TAKEN: "
+_REFUSED = "LAKEWRIGHT_REFUSED: "
 _HOOK = "qbeastPreCommitHook.lakewright"
 
 # Scala's positional flag by name.
@@ -69,7 +70,11 @@ class JvmIndexLibrary:
         return Snapshot(int(found.version()), at_ms, metadata, protocol, files, refusal=refusal(metadata, protocol))
 
     def optimize(self, call: LibraryCall) -> None:
-        """Let the library rewrite files; raises Conflict where nothing was committed because others took some."""
+        """Let the library rewrite files.
+
+        Where nothing was committed, raises Conflict if others took some, and PermanentError if the commit would not be
+        the planned one, or its rows cannot be compared.
+        """
         self.optimize_with(self.table(), call)
 
     def optimize_with(self, table: Any, call: LibraryCall) -> None:
@@ -97,10 +102,12 @@ class JvmIndexLibrary:
             self.check.forget(call.key)
 
     def _translated(self, error: Exception) -> Exception:
-        text = str(error)
-        if _TAKEN in text and "IllegalStateException" in jvm_class_names(error):
-            reason = first_line(error).split(_TAKEN, 1)[-1]
-            return Conflict(f"the rewrite of {self.location} was not committed: {reason}; plan it again", kind="taken")
+        if "IllegalStateException" in jvm_class_names(error):
+            text, failed = first_line(error), f"the rewrite of {self.location} was not committed"
+            if _TAKEN in text:
+                return Conflict(f"{failed}: {text.split(_TAKEN, 1)[-1]}; plan it again", kind="taken")
+            if _REFUSED in text:
+                return PermanentError(f"{failed}: {text.split(_REFUSED, 1)[-1]}; the table is as it was")
         if classify(error) is not CommitFailure.UNKNOWN:
             return refused(error, self.location)
         return translate(error, f"optimizing the index of {self.location}")

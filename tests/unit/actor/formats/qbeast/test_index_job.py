@@ -180,11 +180,17 @@ def _metadata(commit: IndexCommit) -> Sequence[IndexCommit]:
     return (replace(commit, changes_table=True),)
 
 
+def _uncounted(commit: IndexCommit) -> Sequence[IndexCommit]:
+    *others, last = commit.added
+    return (replace(commit, added=(*others, replace(last, rows=None))),)
+
+
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
         (_doubled, "rows are there twice"),
         (_short, "its outputs"),
+        (_uncounted, "has no numRecords"),
         (_other_file, "not the"),
         (_twice_removed, "not the"),
         (_again, "committed 2 times"),
@@ -201,18 +207,19 @@ def test_a_commit_that_differs_from_its_plan_raises_an_alarm_that_says_what_to_r
     assert len(made.calls) == 1
 
 
-def test_rows_are_not_compared_where_the_log_does_not_count_them() -> None:
-    def uncounted(commit: IndexCommit) -> Sequence[IndexCommit]:
-        return (replace(commit, added=tuple(replace(file, rows=None) for file in commit.added)),)
-
-    assert run(library(damage=uncounted)).is_complete
-
-
 def test_a_failure_after_the_commit_is_no_failure() -> None:
     made = library(fails=RetryableError("the answer was lost"))
     done = run(made)
     assert done.is_complete
     assert len(done.commits) == len(made.calls)
+
+
+def test_a_commit_that_the_check_refuses_ends_the_job_and_changes_nothing() -> None:
+    made = library(fails=PermanentError("the output x has no numRecords"), ignores=True)
+    before = rows_of(made)
+    with pytest.raises(PermanentError, match="has no numRecords"):
+        run(made)
+    assert (len(made.calls), rows_of(made)) == (1, before)
 
 
 def test_a_failure_without_a_commit_ends_the_job() -> None:
