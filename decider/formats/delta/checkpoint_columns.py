@@ -156,12 +156,9 @@ def _has_uniform_keys(values: pa.MapArray) -> bool:
     width = len(keys) // len(values) if len(values) else 0
     widths = pc.min_max(pc.subtract(values.offsets.slice(1), values.offsets.slice(0, len(values)))).as_py()
     names = keys.slice(0, width).to_pylist()
-    return (
-        width > 0
-        and widths == {"min": width, "max": width}
-        and len(set(names)) == width
-        and all(pc.all(pc.equal(one, name)).as_py() for one, name in zip(_every(keys, width), names, strict=True))
-    )
+    if not width or widths != {"min": width, "max": width} or len(set(names)) < width:
+        return False
+    return all(pc.all(pc.equal(one, name)).as_py() for one, name in zip(_every(keys, width), names, strict=True))
 
 
 def _every(entries: pa.Array, width: int) -> list[pa.Array]:
