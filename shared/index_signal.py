@@ -12,6 +12,8 @@ class IndexSignal:
     """An index at a version: files and bytes of the next iteration, and figures of the newest revision.
 
     unindexed_files: of other writers, without index data. refusal: why the index must not be optimized, as a sentence.
+    newest_by_others: the last rewrite by another optimizer among the newest commits, -1 if there is none. doubled:
+    which rewrite wrote rows again, as a sentence.
     """
 
     version: int
@@ -22,6 +24,8 @@ class IndexSignal:
     overhang_blocks: int = 0
     unindexed_files: int = 0
     refusal: str = ""
+    newest_by_others: int = -1
+    doubled: str = ""
 
     @staticmethod
     def of(status: IndexStatus) -> "IndexSignal":

@@ -21,6 +21,7 @@ class IndexReason(DecisionReason):
     ELIGIBLE = "eligible_blocks"
     NOTHING_ELIGIBLE = "no_eligible_blocks"
     REFUSED = "index_refused"
+    DOUBLED = "index_rows_doubled"
     NOT_INDEXED = "not_an_indexed_table"
 
     @property
@@ -33,12 +34,14 @@ _MESSAGES = {
     IndexReason.ELIGIBLE: "Blocks of one cube have the rows of the next level together.",
     IndexReason.NOTHING_ELIGIBLE: "No blocks of one cube and level have the rows of the next level together.",
     IndexReason.REFUSED: "The library would damage the index, or its properties contradict it: see `tables index`.",
+    IndexReason.DOUBLED: "Another optimizer wrote rows again that a commit before it had removed.",
     IndexReason.NOT_INDEXED: "The table has no Qbeast index.",
 }
 
 _STAGES: Mapping[DecisionReason, str] = {
     IndexReason.NOTHING_ELIGIBLE: "pruned_by_index",
     IndexReason.REFUSED: "pruned_by_index",
+    IndexReason.DOUBLED: "pruned_by_index",
     IndexReason.NOT_INDEXED: "pruned_by_index",
 }
 
@@ -60,6 +63,8 @@ class IndexAction:
         index = signals.index
         if index is None:
             return TableProposal(IndexReason.NOT_INDEXED)
+        if index.doubled:  # Another rewrite would mix these rows with others, and they could not be taken back.
+            return TableProposal(IndexReason.DOUBLED)
         if index.refusal:
             return TableProposal(IndexReason.REFUSED)
         if not index.next_files:

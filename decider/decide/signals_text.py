@@ -27,6 +27,13 @@ def describe(signals: TableSignals) -> str:
 
 
 def _of_index(index: IndexSignal) -> str:
+    text = _state_of(index)
+    if index.newest_by_others >= 0:
+        text += f" Others rewrote it lately, the last time in version {index.newest_by_others}."
+    return f"{text} Alarm: {index.doubled}." if index.doubled else text
+
+
+def _state_of(index: IndexSignal) -> str:
     if index.refusal:
         return f" The index is not optimized: {index.refusal}"
     fragmentation = index.blocks / index.cubes if index.cubes else 0

@@ -5,7 +5,6 @@ applied, and the ingest script moves the cursor only if no other did; so lost, d
 change nothing but the time at which a commit is applied.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import aclosing
@@ -29,14 +28,12 @@ from decider.store.table_state import COUNTS_KEPT, TableState, TableStateStore
 from decider.tracking.commit_batch import CommitBatch
 from decider.tracking.drift_check import DRIFT, DriftCheck
 from decider.tracking.followed_table import FollowedTable
+from decider.tracking.index_reader import read_index
 from decider.tracking.log_cache import LogCache
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared import tracing
-from shared.errors import Corrupt, InvalidInput, RetryableError
-from shared.formats.registry import support_of
-from shared.index_signal import IndexSignal
-from shared.index_status import IndexQuery
+from shared.errors import RetryableError
 from shared.job_payload import REWRITE_MANIFESTS
 from shared.properties import is_stopped_by_qbeast
 from shared.queue.commands import LEDGER_KEPT
@@ -162,7 +159,7 @@ class TableTracker:
         signals = replace(cursor.signals, checkpoint=await reader.checkpoint(), manifests=manifests)
         if not self.effective(table, cursor).policy.is_indexed:
             return signals
-        return replace(signals, index=await _index(reader, cursor.version))
+        return replace(signals, index=await read_index(table, reader, cursor.version))
 
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in effect for a table in this state."""
@@ -176,18 +173,6 @@ class TableTracker:
         status = LogStatus(snapshot.refusal, is_stopped, snapshot.metadata.format, typical_bytes)
         last_good = cursor.last_good if cursor else {}
         return self._parts.defaults.current.resolve(table, snapshot.metadata.configuration, last_good, status)
-
-
-async def _index(reader: TableReader, version: int) -> IndexSignal | None:
-    """Read the index of a table; what keeps it from being read is what keeps it from being optimized."""
-    snapshot = await reader.snapshot()
-    read = support_of(snapshot.metadata.format).index_status
-    try:
-        # In a thread: the blocks of a large index take seconds, which other tables' events must not wait for.
-        found = await asyncio.to_thread(read, snapshot, IndexQuery(is_possible=True))
-    except (Corrupt, InvalidInput) as problem:
-        return IndexSignal(version, refusal=f"{problem}.")
-    return None if found is None else IndexSignal.of(found)
 
 
 class _TableTracking:

@@ -35,6 +35,14 @@ class IndexedTable:
         kept = {name: text for name, text in self._metadata["configuration"].items() if name.startswith("qbeast.")}
         self.commit({"metaData": {**self._metadata, "configuration": {**kept, **AT_ONCE, **properties}}})
 
+    def removed_by(self, version: int) -> list[str]:
+        return [action["remove"]["path"] for action in commits_of(self.path)[version] if "remove" in action]
+
+    def tags_of_an_indexed_file(self) -> dict[str, str]:
+        adds = [action["add"] for commit in commits_of(self.path) for action in commit if "add" in action]
+        tags: dict[str, str] = next(add["tags"] for add in adds if add.get("tags", {}).get("revision") == "1")
+        return tags
+
     def commit(self, *actions: object) -> None:
         self.version += 1
         file = self.path / "_delta_log" / f"{self.version:020d}.json"
@@ -143,6 +151,40 @@ def test_one_run_is_requested_by_either_name_and_ignored_where_it_runs_or_is_aut
     table.set_properties(**{"use.optimization.type": "other", SWITCH: "true"})
     ticked(decider)
     assert decider.get(URL)["manual_run"]["outcome"] == "auto_optimize_enabled"
+
+
+def test_an_optimization_by_others_is_noticed_by_the_next_decision(decider: LiveDecider, tmp_path: Path) -> None:
+    table = registered(decider, tmp_path / "t")
+    table.set_properties(**{"lakewright.index": "on"})
+    ticked(decider)
+    texts = [one["message"] for one in decider.get(f"{URL}/decisions", limit=100)["decisions"]]
+    # The library's own optimize() in the recorded log: of everything, and of one staged file.
+    assert any("Others rewrote it lately, the last time in version 7." in text for text in texts)
+
+
+def test_rows_that_another_optimizer_doubles_stop_further_jobs_until_they_are_taken_back(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = registered(decider, tmp_path / "t")
+    # With the list of files that version 6 has replaced already, as the library does it.
+    old, *_ = table.removed_by(6)
+    made = {"path": "again.parquet", "partitionValues": {}, "size": 1328, "modificationTime": 1, "dataChange": False}
+    made |= {"stats": '{"numRecords":23}', "tags": table.tags_of_an_indexed_file()}
+    remove = {"path": old, "deletionTimestamp": 1, "dataChange": False, "size": 3330}
+    table.commit({"commitInfo": {"operation": "WRITE", "timestamp": 1}}, {"add": made}, {"remove": remove})
+    doubled = table.version
+    table.set_properties(**{"lakewright.index": "on"})
+    ticked(decider)
+    found = [one for one in decider.get(f"{URL}/decisions", limit=100)["decisions"] if one["action"] == "index"]
+    assert found[0]["reason"] == "index_rows_doubled"
+    assert f"version {doubled} rewrote {old}, which version 6 had removed" in found[0]["message"]
+    assert f"RESTORE the table to version {doubled - 1}" in found[0]["message"]
+    assert jobs(decider) == []
+
+    gone = {"path": "again.parquet", "deletionTimestamp": 2, "dataChange": True, "size": 1328}
+    table.commit({"commitInfo": {"operation": "RESTORE", "timestamp": 2}}, {"remove": gone})
+    ticked(decider)
+    assert jobs(decider) == ["index"]
 
 
 def test_an_index_that_the_library_would_damage_is_refused_whatever_is_switched_on(

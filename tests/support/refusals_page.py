@@ -184,6 +184,8 @@ REASONS: Mapping[DecisionReason, str] = {
     ClusterReason.BELOW_THRESHOLD: "Nothing; lower `lakewright.cluster-threshold` to cluster earlier",
     ClusterReason.NOT_CLUSTERED: "Set `CLUSTER BY`, or unset `lakewright.cluster`",
     IndexReason.NOTHING_ELIGIBLE: "Nothing",
+    IndexReason.DOUBLED: "Stop the writers, check the rows, and `RESTORE` the version that the decision names "
+    "([Qbeast](qbeast.md#what-is-guaranteed)); afterwards let only one optimizer rewrite the table",
     IndexReason.REFUSED: "Follow the remedy that `lakewright tables index` shows",
     IndexReason.NOT_INDEXED: "Unset `lakewright.index`",
     CheckpointReason.FEW_COMMITS: "Nothing; lower `lakewright.checkpoint-every` for more checkpoints",

@@ -39,6 +39,7 @@ def test_nothing_is_proposed_without_eligible_files_without_an_index_and_against
         IndexReason.NOTHING_ELIGIBLE: IndexSignal(3, blocks=9, cubes=9),
         IndexReason.NOT_INDEXED: None,
         IndexReason.REFUSED: IndexSignal(3, 4, 4_000, refusal="the table has no revision 9."),
+        IndexReason.DOUBLED: IndexSignal(3, 4, 4_000, newest_by_others=3, doubled="version 3 …"),
     }
     for reason, index in none.items():
         found = INDEX_ACTION.evaluate(signals(index), POLICY, 0)
@@ -86,6 +87,11 @@ def test_the_signals_are_described_for_people() -> None:
     assert "9 blocks in 3 cubes (fragmentation 3.00), 2 of them overhanging; next: 4 files" in text
     assert "1 file not indexed." in text
     assert "not indexed" not in describe(signals(IndexSignal(3)))
+    assert "Others" not in text
+    others = describe(signals(IndexSignal(9, newest_by_others=7)))
+    assert others.endswith("Others rewrote it lately, the last time in version 7.")
+    alarm = describe(signals(IndexSignal(9, newest_by_others=7, doubled="version 7 rewrote f")))
+    assert alarm.endswith("the last time in version 7. Alarm: version 7 rewrote f.")
     assert describe(signals(IndexSignal(3, refusal="a reason."))).endswith("The index is not optimized: a reason.")
 
 
