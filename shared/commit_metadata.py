@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shared.index_stats import IndexSideStats
 from shared.layout.levels import SizeLevels, build_size_levels
 from shared.table import CommitOrigin
 
@@ -32,7 +33,8 @@ class CommitMetadata:
     Of the end of a vacuum: the version up to which all removed files are gone, the moment before which they were
     removed, and whether files that no commit names are gone, too (1 or 0).
     deduplicated_version: of the last commit of a removal of older rows: the version up to which all rows were compared.
-    traceparent: context of the span that wrote it, if traces are recorded.
+    traceparent: context of the span that wrote it, if traces are recorded. index_input: index data of the files that it
+    removes, which the removals lack.
     """
 
     origin: CommitOrigin
@@ -49,6 +51,7 @@ class CommitMetadata:
     vacuumed_orphans: int | None = None
     deduplicated_version: int | None = None
     traceparent: str | None = None
+    index_input: IndexSideStats | None = None
 
     @property
     def origins(self) -> tuple[CommitOrigin, ...]:
@@ -71,6 +74,8 @@ class CommitMetadata:
             levels = self.size_levels
             fitted = [levels.typical_file_bytes] if levels.typical_file_bytes else []
             body["size_levels"] = [levels.target_bytes, levels.fan_in, levels.full_bytes, *fitted]
+        if self.index_input is not None:
+            body["index_input"] = self.index_input.encode()
         kept = {name: value for name, value in body.items() if value is not None}
         return json.dumps({KEY: kept}, separators=(",", ":"))
 
@@ -110,7 +115,11 @@ def decode(user_metadata: object) -> CommitMetadata | None:
         name: value if type(value := ours.get(name)) is kind else None for name, kind in _PLAIN.items()
     }
     return CommitMetadata(
-        origin, _others(ours.get("others")), size_levels=_size_levels(ours.get("size_levels")), **plain
+        origin,
+        _others(ours.get("others")),
+        size_levels=_size_levels(ours.get("size_levels")),
+        index_input=IndexSideStats.decode(ours.get("index_input")),
+        **plain,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from decider.formats.rewrites import FileStats, Rewrite
+from decider.formats.rewrites import FileStats, Rewrite, index_fields
 from shared.table import TableRef
 
 _STATS = pa.struct(
@@ -14,6 +14,11 @@ _STATS = pa.struct(
         ("bytes", pa.int64()),
         ("element_count", pa.int64()),
         ("levels", pa.list_(pa.int64())),
+        ("file_levels", pa.list_(pa.int64())),
+        ("num_cubes", pa.int64()),
+        ("num_blocks", pa.int64()),
+        ("avg_num_blocks_per_file", pa.float64()),
+        ("avg_block_element_count_per_file", pa.float64()),
     ]
 )
 
@@ -63,7 +68,8 @@ def optimization_row(table: TableRef, event: Rewrite) -> dict[str, Any]:
 
 def _stats(stats: FileStats) -> dict[str, Any]:
     levels = None if stats.levels is None else list(stats.levels)
-    return {"num_files": stats.num_files, "bytes": stats.bytes, "element_count": stats.rows, "levels": levels}
+    counts = {"num_files": stats.num_files, "bytes": stats.bytes, "element_count": stats.rows, "levels": levels}
+    return {**counts, **index_fields(stats)}
 
 
 def _moment(ms: int | None) -> datetime | None:

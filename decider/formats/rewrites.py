@@ -1,8 +1,10 @@
 """A Lakewright rewrite as recorded in the table's own metadata, in any format."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from shared.commit_metadata import CommitMetadata
+from shared.index_stats import IndexSideStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +12,8 @@ class FileStats:
     """One side of a rewrite.
 
     levels: number of files per level, 0 to 6 with full files last, None if the metadata lack the size levels;
-    rows: those that readers see, None where the log has no statistics; files: paths as the log spells them.
+    rows: those that readers see, None where the log has no statistics; files: paths as the log spells them;
+    index: index data, its levels in the order of `files`, None for files without.
     """
 
     num_files: int
@@ -18,6 +21,19 @@ class FileStats:
     rows: int | None
     levels: tuple[int, ...] | None
     files: tuple[str, ...]
+    index: IndexSideStats | None = None
+
+
+def index_fields(stats: FileStats) -> dict[str, Any]:
+    """Return the figures of an index under the names that lists of rewrites show them by; None for files without."""
+    index, count = stats.index, stats.num_files
+    return {
+        "file_levels": None if index is None else list(index.file_levels),
+        "num_cubes": None if index is None else index.cubes,
+        "num_blocks": None if index is None else index.blocks,
+        "avg_num_blocks_per_file": None if index is None else index.blocks / count if count else 0.0,
+        "avg_block_element_count_per_file": None if index is None else index.mean_block_rows,
+    }
 
 
 @dataclass(frozen=True, slots=True)

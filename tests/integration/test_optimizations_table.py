@@ -13,6 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 from decider.background.rewrite_archiver import RewriteArchiver
 from services.decider.build import build_services
 from shared.commit_metadata import CommitMetadata
+from shared.index_stats import index_stats
 from shared.layout.levels import build_size_levels
 from shared.policy import Policy
 from shared.table import CommitOrigin
@@ -55,6 +56,24 @@ def orders(path: Path, rewrites: int) -> tables.HandTable:
     return made
 
 
+def rewrite_of_an_index(table: tables.HandTable) -> None:
+    """Commit as the actor of Qbeast tables does."""
+    add = next(iter(tables.live(table.path).values()))
+    block = {"cubeId": "", "minWeight": 0, "maxWeight": 9, "elementCount": 40}
+    out = table.new_file(40, {}) | {"dataChange": False, "tags": {"revision": "1", "blocks": json.dumps([block])}}
+    mark = CommitMetadata(
+        CommitOrigin("job", 9), round=1, mode="index", index_input=index_stats([[("", 5), ("A", 35)]])
+    )
+    info = {"timestamp": 1_767_276_188_000, "operation": "WRITE", "userMetadata": mark.encode()}
+    lines = [
+        {"commitInfo": info},
+        {"add": out},
+        {"remove": {"path": add["path"], "size": add["size"], "dataChange": False}},
+    ]
+    version = tables.newest(table.path) + 1
+    (table.path / "_delta_log" / f"{version:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+
+
 def taken(decider: LiveDecider) -> int:
     duty = decider.task("rewrite_archive")
     assert isinstance(duty, RewriteArchiver)
@@ -64,6 +83,21 @@ def taken(decider: LiveDecider) -> int:
 def ask(folder: Path, statement: str) -> list[dict[str, Any]]:
     builder = QueryBuilder().register("optimizations", DeltaTable(str(folder)))
     return list(pa.table(builder.execute(statement).read_all()).to_pylist())
+
+
+def test_the_blocks_of_a_rewritten_index_are_columns(decider: LiveDecider, tmp_path: Path) -> None:
+    made = orders(tmp_path / "orders", 1)
+    rewrite_of_an_index(made)
+    name = decider.register(made.path, "orders")
+    assert taken(decider) == 2
+    asked = "input.file_levels[1] AS level, input.num_cubes AS cubes, output.num_blocks AS blocks, "
+    asked += "input.avg_block_element_count_per_file AS mean, output.avg_num_blocks_per_file AS per_file"
+    plain, indexed = ask(tmp_path / "optimizations", f"SELECT {asked} FROM optimizations ORDER BY version")
+    assert set(plain.values()) == {None}
+    assert indexed == {"level": 1, "cubes": 2, "blocks": 1, "mean": 20.0, "per_file": 1.0}
+    reported = decider.get(f"/v1/tables/{name}/optimizations")["optimizations"]
+    assert [one["input"]["num_blocks"] for one in reported] == [2, None]
+    assert reported[0]["output"]["file_levels"] == [1]
 
 
 def test_every_rewrite_is_a_row_with_the_figures_of_the_history_and_redis_may_be_lost(

@@ -29,6 +29,7 @@ from shared.formats.qbeast.names import LAST_REVISION
 from shared.formats.qbeast.options import read_options, without_indexing
 from shared.formats.qbeast.status import refusal
 from shared.index_options import IndexJobOptions
+from shared.index_stats import index_stats
 from shared.table import Snapshot
 
 
@@ -95,12 +96,14 @@ class IndexJob:
         snapshot = self._known
         self._rounds += 1
         origin = self.job.origin
+        by_path = sorted(iteration.files, key=lambda file: file.path)
         mark = CommitMetadata(
             origin,
             round=self._rounds,
             mode=self.job.kind,
             started_ms=self.clock_ms(),
             traceparent=self.job.trace or None,
+            index_input=index_stats([[(block.cube, block.rows) for block in file.blocks] for file in by_path]),
         )
         rows = sum(file.rows for file in iteration.files)
         call = LibraryCall(f"{origin.job}/{origin.token}", snapshot.version, iteration.paths, rows, mark.encode())

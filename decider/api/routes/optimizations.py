@@ -11,6 +11,7 @@ from decider.api.dependencies import Http, KnownTable, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.optimizations import FileStatsView, RewriteList, RewriteView
 from decider.formats import rewrites
+from decider.formats.rewrites import index_fields
 from decider.optimize.partition_selector import label
 from decider.web.base_model import MAX_PAGE, moment
 from shared.errors import LakewrightError
@@ -80,6 +81,7 @@ def _stats(stats: rewrites.FileStats, *, files: bool) -> FileStatsView:
         bytes=stats.bytes,
         element_count=stats.rows,
         levels=stats.levels,
+        **index_fields(stats),
         files=stats.files if files else None,
     )
 

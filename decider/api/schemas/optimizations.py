@@ -19,6 +19,14 @@ class FileStatsView(ResponseModel):
     levels: tuple[int, ...] | None = Field(
         description="Number of files per level, 0 to 6 (full); null if the commit does not record its target."
     )
+    file_levels: tuple[int, ...] | None = Field(
+        description="Power of ten of the largest block of each file, in the order of `files`, -1 for a file without "
+        "rows; this and the following fields are null for files without an index."
+    )
+    num_cubes: int | None = Field(description="Number of distinct cubes.")
+    num_blocks: int | None = Field(description="Number of blocks.")
+    avg_num_blocks_per_file: float | None = Field(description="Blocks per file.")
+    avg_block_element_count_per_file: float | None = Field(description="Mean over the files of their rows per block.")
     files: tuple[str, ...] | None = Field(description="File paths as in the log, if requested; null otherwise.")
 
 
@@ -66,6 +74,11 @@ EVENT_EXAMPLE: dict[str, Any] = {
         "bytes": 134217728,
         "element_count": 1200000,
         "levels": [0, 0, 0, 0, 0, 8, 0],
+        "file_levels": None,
+        "num_cubes": None,
+        "num_blocks": None,
+        "avg_num_blocks_per_file": None,
+        "avg_block_element_count_per_file": None,
         "files": None,
     },
     "output": {
@@ -73,6 +86,11 @@ EVENT_EXAMPLE: dict[str, Any] = {
         "bytes": 131072000,
         "element_count": 1200000,
         "levels": [0, 0, 0, 0, 0, 0, 1],
+        "file_levels": None,
+        "num_cubes": None,
+        "num_blocks": None,
+        "avg_num_blocks_per_file": None,
+        "avg_block_element_count_per_file": None,
         "files": None,
     },
     "deleted_rows": 0,

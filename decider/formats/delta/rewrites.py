@@ -7,6 +7,7 @@ the version to continue from; the history ends where the log's retention has rem
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from json import loads
 from typing import Any
 
@@ -21,6 +22,8 @@ from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared import commit_metadata
 from shared.commit_metadata import CommitMetadata
+from shared.formats.qbeast.files import tagged_blocks
+from shared.index_stats import IndexSideStats, index_stats
 from shared.layout.levels import SMALL_LEVELS
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.locations import canonical_location
@@ -120,8 +123,11 @@ def decode_event(body: bytes, place: LogFile) -> Rewrite | None:
         version=place.version,
         mark=mark,
         finished_ms=commit_time_ms(body, place),
-        inputs=_stats(removed, before, rows if (known := _rows(removed)) is None else known),
-        outputs=_stats(added, after, rows),
+        inputs=replace(
+            _stats(removed, before, rows if (known := _rows(removed)) is None else known),
+            index=_removed_index(mark, removed),
+        ),
+        outputs=replace(_stats(added, after, rows), index=_added_index(added)),
         deleted_rows=sum(_hidden(file) for file in removed),
         entropy_removed=None if before is None or after is None else before.shortfall - after.shortfall,
     )
@@ -162,6 +168,23 @@ def _stats(files: Sequence[Mapping[str, Any]], state: PartitionStats | None, row
         levels=None if state is None else (*state.counts[:SMALL_LEVELS], full),
         files=tuple(str(file["path"]) for file in files),
     )
+
+
+def _removed_index(mark: CommitMetadata, removed: Sequence[Mapping[str, Any]]) -> IndexSideStats | None:
+    """Return the index data of removed files, which the mark has in the order of their paths."""
+    found = mark.index_input
+    if found is None or len(found.file_levels) != len(removed):
+        return None
+    paths = [str(file["path"]) for file in removed]
+    levels = dict(zip(sorted(paths), found.file_levels, strict=True))
+    return replace(found, file_levels=tuple(levels[path] for path in paths))
+
+
+def _added_index(added: Sequence[Mapping[str, Any]]) -> IndexSideStats | None:
+    """Return the index data of added files, None unless all of them have any."""
+    found = [tagged_blocks(file.get("tags")) for file in added]
+    known = [[(block.cube, block.rows) for block in blocks] for blocks in found if blocks is not None]
+    return index_stats(known) if known and len(known) == len(found) else None
 
 
 def _rows(files: Sequence[Mapping[str, Any]]) -> int | None:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from shared.errors import Corrupt
+from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.names import BLOCKS_TAG, LEGACY_CUBE_TAG, NOT_INDEXED, REVISION_TAG
 from shared.formats.qbeast.revisions import Revision, Revisions
 from shared.table import DataFile
@@ -78,10 +79,21 @@ def index_file(file: DataFile, revisions: Revisions) -> IndexFile:
     else:
         try:
             revision = _revision(tags[REVISION_TAG], revisions)
-            number, blocks = revision.id, _blocks(tags.get(BLOCKS_TAG, ""), revision)
+            number, blocks = revision.id, _blocks(tags.get(BLOCKS_TAG, ""), revision.space)
         except Corrupt as wrong:
             kind, problem = FileClass.MALFORMED, str(wrong)
     return IndexFile(file.path, file.size_bytes, kind, number, blocks, file.modified_ms, problem)
+
+
+def tagged_blocks(tags: object) -> tuple[Block, ...] | None:
+    """Return the blocks of a file by its tags alone, None where they name none, or damaged ones."""
+    text = tags.get(BLOCKS_TAG) if isinstance(tags, dict) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        return _blocks(text, None)
+    except Corrupt:
+        return None
 
 
 def _revision(text: str, revisions: Revisions) -> Revision:
@@ -91,21 +103,22 @@ def _revision(text: str, revisions: Revisions) -> Revision:
     return found
 
 
-def _blocks(text: str, revision: Revision) -> tuple[Block, ...]:
+def _blocks(text: str, space: CubeSpace | None) -> tuple[Block, ...]:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise Corrupt(f"tag {BLOCKS_TAG} is no JSON: {problem}") from problem
     if not isinstance(raw, list):
         raise Corrupt(f"tag {BLOCKS_TAG}: expected a list of blocks")
-    return tuple(_block(one, revision) for one in raw)
+    return tuple(_block(one, space) for one in raw)
 
 
-def _block(raw: object, revision: Revision) -> Block:
+def _block(raw: object, space: CubeSpace | None) -> Block:
     if not isinstance(raw, dict) or type(raw.get("cubeId")) is not str:
         raise Corrupt(f"tag {BLOCKS_TAG}: expected a cubeId in each block")
     cube = raw["cubeId"]
-    revision.space.check(cube)
+    if space is not None:
+        space.check(cube)
     return Block(
         cube,
         _integer(raw, "minWeight", MIN_WEIGHT, range(MIN_WEIGHT, MAX_WEIGHT + 1)),

@@ -7,6 +7,7 @@ import pytest
 
 from shared import commit_metadata
 from shared.commit_metadata import FORM, CommitMetadata
+from shared.index_stats import index_stats
 from shared.layout.levels import build_size_levels
 from shared.table import CommitOrigin
 
@@ -52,6 +53,11 @@ def test_fields_that_are_damaged_or_from_a_later_form_are_unknown_and_the_origin
     assert commit_metadata.decode(json.dumps({"lakewright": damaged})) == CommitMetadata(CommitOrigin("j", 1))
     later = {"form": FORM + 1, "job": "j", "token": 1, "round": 1, "partition": "{}"}
     assert commit_metadata.decode(json.dumps({"lakewright": later})) == CommitMetadata(CommitOrigin("j", 1))
+
+
+def test_the_index_data_of_the_inputs_is_read_back() -> None:
+    mark = CommitMetadata(CommitOrigin("j", 1), index_input=index_stats([[("", 5), ("A", 1)], []]))
+    assert commit_metadata.decode(mark.encode()) == mark
 
 
 def test_each_rewrite_of_a_claim_has_a_name_of_its_own() -> None:

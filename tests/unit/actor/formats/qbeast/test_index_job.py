@@ -11,6 +11,7 @@ from actor.formats.qbeast.index_commit import IndexCommit, RemovedIndexFile
 from actor.formats.qbeast.index_job import IndexJob
 from actor.ports import TableJob, TableJobOutcome
 from shared.boundary import Boundary
+from shared.commit_metadata import decode
 from shared.errors import (
     Conflict,
     Corrupt,
@@ -21,7 +22,7 @@ from shared.errors import (
     RetryableError,
     Unsupported,
 )
-from shared.formats.qbeast.groups import eligible_groups
+from shared.formats.qbeast.groups import eligible_groups, file_level
 from shared.formats.qbeast.iterations import MAX_CONFLICTS
 from shared.index_options import IndexJobOptions
 from shared.job_payload import INDEX
@@ -66,6 +67,19 @@ def test_a_job_optimizes_until_nothing_is_eligible_and_reports_what_it_replaced(
     assert done.version == made.tree.version == done.commits[-1]
     assert {"files_replaced", "bytes_replaced", "files_written", "bytes_written"} <= set(done.figures)
     assert [made.marks[version] for version in done.commits] == [f"j/7/{n}" for n in range(1, len(done.commits) + 1)]
+
+
+def test_a_commit_names_the_blocks_of_its_inputs_in_the_order_of_their_paths() -> None:
+    made = library()
+    before = {file.path: file for file in made.tree.read().files}
+    run(made, options=IndexJobOptions(budget_bytes=0))
+    mark = decode(made.calls[0].user_metadata)
+    assert mark is not None
+    assert mark.index_input is not None
+    files = [before[path] for path in sorted(made.calls[0].paths)]
+    assert mark.index_input.file_levels == tuple(file_level(file) for file in files)
+    assert mark.index_input.blocks == sum(len(file.blocks) for file in files)
+    assert mark.index_input.rows == made.calls[0].rows
 
 
 def test_a_second_job_finds_nothing() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from decider.formats.delta.rewrites import HEAD_BYTES, Rewrite, RewritePage, open_own_commits
+from decider.formats.rewrites import FileStats, index_fields
 from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt, NoTable
+from shared.index_stats import index_stats
 from shared.layout.levels import build_size_levels
 from shared.layout.partition_stats import stats_of_sizes
 from shared.table import CommitOrigin
@@ -85,6 +88,37 @@ def test_an_event_carries_the_figures_of_its_commit(log: Log) -> None:
     assert event.deleted_rows == 3
     before, after = stats_of_sizes(RUNGS, [700_000, 3]), stats_of_sizes(RUNGS, [690_000])
     assert event.entropy_removed == before.shortfall - after.shortfall > 0
+
+
+def blocks(*rows: int) -> dict[str, Any]:
+    made = [
+        {"cubeId": "A" * at, "minWeight": 0, "maxWeight": 9, "elementCount": count} for at, count in enumerate(rows)
+    ]
+    return {"tags": {"revision": "1", "blocks": json.dumps(made)}}
+
+
+def test_a_rewrite_of_an_index_has_the_blocks_of_both_sides(log: Log) -> None:
+    mark = replace(OURS, size_levels=None, mode="index", index_input=index_stats([[("", 1_000)], [("", 5), ("A", 3)]]))
+    # Levels are those of the paths in order, whatever the order of the removals.
+    log.commit(
+        [remove("b", 3), remove("a", 7), add("c", 8, 1_005, **blocks(1_005)), add("d", 1, 3, **blocks(0, 3))],
+        mark.encode(),
+    )
+    event = log.one()
+    assert event.inputs.index == replace(index_stats([[("", 5), ("A", 3)], [("", 1_000)]]), mean_block_rows=502.0)
+    assert (event.inputs.files, event.inputs.index.file_levels) == (("b", "a"), (0, 3))
+    assert event.outputs.index == index_stats([[("", 1_005)], [("", 0), ("A", 3)]])
+    assert index_fields(event.outputs)["avg_num_blocks_per_file"] == 1.5
+    assert index_fields(FileStats(0, 0, 0, None, (), index_stats([])))["avg_num_blocks_per_file"] == 0.0
+
+
+@pytest.mark.parametrize("tags", [{}, {"tags": None}, {"tags": {"blocks": 3}}, {"tags": {"blocks": "["}}, {"tags": []}])
+def test_files_without_blocks_have_no_figures_of_an_index(log: Log, tags: dict[str, Any]) -> None:
+    mark = replace(OURS, index_input=index_stats([[("", 5)]]))
+    log.commit([remove("a", 7), remove("b", 7), add("c", 8, 10, **blocks(10)), add("d", 8, 10, **tags)], mark.encode())
+    event = log.one()
+    assert (event.inputs.index, event.outputs.index) == (None, None)
+    assert set(index_fields(event.inputs).values()) == {None}
 
 
 def test_rows_that_removals_do_not_contain_are_those_that_came_out(log: Log) -> None:
