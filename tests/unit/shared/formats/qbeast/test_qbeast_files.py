@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile, index_file
+from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile, index_file, tagged_blocks
 from shared.formats.qbeast.revisions import Revisions, decode_revisions
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile
@@ -74,3 +74,10 @@ def test_a_file_whose_tags_cannot_be_used_is_malformed_with_the_reason(tags: dic
     file = found(tags)
     assert (file.kind, file.blocks) == (FileClass.MALFORMED, ())
     assert problem in file.problem
+
+
+def test_blocks_are_read_from_tags_alone_where_no_revision_is_known() -> None:
+    block = {"cubeId": "no cube of ours", "elementCount": 3}
+    assert tagged_blocks({"blocks": json.dumps([block])}) == (Block("no cube of ours", MIN_WEIGHT, MAX_WEIGHT, 3),)
+    for tags in (None, [], {}, {"blocks": 3}, {"blocks": "["}, {"blocks": '[{"cubeId": 1}]'}):
+        assert tagged_blocks(tags) is None
