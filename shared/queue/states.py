@@ -21,6 +21,7 @@ Transition = tuple[JobState | None, JobState | None]
 _REQUESTED = dict.fromkeys((ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE), "requested")
 _DEBOUNCED = dict.fromkeys(_REQUESTED, "requested with a debounce")
 _SOONER = dict.fromkeys(_REQUESTED, "a further request has a shorter delay")
+_READY = "the delay is over, or the claiming actor can run what was set aside"
 _BY_HAND = dict.fromkeys((ScriptName.EXPEDITE, ScriptName.REQUEUE), "on demand")
 
 TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(
@@ -28,8 +29,9 @@ TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(
         (None, JobState.QUEUED): _REQUESTED,
         (None, JobState.DELAYED): _DEBOUNCED,
         (JobState.QUEUED, JobState.LEASED): {ScriptName.CLAIM: "handed to a worker"},
+        (JobState.QUEUED, JobState.DELAYED): {ScriptName.CLAIM: "set aside: the claiming actor cannot run it"},
         (JobState.QUEUED, None): {ScriptName.CANCEL: "cancelled"},
-        (JobState.DELAYED, JobState.QUEUED): {**_SOONER, ScriptName.CLAIM: "the delay is over", **_BY_HAND},
+        (JobState.DELAYED, JobState.QUEUED): {**_SOONER, ScriptName.CLAIM: _READY, **_BY_HAND},
         (JobState.DELAYED, None): {ScriptName.CANCEL: "cancelled"},
         (JobState.QUARANTINED, JobState.QUEUED): {ScriptName.CLAIM: "half-open: one more attempt", **_BY_HAND},
         (JobState.QUARANTINED, None): {ScriptName.CANCEL: "cancelled"},
@@ -54,7 +56,7 @@ TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(
 
 
 def is_legal(transition: Transition, script: ScriptName) -> bool:
-    """Whether one call of a script may make this transition; a claim may release a job and hand it out at once."""
+    """Whether one call of a script may make this transition; a claim may release a job, and hand it out or set it aside."""
     return any(_is_legal(transition, part) for part in CONSISTS_OF.get(script, (script,)))
 
 
@@ -63,4 +65,4 @@ def _is_legal(transition: Transition, script: ScriptName) -> bool:
     if before == after or script in TRANSITIONS.get(transition, {}):
         return True
     released = TRANSITIONS.get((before, JobState.QUEUED), {})
-    return script is ScriptName.CLAIM and after is JobState.LEASED and script in released
+    return script is ScriptName.CLAIM and after in (JobState.LEASED, JobState.DELAYED) and script in released

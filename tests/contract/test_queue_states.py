@@ -86,12 +86,13 @@ class Observed:
             lambda: (
                 self.bench.ingest(-1, 0, jobs=[request], reset=True)
                 if self.bench.state().hashes.get("cur:t-1") is None
-                else self.bench.ingest(*self._versions(), jobs=[request])
+                else self.bench.ingest(*self.versions(), jobs=[request])
             ),
             lambda: self.run(commands.decide(QUEUE, nonce=self.bench.nonce(), table="t-1", job=request)),
         )
 
-    def _versions(self) -> tuple[int, int]:
+    def versions(self) -> tuple[int, int]:
+        """The version that the queue has of the table, and the next one."""
         version = int(self.bench.state().hashes["cur:t-1"]["version"])
         return version, version + 1
 
@@ -133,6 +134,25 @@ def end_in_every_way(observed: Observed) -> None:
     observed.empty()
 
 
+def wait_for_an_actor_with_the_ability(observed: Observed) -> None:
+    """A claim sets a job aside that its actor cannot run, and a claim of one that can returns it."""
+    bench = observed.bench
+    before, now = observed.versions()
+    bench.ingest(before, now, jobs=[spec()], state_fields={"version": str(now), "format": "delta"})
+
+    def claim(ability: str) -> tuple[Claim, ...]:
+        call = {"worker": "w-1", "nonce": bench.nonce(), "slots": 1, "lease_ms": LEASE_MS}
+        return observed.run(commands.claim(QUEUE, **call, abilities=[ability]))
+
+    assert claim("delta/vacuum") == ()
+    assert observed.state() is JobState.DELAYED
+    observed.run(admin_commands.pause(QUEUE, Scope.QUEUE))
+    assert claim("delta/compact") == ()
+    assert observed.state() is JobState.QUEUED
+    observed.run(admin_commands.pause(QUEUE, Scope.QUEUE, paused=False))
+    observed.empty()
+
+
 def leave_every_waiting_state(observed: Observed) -> None:
     by_hand = (
         lambda: observed.run(admin_commands.expedite(QUEUE, spec().id)),
@@ -156,6 +176,7 @@ def test_the_scripts_make_every_transition_of_the_table_and_no_other(observed: O
     request_in_every_way(observed)
     end_in_every_way(observed)
     leave_every_waiting_state(observed)
+    wait_for_an_actor_with_the_ability(observed)
     assert observed.seen == {(change, script) for change, scripts in TRANSITIONS.items() for script in scripts}
 
 
@@ -163,3 +184,9 @@ def test_a_claim_may_release_a_job_and_hand_it_out_at_once_and_no_other_script_m
     assert is_legal((JobState.DELAYED, JobState.LEASED), ScriptName.CLAIM)
     assert not is_legal((JobState.DELAYED, JobState.LEASED), ScriptName.EXPEDITE)
     assert not is_legal((None, JobState.LEASED), ScriptName.CLAIM)
+
+
+def test_a_claim_may_release_a_job_and_set_it_aside_at_once_and_no_other_script_may() -> None:
+    assert is_legal((JobState.QUARANTINED, JobState.DELAYED), ScriptName.CLAIM)
+    assert not is_legal((JobState.QUARANTINED, JobState.DELAYED), ScriptName.REQUEUE)
+    assert not is_legal((None, JobState.DELAYED), ScriptName.CLAIM)
