@@ -57,7 +57,7 @@ class AdviceChanges:
             await self._table_requests.require_properties(table)
             return advice
         # The advice first: what a job does whose advice is not noted would be the owner's doing.
-        await self._move(table, advice_id, _APPLICABLE, status=AdviceStatus.APPLYING, problem="")
+        await self._move(table, advice_id, _APPLICABLE, status=AdviceStatus.APPLYING, job="", problem="")
         try:
             job = await self._table_requests.set_properties(table, advice.change)
         except LakewrightError:

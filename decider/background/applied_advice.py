@@ -15,11 +15,12 @@ from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.advice_records import Advice, AdviceStatus
 from decider.store.advice_store import AdviceStore
-from decider.store.stream_reader import RUNS, StreamEntry, StreamPosition, StreamReader
+from decider.store.run_queries import RunQueries
+from decider.store.stream_reader import NOTES, RUNS, StreamEntry, StreamPosition, StreamReader
 from decider.store.table_registry import TableRegistry
 from shared.job_payload import SET_PROPERTIES
 from shared.property_options import PROPERTIES_SET
-from shared.queue.model import FinishOutcome
+from shared.queue.model import FinishOutcome, JobId, JobState
 from shared.table import TableId
 
 POLL_EVERY_S = 1.0
@@ -27,6 +28,9 @@ POLL_EVERY_S = 1.0
 
 ENDED_WITHOUT = "the run was stopped"
 """Why an advice is open again whose run reported neither an error nor a reason."""
+
+CANCELLED_WAITING = "the job was cancelled before an actor took it"
+"""Why an advice is open again whose job never ran: no run reports that, only a note of the cancellation."""
 
 log = structlog.get_logger()
 
@@ -36,14 +40,16 @@ class AppliedAdvice:
 
     def __init__(
         self,
-        runs: StreamReader,
+        streams: StreamReader,
+        jobs: RunQueries,
         store: AdviceStore,
         registry: TableRegistry,
         refresh_queue: RefreshQueue,
         now_ms: Callable[[], int],
     ) -> None:
         self.schedule = Schedule(POLL_EVERY_S, "applied_advice_not_read")
-        self._runs = runs
+        self._streams = streams
+        self._jobs = jobs
         self._store = store
         self._registry = registry
         self._refresh_queue = refresh_queue
@@ -51,13 +57,30 @@ class AppliedAdvice:
         self._position: StreamPosition | None = None
 
     async def run_once(self) -> None:
-        """Note the runs that ended since the last call; the first call only notes where it is."""
+        """Note the runs that ended and the jobs that were cancelled since; the first call only notes where it is."""
         if self._position is None:
-            self._position = await self._runs.now()
+            self._position = await self._streams.now()
             return
-        for run in await self._runs.read(self._position, [RUNS]):
-            if run.fields["kind"] == SET_PROPERTIES:
+        entries = await self._streams.read(self._position, [RUNS, NOTES])
+        for run in entries:
+            if run.stream == RUNS and run.fields["kind"] == SET_PROPERTIES:
                 await self._note(TableId(run.fields["table"]), run)
+        # Runs first: a job that was cancelled, requested again and run since has altered the table.
+        for note in entries:
+            if note.stream == NOTES and _is_cancelled_while_waiting(note.fields):
+                await self._note_cancelled(JobId(note.fields["job"]))
+
+    async def _note_cancelled(self, job: JobId) -> None:
+        table_id, _, kind = job.rsplit(".", 2)
+        if kind != SET_PROPERTIES:
+            return
+        advice = await self._store.read(TableId(table_id))
+        now = None if advice is None else after_cancel(advice, job)
+        # A job that is there was requested again since: its own end counts.
+        if advice is None or now is None or await self._jobs.job(job) is not None:
+            return
+        if await self._store.replace(advice.table, advice, now):
+            log.info("advice_job_cancelled", table=advice.table, advice=advice.id)
 
     async def _note(self, table_id: TableId, run: StreamEntry) -> None:
         advice = await self._store.read(table_id)
@@ -83,6 +106,18 @@ def after_run(advice: Advice, run: Mapping[str, str], now_ms: int) -> Advice | N
         return None
     problem = run.get("error") or report.get("left_out") or ENDED_WITHOUT
     return replace(advice, status=AdviceStatus.OPEN, changed_ms=0, job="", problem=problem)
+
+
+def after_cancel(advice: Advice, job: str) -> Advice | None:
+    """Return an advice whose job was cancelled while it waited; None if the advice does not wait for this job."""
+    if advice.status is not AdviceStatus.APPLYING or advice.job != job:
+        return None
+    return replace(advice, status=AdviceStatus.OPEN, changed_ms=0, job="", problem=CANCELLED_WAITING)
+
+
+def _is_cancelled_while_waiting(note: Mapping[str, str]) -> bool:
+    """Whether a note is of a cancelled job that no actor ran; the end of a run reports itself."""
+    return note.get("event") == "cancel" and note.get("detail") != JobState.LEASED
 
 
 def _report(text: str) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def build_background(
         "sweep": Sweep(tables.registry, requests.refresh_queue, interval_s=settings.tracking.sweep_s),
         "finished_runs": FinishedRuns(queue.streams, tables.registry, requests.refresh_queue),
         "applied_advice": AppliedAdvice(
-            queue.streams, tables.advice, tables.registry, requests.refresh_queue, operations.now_ms
+            queue.streams, queue.runs, tables.advice, tables.registry, requests.refresh_queue, operations.now_ms
         ),
         "timers": TimerRunner(queue.executor, tables.registry, requests.tracker, operations.now_ms),
     }

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from decider.background.applied_advice import CANCELLED_WAITING, AppliedAdvice
 from decider.background.auto_analyze import LIST_EVERY_MS, AnalysisOutcome
 from shared.job_payload import SET_PROPERTIES
 from shared.property_options import ALREADY_SET
@@ -150,6 +151,41 @@ def test_a_table_whose_properties_changed_meanwhile_is_left_alone_and_one_that_h
         world.finish(world.claim(), RunResult.DONE, report)
         until("the run was noted", lambda: world.advice(name)["status"] != "applying")
         assert (world.advice(name)["status"], world.advice(name)["problem"]) == (status, problem)
+
+
+def test_a_job_that_is_cancelled_while_it_waits_leaves_the_advice_open_with_a_note(world: AdviceWorld) -> None:
+    name = world.table("events")
+    world.run_once()
+    applying = world.apply(name).json()
+    world.decider.client.delete(f"/v1/jobs/{applying['job']}").raise_for_status()
+    until("the advice is open again", lambda: world.advice(name)["status"] == "open")
+    assert (world.advice(name)["problem"], world.advice(name)["job"]) == (CANCELLED_WAITING, "")
+    # Applied again, it has a job again, which the former note does not concern.
+    world.apply(name)
+    world.decider.run(world.decider.task("applied_advice").run_once())
+    assert world.advice(name)["status"] == "applying"
+    world.alter(name)
+    assert world.advice(name)["status"] == "applied"
+
+
+def test_an_advice_that_was_applied_again_before_the_note_was_read_keeps_its_job(world: AdviceWorld) -> None:
+    name = world.table("events")
+    world.run_once()
+    job = world.apply(name).json()["job"]
+    services = world.decider.services
+    task = AppliedAdvice(
+        services.queue.streams,
+        services.queue.runs,
+        services.tables.advice,
+        services.tables.registry,
+        services.requests.refresh_queue,
+        lambda: world.now_ms,
+    )
+    world.decider.run(task.run_once())
+    world.decider.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    world.apply(name)
+    world.decider.run(task.run_once())
+    assert (world.advice(name)["status"], world.advice(name)["job"]) == ("applying", job)
 
 
 def test_a_job_that_is_lost_leaves_the_advice_to_the_next_analysis(world: AdviceWorld) -> None:

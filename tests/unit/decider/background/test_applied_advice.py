@@ -1,10 +1,11 @@
 """What the end of a run means for the advice whose properties it was to set."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from decider.background.applied_advice import ENDED_WITHOUT, after_run
+from decider.background.applied_advice import CANCELLED_WAITING, ENDED_WITHOUT, after_cancel, after_run
 from decider.store.advice_records import Advice, AdviceStatus, Proof, ReplayedCost
 from shared.table import TableId
 
@@ -50,3 +51,16 @@ def test_a_run_that_ended_without_leaves_the_advice_open_with_the_reason(run: di
 @pytest.mark.parametrize("outcome", ["requeued", "delayed"])
 def test_a_run_that_is_tried_again_decides_nothing(outcome: str) -> None:
     assert after_run(APPLYING, {"outcome": outcome, "result": "", "error": "throttled"}, 77) is None
+
+
+def test_a_cancelled_job_opens_the_advice_that_waited_for_it_and_no_other() -> None:
+    opened = after_cancel(APPLYING, APPLYING.job)
+    assert opened is not None
+    assert (opened.status, opened.job, opened.problem, opened.changed_ms) == (
+        AdviceStatus.OPEN,
+        "",
+        CANCELLED_WAITING,
+        0,
+    )
+    assert after_cancel(APPLYING, "t.another.set_properties") is None
+    assert after_cancel(replace(APPLYING, status=AdviceStatus.APPLIED), APPLYING.job) is None
