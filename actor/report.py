@@ -42,6 +42,8 @@ class RunReport:
     encoded_because: Counter[str] = field(default_factory=Counter)
     merged_bytes: int = 0
     merged_into_bytes: int = 0
+    filled_bytes: int = 0
+    filled_into_bytes: int = 0
     files_replaced: int = 0
     files_written: int = 0
     bytes_replaced: int = 0
@@ -88,19 +90,29 @@ class RunReport:
 
     def _compare(self, outcome: GroupOutcome) -> None:
         """Compare a group's outputs with what was predicted: how much they shrank, and whether they were promoted."""
-        group, written = outcome.group, sum(file.size_bytes for file in outcome.outputs)
-        # Copies do not shrink: what is learned from them would be missing where rows are encoded.
-        if not outcome.is_copied and outcome.outputs and all(file.dv_id is None for file in group.files):
-            self.merged_bytes += group.bytes
-            self.merged_into_bytes += written
+        group, size_levels = outcome.group, self.payload.policy.size_levels
+        if outcome.outputs and all(file.dv_id is None for file in group.files):
+            self._add_shrinking(group.bytes, sum(file.size_bytes for file in outcome.outputs))
         if group.mode in (RewriteMode.MINOR, RewriteMode.MAJOR) and outcome.outputs:
             largest_bytes = max(file.size_bytes for file in group.files)
-            short = self.payload.policy.size_levels.levels_below_target(
+            short = size_levels.levels_below_target(
                 largest_bytes=largest_bytes, output_bytes=min(file.size_bytes for file in outcome.outputs)
             )
             self.levels_not_reached += short
             self.groups_not_promoted += short > 0
             self.groups_promoted += short == 0
+
+    def _add_shrinking(self, read_bytes: int, written_bytes: int) -> None:
+        """Add the size of a group and of its outputs to the sums of full files, or to those of smaller ones.
+
+        They shrink by different factors: row groups are mostly copied until a file is full, and then merged.
+        """
+        if read_bytes >= self.payload.policy.size_levels.full_bytes:
+            self.filled_bytes += read_bytes
+            self.filled_into_bytes += written_bytes
+        else:
+            self.merged_bytes += read_bytes
+            self.merged_into_bytes += written_bytes
 
     @property
     def satisfied_version(self) -> int:
@@ -162,6 +174,8 @@ class RunReport:
             RunMeasure.MEASURED_REMOVED: max(0, self.files_replaced - self.files_written),
             RunMeasure.MERGED_BYTES: self.merged_bytes,
             RunMeasure.MERGED_INTO_BYTES: self.merged_into_bytes,
+            RunMeasure.FILLED_BYTES: self.filled_bytes,
+            RunMeasure.FILLED_INTO_BYTES: self.filled_into_bytes,
         }
 
     def encode(self) -> str:

@@ -78,8 +78,9 @@ class PredictedCost:
 class RunMeasure(StrEnum):
     """Measures that a run adds to its table's sums, from which the decider learns: runs, and their bytes and files.
 
-    Predicted ones were computed from the state; merged ones cover groups without deleted rows, whose outputs are
-    smaller than their inputs only by compression.
+    Predicted ones were computed from the state; merged and filled ones cover groups without deleted rows, whose outputs
+    are smaller than their inputs only by compression: merged ones those that total less than a full file, filled ones
+    the others.
     """
 
     RUNS = "runs"
@@ -89,6 +90,8 @@ class RunMeasure(StrEnum):
     MEASURED_REMOVED = "measured_removed"
     MERGED_BYTES = "merged_bytes"
     MERGED_INTO_BYTES = "merged_into_bytes"
+    FILLED_BYTES = "filled_bytes"
+    FILLED_INTO_BYTES = "filled_into_bytes"
 
 
 @dataclass(frozen=True, slots=True)

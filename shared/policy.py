@@ -125,8 +125,10 @@ class Policy:
     compact_every_commits: int | None = None
     full_every_commits: int | None = None
     full_every_delete_files: int | None = None
-    # Learned from the table's own rewrites, not configured; never above 1, which is the safe side.
+    # Learned from the table's own rewrites, not configured; never above 1, which is the safe side. The second is that
+    # of groups that total a full file or more (see `SizeLevels`).
     shrink: Fraction = Fraction(1)
+    full_shrink: Fraction = Fraction(1)
     # Whether no one has set the fan-in (see `apply`), so that the levels may be fitted to the table's files; and the
     # size to which they are, learned from the files that its writers append. 0: levels lie at T / k^i.
     fits_levels: bool = True
@@ -162,8 +164,9 @@ class Policy:
                 "sort-by, zorder-by and clustering-order = time are three orders of one table: set one of them",
                 field="sort-by",
             )
-        if not 0 < self.shrink <= 1:
-            raise InvalidInput(f"shrink {self.shrink} is no share: expected above 0, at most 1", field="shrink")
+        for name, share in (("shrink", self.shrink), ("full_shrink", self.full_shrink)):
+            if not 0 < share <= 1:
+                raise InvalidInput(f"{name} {share} is no share: expected above 0, at most 1", field=name)
 
     def __hash__(self) -> int:
         # Of whole numbers alone: to hash all the fractions takes as long as to decide.
@@ -173,7 +176,9 @@ class Policy:
     def size_levels(self) -> SizeLevels:
         """The level bounds that this policy implies; kept, because every file of every commit needs them."""
         typical_bytes = self.typical_file_bytes if self.fits_levels else 0
-        return build_size_levels(self.target_bytes, self.fan_in, self.full_file_threshold, self.shrink, typical_bytes)
+        return build_size_levels(
+            self.target_bytes, self.fan_in, self.full_file_threshold, self.shrink, self.full_shrink, typical_bytes
+        )
 
     @property
     def sort_order(self) -> RowOrder | None:
@@ -315,6 +320,7 @@ _FRACTIONS = (
     "delete_ratio_threshold",
     "cluster_threshold",
     "shrink",
+    "full_shrink",
     "weight",
     "quota",
     "max_write_contention",

@@ -31,7 +31,8 @@ RATIO_BOUND = 4
 class Calibration:
     """Sums over `runs` newest runs of a table that rewrote something; bytes, and files removed.
 
-    merged_bytes, merged_into_bytes: inputs and outputs of groups without deleted rows.
+    merged_bytes, merged_into_bytes: inputs and outputs of groups without deleted rows that total less than a full file;
+    filled_bytes, filled_into_bytes: those of groups that total as much or more.
     """
 
     runs: int = 0
@@ -41,6 +42,8 @@ class Calibration:
     measured_removed: int = 0
     merged_bytes: int = 0
     merged_into_bytes: int = 0
+    filled_bytes: int = 0
+    filled_into_bytes: int = 0
 
     @staticmethod
     def of(sums: Mapping[str, int]) -> "Calibration":
@@ -49,10 +52,13 @@ class Calibration:
 
     @property
     def shrink(self) -> Fraction:
-        """Predicted size of an output as a share of its inputs."""
-        believed = self._drawn(self.merged_into_bytes, self.merged_bytes)
-        stepped = Fraction(math.floor(believed * SHRINK_STEPS), SHRINK_STEPS)
-        return min(Fraction(1), max(SHRINK_FLOOR, stepped))
+        """Predicted size of an output as a share of its inputs, where these total less than a full file."""
+        return self._stepped(self.merged_into_bytes, self.merged_bytes)
+
+    @property
+    def full_shrink(self) -> Fraction:
+        """Predicted size of an output as a share of its inputs, where these total a full file or more."""
+        return self._stepped(self.filled_into_bytes, self.filled_bytes)
 
     @property
     def bytes_ratio(self) -> Fraction:
@@ -65,8 +71,16 @@ class Calibration:
         return self._bounded(self._drawn(self.measured_removed, self.predicted_removed))
 
     def with_learned_shrink(self, policy: Policy) -> Policy:
-        """Return a policy with the table's shrink factor, under which its partitions are evaluated and planned."""
-        return policy if policy.shrink == self.shrink else replace(policy, shrink=self.shrink)
+        """Return a policy with the table's shrink factors, under which its partitions are evaluated and planned."""
+        learned = (self.shrink, self.full_shrink)
+        if learned == (policy.shrink, policy.full_shrink):
+            return policy
+        return replace(policy, shrink=self.shrink, full_shrink=self.full_shrink)
+
+    def _stepped(self, into_bytes: int, from_bytes: int) -> Fraction:
+        believed = self._drawn(into_bytes, from_bytes)
+        stepped = Fraction(math.floor(believed * SHRINK_STEPS), SHRINK_STEPS)
+        return min(Fraction(1), max(SHRINK_FLOOR, stepped))
 
     def _drawn(self, measured: int, predicted: int) -> Fraction:
         if predicted <= 0:

@@ -181,7 +181,7 @@ def _outputs(group: FileGroup, policy: Policy, run: int) -> list[DataFile]:
     if len(known) == len(group.files):
         whole = (min(low for low, _ in known), max(high for _, high in known))
         spans = [whole] if group.order is None else EvenRows(group.files).split(group.order.outputs)
-    size = int(group.bytes * policy.shrink) // len(spans)
+    size = policy.size_levels.predicted_bytes(group.bytes) // len(spans)
     first = group.files[0].path
     return [
         DataFile(f"{first}/{run}-{at}", size, group.partition, tags=group.tags, key_range=span)

@@ -26,24 +26,26 @@ FULL = SMALL_LEVELS
 class SizeLevels:
     """The level bounds of one policy; `floors[l]` is the smallest size in bytes on level l, `floors[FULL]` is full.
 
-    shrink: size of an output as a share of its inputs, as learned for the table. The promotion rule is applied to the
-    output that it predicts, so inputs must total more where outputs come out smaller. `cover_bytes`: inputs in bytes
-    from which an output of the target's size is predicted. typical_file_bytes: size that the levels are fitted to; 0:
-    they are not.
+    shrink, full_shrink: size of an output as a share of its inputs, as learned for the table's groups that total less
+    than a full file and for the others. They differ: row groups are copied until a file is full, and then merged.
+    The promotion rule is applied to the output that they predict, so inputs must total more where outputs come out
+    smaller. `cover_bytes`: inputs in bytes from which an output of the target's size is predicted. typical_file_bytes:
+    size that the levels are fitted to; 0: they are not.
     """
 
     target_bytes: int
     fan_in: int
     floors: tuple[int, ...]
     shrink: Fraction = Fraction(1)
+    full_shrink: Fraction = Fraction(1)
     typical_file_bytes: int = 0
     cover_bytes: int = field(init=False)
     _required: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         # Computed once: every decision compares with them, and fractions are slow.
-        cover = _ceil(self.target_bytes / self.shrink)
-        rising = (_ceil(floor / self.shrink) for floor in self.floors[1:SMALL_LEVELS])
+        cover = _ceil(self.target_bytes / self.full_shrink)
+        rising = (self._total_for(floor) for floor in self.floors[1:SMALL_LEVELS])
         object.__setattr__(self, "cover_bytes", cover)
         object.__setattr__(self, "_required", (*rising, cover, cover))
 
@@ -65,6 +67,18 @@ class SizeLevels:
         That is the lower bound of the next level, but the whole target for the top one: what comes out is really full.
         """
         return self._required[level]
+
+    def predicted_bytes(self, total_bytes: int) -> int:
+        """Return the predicted size in bytes, rounded up, of one output whose inputs have this total."""
+        shrink = self.full_shrink if total_bytes >= self.full_bytes else self.shrink
+        return total_bytes if shrink == 1 else _ceil(total_bytes * shrink)
+
+    def _total_for(self, floor: int) -> int:
+        """Return the total in bytes from which on every output is predicted to reach a level's lower bound."""
+        total = _ceil(floor / self.shrink)
+        if total <= self.full_bytes and _ceil(self.full_bytes * self.full_shrink) >= floor:
+            return total
+        return max(self.full_bytes, _ceil(floor / self.full_shrink))
 
     def levels_below_target(self, *, largest_bytes: int, output_bytes: int) -> int:
         """Return by how many levels an output misses the one above its largest input; 0 where it was promoted."""
@@ -101,6 +115,7 @@ def build_size_levels(
     fan_in: int,
     full_file_threshold: Fraction,
     shrink: Fraction = Fraction(1),
+    full_shrink: Fraction = Fraction(1),
     typical_file_bytes: int = 0,
 ) -> SizeLevels:
     """Build the size levels for a target in bytes, a fan-in and the share of the target from which a file is full.
@@ -111,9 +126,9 @@ def build_size_levels(
     steps = fitted_steps(target_bytes, fan_in, typical_file_bytes)
     fitted = _fitted_floors(target_bytes, fan_in, typical_file_bytes, steps) if steps else ()
     if fitted and fitted[-1] < full_bytes:
-        return SizeLevels(target_bytes, fan_in, (0, *fitted, full_bytes), shrink, typical_file_bytes)
+        return SizeLevels(target_bytes, fan_in, (0, *fitted, full_bytes), shrink, full_shrink, typical_file_bytes)
     small = (_ceil(Fraction(target_bytes, fan_in ** (SMALL_LEVELS - level))) for level in range(1, SMALL_LEVELS))
-    return SizeLevels(target_bytes, fan_in, (0, *small, full_bytes), shrink)
+    return SizeLevels(target_bytes, fan_in, (0, *small, full_bytes), shrink, full_shrink)
 
 
 def fitted_steps(target_bytes: int, fan_in: int, typical_file_bytes: int) -> int:

@@ -62,7 +62,7 @@ def _runs(
     pieces: Sequence[_Piece], start: int, size_levels: SizeLevels, permits: Permits
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the end, the bytes and the demerits of every permitted output that begins at a piece."""
-    limit, target, shrink = _MAX_TARGETS * size_levels.cover_bytes, size_levels.target_bytes, size_levels.shrink
+    limit, target = _MAX_TARGETS * size_levels.cover_bytes, size_levels.target_bytes
     files = total = level = 0
     for end in range(start, len(pieces)):
         piece = pieces[end]
@@ -70,8 +70,7 @@ def _runs(
         if total > limit:
             return
         if files > 1 and permits(level, total, files):
-            output = total if shrink == 1 else -(-total * shrink.numerator // shrink.denominator)
-            yield end + 1, total, (target - output) ** 2
+            yield end + 1, total, (target - size_levels.predicted_bytes(total)) ** 2
 
 
 def _merged(pieces: Sequence[_Piece], ends: Sequence[int]) -> Iterator[range]:

@@ -182,7 +182,7 @@ def in_sort_order(group: FileGroup, policy: Policy) -> FileGroup:
     They are never more than the inputs.
     """
     order = policy.sort_order
-    predicted = math.floor(group.bytes * policy.size_levels.shrink)
+    predicted = math.floor(group.bytes * policy.size_levels.full_shrink)
     outputs = max(1, min(predicted // policy.target_bytes, len(group.files)))
     return group if order is None else replace(group, order=replace(order, outputs=outputs))
 
@@ -195,7 +195,7 @@ def _full_ones_sorted(groups: Sequence[FileGroup], policy: Policy) -> list[FileG
     """
     if policy.sort_order is None:
         return list(groups)
-    full_bytes = policy.size_levels.full_bytes / policy.size_levels.shrink
+    full_bytes = policy.size_levels.full_bytes / policy.size_levels.full_shrink
     kept = [group for group in groups if len(group.files) == 1 or group.bytes < full_bytes]
     joined: list[FileGroup] = []
     for group in groups:
@@ -311,7 +311,7 @@ def predict(before: PartitionStats, groups: Iterable[FileGroup], size_levels: Si
         for file in group.files:
             state -= stats_of_file(file, size_levels)
         outputs = 1 if group.order is None else group.order.outputs
-        size_bytes = math.ceil(group.bytes * size_levels.shrink / outputs)
+        size_bytes = -(-size_levels.predicted_bytes(group.bytes) // outputs)
         for _ in range(outputs):
             state += file_stats(size_levels, size_bytes, is_idle_compacted=IDLE_COMPACTED_TAG in group.tags)
     return state

@@ -170,14 +170,19 @@ def test_windows_are_never_mixed_and_the_state_promises_no_more_than_the_plan_ho
     assert seen["groups of windows not known"] >= 1
 
 
-@given(POLICIES, st.lists(SIZES, max_size=30), st.fractions(Fraction(1, 5), 1, max_denominator=9))
-def test_the_promotion_rule_holds_for_the_predicted_output(policy: Policy, sizes: list[int], shrink: Fraction) -> None:
-    learned = Policy.decode(policy.encode().replace('"shrink":"1"', f'"shrink":"{shrink}"'))
+SHARES = st.fractions(Fraction(1, 5), 1, max_denominator=9)
+
+
+@given(POLICIES, st.lists(SIZES, max_size=30), SHARES, SHARES)
+def test_the_promotion_rule_holds_for_the_predicted_output(
+    policy: Policy, sizes: list[int], shrink: Fraction, full_shrink: Fraction
+) -> None:
+    learned = replace(policy, shrink=shrink, full_shrink=full_shrink)
     files, size_levels = files_of(sizes), learned.size_levels
     made = plan(PARTITION, files, learned)
     assert bool(made.groups) == evaluate_layout(stats_of_files(files, size_levels), learned).needs_rewrite
     for group in made.groups:
-        assert size_levels.level(-(-group.bytes * shrink.numerator // shrink.denominator)) > max(
+        assert size_levels.level(size_levels.predicted_bytes(group.bytes)) > max(
             size_levels.level(file.size_bytes) for file in group.files
         )
 

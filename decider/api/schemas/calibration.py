@@ -12,9 +12,12 @@ CALIBRATION_EXAMPLE: dict[str, Any] = {
     "measured_bytes": 152043520,
     "predicted_files_removed": 130,
     "measured_files_removed": 131,
-    "merged_input_bytes": 152043520,
-    "merged_output_bytes": 121634816,
-    "shrink": 0.84375,
+    "merged_input_bytes": 60817408,
+    "merged_output_bytes": 60012544,
+    "shrink": 0.96875,
+    "filled_input_bytes": 91226112,
+    "filled_output_bytes": 74805411,
+    "full_shrink": 0.84375,
     "bytes_ratio": 1.0052,
     "files_removed_ratio": 1.0058,
     "groups_promoted": 20,
@@ -32,9 +35,22 @@ class TableCalibration(ResponseModel):
     measured_bytes: int = Field(description="Bytes read.")
     predicted_files_removed: int = Field(description="Predicted decrease of the file count, before correction.")
     measured_files_removed: int = Field(description="Measured decrease of the file count.")
-    merged_input_bytes: int = Field(description="Input bytes of file groups without deleted rows.")
+    merged_input_bytes: int = Field(
+        description="Input bytes of file groups without deleted rows that total less than a full file."
+    )
     merged_output_bytes: int = Field(description="Output bytes of these file groups.")
-    shrink: float = Field(description="Output size as a share of input size, used by the promotion rule.")
+    shrink: float = Field(
+        description="Output size as a share of input size, used by the promotion rule for groups that total less than "
+        "a full file."
+    )
+    filled_input_bytes: int = Field(
+        description="Input bytes of file groups without deleted rows that total a full file or more."
+    )
+    filled_output_bytes: int = Field(description="Output bytes of these file groups.")
+    full_shrink: float = Field(
+        description="Output size as a share of input size, used by the promotion rule for groups that total a full "
+        "file or more."
+    )
     bytes_ratio: float = Field(description="Correction factor for the next prediction of bytes.")
     files_removed_ratio: float = Field(description="Correction factor for the next prediction of removed files.")
     groups_promoted: int = Field(

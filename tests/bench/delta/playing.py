@@ -32,7 +32,7 @@ class Played:
     queries_ms: dict[str, float] = field(default_factory=dict)
     curve: list[int] = field(default_factory=list)
     rows: tuple[Any, ...] = ()
-    first_cpu_s: float = 0.0  # When the JVM had not run most of the code before.
+    cpu_s_by_round: list[float] = field(default_factory=list)  # In the first the JVM compiles what it runs.
 
 
 class PendingMerge(Protocol):
@@ -108,16 +108,17 @@ class Meter:
         return sum(times.user + times.system for times in (process.cpu_times() for process in self._processes))
 
 
-def play_twice(spark: SparkSession, rule: PlayedRule, trace: Trace, tables: Sequence[Table]) -> Played:
-    """Play the trace on one table and then on another, and return what the second round measured.
+def play_rounds(spark: SparkSession, rule: PlayedRule, trace: Trace, tables: Sequence[Table]) -> Played:
+    """Play the trace on one table after another in one JVM; returns what the last round measured, with CPU of each.
 
     In the first round the JVM compiles the code that it has not run before.
     """
-    first, second = tables
-    print(f"{rule.title}: first round", flush=True)
-    cpu_s = play(spark, rule, trace, first).compaction_cpu_s
-    print(f"{rule.title}: second round", flush=True)
-    return replace(play(spark, rule, trace, second), first_cpu_s=cpu_s)
+    cpu_s: list[float] = []
+    for number, table in enumerate(tables, 1):
+        print(f"{rule.title}: round {number} of {len(tables)}", flush=True)
+        played = play(spark, rule, trace, table)
+        cpu_s.append(played.compaction_cpu_s)
+    return replace(played, cpu_s_by_round=cpu_s)
 
 
 def play(spark: SparkSession, rule: PlayedRule, trace: Trace, table: Table) -> Played:

@@ -103,8 +103,11 @@ def test_compaction_inside_of_commits_costs_what_they_cost_more_than_others() ->
 
 def test_figures_are_reported_as_a_table_and_a_picture(trace: Trace) -> None:
     queries = {"point": 1.0, "range": 2.0, "full": 3.0}
-    done = [Played(f"rule {n}", n * 10**6, n, 1.5, 9.0, 4, n, 5, 6, queries, [3, 4, 5]) for n in range(3)]
+    done = [
+        Played(f"rule {n}", n * 10**6, n, 1.5, 9.0, 4, n, 5, 6, queries, [3, 4, 5], (), [9, n, 2]) for n in range(3)
+    ]
     text = table(trace, done)
+    assert "9 / 1 / 2, 2" in text
     assert "| rule 2 | 2.0 MB |" in text
     assert "2 of 4" in text
     root: Any = ET.fromstring(picture(done))  # noqa: S314 - our own text

@@ -21,7 +21,7 @@ from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.format_options import FormatOptions
 from tests.bench.delta.__main__ import picture, table
-from tests.bench.delta.playing import Played, play_twice
+from tests.bench.delta.playing import Played, play_rounds
 from tests.bench.delta.rules import COMMITS_PER_HOUR, TARGET_BYTES
 from tests.bench.delta.trace import Trace, make_trace
 from tests.bench.iceberg.rules import Amoro, Lakewright, LeaveAlone, RewriteDataFiles
@@ -75,7 +75,7 @@ def run(lake: Lake, trace: Trace, wanted: list[str]) -> tuple[list[Played], dict
     manifests: dict[str, int] = {}
     for name in wanted:
         rounds = [lake.create(f"{name}_{number}") for number in (1, 2)]
-        one = play_twice(lake.session, known[name], trace, rounds)
+        one = play_rounds(lake.session, known[name], trace, rounds)
         done.append(one)
         manifests[one.title] = rounds[-1].manifests
         row = table(trace, [one]).rpartition("\n")[2]

@@ -37,5 +37,10 @@ def test_groups_with_deleted_rows_teach_nothing_about_how_much_outputs_shrink() 
     )
     report = RunReport(PAYLOAD)
     report.record_rewrite(RewriteOutcome(2, (ended,), 1, 1))
-    assert (report.merged_bytes, report.merged_into_bytes) == (0, 0)
+    assert (report.merged_bytes, report.merged_into_bytes, report.filled_bytes, report.filled_into_bytes) == (
+        0,
+        0,
+        0,
+        0,
+    )
     assert (report.bytes_replaced, report.bytes_written) == (200, 150)

@@ -1,10 +1,11 @@
 """The report of a run says how its groups were written, and why rows had to be decoded."""
 
 import json
+from dataclasses import replace
 
 from actor.ports import GroupOutcome, GroupStatus, RewriteOutcome
 from actor.report import RunReport
-from shared.job_payload import JobPayload, PredictedCost
+from shared.job_payload import JobPayload, PredictedCost, RunMeasure
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
@@ -39,7 +40,15 @@ def test_copied_and_encoded_groups_are_counted_with_the_reason() -> None:
     assert counters["groups_encoded_by_column"] == 1
 
 
-def test_shrinking_is_learned_from_encoded_groups_alone() -> None:
-    report = RunReport(PAYLOAD)
-    report.record_rewrite(RewriteOutcome(1, (outcome(copied=True), outcome(copied=False, because="schema")), 5, 5))
-    assert (report.merged_bytes, report.merged_into_bytes) == (100, 90)
+def test_how_much_outputs_shrink_is_learned_for_full_files_and_for_smaller_ones() -> None:
+    """A full file needs 100 bytes of input under the second policy, however the group was written."""
+    groups = (outcome(copied=True), outcome(copied=False, because="schema"))
+    smaller, full = RunReport(PAYLOAD), RunReport(replace(PAYLOAD, policy=Policy(target_bytes=100)))
+    for report in (smaller, full):
+        report.record_rewrite(RewriteOutcome(1, groups, 5, 5))
+    sums = [
+        (one.merged_bytes, one.merged_into_bytes, one.filled_bytes, one.filled_into_bytes) for one in (smaller, full)
+    ]
+    assert sums == [(200, 180, 0, 0), (0, 0, 200, 180)]
+    measures = full.measures()
+    assert (measures[RunMeasure.FILLED_BYTES], measures[RunMeasure.FILLED_INTO_BYTES]) == (200, 180)

@@ -1,6 +1,6 @@
 """Policies from table properties: every property and alias is read, every bad value is named."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -180,6 +180,7 @@ def test_a_policy_survives_its_encoding() -> None:
         idle_compaction_after_s=None,
         delete_ratio_threshold=None,
         shrink=Fraction(1, 2),
+        full_shrink=Fraction(1, 3),
     )
     assert Policy.decode('{"tolerance":"1/7"}') == Policy(tolerance=Fraction(1, 7))
     assert Policy.decode(policy.encode()) == policy
@@ -268,11 +269,12 @@ def test_the_version_of_the_first_fields_holds_over_releases() -> None:
     assert Policy().version == "19dd9e43"
 
 
-@pytest.mark.parametrize("shrink", [Fraction(0), Fraction(-1), Fraction(33, 32)])
-def test_a_shrink_factor_that_is_no_share_is_refused(shrink: Fraction) -> None:
+@pytest.mark.parametrize("name", ["shrink", "full_shrink"])
+@pytest.mark.parametrize("share", [Fraction(0), Fraction(-1), Fraction(33, 32)])
+def test_a_shrink_factor_that_is_no_share_is_refused(name: str, share: Fraction) -> None:
     with pytest.raises(InvalidInput, match="is no share") as refused:
-        Policy(shrink=shrink)
-    assert refused.value.field == "shrink"
+        replace(Policy(), **{name: share})
+    assert refused.value.field == name
 
 
 @pytest.mark.parametrize("name", ["fan-in", "lakewright.fan-in", "self-optimizing.fragment-ratio"])

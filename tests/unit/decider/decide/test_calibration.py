@@ -13,22 +13,40 @@ from tests.support.decisions import decide_on_state
 POLICY = Policy(target_bytes=8 * MIB)
 
 
-def after(runs: int, *, into: int = 100, read: int = 100, removed: int = 100) -> Calibration:
-    """So many runs that were predicted to read and remove 100 each."""
-    return Calibration(runs, 100 * runs, read * runs, 100 * runs, removed * runs, 100 * runs, into * runs)
+def after(runs: int, *, into: int = 100, filled: int = 100, read: int = 100, removed: int = 100) -> Calibration:
+    """So many runs that were predicted to read and remove 100 each, half of them for full files."""
+    cost = (100 * runs, read * runs, 100 * runs, removed * runs)
+    return Calibration(runs, *cost, 100 * runs, into * runs, 100 * runs, filled * runs)
 
 
 def test_before_the_first_run_predictions_are_believed() -> None:
     assert Calibration.of({}) == UNCALIBRATED
-    assert (UNCALIBRATED.shrink, UNCALIBRATED.bytes_ratio, UNCALIBRATED.removed_ratio) == (1, 1, 1)
+    assert (UNCALIBRATED.shrink, UNCALIBRATED.full_shrink) == (1, 1)
+    assert (UNCALIBRATED.bytes_ratio, UNCALIBRATED.removed_ratio) == (1, 1)
     assert UNCALIBRATED.with_learned_shrink(POLICY) is POLICY
 
 
 def test_one_odd_run_moves_little_and_many_convince() -> None:
     shrinks = [after(runs, into=50).shrink for runs in (1, 4, 16, 63)]
     assert shrinks == [Fraction(28, 32), Fraction(24, 32), Fraction(19, 32), Fraction(16, 32)]
+    assert [after(runs, filled=50).full_shrink for runs in (1, 4, 16, 63)] == shrinks
     ratios = [after(runs, read=200).bytes_ratio for runs in (1, 4, 16)]
     assert ratios == [Fraction(6, 5), Fraction(3, 2), Fraction(9, 5)]
+
+
+def test_full_files_and_smaller_ones_shrink_by_factors_of_their_own() -> None:
+    """Copies below the target keep their size: they are promoted as if nothing shrank."""
+    policy = after(60, filled=80).with_learned_shrink(POLICY)
+    assert (policy.shrink, policy.full_shrink) == (1, Fraction(26, 32))
+    levels, believed = policy.size_levels, POLICY.size_levels
+    assert [levels.required_bytes(level) for level in range(5)] == [
+        believed.required_bytes(level) for level in range(5)
+    ]
+    assert levels.required_bytes(5) == levels.cover_bytes == -(-POLICY.target_bytes * 32 // 26)
+    below, cover = levels.full_bytes - 1, levels.cover_bytes
+    assert levels.predicted_bytes(below) == below
+    assert POLICY.target_bytes <= levels.predicted_bytes(cover) <= POLICY.target_bytes + 1, "both are rounded up"
+    assert after(60, into=80).with_learned_shrink(POLICY).full_shrink == 1
 
 
 def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_against() -> None:

@@ -117,10 +117,29 @@ def test_only_the_first_levels_are_merged_where_the_policy_caps_them() -> None:
 
 
 def test_outputs_that_shrink_need_more_inputs_rounded_up() -> None:
-    size_levels = build_size_levels(100, 10, Fraction(3, 4), Fraction(2, 3))
+    size_levels = build_size_levels(100, 10, Fraction(3, 4), Fraction(1, 2), Fraction(2, 3))
     assert size_levels.cover_bytes == 150
-    assert size_levels.required_bytes(4) == 15
-    assert build_size_levels(100, 10, Fraction(3, 4), Fraction(3, 7)).cover_bytes == 234  # 233.3
+    assert size_levels.required_bytes(4) == 20
+    assert [size_levels.predicted_bytes(total) for total in (74, 75, 150, 151)] == [37, 50, 100, 101]
+    assert build_size_levels(100, 10, Fraction(3, 4), full_shrink=Fraction(3, 7)).cover_bytes == 234  # 233.3
+
+
+@pytest.mark.parametrize(
+    ("shrink", "full_shrink", "required"),
+    [
+        (Fraction(1), Fraction(1), [4, 7, 13, 25, 50, 100]),
+        (Fraction(1, 2), Fraction(1), [8, 14, 26, 50, 75, 100]),
+        # From 75 on, a total of 50 would come out as 25 at most.
+        (Fraction(1), Fraction(1, 4), [4, 7, 13, 100, 200, 400]),
+    ],
+)
+def test_from_the_required_total_on_every_output_is_predicted_to_be_promoted(
+    shrink: Fraction, full_shrink: Fraction, required: list[int]
+) -> None:
+    levels = build_size_levels(100, 2, Fraction(3, 4), shrink, full_shrink)
+    assert [levels.required_bytes(level) for level in range(6)] == required
+    for level, total in enumerate(required):
+        assert all(levels.predicted_bytes(more) >= levels.floors[level + 1] for more in range(total, 500))
 
 
 @pytest.mark.parametrize(("output", "short"), [(9, 1), (10, 0), (75, 0)])
@@ -265,7 +284,7 @@ def test_one_file_of_the_top_level_makes_a_group_major() -> None:
 
 
 def test_a_plan_says_what_it_removes_and_predicts_outputs_as_small_as_they_come_out() -> None:
-    policy = replace(TEN, tolerance=Fraction(0), shrink=Fraction(9, 10))
+    policy = replace(TEN, tolerance=Fraction(0), shrink=Fraction(9, 10), full_shrink=Fraction(9, 10))
     made = plan(PARTITION, [*files_of(40, 40, 40), DataFile("full", 100, PARTITION)], policy)
     assert (made.files_replaced, made.files_removed, made.bytes) == (3, 2, 120)
     assert made.predicted == stats_of_sizes(policy.size_levels, [108, 100])
