@@ -20,7 +20,8 @@ def _no_index(snapshot: Snapshot, query: IndexQuery) -> None:
 class FormatSupport:
     """What engines can do with tables of a format; nothing else is planned.
 
-    title: the format's name for people. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
+    title: the format's name for people. sql_paths: the name that SQL has before the path of a table without a catalog;
+    empty: SQL cannot name such a table. job_kinds: kinds of jobs that its engine runs; empty: all. orders_rows: a
     rewrite can sort rows or keep their order. has_manifests: its metadata list files in manifests, which can be merged.
     instead: for each kind that it does not run, what an owner can do. own_retention_s: how long a table with these
     properties keeps removed files by itself, in seconds; raises InvalidInput where that cannot be read. index_status:
@@ -29,6 +30,7 @@ class FormatSupport:
     """
 
     title: str = ""
+    sql_paths: str = ""
     job_kinds: tuple[str, ...] = ()
     orders_rows: bool = True
     has_manifests: bool = False

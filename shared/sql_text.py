@@ -17,14 +17,19 @@ def literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def table_name(location: str) -> str:
-    """Return how SQL names the table at a location: by its path, or by the names of catalog, namespaces and table."""
+def table_name(location: str, sql_paths: str) -> str:
+    """Return how SQL names the table at a location: by the names of catalog, namespaces and table, or by its path.
+
+    sql_paths: the name that SQL has before a path of this format; empty where it has none. Then the result is empty,
+    too, for a table without a catalog.
+    """
     if location.startswith(CATALOG):
         return ".".join(quoted(unquote(part)) for part in location.removeprefix(CATALOG).split("/"))
-    return f"delta.{quoted(location)}"
+    return f"{sql_paths}.{quoted(location)}" if sql_paths else ""
 
 
-def set_properties(location: str, values: Mapping[str, str]) -> str:
-    """Return the statement that sets properties of the table at a location."""
+def set_properties(location: str, values: Mapping[str, str], sql_paths: str) -> str:
+    """Return the statement that sets properties of the table at a location; empty where SQL cannot name the table."""
     pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in values.items())
-    return f"ALTER TABLE {table_name(location)} SET TBLPROPERTIES ({pairs})"
+    name = table_name(location, sql_paths)
+    return f"ALTER TABLE {name} SET TBLPROPERTIES ({pairs})" if name else ""

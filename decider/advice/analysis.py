@@ -62,7 +62,7 @@ def analyze(
     proof = _proof(trace, hours, prices, found, share)
     if proof.saved_share < MIN_SAVED_SHARE or proof.saved_s_per_day < MIN_SAVED_S_PER_DAY:
         return None
-    return Advice(table, now_ms, found.properties, policy.encode(), found.message, proof)
+    return Advice(table, now_ms, found.properties, policy.encode(), found.message, proof, format=trace.metadata.format)
 
 
 def is_in_force(change: Mapping[str, str], policy: Policy) -> bool:

@@ -12,6 +12,9 @@ from typing import Any
 
 from shared.table import TableId
 
+FORMAT_BEFORE = "delta"
+"""Format of the tables of advice that an earlier release kept, which did not name it."""
+
 
 class AdviceStatus(StrEnum):
     """What became of an advice; `applying`: a job is to alter the table; an applied one is judged later."""
@@ -97,7 +100,7 @@ class Advice:
 
     former: the policy in effect before, as `Policy.encode` writes it. applied_version: newest version read when it was
     applied; by_owner: its owner changed the table's own properties. job: the job that alters the table, empty where
-    none does. problem: why the last attempt to alter it failed.
+    none does. problem: why the last attempt to alter it failed. format: the table's, by its name.
     """
 
     table: TableId
@@ -113,6 +116,7 @@ class Advice:
     job: str = ""
     problem: str = ""
     judgement: Judgement | None = None
+    format: str = FORMAT_BEFORE
 
     @property
     def id(self) -> str:

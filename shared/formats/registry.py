@@ -9,7 +9,9 @@ from shared.formats.iceberg import names, support
 from shared.formats.qbeast.status import index_status
 
 _SUPPORT: Mapping[str, FormatSupport] = {
-    delta.FORMAT: FormatSupport("Delta", own_retention_s=own_retention_s, index_status=index_status),
+    delta.FORMAT: FormatSupport(
+        "Delta", sql_paths=delta.FORMAT, own_retention_s=own_retention_s, index_status=index_status
+    ),
     names.FORMAT: support.SUPPORT,
 }
 _EVERYTHING = FormatSupport()

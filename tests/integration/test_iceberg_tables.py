@@ -18,6 +18,8 @@ from pyiceberg.types import LongType, NestedField, StringType
 from typer.testing import CliRunner
 
 from actor.queue_executor import SyncQueueExecutor, connect
+from decider.api.views.advice import statement
+from decider.background.auto_analyze import AdviceSources, AnalysisOutcome, AutoAnalyze
 from decider.store.table_state import TableStateStore
 from decider.store.timer_queries import TimerStore
 from services.cli.__main__ import app
@@ -96,6 +98,16 @@ def decider(redis_url: str, tmp_path: Path, lake: Lake) -> Iterator[LiveDecider]
     live.close()
 
 
+async def no_jobs() -> bool:
+    return False
+
+
+def cli(decider: LiveDecider, *arguments: str) -> str:
+    ran = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
+    assert ran.exit_code == 0, ran.output
+    return ran.output
+
+
 def register(decider: LiveDecider, location: str, **more: Any) -> httpx.Response:
     answer = decider.post("/v1/tables", {"location": location, **more})
     decider.drain()
@@ -162,6 +174,39 @@ def test_properties_of_the_table_and_their_names_in_amoro_are_in_force_at_once(
     decider.sweep()
     assert "encrypted" in decider.get("/v1/tables/orders")["refusal"]["reason"]
     assert queued(redis_url) == []
+
+
+def test_advice_names_a_table_of_a_catalog_in_sql_and_for_one_in_a_folder_names_no_statement(
+    decider: LiveDecider, lake: Lake, tmp_path: Path
+) -> None:
+    folder = IcebergFolder(tmp_path / "events")
+    folder.create("0" * 26 + "00000a")
+    for _ in range(80):
+        folder.wait(600_000)
+        folder.commit([folder.file(300_000) for _ in range(4)])
+    lake.append(2)
+    assert register(decider, folder.location, name="events").status_code == httpx.codes.CREATED
+    assert register(decider, PLACE, name="sales.orders").status_code == httpx.codes.CREATED
+    decider.drain()
+    services = decider.services.tables
+    sources = AdviceSources(services.registry, services.states, services.formats, services.defaults)
+    later = 1_700_000_000_000 + 10 * DAY_MS
+    analyze = AutoAnalyze(
+        services.advice, sources, share=1.0, has_jobs=no_jobs, backlog=lambda: 0, now_ms=lambda: later
+    )
+    outcomes = {decider.run(analyze.run_once()).outcome for _ in range(2)}
+    assert AnalysisOutcome.ADVISED in outcomes
+    found = decider.get("/v1/tables/events/advice")["advice"]
+    assert (found["table"], found["statement"], found["change"] != {}) == ("events", "", True)
+    in_catalog = decider.run(services.registry.find("sales.orders"))
+    assert in_catalog is not None
+    (stored,) = decider.run(services.advice.all())
+    assert statement(stored, in_catalog).startswith("ALTER TABLE `lake`.`sales`.`orders` SET TBLPROPERTIES (")
+    shown = cli(decider, "advice", "show", "events")
+    assert "ALTER TABLE" not in shown
+    assert f"advice apply events {found['id']}` sets lakewright." in shown
+    printed = cli(decider, "advice", "apply", "events", found["id"], "--dry-run")
+    assert printed.startswith("no SQL names this table: lakewright.")
 
 
 def test_discovery_finds_the_tables_of_a_catalog(decider: LiveDecider, lake: Lake) -> None:

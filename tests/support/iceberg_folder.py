@@ -181,6 +181,10 @@ class IcebergFolder:
         self._write()
         return snapshot
 
+    def wait(self, ms: int) -> None:
+        """Let time pass before the next snapshot."""
+        self._state.now_ms += ms
+
     def rollback(self, snapshot: int) -> None:
         self._state.current = snapshot
         self._tick()

@@ -22,7 +22,7 @@ from shared.boundary import Boundary
 from shared.cluster_options import ClusterOptions
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Unsupported
-from shared.formats.delta import CLUSTERING
+from shared.formats.delta import CLUSTERING, FORMAT
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.partition_stats import CUBE_TAG
 from shared.locations import hadoop_path
@@ -64,7 +64,7 @@ class ClusterJob:
             self.control.reached("clustering")
             self.control.may_change()
             optimize = OptimizeStatement(self.scala, log)
-            committed = optimize.run(f"OPTIMIZE {table_name(hadoop_path(log.location))}", origin, version)
+            committed = optimize.run(f"OPTIMIZE {table_name(hadoop_path(log.location), FORMAT)}", origin, version)
             if committed is None:
                 return TableJobOutcome(version, shape.metadata, reason="OPTIMIZE found nothing to cluster")
             self.control.reached("comparing")
@@ -90,7 +90,7 @@ class ClusterJob:
     def _require_columns(self, log: TableLog) -> None:
         """Raise Unsupported after `CLUSTER BY NONE`, where OPTIMIZE compacts by its own rules."""
         detail = (
-            log.session.sql(f"DESCRIBE DETAIL {table_name(hadoop_path(log.location))}")
+            log.session.sql(f"DESCRIBE DETAIL {table_name(hadoop_path(log.location), FORMAT)}")
             .select("clusteringColumns")
             .collect()
         )

@@ -24,6 +24,7 @@ from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
 from shared.errors import RetryableError
+from shared.formats.delta import FORMAT
 from shared.layout.planner import FileGroup
 from shared.locations import hadoop_path
 from shared.partitions import partition_values
@@ -116,7 +117,7 @@ def _statement(location: str, columns: Sequence[PartitionColumn], partition: Par
         for column in columns
     ]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"OPTIMIZE {table_name(hadoop_path(location))}{where}"
+    return f"OPTIMIZE {table_name(hadoop_path(location), FORMAT)}{where}"
 
 
 def _ends(

@@ -18,6 +18,7 @@ from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.commit_metadata import CommitMetadata
 from shared.errors import RetryableError
+from shared.formats.delta import FORMAT
 from shared.locations import hadoop_path
 from shared.property_options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
 from shared.sql_text import set_properties
@@ -59,7 +60,7 @@ class PropertiesJob:
                 return TableJobOutcome(version, metadata, reason=reason)
             self.control.reached("altering")
             self.control.may_change()
-            committed = self._alter(log, set_properties(hadoop_path(log.location), missing), version)
+            committed = self._alter(log, set_properties(hadoop_path(log.location), missing, FORMAT), version)
         return TableJobOutcome(version, metadata, (committed,), {PROPERTIES_SET: len(missing)})
 
     def _alter(self, log: TableLog, statement: str, before: int) -> int:

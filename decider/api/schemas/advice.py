@@ -123,7 +123,10 @@ class AdviceView(ResponseModel):
     problem: str = Field(description="Why the last attempt to alter the table failed; empty if none did.")
     change: dict[str, str] = Field(description="Properties to set.")
     former: dict[str, str] = Field(description="Values of these properties before; empty for a fan-in that is fitted.")
-    statement: str = Field(description="SQL statement that makes the change in the table's own properties.")
+    statement: str = Field(
+        description="SQL statement that makes the change in the table's own properties; empty if Spark's SQL has no "
+        "name for the table, as for one of Iceberg without a catalog."
+    )
     saved_s_per_day: float = Field(description="Core-seconds per day that the change promises to save.")
     saved_share: float = Field(
         description="Promised share of the cost: the smaller one of all commits and of the newer half."

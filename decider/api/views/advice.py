@@ -7,6 +7,7 @@ from decider.advice.analysis import former_values
 from decider.api.schemas.advice import AdviceList, AdviceView, JudgementView, ProofView, ReplayedCostView
 from decider.store.advice_records import Advice, Analysis, Judgement, Proof, ReplayedCost
 from decider.web.base_model import moment
+from shared.formats.registry import support_of
 from shared.sql_text import set_properties
 from shared.table import TableRef
 
@@ -34,8 +35,8 @@ def advice_view(advice: Advice, table: TableRef) -> AdviceView:
 
 
 def statement(advice: Advice, table: TableRef) -> str:
-    """Return the SQL that makes a change in the table's own properties, as Spark reads it."""
-    return set_properties(table.location, advice.change)
+    """Return the SQL that makes a change in the table's own properties, as Spark reads it; empty if there is none."""
+    return set_properties(table.location, advice.change, support_of(advice.format).sql_paths)
 
 
 def advice_list(

@@ -53,7 +53,7 @@ def dismiss_advice(context: typer.Context, table: Table, advice: AdviceId) -> No
 
 
 def _show_statement(out: Output, answer: Any) -> None:
-    out.line(answer["statement"])
+    out.line(answer["statement"] or f"no SQL names this table: {_properties(answer['change'])}")
 
 
 def _show_decided(out: Output, answer: Any) -> None:
@@ -111,7 +111,8 @@ def _show_one(out: Output, answer: Any) -> None:
         )
     if advice["status"] == "open":
         command = f"lakewright advice apply {advice['table']} {advice['id']}"
-        out.line(f"`{command}` runs: {advice['statement']}")
+        runs = f"runs: {advice['statement']}" if advice["statement"] else f"sets {_properties(advice['change'])}"
+        out.line(f"`{command}` {runs}")
     if advice["problem"]:
         out.line(f"The last attempt to alter the table failed: {advice['problem']}")
 
@@ -119,6 +120,10 @@ def _show_one(out: Output, answer: Any) -> None:
 def _cost(name: str, cost: Any) -> tuple[str, ...]:
     times = (time_span(cost[part]) for part in ("cost_s", "write_cost_s", "read_cost_s"))
     return (name, *times, mean(cost["files_mean"]), size(cost["bytes_rewritten"]))
+
+
+def _properties(change: dict[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in change.items())
 
 
 def _settings(change: dict[str, str]) -> str:
