@@ -97,6 +97,30 @@ async def with_ranges(log: TableReader, table: TableTrace, columns: Sequence[str
     return replace(table, keyed=tuple(keyed))
 
 
+async def comparable_columns(
+    log: TableReader, table: TableTrace, columns: Sequence[str]
+) -> tuple[tuple[KeyedFiles, ...], tuple[str, ...]]:
+    """Return the live files by each column that files have bounds of, and the names of the other columns.
+
+    The partition columns are among the others: which partitions are read is the same in every order. The log is read
+    once for each. Raises Unsupported where the format's bounds are not read.
+    """
+    by_partition = {column.name.lower() for column in table.metadata.partition_columns}
+    found: list[KeyedFiles] = []
+    others: list[str] = []
+    for name in columns:
+        try:
+            one = None if name.lower() in by_partition else await log.snapshot_with_ranges(name)
+        except InvalidInput:
+            one = None
+        if one is None or one.metadata.sort_key is None:
+            others.append(name)
+        else:
+            # The name is that of the filters: they need not spell it as the table does.
+            found.append(KeyedFiles(replace(one.metadata.sort_key, name=name), one.files))
+    return tuple(found), tuple(others)
+
+
 async def _oldest(log: TableReader, positions: Sequence[Position]) -> Snapshot:
     """Return the oldest snapshot that can be rebuilt; if one position can be, so can all later ones."""
     try:

@@ -182,7 +182,7 @@ def test_advice_names_a_table_of_a_catalog_in_sql_and_for_one_in_a_folder_names_
     folder = IcebergFolder(tmp_path / "events")
     folder.create("0" * 26 + "00000a")
     for _ in range(80):
-        folder.wait(600_000)
+        folder.later(600_000)
         folder.commit([folder.file(300_000) for _ in range(4)])
     lake.append(2)
     assert register(decider, folder.location, name="events").status_code == httpx.codes.CREATED

@@ -181,7 +181,7 @@ class IcebergFolder:
         self._write()
         return snapshot
 
-    def wait(self, ms: int) -> None:
+    def later(self, ms: int) -> None:
         """Let time pass before the next snapshot."""
         self._state.now_ms += ms
 

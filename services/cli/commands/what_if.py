@@ -72,6 +72,13 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         list[str] | None,
         typer.Option(help="Also count the files that ranges of this column read, now and sorted; may be repeated."),
     ] = None,
+    filters: Annotated[
+        Path | None,
+        typer.Option(
+            help="Advise a column to sort by from the filters in this file: Iceberg's scan reports, or lines such as "
+            '{"filter": {"type": "eq", "term": "id", "value": 7}, "times": 30}; for a location.'
+        ),
+    ] = None,
     svg: Annotated[Path | None, typer.Option(help="Write the charts to this file, as SVG.")] = None,
 ) -> None:
     """Replay a table's history under no compaction, Lakewright's rules, and the rules of other tools; read-only."""
@@ -87,7 +94,9 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     overrides = pairs(set_ or [])
     if is_location(table):
         setting.prepare_logs()
-        answer = _examine(table, prices, max_commits, overrides, sort_key or [])
+        answer = _examine(table, prices, max_commits, overrides, sort_key or [], _read_filters(filters))
+    elif filters is not None:
+        raise typer.BadParameter("--filters samples the rows of a location: name the table by its path or URI")
     else:
         more = {"properties": overrides, "sort_keys": sort_key}
         body = {**prices, "max_commits": min(max_commits, 2_000)}
@@ -109,6 +118,13 @@ def _check(prices: Mapping[str, float], svg: Path | None) -> None:
         raise typer.BadParameter(f"charts are SVG, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
 
 
+def _read_filters(file: Path | None) -> str | None:
+    try:
+        return None if file is None else file.read_text()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise CallFailed(f"the file {file} cannot be read: {problem}") from problem
+
+
 def _ask(setting: CliContext, table: str, body: dict[str, Any]) -> dict[str, Any]:
     try:
         with setting.api() as api:
@@ -123,7 +139,12 @@ def _ask(setting: CliContext, table: str, body: dict[str, Any]) -> dict[str, Any
 
 
 def _examine(
-    table: str, prices: dict[str, float], max_commits: int, overrides: dict[str, str], sort_keys: list[str]
+    table: str,
+    prices: dict[str, float],
+    max_commits: int,
+    overrides: dict[str, str],
+    sort_keys: list[str],
+    filters: str | None,
 ) -> dict[str, Any]:
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
@@ -135,7 +156,10 @@ def _examine(
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from decider.whatif import examination as parts  # noqa: PLC0415
         from decider.whatif.comparison import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, CostModel  # noqa: PLC0415
+        from decider.whatif.recorded_filters import parse_filters  # noqa: PLC0415
+        from decider.whatif.row_sample import advise_order  # noqa: PLC0415
         from decider.whatif.trace_reader import TableTrace, read_history, with_ranges  # noqa: PLC0415
+    recorded = parse_filters(filters or "")
     parts.lay_over(Policy(), overrides)  # What cannot be used is refused before anything is read.
     location = location_of(table)
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
@@ -155,14 +179,20 @@ def _examine(
         history = asyncio.run(read())
         progress.remove_task(reading)
         replaying = progress.add_task(
-            "replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(overrides) + len(history.keyed)
+            "replaying",
+            total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(overrides) + len(history.keyed) + bool(recorded),
         )
 
         def tick(step: str) -> None:
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
         in_force = resolve_unregistered(Policy(), history.metadata.configuration, {}, history.metadata.format)
-        return parts.describe(parts.examine(history, in_force, CostModel(**prices), overrides, tick))
+        answer = parts.describe(parts.examine(history, in_force, CostModel(**prices), overrides, tick))
+        if filters is not None:
+            tick("sorted by what is filtered")
+            order = advise_order(log, history, access.stores, recorded, in_force.policy.target_bytes)
+            answer["sort_advice"] = asyncio.run(order)
+    return answer
 
 
 def _show(out: Output, answer: dict[str, Any]) -> None:
@@ -198,6 +228,8 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
         out.line("")
         out.console.print(_sort_key(one))
         out.line(_sort_cost(one))
+    if "sort_advice" in answer:
+        _show_order(out, answer["sort_advice"])
     for note in answer["notes"]:
         out.line(note)
     if answer["custom"] is not None:
@@ -278,6 +310,27 @@ def _sort_cost(reads: dict[str, Any]) -> str:
     if reads["bytes_sorted"] is None:
         return f"The table has too many files to plan a sort by {reads['column']}{left}."
     return f"Sorting by {reads['column']} rewrites {size(reads['bytes_sorted'])} beside what merging does{left}."
+
+
+def _show_order(out: Output, advice: dict[str, Any]) -> None:
+    """Show what the recorded filters read in each order, and which one they argue for."""
+    made = _table("Bytes read", ("share",), "sorted by")
+    made.add_row("(as it is)", f"{advice['share_read_now']:.1%}")
+    for one in advice["candidates"]:
+        is_best = one["column"] == advice["column"]
+        made.add_row(one["column"], f"{one['share_read']:.1%}", style="bold" if is_best else "")
+    out.line("")
+    out.console.print(made)
+    filters, rows = counted(advice["filters"], "different filter"), counted(advice["rows_sampled"], "sampled row")
+    out.line(f"By {filters} and {rows}.")
+    if advice["left_out"]:
+        named = ", ".join(advice["left_out"])
+        out.line(f"Not compared, as files have no bounds of them or are partitioned by them: {named}.")
+    if advice["column"] is None:
+        out.line("No order would save a tenth of the bytes that these filters read.")
+    else:
+        setting = ", ".join(f"{name}={value}" for name, value in advice["properties"].items())
+        out.line(f"To sort by {advice['column']}, set {setting}.")
 
 
 def _table(title: str, numbers: tuple[str, ...], first: str) -> Table:

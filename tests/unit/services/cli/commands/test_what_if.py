@@ -1,6 +1,7 @@
 """`lakewright what-if` on a real table that no one registered: a comparison, a sentence, curves."""
 
 import json
+import random
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -157,3 +158,61 @@ def test_the_first_column_of_the_tables_own_order_is_counted_without_being_named
     opened.alter.set_table_properties({"lakewright.sort-by": "id desc"}, raise_if_not_exists=False)
     (one,) = json.loads(CliRunner().invoke(app, ["--json", "what-if", str(table)]).stdout)["sort_keys"]
     assert (one["column"], one["files_without_range"]) == ("id", 0)
+
+
+def asked(folder: Path, *lines: object) -> str:
+    """Write lines of filters, and return the name of their file."""
+    file = folder / f"filters-{len(lines)}.jsonl"
+    file.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return str(file)
+
+
+def test_recorded_filters_argue_for_an_order_or_for_none(table: Path, tmp_path: Path) -> None:
+    by_id, by_day = ({"type": "eq", "term": term, "value": value} for term, value in (("id", 7), ("dt", "2026-01-01")))
+    report = {"report-type": "scan-report", "table-name": "c.orders", "metrics": {}, "filter": by_day}
+    filters = asked(tmp_path, {"filter": by_id, "times": 9}, report, {"filter": {**by_id, "term": "gone"}})
+    command = ["what-if", str(table), "--filters", filters]
+    shown = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, (shown.output, shown.exception)
+    assert "By 3 different filters and 24 sampled rows." in shown.stdout
+    assert "are partitioned by them: dt, gone." in shown.stdout
+    # One file of twenty-four has the id: an order of two files that are left cannot do better.
+    assert "No order would save a tenth of the bytes that these filters read." in shown.stdout
+    advice = json.loads(CliRunner().invoke(app, ["--json", *command]).stdout)["sort_advice"]
+    assert (advice["column"], advice["properties"], advice["left_out"]) == (None, {}, ["dt", "gone"])
+    nothing = json.loads(CliRunner().invoke(app, ["--json", *command[:-1], asked(tmp_path)]).stdout)["sort_advice"]
+    assert (nothing["column"], nothing["candidates"], nothing["rows_sampled"]) == (None, [], 0)
+
+
+def test_an_order_that_is_argued_for_is_shown_with_its_property(tmp_path: Path) -> None:
+    path = tmp_path / "random"
+    dice = random.Random(1)
+    for number in range(8):
+        rows = {
+            "id": [(number + 8 * step) * 7 % 64 for step in range(8)],
+            "v": [dice.randbytes(10_000) for _ in range(8)],
+        }
+        deltalake.write_deltalake(str(path), pa.table(rows), mode="append")
+    size = sum(pa.table(deltalake.DeltaTable(path).get_add_actions(flatten=True))["size_bytes"].to_pylist()) // 8
+    deltalake.DeltaTable(path).alter.set_table_properties({"lakewright.target-file-size": str(size)}, False)
+    filters = asked(tmp_path, {"filter": {"type": "lt", "term": "id", "value": 7}})
+    shown = CliRunner().invoke(app, ["what-if", str(path), "--filters", filters], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, (shown.output, shown.exception)
+    assert "To sort by id, set lakewright.sort-by=id." in shown.stdout
+    assert "12.5%" in shown.stdout
+    next(iter(path.glob("*.parquet"))).write_bytes(b"no Parquet")
+    damaged = CliRunner().invoke(app, ["what-if", str(path), "--filters", filters])
+    assert "cannot be sampled" in str(damaged.exception)
+
+
+def test_filters_that_cannot_be_used_are_refused_with_the_reason(table: Path, tmp_path: Path) -> None:
+    for arguments, why in (
+        ([str(table), "--filters", asked(tmp_path, "no filter")], "line 1 is not JSON"),
+        ([str(table), "--filters", str(tmp_path / "absent")], "absent cannot be read"),
+        (["orders", "--filters", asked(tmp_path)], "name the table by its path or URI"),
+    ):
+        refused = CliRunner().invoke(
+            app, ["--url", "http://127.0.0.1:9", "what-if", *arguments], env={"COLUMNS": "200"}
+        )
+        assert refused.exit_code != 0
+        assert why in f"{refused.output}{refused.exception}"

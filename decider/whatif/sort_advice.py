@@ -1,0 +1,194 @@
+"""Which column a table should be sorted by: the one with which its readers' filters read the fewest bytes.
+
+Sampled rows are sorted by each candidate and cut into as many files as the table would have, and every recorded filter
+is compared with the minima and maxima that these files have, of all columns: an order by one column also separates
+values of those that depend on it, as the dates of an order and of its delivery. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from decider.whatif.range_reads import KeyedFiles
+from decider.whatif.recorded_filters import Hidden, RecordedFilter, Span, Wanted, wanted_values
+from shared.layout.key_depth import KeyRange
+from shared.sql_text import quoted
+from shared.table import PartitionColumn
+
+MIN_SAVED_SHARE = 0.1
+"""Smallest share of the bytes read that an order has to save: rewriting all full files has a price, too."""
+
+MAX_CANDIDATES = 6
+"""Columns that are compared: those that filters name most often."""
+
+MAX_PARTS = 256
+"""Files that a partition is cut into at most; more files are each read by the same share of the filters."""
+
+MIN_ROWS_PER_PART = 8
+"""Fewest sampled rows in a file: the range of fewer says little about the file's."""
+
+HIDDEN_SHARE = 0.1
+"""Share of the rows that a range with hidden bounds is taken to hold; an assumption."""
+
+HIDDEN_PLACES = 20
+"""Places, from the least value to the greatest, at which hidden values are taken to be: the mean of them counts."""
+
+Row = tuple[int | None, ...]
+Conditions = Mapping[int, tuple[Span, ...]]
+"""Wanted values by the number of the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPartition:
+    """Rows of one partition, values by column, and the bytes of all its files."""
+
+    bytes: int
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowSample:
+    """Sampled rows of a table; values are whole numbers in the order of the values, None for null."""
+
+    columns: tuple[PartitionColumn, ...]
+    partitions: tuple[SampledPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateOrder:
+    """A column, and the mean share of the bytes that the filters read once the table is sorted by it."""
+
+    column: str
+    share_read: float
+
+
+@dataclass(frozen=True, slots=True)
+class SortAdvice:
+    """Candidates, the best first; share_read_now: of the files as they are. column: None if no order saves enough."""
+
+    column: str | None
+    share_read_now: float
+    candidates: tuple[CandidateOrder, ...]
+
+
+def advise(
+    sample: RowSample, keyed: Sequence[KeyedFiles], filters: Sequence[RecordedFilter], target_bytes: int
+) -> SortAdvice:
+    """Return the order that the filters argue for; `keyed`: the live files by each of the sample's columns."""
+    asked = [(times, conditions) for one in filters for times, conditions in _conditions(one, sample)]
+    now = _share(_live_parts(keyed), asked)
+    found = sorted(
+        (
+            CandidateOrder(column.name, _share(_sorted_parts(sample, at, target_bytes), asked))
+            for at, column in enumerate(sample.columns)
+        ),
+        key=lambda one: one.share_read,
+    )
+    best = found[0].column if found and found[0].share_read <= (1 - MIN_SAVED_SHARE) * now else None
+    return SortAdvice(best, now, tuple(found))
+
+
+def describe_order(advice: SortAdvice, sample: RowSample, filters: int, left_out: Sequence[str]) -> dict[str, Any]:
+    """Return advice as plain values; `filters`: how many there are, left_out: columns without comparable bounds."""
+    column = advice.column or ""
+    return {
+        "column": advice.column,
+        "properties": {"lakewright.sort-by": column if column.isidentifier() else quoted(column)} if column else {},
+        "share_read_now": round(advice.share_read_now, 4),
+        "candidates": [{"column": one.column, "share_read": round(one.share_read, 4)} for one in advice.candidates],
+        "filters": filters,
+        "rows_sampled": sum(len(partition.rows) for partition in sample.partitions),
+        "left_out": list(left_out),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A file: its bytes, and the range of each column in it, None where that is not known."""
+
+    bytes: float
+    ranges: tuple[KeyRange | None, ...]
+    is_complete: bool
+    """Whether a column without a range has no values but null, so that no comparison wants the file."""
+
+    def is_read(self, conditions: Conditions) -> bool:
+        return all(self._has(self.ranges[at], spans) for at, spans in conditions.items())
+
+    def _has(self, known: KeyRange | None, spans: tuple[Span, ...]) -> bool:
+        if known is None:
+            return not self.is_complete
+        return any((low is None or low <= known[1]) and (high is None or high >= known[0]) for low, high in spans)
+
+
+def _share(parts: Sequence[_Part], asked: Sequence[tuple[float, Conditions]]) -> float:
+    """Return the mean share of the bytes that filters read."""
+    total, times = sum(part.bytes for part in parts), sum(weight for weight, _ in asked)
+    read = sum(weight * sum(part.bytes for part in parts if part.is_read(wanted)) for weight, wanted in asked)
+    return read / (total * times) if total and times else 0.0
+
+
+def _conditions(one: RecordedFilter, sample: RowSample) -> list[tuple[float, Conditions]]:
+    """Return the conditions of a filter with their weight; several where values are hidden."""
+    numbers = {column.name: at for at, column in enumerate(sample.columns)}
+    wanted = wanted_values(one.expression, {column.name: column for column in sample.columns})
+    hidden = [name for name, values in wanted.items() if isinstance(values, Hidden)]
+    places = HIDDEN_PLACES if hidden else 1
+    values = {name: _values(sample, numbers[name]) for name in hidden}
+    return [
+        (
+            one.times / places,
+            {numbers[name]: _spans(its, values.get(name, []), at, numbers[name]) for name, its in wanted.items()},
+        )
+        for at in range(places)
+    ]
+
+
+def _values(sample: RowSample, column: int) -> list[int]:
+    known = (row[column] for partition in sample.partitions for row in partition.rows)
+    return sorted(value for value in known if value is not None)
+
+
+def _spans(wanted: Wanted, values: Sequence[int], place: int, column: int) -> tuple[Span, ...]:
+    """Return wanted values; hidden ones at a place that differs between columns, lest these seem to go together."""
+    if not isinstance(wanted, Hidden):
+        return wanted
+    if not values:
+        return ()
+    start = (place * 7 + column * 3) % HIDDEN_PLACES / HIDDEN_PLACES
+    if wanted.points:
+        shares = [(start + number / wanted.points) % 1 for number in range(wanted.points)]
+        return tuple((value, value) for value in (_at(values, share) for share in shares))
+    begin = start * (1 - HIDDEN_SHARE)
+    return ((_at(values, begin), _at(values, begin + HIDDEN_SHARE)),)
+
+
+def _at(values: Sequence[int], share: float) -> int:
+    return values[min(int(share * len(values)), len(values) - 1)]
+
+
+def _sorted_parts(sample: RowSample, column: int, target_bytes: int) -> list[_Part]:
+    """Return the files that the sampled partitions would have, sorted by a column."""
+    parts = []
+    for partition in sample.partitions:
+        rows = sorted(partition.rows, key=lambda row: (row[column] is not None, row[column] or 0))
+        most = min(MAX_PARTS, len(rows) // MIN_ROWS_PER_PART)
+        count = max(1, min(round(partition.bytes / target_bytes), most))
+        for at in range(count):
+            own = rows[at * len(rows) // count : (at + 1) * len(rows) // count]
+            ranges = tuple(_range([row[other] for row in own]) for other in range(len(sample.columns)))
+            parts.append(_Part(partition.bytes / count, ranges, is_complete=True))
+    return parts
+
+
+def _range(values: Sequence[int | None]) -> KeyRange | None:
+    known = [value for value in values if value is not None]
+    return (min(known), max(known)) if known else None
+
+
+def _live_parts(keyed: Sequence[KeyedFiles]) -> list[_Part]:
+    """Return the live files with their ranges by all columns; every snapshot has the same files, in the same order."""
+    by_key = [{file.key: file.key_range for file in one.files} for one in keyed]
+    files = keyed[0].files if keyed else ()
+    return [
+        _Part(file.size_bytes, tuple(ranges.get(file.key) for ranges in by_key), is_complete=False) for file in files
+    ]
