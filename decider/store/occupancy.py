@@ -13,7 +13,7 @@ from decider.store.redis_errors import translate_redis_errors
 from shared.queue import keys, queries
 from shared.queue.decode import text
 from shared.queue.limits import MAX_JOBS_READ
-from shared.queue.model import Band, JobId, JobState
+from shared.queue.model import Band, JobId, JobState, Scope
 from shared.queue.records import JobView, RunRecord
 
 HOUR_MS = 3_600_000
@@ -47,6 +47,29 @@ class OldestWaits:
     bands: Mapping[str, int]
     tenants: Mapping[str, int]
     tables: Mapping[str, int]
+
+
+def quota_occupation(held: SlotOccupancy, limits: Mapping[str, str]) -> dict[Scope, dict[str, float]]:
+    """Return how much of its quota each tenant and table used, as a share of it; above 1 it is oversold.
+
+    limits: quotas and limits as the queue holds them, by `<level>|<name>`. Empty while slots are not known. A quota
+    below one slot is rounded up to one, and a quota that was lowered ends no run: both are oversold meanwhile.
+    """
+    found: dict[Scope, dict[str, float]] = {Scope.TENANT: {}, Scope.TABLE: {}}
+    used = {Scope.TENANT: held.tenants, Scope.TABLE: held.tables}
+    for entry, limit in limits.items():
+        level, _, name = entry.partition("|")
+        share = _quota(limit.removeprefix("!"), held.slots)
+        if share and level in found:
+            found[Scope(level)][name] = round(used[Scope(level)].get(name, 0.0) / share, 4)
+    return found
+
+
+def _quota(limit: str, slots: int) -> float:
+    """Return a limit as a share of all slots, 0 for none; more slots than there are mean all."""
+    if not (limit and slots):
+        return 0.0
+    return min(1.0, float(limit.removesuffix("%")) / 100 if limit.endswith("%") else int(limit) / slots)
 
 
 @translate_redis_errors

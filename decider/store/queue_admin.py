@@ -149,6 +149,11 @@ class QueueAdmin:
         found = {text(name): text(value) for name, value in raw.items()}
         return {name: value for name, value in found.items() if name == "paused" or name.startswith(SHOWN_PREFIXES)}
 
+    async def limits(self) -> Mapping[str, str]:
+        """Return limits and quotas as the queue holds them, by `<level>|<name>`; `!` marks what is paused."""
+        held = await self.weights_and_limits()
+        return {name.removeprefix(LIMIT_PREFIX): value for name, value in held.items() if name.startswith(LIMIT_PREFIX)}
+
     @translate_redis_errors
     async def is_paused(self, scope: Scope, name: str) -> bool:
         """Return whether jobs of a tenant or table are not dispatched."""

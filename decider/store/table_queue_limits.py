@@ -16,10 +16,19 @@ from shared.table import TableId
 
 DEFAULT_POLICY = Policy()
 
+LEAST_WEIGHT, GREATEST_WEIGHT = Fraction(1, 100), Fraction(100)
+"""Weights that the queue takes; a smaller or greater quota weighs as much."""
 
-def queue_limits_of(policy: Policy) -> str:
-    """Return the queue limits of a policy, as `weight|limit`; empty if it has none."""
+
+def queue_limits_of(policy: Policy, *, has_own_weight: bool = False) -> str:
+    """Return the queue limits of a policy, as `weight|limit`; empty if it has none.
+
+    A quota is a weight, too, unless a weight was set: where quotas promise more than there is, each table of a tenant
+    gets the same part of its own.
+    """
     weight = "" if policy.weight == DEFAULT_POLICY.weight else str(policy.weight)
+    if policy.quota is not None and not has_own_weight:
+        weight = str(min(max(policy.quota, LEAST_WEIGHT), GREATEST_WEIGHT))
     limit = "" if policy.quota is None else str(policy.quota)
     if policy.max_concurrent_jobs is not None:
         limit = str(policy.max_concurrent_jobs)

@@ -21,7 +21,7 @@ from decider.decide.table_action import table_timers
 from decider.formats.table_format import TableReader
 from decider.state.commit_counts import NO_COMMITS
 from decider.state.contention import NO_CONTENTION
-from decider.state.effective_policy import LogStatus
+from decider.state.effective_policy import LogStatus, PolicySource
 from decider.state.file_columns import LiveFiles, count_live
 from decider.state.level_fit import NOT_FITTED
 from decider.state.table_summary import TableSummary
@@ -159,7 +159,9 @@ class StateRebuilder:
             rebuild_reason=reason,
             contention=old.contention if old else NO_CONTENTION,
             is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
-            queue_limits=queue_limits_of(in_force.policy),
+            queue_limits=queue_limits_of(
+                in_force.policy, has_own_weight=in_force.origins["weight"].source is not PolicySource.DEFAULT
+            ),
             refusal=snapshot.refusal,
             removals=same.removals if same else NO_REMOVALS,
             commit_counts=same.commit_counts if same else NO_COMMITS,

@@ -10,6 +10,7 @@ from decider.api.dependencies import Queue, Tables
 from decider.api.openapi import failures
 from decider.api.schemas import queue_settings
 from decider.api.schemas.queue import AdminResult, AuditReport, NextJobView, PauseRequest, QueueView, ShareRequest
+from decider.store.occupancy import quota_occupation
 from decider.web.base_model import moment
 from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.limits import MAX_FORESEEN
@@ -39,9 +40,10 @@ async def show_queue(
     order = await queue.admin.order(next_claims)
     oldest = await queue.admin.oldest_waits()
     held = await queue.admin.occupancy()
+    quotas = quota_occupation(held, await queue.admin.limits())
     mentioned = {job.table for job in order}
     if by_table:
-        mentioned |= {*waiting.tables, *held.tables}
+        mentioned |= {*waiting.tables, *held.tables, *quotas[Scope.TABLE]}
     names = await tables.registry.get_many(set(map(TableId, mentioned)))
     return QueueView(
         depth={state.value: count for state, count in depth.depth.items()},
@@ -58,6 +60,10 @@ async def show_queue(
         slots=held.slots,
         occupancy_window_s=held.window_ms / 1000,
         occupancy={"tenants": dict(held.tenants), "tables": dict(held.tables) if by_table else {}},
+        quota_occupation={
+            "tenants": quotas[Scope.TENANT],
+            "tables": quotas[Scope.TABLE] if by_table else {},
+        },
         settings=dict(await queue.admin.weights_and_limits()),
         next=tuple(map(_next, order)),
     )

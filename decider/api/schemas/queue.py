@@ -64,6 +64,7 @@ class QueueView(ResponseModel):
                     "slots": 4,
                     "occupancy_window_s": 3600.0,
                     "occupancy": {"tenants": {"sales": 0.31}, "tables": {"sales-orders-1f0c7a52": 0.31}},
+                    "quota_occupation": {"tenants": {}, "tables": {"sales-orders-1f0c7a52": 0.62}},
                     "settings": {"limit:table|sales-orders-1f0c7a52": "2"},
                     "next": [NEXT_EXAMPLE],
                 }
@@ -86,6 +87,10 @@ class QueueView(ResponseModel):
     )
     occupancy: dict[str, dict[str, float]] = Field(
         description="Share of slot time used, by `tenants` and `tables`; empty while `slots` is 0."
+    )
+    quota_occupation: dict[str, dict[str, float]] = Field(
+        description="Slot time used as a share of the quota or limit, by `tenants` and `tables` that have one: near 1 "
+        "with enough work, above 1 where a scope is oversold; empty while `slots` is 0."
     )
     settings: dict[str, str] = Field(description="Weights, limits and pauses (`!` marks a paused tenant or table).")
     next: tuple[NextJobView, ...] = Field(description="Next claims in order, assuming no arrivals and no completions.")

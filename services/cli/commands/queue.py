@@ -15,6 +15,9 @@ from shared.queue.limits import MAX_FORESEEN
 
 app = typer.Typer(no_args_is_help=True, help="Show and administer the queue.")
 
+OVERSOLD = 1.05
+"""Share of a quota above which it counts as oversold: slot time that is measured by runs varies by less."""
+
 ScopeArgument = Annotated[str, typer.Argument(help="Scope: queue, band, tenant or table.")]
 NameArgument = Annotated[str, typer.Argument(help="Band 0 to 4, tenant, or table id.")]
 
@@ -113,12 +116,24 @@ def _show_queue(out: Output, answer: Any) -> None:
     names = answer["table_names"]
     out.pairs("Queue", {**answer["depth"], "oldest wait": duration(answer["oldest_wait_s"]), **answer["settings"]})
     oldest, held = answer["oldest_waits_s"], answer["occupancy"]
+    quotas = answer["quota_occupation"]
     waiting = [
-        (level, names.get(name, name), jobs, _wait(oldest[level].get(name)), _share(held.get(level, {}), name))
+        (
+            *(level, names.get(name, name), jobs, _wait(oldest[level].get(name))),
+            *(_share(held.get(level, {}), name), _quota(quotas.get(level, {}), name)),
+        )
         for level in ("bands", "tenants", "tables")
         for name, jobs in answer[level].items()
     ]
-    out.rows("Waiting", ("scope", "name", "jobs", "oldest wait", "slot share"), waiting)
+    out.rows("Waiting", ("scope", "name", "jobs", "oldest wait", "slot share", "of quota"), waiting)
+    oversold = [
+        f"{names.get(name, name)} ({_share(quotas[level], name)})"
+        for level in ("tenants", "tables")
+        for name, share in quotas[level].items()
+        if share > OVERSOLD
+    ]
+    if oversold:
+        out.line(f"Oversold, above their quota: {', '.join(oversold)}")
     rows = [
         (
             names.get(one["table"], one["table"]),
@@ -147,6 +162,10 @@ def _wait(wait_s: float | None) -> str:
 
 def _share(shares: dict[str, float], name: str) -> str:
     return f"{100 * shares[name]:.1f}%" if name in shares else ""
+
+
+def _quota(shares: dict[str, float], name: str) -> str:
+    return _share(shares, name) + (" oversold" if shares.get(name, 0.0) > OVERSOLD else "")
 
 
 def _post(context: typer.Context, path: str, body: dict[str, str]) -> None:
