@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine
 from tests.bench.autocomp.queries import QUERIES
+from tests.bench.autocomp.simulated import simulated_table
 from tests.bench.autocomp.trickle import TrickledTable, make_trickle
 from tests.bench.delta.ours import Lakewright
 from tests.bench.delta.playing import Meter
@@ -133,6 +134,7 @@ def main() -> None:
     parser.add_argument("--phases", type=int, default=3, help="how often the tables are queried")
     parser.add_argument("--period", type=int, default=6, help="rounds between two runs of the periodic strategy")
     parser.add_argument("--strategies", nargs="*", default=["none", "periodic", "lakewright"])
+    parser.add_argument("--only-simulated", action="store_true", help="replay Lakewright's decisions alone, no Spark")
     asked = parser.parse_args()
     print(f"{machine()}")
     began = time.monotonic()
@@ -141,6 +143,9 @@ def main() -> None:
         data = make_trickle(folder / "data", scale=asked.scale, rounds=asked.rounds)
         added = sum(one.bytes for one in data)
         print(f"{sum(one.files for one in data)} files, {added / 1e6:.1f} MB, target {TARGET_BYTES} bytes", flush=True)
+        print(f"{simulated_table(data)}\n", flush=True)
+        if asked.only_simulated:
+            return
         short = [_first(one, asked.rounds // 3) for one in data]
         with started_spark(folder / "spark", **SHUFFLE) as spark:
             known, done = strategies(spark, asked.period), []

@@ -7,6 +7,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 from tests.bench.autocomp.queries import QUERIES
+from tests.bench.autocomp.simulated import REPLAYS, commits, replayed, simulated_table
 from tests.bench.autocomp.trickle import ORDERS_TASKS, make_trickle
 from tests.bench.delta.table import PlayedTable
 from tests.support.duckdb_extensions import load_extension
@@ -62,3 +63,11 @@ def test_a_played_table_of_a_round_is_read_by_the_queries(tmp_path: Path) -> Non
 
 def _keys(path: Path, column: str) -> list[int]:
     return [*pq.read_table(path, columns=[column])[column].to_pylist()]
+
+
+def test_a_replay_of_the_trickle_has_its_files_and_leaves_fewer_where_the_tables_rest(tmp_path: Path) -> None:
+    made = make_trickle(tmp_path, scale=0.002, rounds=8)
+    assert [commits(one).bytes_added for one in made] == [one.bytes for one in made]
+    left = {title: sum(done.files_at_end for done in replayed(made, how)) for title, how in REPLAYS.items()}
+    assert left["two commits late, as measured"] > left["at once"] >= left["at once, and a day of rest"]
+    assert all(f"| {title} | {count} |" in simulated_table(made) for title, count in left.items())

@@ -187,16 +187,20 @@ def _rows(spark: SparkSession, table: str) -> tuple[Any, ...]:
     return tuple(spark.sql(f"SELECT {', '.join(sums)} FROM {table}").collect()[0])
 
 
-def _queries(spark: SparkSession, table: str, trace: Trace) -> dict[str, float]:
-    """Return the median milliseconds of a point, a range and a full query."""
+def query_texts(table: str, trace: Trace) -> dict[str, str]:
+    """Return a point, a range and a full query of a table."""
     names = days()
-    texts = {
+    return {
         "point": f"SELECT amount FROM {table} WHERE id = {trace.rows // 2}",
         "range": f"SELECT sum(amount) FROM {table} WHERE day BETWEEN '{names[8]}' AND '{names[11]}'",
         "full": f"SELECT count(*), sum(amount), max(name) FROM {table}",
     }
+
+
+def _queries(spark: SparkSession, table: str, trace: Trace) -> dict[str, float]:
+    """Return the median milliseconds of each query."""
     medians = {}
-    for name, text in texts.items():
+    for name, text in query_texts(table, trace).items():
         took = []
         for _ in range(QUERY_WARM_UPS + QUERY_RUNS):
             began = time.perf_counter()
