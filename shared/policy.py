@@ -118,6 +118,7 @@ class Policy:
     delete_marker: str | None = None
     key_scope: KeyScope = KeyScope.TABLE
     deduplicate_every_s: int = 86_400
+    read_weight: Fraction = Fraction(1)
     cluster: bool = False
     cluster_threshold: Fraction = Fraction(1, 4)
     index: bool = False
@@ -322,6 +323,7 @@ _FRACTIONS = (
     "shrink",
     "full_shrink",
     "weight",
+    "read_weight",
     "quota",
     "max_write_contention",
 )

@@ -177,6 +177,9 @@ PROPERTIES: tuple[Property, ...] = (
         "ratio",
     ),
     Property(
+        "read-weight", "read_weight", spelled.share("0.001", "1000"), "1", "reads relative to other tables", "ratio"
+    ),
+    Property(
         "max-concurrent-jobs",
         "max_concurrent_jobs",
         spelled.slots_or_off,

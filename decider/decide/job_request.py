@@ -3,18 +3,25 @@
 A job names a partition and never a file: the actor plans on the live snapshot.
 """
 
+from fractions import Fraction
+
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger
 from shared.job_payload import JobPayload, PredictedCost
 from shared.policy import MIB, Policy
 from shared.properties import is_switched_off, policy_digest
+from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import IMMEDIATE, Band, Debounce, JobKey, JobRequest
 
 FIXED_COST_BYTES = 8 * MIB
 """Cost of a job before it reads anything, in bytes: about what is rewritten in the second that an empty job takes."""
 
-PRIORITIES = 10
-"""Steps of priority, 0 first. Each step is a factor of two in benefit per byte."""
+REFERENCE_BYTES = 512 * MIB
+"""Cost to which benefits are compared; the same for all tables, because their jobs compete for the same slots."""
+
+FIRST_STEP = 24
+"""Step 0 is for jobs that save readers 2^24 files or more per `REFERENCE_BYTES`, step 31 for those that save less than
+2^-6: 16 GiB without a single small file, or a few large files of a table that is hardly read."""
 
 CONTENTION_DEBOUNCE = Debounce(quiet_ms=600_000, max_delay_ms=2 * 3_600_000)
 """A job for a contended partition waits for ten minutes without another such commit, and two hours at most: a partition
@@ -68,6 +75,16 @@ def _precedence(trigger: Trigger) -> int:
 
 
 def priority(prediction: Prediction, policy: Policy) -> int:
-    """Return the priority step, 0 first: the logarithm of benefit per target's worth of bytes rewritten."""
-    gain = prediction.benefit * policy.target_bytes / (prediction.bytes + FIXED_COST_BYTES)
-    return max(0, PRIORITIES - 1 - int(gain).bit_length())
+    """Return the priority step, 0 first; each step is a factor of two in benefit per cost.
+
+    Benefit is counted in files, as often as the table is read and as much as its owner says that it weighs.
+    """
+    benefit = prediction.benefit * policy.read_weight * policy.weight
+    gain = benefit * REFERENCE_BYTES / (prediction.bytes + FIXED_COST_BYTES)
+    return MAX_PRIORITY if gain <= 0 else min(MAX_PRIORITY, max(0, FIRST_STEP - _log2(gain)))
+
+
+def _log2(value: Fraction) -> int:
+    """Return the logarithm to base 2, rounded down, exactly."""
+    about = value.numerator.bit_length() - value.denominator.bit_length()
+    return about if value >= Fraction(2) ** about else about - 1

@@ -37,6 +37,7 @@ NOT_REPLAYED = {
     "max_write_contention": _NO_HEAT,
     "priority": _AT_ONCE,
     "weight": _AT_ONCE,
+    "read_weight": _AT_ONCE,
     "max_concurrent_jobs": _AT_ONCE,
     "quota": _AT_ONCE,
 }

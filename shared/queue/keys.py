@@ -57,7 +57,7 @@ def job(queue: str, job_id: JobId) -> str:
 
 
 def flow(queue: str, band: Band, tenant: str, table: str) -> str:
-    """Zset: the queued jobs of one table in one band for one tenant, by aged priority t0 + priority * aging_ms."""
+    """Zset: the queued jobs of one table in one band for one tenant, by rank: t0 + priority * aging_ms."""
     return f"{prefix(queue)}{KeyKind.FLOW}:{leaf_node(band, tenant)}|{table}"
 
 
@@ -78,7 +78,7 @@ def leaf_node(band: Band, tenant: str) -> str:
 
 
 def ready(queue: str, node: str) -> str:
-    """Zset: the children of a node that have something queued, by start tag."""
+    """Zset: the children of a node that have something queued, by start tag; those of a leaf, tables, by turn."""
     return f"{prefix(queue)}{KeyKind.READY}:{node}"
 
 

@@ -13,8 +13,9 @@ MAX_INTEGER = 2**53 - 1
 MAX_COST_BYTES = 2**50
 """1 PiB; larger than any partition, small enough that start tags stay below 2^53 for thousands of such jobs."""
 
-MAX_PRIORITY = 9
-"""0 is served first, 9 last; each step is worth one ageing interval (cfg `aging_ms`)."""
+MAX_PRIORITY = 31
+"""0 is served first, 31 last; each step, a factor of two in benefit per cost, is worth one ageing interval (cfg
+`aging_ms`). The benefit per cost of a lake's jobs differs by a factor of thousands, and so do the reads of tables."""
 
 MAX_PRECEDENCE = 9
 """0 is for events, 1 for forced requests of a person; few ranks keep their meaning clear."""

@@ -50,8 +50,9 @@ class DispatchReason(StrEnum):
 class NextJob:
     """A job that will be claimed, and the figures that put it there.
 
-    Tags are start tags, in thousandths of a MiB at weight 1; the least one of a node is served. `aged_ms` is the
-    arrival plus an ageing interval per step of priority; the least one of a flow is served.
+    Tags are start tags, in thousandths of a MiB at weight 1; the least one of a node is served. `rank_ms` is the
+    arrival plus an ageing interval per step of priority; the least one of a flow is served. `table_turn_ms` is the rank
+    of the table's first job, or later by what the table owes; the least one of a tenant is served.
     """
 
     id: JobId
@@ -61,8 +62,8 @@ class NextJob:
     reason: DispatchReason
     band_virtual_start: int
     tenant_virtual_start: int
-    table_virtual_start: int
-    aged_ms: int
+    table_turn_ms: int
+    rank_ms: int
     enqueued_at_ms: int
     priority: int
 
@@ -79,7 +80,7 @@ def _order(raw: Any) -> tuple[NextJob, ...]:
 
 def _next(row: list[Any]) -> NextJob:
     job, band, tenant, table, why, *numbers = row
-    band_tag, tenant_tag, table_tag, aged_ms, t0_ms, priority = (int(float(number)) for number in numbers)
+    band_tag, tenant_tag, turn_ms, rank_ms, t0_ms, priority = (int(float(number)) for number in numbers)
     return NextJob(
         *(
             JobId(job),
@@ -89,8 +90,8 @@ def _next(row: list[Any]) -> NextJob:
             DispatchReason(why),
             band_tag,
             tenant_tag,
-            table_tag,
-            aged_ms,
+            turn_ms,
+            rank_ms,
             t0_ms,
             priority,
         )

@@ -49,11 +49,12 @@ SETTINGS: Mapping[str, QueueSetting] = MappingProxyType(
             8, 1, 1_000, SettingUnit.CLAIMS, "Strict claims in a row after which a waiting weighted band is served."
         ),
         "aging_ms": QueueSetting(
-            60_000,
+            2 * 3_600_000,
             0,
             24 * 3_600_000,
             SettingUnit.MS,
-            "Waiting time that equals one step of priority; the next audit applies it to waiting jobs.",
+            "Waiting time that equals one step of priority, a factor of two in benefit per cost; the next audit "
+            "applies it to waiting jobs.",
         ),
         "max_attempts": QueueSetting(8, 1, 100, SettingUnit.ATTEMPTS, "Failed attempts before a job is quarantined."),
         "backoff_base_ms": QueueSetting(

@@ -1,21 +1,26 @@
-"""Orders of dispatch over a whole lake: `python -m tests.bench.fleet [--tables 1000] [--slots 2] [--seed 1]`; no Redis.
+"""Orders of dispatch over a whole lake: `python -m tests.bench.fleet [--tables 1000] [--slots 2] [--seeds 1 2]`.
 
 Tables are written and read by Zipf's law, each on its own, so that those written most are not those read most. Slots
 are scarce: the jobs need more time than there is. An order is good if readers have to open few small files for the CPU
-time that rewriting took; what it must keep is fairness between tenants and a bound on the wait. Everything happens in
-memory and is seeded; `today` is the order of the queue among tables that have one job each.
+time that rewriting took; what it must keep is fairness between tenants and a bound on the wait. Everything is seeded.
+`Lakewright` is the queue itself: its own scripts on a real server, with a clock turned by hand (`fleet_queue`). The
+other orders are computed in memory; `fair tables` is the order that the queue had before, with one job per table.
 """
 
 import argparse
 import heapq
-import math
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
 from statistics import quantiles
+from typing import Protocol
 
 from rich.console import Console
 from rich.table import Table
+
+from tests.bench.fleet_queue import queue_order
 
 MIB = 1 << 20
 FIXED_BYTES, BYTES_PER_S = 8 * MIB, 50 * MIB
@@ -30,8 +35,6 @@ EXPONENT = 1.1
 HOURS = 6
 SLACK_BYTES = 1 << 30
 """By how much a table may be ahead of the others of its tenant in service and still be chosen for its benefit."""
-
-STEPS = 12
 
 OLDEST_EVERY = 8
 """Of so many choices within a tenant, one goes to its table that has waited longest."""
@@ -65,11 +68,6 @@ class LakeTable:
     @property
     def benefit_per_byte(self) -> float:
         return (self.inputs - 1) * self.reads_per_s / self.cost_bytes
-
-    @property
-    def step(self) -> int:
-        """Step of priority, 0 first; reads are known to a factor of two."""
-        return max(0, STEPS - int(math.log2(1 + self.benefit_per_byte * 512 * MIB)))
 
 
 @dataclass(slots=True)
@@ -113,7 +111,38 @@ class Lake:
 Order = Callable[[Lake, float], int]
 
 
-def today(lake: Lake, _now_s: float) -> int:
+class Dispatcher(Protocol):
+    """Who decides which table is next, and is told what happens."""
+
+    def requested(self, lake: Lake, number: int, now_s: float) -> None:
+        """A table begins to wait for a slot, or gets more files while it waits."""
+
+    def next_table(self, lake: Lake, now_s: float) -> int:
+        """Return the number of the table that gets the free slot."""
+        ...
+
+    def ended(self, lake: Lake, number: int, now_s: float) -> None:
+        """The job of a table has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """An order that looks at the tables themselves."""
+
+    order: Order
+
+    def requested(self, lake: Lake, number: int, now_s: float) -> None:
+        """Nothing to keep."""
+
+    def next_table(self, lake: Lake, now_s: float) -> int:
+        """The first by this order."""
+        return self.order(lake, now_s)
+
+    def ended(self, lake: Lake, number: int, now_s: float) -> None:
+        """Nothing to keep."""
+
+
+def fair_tables(lake: Lake, _now_s: float) -> int:
     """Fair among tenants, then fair among the tenant's tables."""
     return min(lake.waiting[lake.fair_tenant()], key=lambda n: (lake.tables[n].start_tag, n))
 
@@ -154,26 +183,14 @@ def benefit(*, slack_bytes: float, oldest_every: int = 0) -> Order:
     return choose
 
 
-def stepped(aging_s: float) -> Order:
-    """Fair among tenants; of a tenant's tables the first by arrival and priority, as the queue orders a table's jobs.
-
-    Each step of priority, a factor of two in benefit per byte, counts as `aging_s` seconds of arrival.
-    """
-
-    def choose(lake: Lake, _now_s: float) -> int:
-        mine = lake.waiting[lake.fair_tenant()]
-        return min(mine, key=lambda n: (lake.tables[n].eligible_s + lake.tables[n].step * aging_s, n))
-
-    return choose
-
-
 def benefit_everywhere(lake: Lake, _now_s: float) -> int:
     """Most benefit per byte wherever it lies, without fairness: the bound of what any order can reach at once."""
     return max(lake.all_waiting(), key=lambda n: (lake.tables[n].benefit_per_byte, -n))
 
 
+OURS = "Lakewright"
 ORDERS: dict[str, Order] = {
-    "today": today,
+    "fair tables": fair_tables,
     "fifo": fifo,
     "oldest first": oldest,
     "Amoro quota": amoro_quota,
@@ -181,8 +198,6 @@ ORDERS: dict[str, Order] = {
     "benefit, fair tenants, slack 1 GiB": benefit(slack_bytes=SLACK_BYTES),
     "benefit, fair tenants": benefit(slack_bytes=float("inf")),
     "benefit, fair tenants, oldest every 8": benefit(slack_bytes=float("inf"), oldest_every=OLDEST_EVERY),
-    "steps, fair tenants, aging 1 min": stepped(60.0),
-    "steps, fair tenants, aging 30 min": stepped(1_800.0),
     "benefit everywhere, no fairness": benefit_everywhere,
 }
 
@@ -214,30 +229,34 @@ class Outcome:
     left_waiting_s: float = 0.0
 
 
-def simulate(count: int, seed: int, slots: int, order: Order | None) -> tuple[Outcome, Lake]:
-    """Run a lake for some hours under an order; None: nothing is rewritten."""
+def simulate(count: int, seed: int, slots: int, order: Dispatcher | None) -> tuple[Outcome, Lake]:
+    """Run a lake for some hours under an order; None: nothing is rewritten. A table has one job at a time."""
     lake, dice, done = build(count, seed), Random(seed + 1), Outcome()
     end_s = HOURS * 3600.0
     events = [(dice.expovariate(table.commits_per_s), 0, number) for number, table in enumerate(lake.tables)]
     heapq.heapify(events)
     free = slots
-    opened_until = [0.0] * count
+    opened_until, running = [0.0] * count, set[int]()
     while events and events[0][0] < end_s:
         now_s, is_end, number = heapq.heappop(events)
         table = lake.tables[number]
         if is_end:
             free += 1
+            running.remove(number)
+            if order is not None:
+                order.ended(lake, number, now_s)
         else:
             done.opened += table.files * table.reads_per_s * (now_s - opened_until[number])
             opened_until[number] = now_s
             table.oldest_s = table.oldest_s if table.files else now_s
             table.files += dice.randint(1, 4)
-            is_waiting = number in lake.waiting.get(table.tenant, ())
-            if order is not None and table.files >= MIN_INPUTS and not is_waiting:
-                lake.enqueue(number, now_s)
             heapq.heappush(events, (now_s + dice.expovariate(table.commits_per_s), 0, number))
+        if order is not None and table.files >= MIN_INPUTS and number not in running:
+            if number not in lake.waiting.get(table.tenant, ()):
+                lake.enqueue(number, now_s)
+            order.requested(lake, number, now_s)
         while free and order is not None and any(lake.waiting.values()):
-            chosen = order(lake, now_s)
+            chosen = order.next_table(lake, now_s)
             taken = lake.take(chosen)
             took_s = taken.cost_bytes / BYTES_PER_S
             done.waits_s.append(now_s - taken.eligible_s)
@@ -245,8 +264,7 @@ def simulate(count: int, seed: int, slots: int, order: Order | None) -> tuple[Ou
             done.opened += taken.files * taken.reads_per_s * (now_s - opened_until[chosen])
             opened_until[chosen] = now_s
             taken.files, taken.optimized_s = taken.files - taken.inputs + 1, now_s
-            if taken.files >= MIN_INPUTS:
-                lake.enqueue(chosen, now_s)
+            running.add(chosen)
             free -= 1
             heapq.heappush(events, (now_s + took_s, 1, chosen))
     for number, table in enumerate(lake.tables):
@@ -260,14 +278,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=1_000)
     parser.add_argument("--slots", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--orders", nargs="+", default=[OURS, *ORDERS], choices=[OURS, *ORDERS], metavar="ORDER")
     asked = parser.parse_args()
-    nothing, _ = simulate(asked.tables, asked.seed, asked.slots, None)
-    table = Table(box=None, pad_edge=False, title=f"{asked.tables} tables, {asked.slots} slots, seed {asked.seed}")
+    with ExitStack() as stack:
+        orders: dict[str, Dispatcher] = {name: InMemory(order) for name, order in ORDERS.items()}
+        if OURS in asked.orders:
+            orders[OURS] = stack.enter_context(queue_order())
+        for seed in asked.seeds:
+            _print(asked.tables, asked.slots, seed, {name: orders[name] for name in asked.orders})
+            sys.stdout.flush()
+
+
+def _print(tables: int, slots: int, seed: int, orders: dict[str, Dispatcher]) -> None:
+    nothing, _ = simulate(tables, seed, slots, None)
+    table = Table(box=None, pad_edge=False, title=f"{tables} tables, {slots} slots, seed {seed}")
     for column in ("order", "opens avoided", "per CPU s", "jobs", "wait p50 s", "p99 s", "worst s", "largest lag GiB"):
         table.add_column(column, justify="left" if column == "order" else "right")
-    for name, order in ORDERS.items():
-        done, lake = simulate(asked.tables, asked.seed, asked.slots, order)
+    for name, order in orders.items():
+        done, lake = simulate(tables, seed, slots, order)
         cuts = quantiles(done.waits_s, n=100)
         avoided = nothing.opened - done.opened
         behind = [lake.tenant_start[one] for one in range(TENANTS) if lake.waiting.get(one)]

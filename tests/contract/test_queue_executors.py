@@ -170,16 +170,16 @@ def test_a_script_that_the_server_forgot_is_loaded_again(bench: Bench) -> None:
 
 
 def test_the_next_schema_is_worked_with_so_that_services_can_be_upgraded_one_by_one(bench: Bench) -> None:
-    bench.client.hset("{lw:default}:cfg", "schema", "2")
+    bench.client.hset("{lw:default}:cfg", "schema", "3")
     bench.enqueue(spec())
     (claim,) = bench.claim()
     assert bench.finish(claim) is FinishOutcome.DELETED
 
 
 def test_the_schema_after_the_next_is_refused_and_nothing_is_written(bench: Bench) -> None:
-    bench.client.hset("{lw:default}:cfg", "schema", "3")
+    bench.client.hset("{lw:default}:cfg", "schema", "4")
     before = bench.state()
-    with pytest.raises(PermanentError, match="has schema 3, this release knows 1"):
+    with pytest.raises(PermanentError, match="has schema 4, this release knows 2"):
         bench.enqueue(spec())
     assert bench.state() == before
 

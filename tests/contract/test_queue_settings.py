@@ -21,7 +21,7 @@ def test_only_what_is_given_is_written(bench: Bench) -> None:
     assert written(bench) == before | {"aging_ms": "5000", "strict_in_row": "3"}
 
 
-@pytest.mark.parametrize(("there", "then"), [(None, "1"), ("0", "1"), ("1", "1"), ("2", "2")])
+@pytest.mark.parametrize(("there", "then"), [(None, "2"), ("1", "2"), ("2", "2"), ("3", "3")])
 def test_a_schema_is_raised_and_never_lowered(bench: Bench, there: str | None, then: str) -> None:
     bench.client.delete(keys.config(QUEUE))
     if there is not None:

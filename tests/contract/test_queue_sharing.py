@@ -9,12 +9,11 @@ from shared.queue.model import (
     Debounce,
     FinishOutcome,
     HeartbeatStatus,
-    JobRequest,
     RunResult,
     Scope,
     Share,
 )
-from tests.support.queue_bench import LEASE_MS, QUEUE, Bench, spec
+from tests.support.queue_bench import LEASE_MS, QUEUE, SETTINGS, Bench, spec
 
 pytestmark = pytest.mark.redis
 
@@ -33,11 +32,10 @@ def partitions(claims: tuple[Claim, ...]) -> str:
     return "".join(claim.key.partition for claim in claims)
 
 
-def charged(bench: Bench, request: JobRequest) -> float:
-    """What the tenant's flow has been charged: its tag, ready or idle."""
-    state = bench.state()
-    leaf = f"{int(request.band)}|{request.tenant}"
-    return {**state.zset(f"n:{leaf}"), **state.zset(f"i:{leaf}")}[request.key.table]
+def charged(bench: Bench, first: Claim) -> float:
+    """By how much the turn of a table that waits is behind the rank of the first job that it was served."""
+    turn = bench.state().zset(f"n:{int(first.band)}|{first.tenant}")[first.key.table]
+    return turn - first.enqueued_at_ms - first.priority * SETTINGS.aging_ms
 
 
 def test_further_ready_jobs_of_the_table_come_with_the_first_in_their_order(bench: Bench) -> None:
@@ -74,17 +72,15 @@ def test_bytes_bound_what_is_taken_along_and_no_job_overtakes_one_that_does_not_
 
 
 def test_each_job_is_charged_as_if_it_had_been_claimed_alone(bench: Bench) -> None:
-    enqueue(bench, "abc", cost_bytes=10 * MIB)
-    enqueue(bench, "xy", table="t-2", cost_bytes=1000 * MIB)
-    bench.claim(share=FOUR)
-    together = charged(bench, spec())
-    bench.client.flushdb()
-    bench.clock.advance(0)
-    enqueue(bench, "abc", cost_bytes=10 * MIB)
-    enqueue(bench, "xy", table="t-2", cost_bytes=1000 * MIB)
-    taken = [claim for _ in range(4) for claim in bench.claim()]
-    assert sorted(claim.key.partition for claim in taken) == ["a", "b", "c", "x"]
-    assert together == charged(bench, spec()) == 30_000
+    for share, claims in ((FOUR, 1), (Share(), 4)):
+        bench.client.flushdb()
+        bench.clock.advance(0)
+        enqueue(bench, "abc", cost_bytes=10 * MIB)
+        enqueue(bench, "d", cost_bytes=1000 * MIB)
+        enqueue(bench, "xy", table="t-2", cost_bytes=1000 * MIB)
+        taken = [claim for _ in range(claims) for claim in bench.claim(share=share)]
+        assert sorted(claim.key.partition for claim in taken) == list("abcx")[: len(taken)]
+        assert charged(bench, taken[0]) == 30_000
 
 
 def test_a_table_that_shares_is_not_served_again_before_the_others_have_caught_up(bench: Bench) -> None:

@@ -56,7 +56,7 @@ def claimed(queue: SyncQueueExecutor, nonce: str, slots: int = 1) -> tuple[Claim
 def test_the_decider_tells_the_slots_and_leaves_settings_and_a_newer_schema_alone(
     decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
-    stated = {b"schema": b"2", b"aging_ms": b"5000", b"strict_in_row": b"3"}
+    stated = {b"schema": b"3", b"aging_ms": b"5000", b"strict_in_row": b"3"}
     queue.redis.hset(keys.config(QUEUE), mapping=stated)
     for slots in (4, 7):
         announce(queue, slots)
@@ -125,7 +125,7 @@ def test_the_command_line_takes_times_as_people_write_them(decider: LiveDecider)
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 
-    assert re.search(r"^aging +1min +time +1min +0s +1d ", stated("settings"), re.MULTILINE)
+    assert re.search(r"^aging +2h +time +2h +0s +1d ", stated("settings"), re.MULTILINE)
     stated("set", "aging=1.5min", "backoff_base_ms=250ms", "strict-in-row=3")
     assert shown(decider) == asdict(QueueSettings(aging_ms=90_000, backoff_base_ms=250, strict_in_row=3))
     assert re.search(r"^backoff-base +250ms ", stated("settings"), re.MULTILINE)

@@ -118,7 +118,7 @@ class QueueMachine(QueueLife):
     def finish_with(self, claim: Claim, verdict: RunResult, seen: int, actual: int) -> None:
         before = self.dump()
         outcome = self.run(self.finish_command(claim, verdict, seen, actual)).outcome
-        self.finished(claim, verdict, seen, outcome)
+        self.finished(claim, verdict, seen, outcome, actual)
         assert outcome is not FinishOutcome.STALE or self.dump() == before, "I4: a stale call changes nothing"
 
     @precondition(lambda self: self.claims)
@@ -134,19 +134,20 @@ class QueueMachine(QueueLife):
         claim, before = self.some_claim(data), self.dump()
         end = self.finish_command(claim, verdict, seen, actual)
         ended, got = self.run(commands.finish_and_claim(end, self.claim_command(1, "w1", share)))
-        self.finished(claim, verdict, seen, ended.outcome)
+        self.finished(claim, verdict, seen, ended.outcome, actual)
         if ended.outcome is FinishOutcome.STALE:
             assert got == ()
             assert self.dump() == before, "I4: a stale call changes nothing"
             return
         self.claimed(got, 1, share)
 
-    def finished(self, claim: Claim, verdict: RunResult, seen: int, outcome: FinishOutcome) -> None:
+    def finished(self, claim: Claim, verdict: RunResult, seen: int, outcome: FinishOutcome, actual: int) -> None:
         job = self.model.jobs.get(claim.id)
         stopping = job is not None and job.stopping
         assert outcome == self.model.finish(claim, verdict, seen)
         if outcome is FinishOutcome.STALE:
             return
+        self.model.correct(claim, actual)
         started = self.claimed_at[claim.token]
         if verdict is RunResult.DONE:
             self.served(claim.id, lambda step, version: step < started or version <= seen)
@@ -192,7 +193,10 @@ class QueueMachine(QueueLife):
 
     @rule(data=st.data(), level=st.sampled_from(list(NAMES)), weight=st.sampled_from([None, 0.5, 3.0]))
     def weigh(self, data: st.DataObject, level: Scope, weight: float | None) -> None:
-        self.run(admin_commands.set_weight(QUEUE, level, data.draw(st.sampled_from(NAMES[level])), weight))
+        name = data.draw(st.sampled_from(NAMES[level]))
+        self.run(admin_commands.set_weight(QUEUE, level, name, weight))
+        if level is Scope.TABLE:
+            self.model.weights[name] = weight or 1
 
     @rule(
         data=st.data(),

@@ -43,6 +43,7 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("self-optimizing.max-task-size-bytes", "134217728", "max_bytes_per_job", 128 * MIB),
     ("lakewright.priority", "High", "priority", Priority.HIGH),
     ("lakewright.weight", "2.5", "weight", Fraction(5, 2)),
+    ("lakewright.read-weight", "40", "read_weight", Fraction(40)),
     ("lakewright.max-concurrent-jobs", "3", "max_concurrent_jobs", 3),
     ("lakewright.max-concurrent-jobs", "off", "max_concurrent_jobs", None),
     ("lakewright.quota", "0.1", "quota", Fraction(1, 10)),

@@ -25,6 +25,7 @@ def check(state: State, model: QueueModel) -> None:
     in_flight_is_leases(state)
     unweighted = {*map(str, range(model.settings.strict_bands)), str(int(Band.BACKGROUND))}
     every_queued_job_is_reachable(state, unweighted | model.held_back)
+    turns_follow_ranks(state)
     numbers_stay_exact(state)
     if not model.jobs:
         drained_queue_is_empty(state, model.settings)
@@ -110,6 +111,19 @@ def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = 
         assert len(once) == len(set(once)), f"{node} has a child in two places: {once}"
     assert set(state.named("i:")) <= busy, "an empty node must forget its idle children"
     assert set(virtual) - {"token", "strict_run", "polled_ms"} <= busy, "an empty node must forget its time"
+
+
+def turns_follow_ranks(state: State) -> None:
+    """I10: the turn of a table with queued jobs is the rank of its first one, or later by what it owes.
+
+    Tables have no start tags, so leaves have neither a virtual time nor idle children.
+    """
+    ready, held = state.named("n:"), state.named("h:")
+    for flow, ranks in state.named("f:").items():
+        leaf, _, table = flow.rpartition("|")
+        turn = {**held.get(leaf, {}), **ready.get(leaf, {})}[table]
+        assert turn >= min(ranks.values()), f"{flow}: the turn is before the rank of its first job"
+    assert not [node for node in (*state.hash("v"), *state.named("i:")) if "|" in node], "a leaf has tags of its own"
 
 
 def aside_flows(state: State) -> set[str]:

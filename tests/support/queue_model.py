@@ -25,6 +25,10 @@ from shared.queue.settings import QueueSettings
 DUE_PER_CLAIM = 8
 DUE_EVERY_MS = 10
 TIMED = (JobState.LEASED, JobState.DELAYED, JobState.QUARANTINED)
+MIB = 1 << 20
+
+Flow = tuple[int, str, str]
+"""Band, tenant and table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,9 @@ class QueueModel:
     refreshed_at_ms: int = 0
     strict_row: int = 0
     strict_row_while_weighted_wait: int = 0
+    weights: dict[str, float] = field(default_factory=dict)
+    owed_ms: dict[Flow, int] = field(default_factory=dict)
+    """By table: what its jobs have cost at most since it began to wait, and no better job has arrived."""
 
     def of(self, state: JobState) -> dict[JobId, Job]:
         return {job_id: job for job_id, job in self.jobs.items() if job.state is state}
@@ -104,10 +111,14 @@ class QueueModel:
             precedence=spec.precedence,
             extent=spec.extent,
         )
+        self._forget_debts()
         job = self.jobs.get(spec.id)
         if job is None:
-            job = self.jobs[spec.id] = Job(spec.key, request)
+            job = Job(spec.key, request)
             self._wait(job, spec.debounce)
+            if job.state is JobState.QUEUED and self._aged(job) < self._first_rank(self._flow(job)):
+                self.owed_ms.pop(self._flow(job), None)
+            self.jobs[spec.id] = job
             return Enqueued(EnqueueOutcome.QUEUED, job.state)
         if job.state is JobState.LEASED:
             delay = spec.debounce if job.pending is None else shorter(job.pending_delay, spec.debounce)
@@ -174,6 +185,7 @@ class QueueModel:
     def check_and_take(self, claim: Claim, lease_ms: int) -> None:
         """Check that this job was the right one to hand out, then hand it out."""
         self._check_band(claim)
+        self._check_turn(claim)
         self._check_and_take(claim, lease_ms)
         self.held_back.discard(str(int(claim.band)))
 
@@ -215,6 +227,7 @@ class QueueModel:
         assert (claim.engine_crashes, claim.runs_exclusively) == (job.deaths, job.deaths >= 2)
         assert claim.lease_until_ms == self.now_ms + lease_ms
         self.last_token = claim.token
+        self._owe(claim, self._units(claim, claim.cost_bytes))
         job.state, job.at_ms, job.token = JobState.LEASED, claim.lease_until_ms, claim.token
 
     def _check_band(self, claim: Claim) -> None:
@@ -237,6 +250,37 @@ class QueueModel:
             assert self.strict_row >= self.settings.strict_in_row, "a strict band waits, but a later one was served"
         self.strict_row = self.strict_row_while_weighted_wait = 0
 
+    def _check_turn(self, claim: Claim) -> None:
+        """I10: of a tenant's tables, the one whose first job has the best rank, but for what the others owe."""
+        self._forget_debts()
+        taken = self.jobs[claim.id]
+        band, tenant, _ = self._flow(taken)
+        for other in self.ready().values():
+            flow = self._flow(other)
+            if flow[:2] == (band, tenant):
+                turn = self._first_rank(flow) + self.owed_ms.get(flow, 0)
+                assert self._aged(taken) <= turn, f"{flow[2]} was passed over by a job of worse rank"
+
+    def _first_rank(self, flow: Flow) -> float:
+        queued = self.of(JobState.QUEUED).values()
+        return min((self._aged(job) for job in queued if self._flow(job) == flow), default=float("inf"))
+
+    def _forget_debts(self) -> None:
+        """Forget what tables owe that wait for nothing; late is on the safe side."""
+        waiting = {self._flow(job) for job in self.of(JobState.QUEUED).values()}
+        self.owed_ms = {flow: owed for flow, owed in self.owed_ms.items() if flow in waiting}
+
+    def _units(self, claim: Claim, cost: int) -> int:
+        return max(1, int(max(1, cost / MIB) * 1000 / self.weights.get(claim.key.table, 1) + 0.5))
+
+    def _owe(self, claim: Claim, units: int) -> None:
+        flow = (int(claim.band), claim.tenant, claim.key.table)
+        self.owed_ms[flow] = self.owed_ms.get(flow, 0) + units
+
+    def correct(self, claim: Claim, actual: int) -> None:
+        """What a run cost more than estimated is owed, too."""
+        self._owe(claim, max(0, self._units(claim, actual) - self._units(claim, claim.cost_bytes)))
+
     def promote(self, job_id: JobId, band: int) -> None:
         job = self.jobs[job_id]
         if job.state is JobState.LEASED:
@@ -254,7 +298,7 @@ class QueueModel:
         return job.request.t0_ms + job.request.priority * self.settings.aging_ms
 
     @staticmethod
-    def _flow(job: Job) -> tuple[int, str, str]:
+    def _flow(job: Job) -> Flow:
         return (job.request.band, job.request.tenant, job.key.table)
 
     def holds(self, claim: Claim) -> bool:

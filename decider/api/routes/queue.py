@@ -157,7 +157,7 @@ def _next(one: NextJob) -> NextJobView:
         DispatchReason.STRICT_PRIORITY: f"Band {band} has strict priority.",
         DispatchReason.STARVATION_GUARD: f"Starvation guard: band {band} is served after a run of strict claims.",
         DispatchReason.FAIR_SHARE: (
-            f"Band {band}, tenant {one.tenant} and table {one.table} are furthest below fair share."
+            f"Band {band} and tenant {one.tenant} are furthest below fair share; its table {one.table} is next."
         ),
         DispatchReason.BACKGROUND: "No other band has a job that may start.",
     }[one.reason]
@@ -168,7 +168,7 @@ def _next(one: NextJob) -> NextJobView:
         band=band,
         priority=one.priority,
         reason=one.reason.value,
-        virtual_start=(one.band_virtual_start, one.tenant_virtual_start, one.table_virtual_start),
+        virtual_start=(one.band_virtual_start, one.tenant_virtual_start, one.table_turn_ms),
         enqueued_at=moment(one.enqueued_at_ms),
         message=message,
     )

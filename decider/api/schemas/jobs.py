@@ -61,7 +61,9 @@ class JobSummary(ResponseModel):
     kind: str = Field(description="Kind of work; `compact` merges small files.")
     tenant: str = Field(description="Tenant.")
     band: str = Field(description="`urgent`, `high`, `normal`, `low` or `background`.")
-    priority: int | None = Field(description="Priority within the band, 0 (first) to 9 (last); null for finished runs.")
+    priority: int | None = Field(
+        description="Priority within the band, 0 (first) to 31 (last); null for finished runs."
+    )
     version: int = Field(description="Table version of the commit that led to the job.")
     attempts: int = Field(description="Number of failed attempts.")
     engine_crashes: int | None = Field(

@@ -17,13 +17,17 @@ class NextJobView(ResponseModel):
     table: str = Field(description="Table id.")
     tenant: str = Field(description="Tenant.")
     band: str = Field(description="`urgent`, `high`, `normal`, `low` or `background`.")
-    priority: int = Field(description="Priority within the band, 0 (first) to 9 (last).")
+    priority: int = Field(
+        description="Priority within the band, 0 (first) to 31 (last): benefit per cost, a factor of two per step."
+    )
     reason: str = Field(
         description="`strict_priority`, `fair_share`, `starvation_guard` (a weighted band after a run of strict "
         "claims), or `background` (no other band has a job that may start)."
     )
     virtual_start: tuple[int, int, int] = Field(
-        description="Virtual start times of band, tenant and table; the smallest is served first."
+        description="Virtual start times of band and tenant, and the table's turn in milliseconds since 1970: the "
+        "arrival of its best job, later by `aging` for each step of priority and by what the table owes. The smallest "
+        "is served first."
     )
     enqueued_at: datetime | None = Field(description="Time of the first enqueue.")
     message: str = Field(description="Human-readable reason.")
@@ -36,9 +40,9 @@ NEXT_EXAMPLE: dict[str, Any] = {
     "band": "normal",
     "priority": 5,
     "reason": "fair_share",
-    "virtual_start": [4000, 2000, 1000],
+    "virtual_start": [4000, 2000, 1767312187000],
     "enqueued_at": "2026-01-01T14:03:07Z",
-    "message": "Band normal, tenant sales and table sales-orders-1f0c7a52 are furthest below fair share.",
+    "message": "Band normal and tenant sales are furthest below fair share; its table sales-orders-1f0c7a52 is next.",
 }
 
 

@@ -33,9 +33,8 @@ local function repair_score(index, id, score)
 end
 
 local function repair_queued(id, job)
-  local aged = int(tonumber(job.first_ms) + tonumber(job.prio) * aging_ms)
   repair_score(QUEUED, id, job.first_ms)
-  repair_score(flow_key(job.band, job.tenant, job.table), id, aged)
+  repair_score(flow_key(job.band, job.tenant, job.table), id, int(rank_of(job)))
   repair_path(job.band, job.tenant, job.table)
 end
 

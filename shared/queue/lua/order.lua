@@ -7,7 +7,7 @@
   ARGV[1]  number of claims
 
   Output: list of {id, band, tenant, table, reason (strict_priority, starvation_guard, fair_share, background), tag of the band, of the
-          tenant, of the table, aged arrival ms, first arrival ms, priority}; tags are integers, the rest is text
+          tenant, turn of the table, rank of the job ms, first arrival ms, priority}; tags are integers, the rest is text
 ]]
 -- include: limits
 -- include: merge
@@ -62,9 +62,20 @@ local function pass(node, child)
   return false
 end
 
-local function flow_of(key)
-  if not flows[key] then flows[key] = {at = 0, left = call('ZCARD', key)} end
-  return flows[key]
+-- The first job of a flow behind those that were served before, and its rank.
+local function head_of(key)
+  local flow = flows[key]
+  if not flow then
+    flow = {at = 0}
+    flows[key] = flow
+  end
+  if not flow.head then flow.head = call('ZRANGE', key, flow.at, flow.at, 'WITHSCORES') end
+  return flow.head[1], tonumber(flow.head[2])
+end
+
+local function pop(key)
+  local flow = flows[key]
+  flow.at, flow.head = flow.at + 1, nil
 end
 
 local function is_full(limit, level, name)
@@ -101,10 +112,11 @@ local function choose_band()
   return weighted[1], strict and 'starvation_guard' or 'fair_share', true
 end
 
--- Charges a served child, or drops it when it is empty; true if its node has any child left.
-local function advance(list, child, amount, has_more)
+-- Charges a served child, or drops it when it is empty; true if its node has any child left. `least`: for a table, the rank of
+-- its next job.
+local function advance(list, child, amount, has_more, least)
   if has_more then
-    child.tag = child.tag + amount
+    child.tag = math.max(child.tag + amount, least or 0)
     move(list, child)
   else
     drop(list, child)
@@ -128,15 +140,14 @@ local function serve()
   if is_full(limit_of(set[4]), 'tenant', tenant.name) then return pass(band.name, tenant) end
   if is_full(limit_of(set[5]), 'table', tbl.name) then return pass(leaf, tbl) end
   local key = flow_key(band.name, tenant.name, tbl.name)
-  local flow = flow_of(key)
-  local head = call('ZRANGE', key, flow.at, flow.at, 'WITHSCORES')
-  local id, aged = head[1], head[2]
+  local id, rank = head_of(key)
   local job = id and call('HMGET', job_key(id), 'cost', 'first_ms', 'prio')
   if not id or not job[1] then return pass(leaf, tbl) end
-  flow.at, flow.left = flow.at + 1, flow.left - 1
-  local row = {id, band.name, tenant.name, tbl.name, reason, band.tag, tenant.tag, tbl.tag, aged, job[2], job[3]}
+  pop(key)
+  local row = {id, band.name, tenant.name, tbl.name, reason, band.tag, tenant.tag, tbl.tag, rank, job[2], job[3]}
   local cost = tonumber(job[1])
-  local more = advance(tables, tbl, units(cost, tonumber(set[3] or 1)), flow.left > 0)
+  local has_next, rank_of_next = head_of(key)
+  local more = advance(tables, tbl, units(cost, tonumber(set[3] or 1)), has_next, rank_of_next)
   more = advance(tenants, tenant, units(cost, tonumber(set[2] or 1)), more)
   if not is_weighted(band.name) then
     strict_run = weighted_waits and strict_run + 1 or 0

@@ -31,7 +31,7 @@ local function set_aside(id, job, ability)
     'error', 'waits for an actor that can run ' .. ability)
 end
 
--- If some of these children that are aside have fallen further behind than MAX_LAG, all move up together, but none past
+-- If some of these bands or tenants that are aside have fallen further behind than MAX_LAG, all move up together, but none past
 -- the virtual time: `take_tag` would move up each by itself, and so lose their order.
 local function catch_up(node, children)
   local tags, least = {}, nil
@@ -57,8 +57,7 @@ local function return_aside(abilities)
       if job and job.state == 'delayed' and job.why == 'ability' then
         job.id = found[at]
         returned[#returned + 1] = job
-        local path = {[ROOT] = job.band, [job.band] = job.tenant, [leaf_node(job.band, job.tenant)] = job.table}
-        for node, child in pairs(path) do
+        for node, child in pairs({[ROOT] = job.band, [job.band] = job.tenant}) do
           nodes[node] = nodes[node] or {}
           nodes[node][child] = true
         end
@@ -66,6 +65,8 @@ local function return_aside(abilities)
     end
   end
   for node, children in pairs(nodes) do catch_up(node, children) end
+  -- The best first: a job that is better than those before it would forgive its table's debt.
+  table.sort(returned, function(a, b) return rank_of(a) < rank_of(b) end)
   for i = 1, #returned do
     call('ZREM', DELAYED, returned[i].id)
     -- Queued first: a flow that is empty in between would lose its tag.

@@ -1,5 +1,6 @@
--- Cost of service: a child is served at the least start tag S, which becomes the node's virtual time, and is charged to
--- F = S + cost/weight; an estimate at claim, the difference when the run has ended.
+-- Cost of service. A band or tenant is served at the least start tag S, which becomes the node's virtual time, and is charged
+-- to F = S + cost/weight; an estimate at claim, the difference when the run has ended. A table's turn moves by as much,
+-- a second per MiB at weight 1, but to the rank of its next job at least.
 -- include: tree
 local MIB = 1048576
 local PRUNED_PER_CHARGE = 4
@@ -36,6 +37,31 @@ local function charge(node, child, start, amount, now)
   return left
 end
 
+-- Charges the table that is served at this turn. `now`, `rank`: its condition after that, and the rank of its next job if it
+-- is ready. Returns the leaf's condition.
+local function charge_table(leaf, tbl, turn, amount, now, rank)
+  if now == 'ready' then
+    call('ZADD', ready_key(leaf), math.max(rank, turn + amount), tbl)
+    return 'ready'
+  end
+  call('ZREM', ready_key(leaf), tbl)
+  keep(leaf, tbl, now, turn + amount)
+  return after_leaving(leaf)
+end
+
+-- Corrects the turn of a table that waits; one that does not wait owes nothing.
+local function correct_turn(band, tenant, tbl, difference)
+  local leaf = leaf_node(band, tenant)
+  for _, waiting in ipairs({ready_key(leaf), held_key(leaf), aside_children_key(leaf)}) do
+    local turn = tonumber(call('ZSCORE', waiting, tbl))
+    if turn then
+      local _, rank = first_of(flow_key(band, tenant, tbl))
+      call('ZADD', waiting, math.max(rank or 0, turn + difference), tbl)
+      return
+    end
+  end
+end
+
 -- Corrects a charge made by estimate once the cost is known. No tag falls behind the virtual time by that; one that is
 -- behind it, because the child was aside, stays within MAX_LAG.
 local function correct(node, child, virtual, difference)
@@ -59,13 +85,12 @@ end
 
 local function reconcile_charge(band, tenant, tbl, estimated, actual)
   if estimated == actual then return end
-  local leaf = leaf_node(band, tenant)
   local weights = call('HMGET', CONFIG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl)
   local of_band, of_tenant, of_table = tonumber(weights[1] or 1), tonumber(weights[2] or 1), tonumber(weights[3] or 1)
-  local times = call('HMGET', VIRTUAL_TIMES, leaf, band, ROOT)
-  correct(leaf, tbl, number(times[1]), units(actual, of_table) - units(estimated, of_table))
-  correct(band, tenant, number(times[2]), units(actual, of_tenant) - units(estimated, of_tenant))
+  local times = call('HMGET', VIRTUAL_TIMES, band, ROOT)
+  correct_turn(band, tenant, tbl, units(actual, of_table) - units(estimated, of_table))
+  correct(band, tenant, number(times[1]), units(actual, of_tenant) - units(estimated, of_tenant))
   if is_weighted(band) then
-    correct(ROOT, band, number(times[3]), units(actual, of_band) - units(estimated, of_band))
+    correct(ROOT, band, number(times[2]), units(actual, of_band) - units(estimated, of_band))
   end
 end

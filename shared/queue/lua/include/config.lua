@@ -1,10 +1,10 @@
 -- The settings of the queue (defaults as in settings.SETTINGS), and the schema check: a release works beside the next one,
 -- so that services can be upgraded one by one, and never beside the one after that.
 -- include: base
-local SCHEMA = 1
+local SCHEMA = 2
 local DEFAULTS = {
   strict_bands = 1,
-  aging_ms = 60000,
+  aging_ms = 7200000,
   max_attempts = 8,
   backoff_base_ms = 10000,
   backoff_cap_ms = 900000,

@@ -1,16 +1,25 @@
 -- Puts a job into the index of its state and takes it out; every path that queues a job calls `place`.
+-- A queued job's rank is a time: its arrival, and an ageing interval for each step of priority, a factor of two in benefit
+-- per cost. The least rank is served first.
 -- include: job
 -- include: tree
+
+local function rank_of(job) return tonumber(job.first_ms) + tonumber(job.prio) * aging_ms end
 
 -- `at`: when a delayed or quarantined job becomes ready. The rest are fields and values to write with the state.
 local function place(id, job, state, at, ...)
   job.state = state
   call('HSET', job_key(id), 'state', state, ...)
   if state == 'queued' then
-    local aged = tonumber(job.first_ms) + tonumber(job.prio) * aging_ms
-    call('ZADD', flow_key(job.band, job.tenant, job.table), aged, id)
+    local rank, flow = rank_of(job), flow_key(job.band, job.tenant, job.table)
+    local _, before = first_of(flow)
+    call('ZADD', flow, rank, id)
     call('ZADD', QUEUED, job.first_ms, id)
-    activate(job.band, job.tenant, job.table)
+    if not before then
+      activate(job.band, job.tenant, job.table, rank)
+    elseif rank < before then
+      move_turn(job.band, job.tenant, job.table, 'LT', rank)
+    end
   elseif state == 'delayed' then
     call('ZADD', DELAYED, at, id)
   else
@@ -30,8 +39,12 @@ end
 
 -- A flow has one job less, whether it was queued or set aside.
 local function leave_flow(job)
-  local now = flow_condition(job.band, job.tenant, job.table)
-  if now ~= 'ready' then deactivate(job.band, job.tenant, job.table, now) end
+  local _, rank = first_of(flow_key(job.band, job.tenant, job.table))
+  if rank then
+    move_turn(job.band, job.tenant, job.table, 'GT', rank)
+  else
+    deactivate(job.band, job.tenant, job.table, flow_condition(job.band, job.tenant, job.table))
+  end
 end
 
 -- A job no longer waits for an actor with the ability that it needs.

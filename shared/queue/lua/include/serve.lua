@@ -1,4 +1,4 @@
--- One claim: three heads, one pop, three tag updates. A worker that lets jobs share a commit also gets further ready
+-- One claim: three heads, one pop, three updates. A worker that lets jobs share a commit also gets further ready
 -- jobs of the same flow, which are charged with the first one, as one service.
 -- include: index
 -- include: abilities
@@ -67,11 +67,6 @@ local function next_band()
   return weighted or background, tag or 0, weighted ~= nil
 end
 
-local function head(node)
-  local found = call('ZRANGE', ready_key(node), 0, 0, 'WITHSCORES')
-  return found[1], tonumber(found[2])
-end
-
 local function charge_band(band, tag, amount, now, weighted_waits)
   if not is_weighted(band) then
     strict_run = weighted_waits and strict_run + 1 or 0
@@ -113,16 +108,25 @@ local function sum_of_units(jobs, weight)
   return sum
 end
 
+-- The first job of a flow was taken out and not served, or there was none; `rank`: that of the next one, nil without one.
+local function skip_first(band, tenant, tbl, rank)
+  if rank then
+    move_turn(band, tenant, tbl, 'GT', rank)
+  else
+    deactivate(band, tenant, tbl, flow_condition(band, tenant, tbl))
+  end
+end
+
 -- Takes the next job out of the queued index, and those that share its slot, charged by their estimated costs.
 -- Returns whether there was an entry, and the jobs with their ids. An entry without a queued job, a tenant or table at its
 -- limit, and a job that needs another ability are skipped and leave the tree.
 local function take_next(abilities, share)
   local band, band_tag, weighted_waits = next_band()
   if not band then return false end
-  local tenant, tenant_tag = head(band)
+  local tenant, tenant_tag = first_of(ready_key(band))
   if not tenant then leave(ROOT, band, condition(band)) return pass_over(band) end
   local leaf = leaf_node(band, tenant)
-  local tbl, table_tag = head(leaf)
+  local tbl, turn = first_of(ready_key(leaf))
   if not tbl then leave_band(band, tenant, condition(leaf)) return pass_over(band) end
   local set = call('HMGET', CONFIG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl,
     'limit:tenant|' .. tenant, 'limit:table|' .. tbl)
@@ -132,11 +136,11 @@ local function take_next(abilities, share)
   if of_table <= 0 then throttle_table(band, tenant, tbl) return pass_over(band) end
   local flow = flow_key(band, tenant, tbl)
   local id = call('ZPOPMIN', flow)[1]
-  local now = flow_condition(band, tenant, tbl)
-  if not id then deactivate(band, tenant, tbl, now) return pass_over(band) end
+  local _, rank = first_of(flow)
+  if not id then skip_first(band, tenant, tbl) return pass_over(band) end
   local job = read_job(id, SERVED)
   if not job or job.state ~= 'queued' then
-    if now ~= 'ready' then deactivate(band, tenant, tbl, now) end
+    skip_first(band, tenant, tbl, rank)
     return pass_over(band)
   end
   job.id, job.band, job.tenant, job.table = id, band, tenant, tbl
@@ -144,15 +148,16 @@ local function take_next(abilities, share)
   local ability = lacking(job, abilities)
   if ability then
     set_aside(id, job, ability)
-    if now ~= 'ready' then deactivate(band, tenant, tbl, 'aside') end
+    skip_first(band, tenant, tbl, rank)
     return pass_over(band)
   end
   local taken = {job}
-  if share.jobs > 1 and now == 'ready' then
+  if share.jobs > 1 and rank then
     take_along(flow, taken, share, math.min(of_tenant, of_table))
-    now = flow_condition(band, tenant, tbl)
+    if #taken > 1 then rank = select(2, first_of(flow)) end
   end
-  now = charge(leaf, tbl, table_tag, sum_of_units(taken, set[3]), now)
+  local now = rank and 'ready' or flow_condition(band, tenant, tbl)
+  now = charge_table(leaf, tbl, turn, sum_of_units(taken, set[3]), now, rank)
   now = charge(band, tenant, tenant_tag, sum_of_units(taken, set[2]), now)
   charge_band(band, band_tag, sum_of_units(taken, set[1]), now, weighted_waits)
   return true, taken

@@ -1,7 +1,12 @@
--- Start-time fair queueing (Goyal, Vin, Cheng 1996), one sorted set of start tags per node of the tree, ready children
--- only: root -> band -> tenant -> table. This file keeps the members of the tree; `charge` keeps the cost of service.
--- A child that returns starts at max(virtual time, its last finish tag). A node that has become empty deletes its tags:
--- its next busy period begins at zero, which also keeps tags small.
+-- One sorted set per node of the tree, ready children only: root -> band -> tenant -> table. This file keeps the members of
+-- the tree; `charge` keeps the cost of service.
+-- Bands and tenants: start-time fair queueing (Goyal, Vin, Cheng 1996), scores are start tags. A child that returns starts at
+-- max(virtual time, its last finish tag). A node that has become empty deletes its tags: its next busy period begins at
+-- zero, which also keeps tags small.
+-- Tables of a tenant (the children of a leaf): scores are turns, times in ms. A turn is the rank of the table's first job (see
+-- `index`), and later by what its jobs before that one have cost since the table began to wait. So a tenant's share goes to
+-- the job of most benefit per cost, and a table with many jobs does not hold up the others. A turn is never before the rank
+-- of the first job; a better job that arrives takes its table forward to its own rank.
 -- A table or tenant that is paused or at its limit is throttled, and recorded in a set of its own, because a table can have
 -- flows in several bands. Its position in the tree is then held: it is not served, keeps its tag, and its node is not empty.
 -- A node that has only held children is itself held by its parent.
@@ -41,6 +46,16 @@ local function forget_virtual_time(node)
   call('HDEL', VIRTUAL_TIMES, node)
 end
 
+-- Nodes below a band are leaves, whose children are tables.
+local function is_leaf(node) return node:find('|', 1, true) end
+
+-- The first member of a sorted set and its score, nil if there is none: the first job of a flow and its rank, the child of a
+-- node that is next and its tag or turn.
+local function first_of(key)
+  local found = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  return found[1], tonumber(found[2])
+end
+
 -- The condition of a node that a child has left; an empty one deletes its tags.
 local function after_leaving(node)
   local now = condition(node)
@@ -49,14 +64,14 @@ local function after_leaving(node)
 end
 
 -- Removes the stored tag of a child that is not ready. Returns it as a number, at least the virtual time; one that was
--- aside may lie behind that.
-local function take_tag(node, child)
-  local least = virtual_of(node)
-  for _, kept in ipairs({held_key(node), aside_children_key(node), idle_key(node)}) do
+-- aside may lie behind that. `rank`: of the first job of a table, whose turn is at least that.
+local function take_tag(node, child, rank)
+  local least = rank or virtual_of(node)
+  for _, kept in ipairs({held_key(node), aside_children_key(node), not rank and idle_key(node) or nil}) do
     local tag = call('ZSCORE', kept, child)
     if tag then
       call('ZREM', kept, child)
-      if kept == aside_children_key(node) then least = math.max(0, least - MAX_LAG) end
+      if kept == aside_children_key(node) and not rank then least = math.max(0, least - MAX_LAG) end
       return math.max(least, tonumber(tag))
     end
   end
@@ -64,7 +79,7 @@ local function take_tag(node, child)
 end
 
 -- Makes a child ready.
-local function join(node, child) call('ZADD', ready_key(node), take_tag(node, child), child) end
+local function join(node, child, rank) call('ZADD', ready_key(node), take_tag(node, child, rank), child) end
 
 local function is_ready(node, child) return call('ZSCORE', ready_key(node), child) end
 
@@ -75,13 +90,15 @@ local function keep(node, child, now, start)
 end
 
 -- Removes a ready child without a charge. `now` is its condition: a held one and one aside keep their tags, an empty one
--- only if the tag lies ahead of the virtual time. Returns the condition of the node.
+-- only if the tag lies ahead of the virtual time; an empty table has no turn. Returns the condition of the node.
 local function leave(node, child, now)
   local start = number(call('ZSCORE', ready_key(node), child))
   call('ZREM', ready_key(node), child)
   keep(node, child, now, start)
   local left = after_leaving(node)
-  if left ~= 'empty' and now == 'empty' and start > virtual_of(node) then call('ZADD', idle_key(node), start, child) end
+  if left ~= 'empty' and now == 'empty' and not is_leaf(node) and start > virtual_of(node) then
+    call('ZADD', idle_key(node), start, child)
+  end
   return left
 end
 
@@ -93,12 +110,19 @@ local function admit_tenant(band, tenant)
   if not is_ready(ROOT, band) then join(ROOT, band) end
 end
 
--- A flow has its first job, or is no longer throttled.
-local function activate(band, tenant, tbl)
+-- A flow has its first job, of this rank, or is no longer throttled.
+local function activate(band, tenant, tbl, rank)
   local leaf = leaf_node(band, tenant)
-  if is_ready(leaf, tbl) or is_throttled('table', tbl, leaf) then return end
-  join(leaf, tbl)
+  if is_throttled('table', tbl, leaf) then return end
+  join(leaf, tbl, rank)
   admit_tenant(band, tenant)
+end
+
+-- Moves the turn of a table whose first job is another now: a better one (`LT`) or a worse one (`GT`) of this rank.
+local function move_turn(band, tenant, tbl, which, rank)
+  local leaf = leaf_node(band, tenant)
+  local kept = is_ready(leaf, tbl) and ready_key(leaf) or held_key(leaf)
+  call('ZADD', kept, 'XX', which, rank, tbl)
 end
 
 local function leave_band(band, tenant, now)
@@ -157,7 +181,8 @@ local function unthrottle(level, name)
   for i = 1, #members, 2 do
     if level == 'table' then
       local band, tenant = members[i]:match('^(%d+)|(.*)$')
-      activate(band, tenant, name)
+      local _, rank = first_of(flow_key(band, tenant, name))
+      if rank then activate(band, tenant, name, rank) end
     elseif condition(leaf_node(members[i], name)) == 'ready' then
       admit_tenant(members[i], name)
     end

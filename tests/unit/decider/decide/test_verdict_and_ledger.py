@@ -10,9 +10,9 @@ from decider.decide import ledger
 from decider.decide.calibration import Calibration
 from decider.decide.compaction import COMPACTION
 from decider.decide.context import ConstantContention, DecisionContext
-from decider.decide.decision import DecisionKind, Trigger, TriggerSource
+from decider.decide.decision import DecisionKind, Prediction, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
-from decider.decide.job_request import PRIORITIES, job_request, priority
+from decider.decide.job_request import FIRST_STEP, job_request, priority
 from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
 from shared.job_payload import RewriteKind
@@ -21,6 +21,7 @@ from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_
 from shared.layout.planner import plan, plan_full
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
+from shared.queue.limits import MAX_PRIORITY
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId, TableMetadata, TableRef
 from tests.support.decisions import decide_after_commit, decide_on_state, decide_on_timer, encoded
 
@@ -61,7 +62,34 @@ def test_more_benefit_per_byte_comes_first() -> None:
     few_large = decide_on_state(WHOLE_TABLE, state(*[4 * MIB] * 4), POLICY, 1).prediction
     assert many_tiny is not None
     assert few_large is not None
-    assert 0 <= priority(many_tiny, POLICY) < priority(few_large, POLICY) < PRIORITIES
+    assert 0 <= priority(many_tiny, POLICY) < priority(few_large, POLICY) <= MAX_PRIORITY
+
+
+@pytest.mark.parametrize(
+    ("benefit", "mib", "step"),
+    [
+        (Fraction(1), 504, FIRST_STEP),
+        (Fraction(2), 504, FIRST_STEP - 1),
+        (Fraction(199, 100), 504, FIRST_STEP),
+        (Fraction(99, 100), 504, FIRST_STEP + 1),
+        (Fraction(1), 1_016, FIRST_STEP + 1),
+        (Fraction(7), 0, FIRST_STEP - 8),
+        (Fraction(0), 504, MAX_PRIORITY),
+        (Fraction(1, 1 << 20), 504, MAX_PRIORITY),
+        (Fraction(1 << 30), 504, 0),
+    ],
+)
+def test_a_step_of_priority_is_a_factor_of_two_in_benefit_per_cost(benefit: Fraction, mib: int, step: int) -> None:
+    """Cost is the bytes and 8 MiB of fixed work, whatever the table's target is."""
+    made = Prediction(8, 7, mib * MIB, benefit, 7, mib * MIB)
+    assert priority(made, POLICY) == priority(made, replace(POLICY, target_bytes=8 * POLICY.target_bytes)) == step
+
+
+def test_what_is_read_more_or_weighs_more_comes_first() -> None:
+    made = Prediction(8, 7, 504 * MIB, Fraction(1), 7, 504 * MIB)
+    read = replace(POLICY, read_weight=Fraction(16))
+    assert priority(made, read) == FIRST_STEP - 4
+    assert priority(made, replace(read, weight=Fraction(1, 2))) == FIRST_STEP - 3
 
 
 def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:

@@ -33,7 +33,7 @@ def ingest(**changed: Any) -> Command[Any]:
 
 
 REFUSED: dict[str, Callable[[], object]] = {
-    "priority": lambda: JobRequest(KEY, "default", Band.NORMAL, 10, 1, 1),
+    "priority": lambda: JobRequest(KEY, "default", Band.NORMAL, 32, 1, 1),
     "cost_bytes": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 2**50 + 1, 1),
     "version": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 2**53),
     "payload": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),

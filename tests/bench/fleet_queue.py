@@ -1,0 +1,91 @@
+"""The queue itself as an order of dispatch over a simulated lake: its own scripts on a real server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from actor.queue_executor import SyncQueueExecutor
+from decider.decide.decision import Prediction
+from decider.decide.job_request import priority
+from shared.policy import Policy
+from shared.queue import commands
+from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult
+from tests.support.queue_state import TestClock, library_with_test_clock
+from tests.support.redis_server import RedisServer, find_binary
+
+if TYPE_CHECKING:
+    from tests.bench.fleet import Lake, LakeTable
+
+QUEUE = "fleet"
+START_MS = 1_700_000_000_000
+LEASE_MS = 3_600_000
+"""Longer than the longest job of a lake."""
+
+POLICY = Policy()
+
+
+@contextmanager
+def queue_order() -> Iterator[QueueOrder]:
+    """Start a server and give the order of its queue, which is emptied for each lake."""
+    binary = find_binary()
+    if binary is None:
+        sys.exit("no redis-server or valkey-server >= 7 found")
+    server = RedisServer(binary, appendfsync="no").start()
+    try:
+        with server.client() as client:
+            yield QueueOrder(SyncQueueExecutor(client, QUEUE, library=library_with_test_clock()))
+    finally:
+        server.close()
+
+
+@dataclass(slots=True)
+class QueueOrder:
+    """Requests, claims and ends of jobs as decider and actor send them; reads are told by `read-weight`."""
+
+    queue: SyncQueueExecutor
+    lake: Lake | None = None
+    claims: dict[int, Claim] = field(default_factory=dict)
+    calls: int = 0
+
+    def requested(self, lake: Lake, number: int, now_s: float) -> None:
+        """Request the table's job as it would be predicted now."""
+        if lake is not self.lake:
+            self.queue.redis.flushall()
+            self.lake, self.claims = lake, {}
+        table = lake.tables[number]
+        self._call(now_s)
+        key, size = JobKey(f"t{number}", "{}", "compact"), table.inputs * table.file_bytes
+        request = JobRequest(key, f"tenant-{table.tenant}", Band.NORMAL, step(table), size, self.calls)
+        self.queue.run(commands.enqueue(QUEUE, request))
+
+    def next_table(self, _lake: Lake, now_s: float) -> int:
+        """Claim a job."""
+        nonce = self._call(now_s)
+        (claim,) = self.queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=LEASE_MS))
+        number = int(claim.key.table.removeprefix("t"))
+        self.claims[number] = claim
+        return number
+
+    def ended(self, _lake: Lake, number: int, now_s: float) -> None:
+        """End its run, which cost what was predicted."""
+        claim, nonce = self.claims.pop(number), self._call(now_s)
+        call = {"worker": "w", "nonce": nonce, "id": claim.id, "token": claim.token, "cost_bytes": claim.cost_bytes}
+        self.queue.run(commands.finish(QUEUE, **call, run_result=RunResult.DONE, seen_version=self.calls))
+
+    def _call(self, now_s: float) -> str:
+        """Turn the clock, and name the call."""
+        self.calls += 1
+        TestClock(self.queue.redis, QUEUE, START_MS + int(now_s * 1_000))
+        return f"n{self.calls}"
+
+
+def step(table: LakeTable) -> int:
+    """Return the table's step of priority, as the decider computes it."""
+    removed, size = table.inputs - 1, table.inputs * table.file_bytes
+    prediction = Prediction(table.inputs, removed, size, Fraction(removed), removed, size)
+    return priority(prediction, replace(POLICY, read_weight=Fraction(round(table.reads_per_s * 1_000), 1_000)))
