@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING
 
 from actor.queue_executor import SyncQueueExecutor
@@ -26,8 +27,6 @@ START_MS = 1_700_000_000_000
 LEASE_MS = 3_600_000
 """Longer than the longest job of a lake."""
 
-POLICY = Policy()
-
 
 @contextmanager
 def queue_order() -> Iterator[QueueOrder]:
@@ -45,36 +44,46 @@ def queue_order() -> Iterator[QueueOrder]:
 
 @dataclass(slots=True)
 class QueueOrder:
-    """Requests, claims and ends of jobs as decider and actor send them; reads are told by `read-weight`."""
+    """Requests, claims and ends of jobs as decider and actor send them; reads are told by `read-weight`.
+
+    A request that changes no step of priority is left out: it would change the estimated cost alone, which the end of
+    the run corrects.
+    """
 
     queue: SyncQueueExecutor
     lake: Lake | None = None
-    claims: dict[int, Claim] = field(default_factory=dict)
+    steps: dict[int, int] = field(default_factory=dict)
+    runs: dict[int, tuple[Claim, int]] = field(default_factory=dict)
     calls: int = 0
 
     def requested(self, lake: Lake, number: int, now_s: float) -> None:
         """Request the table's job as it would be predicted now."""
         if lake is not self.lake:
             self.queue.redis.flushall()
-            self.lake, self.claims = lake, {}
+            self.lake, self.steps, self.runs = lake, {}, {}
         table = lake.tables[number]
+        now = step(table)
+        if self.steps.get(number) == now:
+            return
+        self.steps[number] = now
         self._call(now_s)
         key, size = JobKey(f"t{number}", "{}", "compact"), table.inputs * table.file_bytes
-        request = JobRequest(key, f"tenant-{table.tenant}", Band.NORMAL, step(table), size, self.calls)
+        request = JobRequest(key, f"tenant-{table.tenant}", Band.NORMAL, now, size, self.calls)
         self.queue.run(commands.enqueue(QUEUE, request))
 
-    def next_table(self, _lake: Lake, now_s: float) -> int:
+    def next_table(self, lake: Lake, now_s: float) -> int:
         """Claim a job."""
         nonce = self._call(now_s)
         (claim,) = self.queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=LEASE_MS))
         number = int(claim.key.table.removeprefix("t"))
-        self.claims[number] = claim
+        del self.steps[number]
+        self.runs[number] = claim, lake.tables[number].inputs * lake.tables[number].file_bytes
         return number
 
     def ended(self, _lake: Lake, number: int, now_s: float) -> None:
-        """End its run, which cost what was predicted."""
-        claim, nonce = self.claims.pop(number), self._call(now_s)
-        call = {"worker": "w", "nonce": nonce, "id": claim.id, "token": claim.token, "cost_bytes": claim.cost_bytes}
+        """End its run at what it has cost."""
+        (claim, size), nonce = self.runs.pop(number), self._call(now_s)
+        call = {"worker": "w", "nonce": nonce, "id": claim.id, "token": claim.token, "cost_bytes": size}
         self.queue.run(commands.finish(QUEUE, **call, run_result=RunResult.DONE, seen_version=self.calls))
 
     def _call(self, now_s: float) -> str:
@@ -88,4 +97,10 @@ def step(table: LakeTable) -> int:
     """Return the table's step of priority, as the decider computes it."""
     removed, size = table.inputs - 1, table.inputs * table.file_bytes
     prediction = Prediction(table.inputs, removed, size, Fraction(removed), removed, size)
-    return priority(prediction, replace(POLICY, read_weight=Fraction(round(table.reads_per_s * 1_000), 1_000)))
+    return priority(prediction, policy_of(table.reads_per_s))
+
+
+@cache
+def policy_of(reads_per_s: float) -> Policy:
+    """Return the policy of a table that is read so often."""
+    return replace(Policy(), read_weight=Fraction(round(reads_per_s * 1_000), 1_000))
