@@ -39,7 +39,7 @@ def test_the_queue_is_shown_by_the_names_of_tables() -> None:
     waiting = next(line for line in stated.splitlines() if line.startswith("tables"))
     assert "sales.orders" in waiting
     assert "sales-orders-1f0c7a52" not in waiting
-    assert "table sales.orders are furthest" in stated
+    assert "its table sales.orders is next" in stated
 
 
 def test_a_dry_run_by_name_shows_what_it_would_gain() -> None:
