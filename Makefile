@@ -104,7 +104,8 @@ setup-qbeast: setup ## environment of the Qbeast actor in .cache/qbeast; LAKEWRI
 	@sh .ci/setup-qbeast
 
 test-qbeast: setup ## Qbeast: the laws on 1,000 simulated indexes (EXAMPLES=n), and real tables if the library is there
-	@LAKEWRIGHT_QBEAST_EXAMPLES=$(or $(EXAMPLES),1000) $(BIN)/pytest --timeout=0 -q tests/property/test_qbeast_index.py $(ARGS)
+	@LAKEWRIGHT_QBEAST_EXAMPLES=$(or $(EXAMPLES),1000) $(BIN)/pytest --timeout=0 -q tests/property/test_qbeast_index.py \
+		tests/property/test_qbeast_sampling.py $(ARGS)
 	@$(BIN)/pytest --long qbeast --timeout=0 -q -s tests/qbeast $(ARGS)
 
 copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a cluster, all contract tests with copying forced

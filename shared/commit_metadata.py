@@ -34,7 +34,7 @@ class CommitMetadata:
     removed, and whether files that no commit names are gone, too (1 or 0).
     deduplicated_version: of the last commit of a removal of older rows: the version up to which all rows were compared.
     traceparent: context of the span that wrote it, if traces are recorded. index_input: index data of the files that it
-    removes, which the removals lack.
+    removes, which the removals lack; index_selection: by which strategy they were chosen.
     """
 
     origin: CommitOrigin
@@ -52,6 +52,7 @@ class CommitMetadata:
     deduplicated_version: int | None = None
     traceparent: str | None = None
     index_input: IndexSideStats | None = None
+    index_selection: str | None = None
 
     @property
     def origins(self) -> tuple[CommitOrigin, ...]:
@@ -92,6 +93,7 @@ _PLAIN: Mapping[str, type] = {
     "vacuumed_orphans": int,
     "deduplicated_version": int,
     "traceparent": str,
+    "index_selection": str,
 }
 
 

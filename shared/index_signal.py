@@ -13,7 +13,7 @@ class IndexSignal:
 
     unindexed_files: of other writers, without index data. refusal: why the index must not be optimized, as a sentence.
     newest_by_others: the last rewrite by another optimizer among the newest commits, -1 if there is none. doubled:
-    which rewrite wrote rows again, as a sentence.
+    which rewrite wrote rows again, as a sentence. next_strategy: how the files of the next iteration were chosen.
     """
 
     version: int
@@ -26,6 +26,7 @@ class IndexSignal:
     refusal: str = ""
     newest_by_others: int = -1
     doubled: str = ""
+    next_strategy: str = ""
 
     @staticmethod
     def of(status: IndexStatus) -> "IndexSignal":
@@ -41,6 +42,7 @@ class IndexSignal:
             0 if metrics is None else metrics.overhang_blocks,
             status.unindexed.files,
             "" if status.refusal is None else status.refusal.message,
+            next_strategy="" if following is None else following.strategy,
         )
 
     def encode(self) -> list[Any]:

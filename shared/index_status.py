@@ -5,6 +5,7 @@ Sizes are bytes. Rows are those that the index counts.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from shared.policy import PropertyIssue
 from shared.refusals import Refusal
@@ -15,7 +16,8 @@ class IndexQuery:
     """What a call requests of an index beside its state.
 
     `revision` and `budget_bytes` (of one iteration) replace those of the table's properties. sample: fraction of the
-    rows that a sampling query reads, between 0 and 1. is_possible: leave out what no release of the library can do.
+    rows that a sampling query reads, between 0 and 1. optimized_sample: the one that files are rewritten for, None for
+    that of the properties. is_possible: leave out what no release of the library can do.
     is_forecast: estimate the iterations to come.
     """
 
@@ -24,6 +26,7 @@ class IndexQuery:
     sample: float | None = None
     is_possible: bool = False
     is_forecast: bool = False
+    optimized_sample: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,9 @@ class ForecastStep:
 
 @dataclass(frozen=True, slots=True)
 class IndexForecast:
-    """The iterations under one selection, estimated: `leveled` with a budget in bytes, or `everything` at once.
+    """The iterations under one selection, estimated.
 
+    selection: `leveled` with a budget in bytes, `sampling` alone with batches of these bytes, or `everything` at once.
     Not `is_complete`: more iterations would follow.
     """
 

@@ -123,6 +123,7 @@ class Policy:
     cluster_threshold: Fraction = Fraction(1, 4)
     index: bool = False
     index_every_s: int = 60
+    index_sample: Fraction | None = None
     compact_every_commits: int | None = None
     full_every_commits: int | None = None
     full_every_delete_files: int | None = None

@@ -192,6 +192,10 @@ def share_or_off(low: str, high: str) -> Parser:
     return lambda text: None if text.strip().lower() == "off" else number(text)
 
 
+sample_or_off = share_or_off("0.0001", "0.99")
+"""Read the fraction of the rows that sampling queries read, or `off`, which is None."""
+
+
 def partition_filter(text: str) -> str | None:
     """Read a predicate over partition columns; `all` is None."""
     if text.strip().lower() == "all":

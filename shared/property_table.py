@@ -296,6 +296,14 @@ PROPERTIES: tuple[Property, ...] = (
         "s",
     ),
     Property(
+        "index-sample",
+        "index_sample",
+        spelled.sample_or_off,
+        "off",
+        "fraction of the rows that sampling queries read: files of which they read too much are rewritten, too; or off",
+        "share",
+    ),
+    Property(
         "primary-key",
         "primary_key",
         spelled.undirected_columns,

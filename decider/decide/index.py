@@ -14,11 +14,15 @@ from shared.layout.eligibility import DecisionReason
 from shared.policy import Policy
 from shared.queue.model import TimerChange
 
+SAMPLING = "sampling"
+"""The strategy by which files are chosen because queries on a sample read too much of them."""
+
 
 class IndexReason(DecisionReason):
     """Why an index is, or is not, optimized."""
 
     ELIGIBLE = "eligible_blocks"
+    SAMPLE = "sample_overhead"
     NOTHING_ELIGIBLE = "no_eligible_blocks"
     REFUSED = "index_refused"
     DOUBLED = "index_rows_doubled"
@@ -32,6 +36,7 @@ class IndexReason(DecisionReason):
 
 _MESSAGES = {
     IndexReason.ELIGIBLE: "Blocks of one cube have the rows of the next level together.",
+    IndexReason.SAMPLE: "A rewrite spares queries on a sample at least a twentieth of its bytes.",
     IndexReason.NOTHING_ELIGIBLE: "No blocks of one cube and level have the rows of the next level together.",
     IndexReason.REFUSED: "The library would damage the index, or its properties contradict it: see `tables index`.",
     IndexReason.DOUBLED: "Another optimizer wrote rows again that a commit before it had removed.",
@@ -71,7 +76,8 @@ class IndexAction:
             return TableProposal(IndexReason.NOTHING_ELIGIBLE)
         # How many files there are afterwards is the library's to decide.
         files, size_bytes = index.next_files, index.next_bytes
-        return TableProposal(IndexReason.ELIGIBLE, Prediction(files, 0, size_bytes, Fraction(files), 0, size_bytes))
+        reason = IndexReason.SAMPLE if index.next_strategy == SAMPLING else IndexReason.ELIGIBLE
+        return TableProposal(reason, Prediction(files, 0, size_bytes, Fraction(files), 0, size_bytes))
 
     def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:
         """Look at the index some time after the first of the new commits, so that many of them share a look."""

@@ -12,6 +12,7 @@ from shared.formats.registry import support_of
 from shared.index_rewrites import IndexRewritesSeen, rewrites_seen
 from shared.index_signal import IndexSignal
 from shared.index_status import IndexQuery
+from shared.policy import Policy
 from shared.table import BEFORE_FIRST, Commit, Snapshot, TableRef
 
 RECENT_COMMITS = 100
@@ -20,13 +21,14 @@ RECENT_COMMITS = 100
 log = structlog.get_logger()
 
 
-async def read_index(table: TableRef, reader: TableReader, version: int) -> IndexSignal | None:
+async def read_index(table: TableRef, reader: TableReader, version: int, policy: Policy) -> IndexSignal | None:
     """Read the index of a table; what keeps it from being read is what keeps it from being optimized."""
     snapshot = await reader.snapshot()
     read = support_of(snapshot.metadata.format).index_status
     try:
         # In a thread: the blocks of a large index take seconds, which other tables' events must not wait for.
-        found = await asyncio.to_thread(read, snapshot, IndexQuery(is_possible=True))
+        query = IndexQuery(is_possible=True, optimized_sample=policy.index_sample)
+        found = await asyncio.to_thread(read, snapshot, query)
         if found is None:
             return None
         seen = rewrites_seen(await _recent(reader, snapshot))

@@ -157,9 +157,10 @@ class TableTracker:
         reader = self._logs.at(table.location)
         manifests = await reader.manifests() if REWRITE_MANIFESTS in kinds else None
         signals = replace(cursor.signals, checkpoint=await reader.checkpoint(), manifests=manifests)
-        if not self.effective(table, cursor).policy.is_indexed:
+        policy = self.effective(table, cursor).policy
+        if not policy.is_indexed:
             return signals
-        return replace(signals, index=await read_index(table, reader, cursor.version))
+        return replace(signals, index=await read_index(table, reader, cursor.version, policy))
 
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in effect for a table in this state."""

@@ -62,7 +62,11 @@ def rewrite_of_an_index(table: tables.HandTable) -> None:
     block = {"cubeId": "", "minWeight": 0, "maxWeight": 9, "elementCount": 40}
     out = table.new_file(40, {}) | {"dataChange": False, "tags": {"revision": "1", "blocks": json.dumps([block])}}
     mark = CommitMetadata(
-        CommitOrigin("job", 9), round=1, mode="index", index_input=index_stats([[("", 5), ("A", 35)]])
+        CommitOrigin("job", 9),
+        round=1,
+        mode="index",
+        index_input=index_stats([[("", 5), ("A", 35)]]),
+        index_selection="leveled",
     )
     info = {"timestamp": 1_767_276_188_000, "operation": "WRITE", "userMetadata": mark.encode()}
     lines = [
@@ -98,6 +102,11 @@ def test_the_blocks_of_a_rewritten_index_are_columns(decider: LiveDecider, tmp_p
     reported = decider.get(f"/v1/tables/{name}/optimizations")["optimizations"]
     assert [one["input"]["num_blocks"] for one in reported] == [2, None]
     assert reported[0]["output"]["file_levels"] == [1]
+    assert [one["index_selection"] for one in reported] == ["leveled", None]
+    assert ask(tmp_path / "optimizations", "SELECT index_selection AS s FROM optimizations ORDER BY version") == [
+        {"s": None},
+        {"s": "leveled"},
+    ]
 
 
 def test_every_rewrite_is_a_row_with_the_figures_of_the_history_and_redis_may_be_lost(

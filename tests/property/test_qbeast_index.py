@@ -24,7 +24,6 @@ from shared.formats.qbeast.iterations import (
 from shared.formats.qbeast.leveled import IndexBudget, select_leveled
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.rollup import rollup
-from shared.formats.qbeast.sampling import sample_of, sampling_batches
 from shared.formats.qbeast.unindexed import select_unindexed
 from tests.support.qbeast_tree import QbeastTree
 
@@ -260,23 +259,3 @@ def test_appends_and_deletes_meanwhile_lose_no_row_and_the_optimization_still_en
         return
     assert done.end is IterationEnd.DONE
     assert tree.read().of_class(FileClass.UNINDEXED) == ()
-
-
-def sampled_bytes(tree: QbeastTree, fraction: float) -> int:
-    files = tree.read().of_revision(1)
-    sample = sample_of(files, fraction)
-    return sum(file.size_bytes for file in files if any(map(sample.takes, file.blocks)))
-
-
-def test_runs_for_samples_end_and_lower_the_bytes_that_samples_read() -> None:
-    before = after = 0
-    for seed in range(TREES):
-        rng = random.Random(f"sampling {seed}")
-        tree = grown(rng, with_drops=False)
-        fraction = rng.choice((0.05, 0.2, 0.5))
-        before += sampled_bytes(tree, fraction)
-        index = tree.read()
-        for batch in sampling_batches(index.of_revision(1), index.revisions.by_id[1], fraction, 10**6):
-            tree.optimize(Iteration(Strategy.LEVELED, batch))
-        after += sampled_bytes(tree, fraction)
-    assert after < before

@@ -103,6 +103,7 @@ class IndexJob:
             mode=self.job.kind,
             started_ms=self.clock_ms(),
             traceparent=self.job.trace or None,
+            index_selection=iteration.strategy.value,
             index_input=index_stats([[(block.cube, block.rows) for block in file.blocks] for file in by_path]),
         )
         rows = sum(file.rows for file in iteration.files)
@@ -154,6 +155,7 @@ class IndexJob:
     def _options(self, snapshot: Snapshot) -> tuple[IndexOptions, str]:
         """Return how the table is optimized, and a sentence about what this release of the library cannot do."""
         options, _ = read_options(snapshot.metadata.configuration)
+        options = replace(options, sample=self.job.policy.index_sample)
         asked = IndexJobOptions.decode(self.job.options)
         if asked.revision is not None:
             options = replace(options, revision=asked.revision)

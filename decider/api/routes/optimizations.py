@@ -58,6 +58,7 @@ def event_view(
     return RewriteView(
         version=event.version,
         optimization_name=mark.mode,
+        index_selection=mark.index_selection,
         write_id=mark.write_id,
         table_id=table,
         job=mark.origin.job,

@@ -35,6 +35,9 @@ class RewriteView(ResponseModel):
 
     version: int = Field(description="Table version of the commit.")
     optimization_name: str | None = Field(description="Kind of rewrite: minor, major, full, idle, purge or sort.")
+    index_selection: str | None = Field(
+        description="Of a rewrite of a Qbeast index, how its files were chosen: `leveled` or `sampling`; else null."
+    )
     write_id: str = Field(description="Id of the rewrite: job, claim token and round.")
     table_id: str = Field(description="Table id.")
     job: str = Field(description="Job id.")
@@ -59,6 +62,7 @@ class RewriteView(ResponseModel):
 EVENT_EXAMPLE: dict[str, Any] = {
     "version": 42,
     "optimization_name": "major",
+    "index_selection": None,
     "write_id": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact/812/1",
     "table_id": "sales-orders-1f0c7a52",
     "job": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact",

@@ -87,7 +87,10 @@ class IndexRevisionView(ResponseModel):
 class NextRewriteView(ResponseModel):
     """Files that one iteration would rewrite."""
 
-    strategy: str = Field(description="`unindexed`: files that are not indexed yet. `leveled`: leveled compaction.")
+    strategy: str = Field(
+        description="`unindexed`: files that are not indexed yet. `leveled`: leveled compaction. "
+        "`sampling`: files of which queries on a sample read too much."
+    )
     bytes: int = Field(description="Size of the files in bytes.")
     files: tuple[str, ...] = Field(description="Paths of the files.")
 
@@ -116,7 +119,8 @@ class IndexForecastView(ResponseModel):
     """The iterations under one selection, if nothing else is written."""
 
     selection: str = Field(
-        description="`leveled`: leveled compaction. `everything`: all files of the revision at once."
+        description="`leveled`: leveled compaction. `sampling`: rewrites for a sample alone. `everything`: all files "
+        "of the revision at once."
     )
     budget_bytes: int | None = Field(description="Bytes of one iteration, 0 for its first group; null for everything.")
     bytes: int = Field(description="Bytes that all its iterations rewrite.")

@@ -13,6 +13,7 @@ from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass
 from shared.formats.qbeast.leveled import FIRST_GROUP_ONLY, IndexBudget, select_leveled
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.rollup import rollup
+from shared.formats.qbeast.sampling import Worklist, select_sampling
 from shared.formats.qbeast.weights import cube_weights, is_overhanging, offset_rows
 from shared.index_status import ForecastStep, IndexForecast
 
@@ -20,14 +21,18 @@ MAX_STEPS = 200
 """Iterations of one forecast; each takes a pass over all blocks."""
 
 
-def forecasts(files: Sequence[IndexFile], revision: Revision, budget_bytes: int) -> tuple[IndexForecast, ...]:
+def forecasts(
+    files: Sequence[IndexFile], revision: Revision, budget_bytes: int, sample: float | None = None
+) -> tuple[IndexForecast, ...]:
     """Return what happens under the table's budget, group by group, without a limit, and if everything is rewritten.
 
-    `files` are all live files of the revision.
+    `files` are all live files of the revision. `sample`: also what a run for a sample of this fraction rewrites, alone.
     """
     everything = max(1, sum(file.size_bytes for file in files))
     budgets = dict.fromkeys((budget_bytes, FIRST_GROUP_ONLY, everything))
-    return (*(_leveled(files, revision, budget) for budget in budgets), _whole(files, revision))
+    leveled = (_leveled(files, revision, budget) for budget in budgets)
+    sampling = () if sample is None else (_sampling(files, revision, max(1, budget_bytes), sample),)
+    return (*leveled, *sampling, _whole(files, revision))
 
 
 def _leveled(files: Sequence[IndexFile], revision: Revision, budget_bytes: int) -> IndexForecast:
@@ -38,6 +43,16 @@ def _leveled(files: Sequence[IndexFile], revision: Revision, budget_bytes: int) 
             return IndexForecast("leveled", budget_bytes, tuple(steps), is_complete=True)
         steps.append(model.rewrite(chosen))
     return IndexForecast("leveled", budget_bytes, tuple(steps), is_complete=False)
+
+
+def _sampling(files: Sequence[IndexFile], revision: Revision, batch_bytes: int, sample: float) -> IndexForecast:
+    model, steps, worklist = _Model.of(files, revision), list[ForecastStep](), Worklist()
+    while len(steps) < MAX_STEPS:
+        chosen = select_sampling(tuple(model.files.values()), revision, sample, batch_bytes, worklist)
+        if not chosen:
+            return IndexForecast("sampling", batch_bytes, tuple(steps), is_complete=True)
+        steps.append(model.rewrite(chosen))
+    return IndexForecast("sampling", batch_bytes, tuple(steps), is_complete=False)
 
 
 def _whole(files: Sequence[IndexFile], revision: Revision) -> IndexForecast:

@@ -8,6 +8,7 @@ repeated forever.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import Protocol
 
 from shared.errors import Conflict, InvalidInput
@@ -16,6 +17,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.leveled import DEFAULT_BUDGET_BYTES, IndexBudget, select_leveled
 from shared.formats.qbeast.names import NOT_INDEXED
 from shared.formats.qbeast.revisions import Revision
+from shared.formats.qbeast.sampling import Worklist, rows_read, select_sampling
 from shared.formats.qbeast.unindexed import DEFAULT_BATCH_BYTES, select_unindexed
 from shared.formats.qbeast.weights import cube_weights, is_overhanging
 
@@ -31,6 +33,7 @@ class Strategy(StrEnum):
 
     UNINDEXED = "unindexed"
     LEVELED = "leveled"
+    SAMPLING = "sampling"
 
 
 class IterationEnd(StrEnum):
@@ -47,7 +50,8 @@ class IndexOptions:
     """How a table's owner wants its index optimized.
 
     revision: the one to optimize, None for the newest; 0 means that files are only indexed. from_ms: files modified
-    before are never indexed. indexes_files: files are indexed at all; first: before the compaction.
+    before are never indexed. indexes_files: files are indexed at all; first: before the compaction. sample: fraction of
+    the rows that queries sample, for which files are rewritten where no compaction is due; None: for no sample.
     """
 
     revision: int | None = None
@@ -56,6 +60,7 @@ class IndexOptions:
     batch_bytes: int = DEFAULT_BATCH_BYTES
     from_ms: int = 0
     budget_bytes: int = DEFAULT_BUDGET_BYTES
+    sample: Fraction | None = None
 
     @property
     def strategies(self) -> tuple[Strategy, ...]:
@@ -68,10 +73,16 @@ class IndexOptions:
                     allowed="another revision, or optimizeUnindexedFiles.enabled=true",
                 )
             return (Strategy.UNINDEXED,)
-        if not self.indexes_files:
-            return (Strategy.LEVELED,)
-        both = (Strategy.UNINDEXED, Strategy.LEVELED)
-        return both if self.indexes_first else both[::-1]
+        found: tuple[Strategy, ...] = (Strategy.LEVELED,)
+        if self.indexes_files:
+            found = (Strategy.UNINDEXED, *found) if self.indexes_first else (*found, Strategy.UNINDEXED)
+        # Compaction first: it lowers most of what a sample reads in vain, and it feeds on small files.
+        return found if self.sample is None else (*found, Strategy.SAMPLING)
+
+    @property
+    def sampling_bytes(self) -> int:
+        """Bytes of one rewrite for a sample; with the budget of a single group, each file is one."""
+        return max(1, self.budget_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +108,14 @@ class OptimizationResult:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Progress:
-    """What every compaction lowers, compared in this order: overhanging blocks, then blocks, of one revision."""
+    """What every compaction lowers, compared in this order: overhanging blocks, then blocks, of one revision.
+
+    rows_read: what every rewrite for a sample lowers at least, rows in files that the sample reads; 0 without one.
+    """
 
     overhang_blocks: int
     blocks: int
+    rows_read: int = 0
 
 
 class IndexedTable(Protocol):
@@ -113,10 +128,11 @@ class IndexedTable(Protocol):
         """Rewrite the files of an iteration in one commit; raises Conflict where others removed any of them."""
 
 
-def next_iteration(index: QbeastIndex, options: IndexOptions) -> Iteration | None:
+def next_iteration(index: QbeastIndex, options: IndexOptions, worklist: Worklist | None = None) -> Iteration | None:
     """Return the iteration of the first strategy that finds any files, None where there is nothing to do.
 
-    Raises InvalidInput where the options name a revision that the table does not have, or leave no strategy.
+    `worklist` is that of the run, None for a run that would begin now. Raises InvalidInput where the options name a
+    revision that the table does not have, or leave no strategy.
     """
     for strategy in options.strategies:
         found: tuple[IndexFile, ...] = ()
@@ -124,7 +140,11 @@ def next_iteration(index: QbeastIndex, options: IndexOptions) -> Iteration | Non
             found = select_unindexed(index.files, options.batch_bytes, options.from_ms)
         elif (revision := compacted_revision(index, options)) is not None:
             files = index.of_revision(revision.id)
-            found = select_leveled(files, revision.space, IndexBudget(options.budget_bytes)).files
+            if strategy is Strategy.LEVELED:
+                found = select_leveled(files, revision.space, IndexBudget(options.budget_bytes)).files
+            elif options.sample is not None:
+                known = Worklist() if worklist is None else worklist
+                found = select_sampling(files, revision, float(options.sample), options.sampling_bytes, known)
         if found:
             return Iteration(strategy, found)
     return None
@@ -143,9 +163,10 @@ def run_iterations(
     """
     done: list[Iteration] = []
     conflicts = 0
+    worklist = Worklist()
     index = table.read()
     while True:
-        iteration = next_iteration(index, options)
+        iteration = next_iteration(index, options, worklist)
         if iteration is None:
             return OptimizationResult(tuple(done), IterationEnd.DONE)
         if should_stop():
@@ -180,15 +201,16 @@ def compacted_revision(index: QbeastIndex, options: IndexOptions) -> Revision | 
     return found
 
 
-def progress_of(files: Sequence[IndexFile]) -> Progress:
-    """Return the progress of a revision, whose live files these all are."""
+def progress_of(files: Sequence[IndexFile], sample: Fraction | None = None) -> Progress:
+    """Return the progress of a revision, whose live files these all are; `sample`: of rewrites for it."""
     weights = cube_weights(files)
     blocks = [block for file in files for block in file.blocks]
-    return Progress(sum(is_overhanging(block, weights) for block in blocks), len(blocks))
+    overhanging = sum(is_overhanging(block, weights) for block in blocks)
+    return Progress(overhanging, len(blocks), 0 if sample is None else rows_read(files, float(sample)))
 
 
 def _has_stalled(iteration: Iteration, before: QbeastIndex, after: QbeastIndex, options: IndexOptions) -> bool:
-    """Return whether an iteration did nothing: all its files are live, or a compaction lowered nothing.
+    """Return whether an iteration did nothing: all its files are live, or a rewrite of indexed files lowered nothing.
 
     The library ignores paths that it does not know, without an error. What a compaction lowers can only be judged if
     its commit is the only new one.
@@ -199,4 +221,5 @@ def _has_stalled(iteration: Iteration, before: QbeastIndex, after: QbeastIndex, 
     revision = compacted_revision(before, options)
     if iteration.strategy is Strategy.UNINDEXED or revision is None or after.version > before.version + 1:
         return False
-    return progress_of(after.of_revision(revision.id)) >= progress_of(before.of_revision(revision.id))
+    sample = options.sample if iteration.strategy is Strategy.SAMPLING else None
+    return progress_of(after.of_revision(revision.id), sample) >= progress_of(before.of_revision(revision.id), sample)

@@ -1,4 +1,4 @@
-"""How a table's owner wants its Qbeast index optimized: the properties of the Unified Storage Engine.
+"""How a table's owner wants its Qbeast index optimized: the properties of the Unified Storage Engine, and one of ours.
 
 Its documents are of two generations, each with names of its own. Where both name a value, the newer name wins.
 """
@@ -14,8 +14,8 @@ from shared.formats.qbeast.iterations import IndexOptions
 from shared.formats.qbeast.names import NOT_INDEXED
 from shared.policy import PropertyIssue
 from shared.properties import parse_first
-from shared.property_names import QBEAST
-from shared.property_parsers import Parser, boolean, integer, parse_size
+from shared.property_names import PREFIX, QBEAST
+from shared.property_parsers import Parser, boolean, integer, parse_size, sample_or_off
 
 _AUTO = f"{QBEAST}autoOptimize."
 _UNINDEXED = f"{_AUTO}optimizeUnindexedFiles."
@@ -50,6 +50,7 @@ _PARSERS: tuple[tuple[str, str, Parser], ...] = (
     ("batch_bytes", f"{_UNINDEXED}batchBytes", batch_size),
     ("from_ms", f"{_UNINDEXED}fromTimestamp", moment_ms),
     ("budget_bytes", f"{QBEAST}bytes-per-iter", parse_size),
+    ("sample", f"{PREFIX}index-sample", sample_or_off),
 )
 """Which option each property sets, and how it is read, in the order in which they win."""
 

@@ -5,7 +5,7 @@ kinds of files waste that: those with offsets above the sample, and those that m
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shared.errors import InvalidInput
@@ -44,6 +44,33 @@ class Sample:
         return len({self.takes(block) for block in file.blocks}) > 1
 
 
+MAX_REBUILDS = 1
+"""Times that one run makes its list of files again, because appends of others lowered the weights of cubes."""
+
+
+@dataclass(slots=True)
+class Worklist:
+    """The files that one run may rewrite for a sample: all that were there when it began.
+
+    What the run writes never joins, because a rewrite mixes small cubes again. Where others append, the list is made
+    again, once; after the next time it is empty, and what is left is for the next run.
+    """
+
+    _weights: CubeWeights | None = None
+    _paths: frozenset[str] = frozenset()
+    _times_made: int = 0
+
+    def among(self, files: Sequence[IndexFile], weights: CubeWeights) -> list[IndexFile]:
+        """Return those of the live files that are on the list."""
+        known = self._weights
+        if known is None or any(weights.get(cube, weight) != weight for cube, weight in known.items()):
+            self._times_made += 1
+            is_over = self._times_made > 1 + MAX_REBUILDS
+            self._paths = frozenset() if is_over else frozenset(file.path for file in files)
+            self._weights = dict(weights)
+        return [file for file in files if file.path in self._paths]
+
+
 def sample_of(files: Iterable[IndexFile], fraction: float) -> Sample:
     """Return a sample of a revision, whose live files these all are; raises InvalidInput unless 0 < fraction < 1."""
     if not 0 < fraction < 1:
@@ -58,17 +85,41 @@ def sampling_batches(
     batch_bytes: int,
     min_gain: float = DEFAULT_MIN_GAIN,
 ) -> list[tuple[IndexFile, ...]]:
-    """Return the batches of one run, each worth its rewrite; `files` are all live files of the revision.
+    """Return the batches that are worth a rewrite; `files` are all live files of the revision.
 
-    The list is made once for a run: outputs never join it, because a rewrite mixes small cubes again, and a list that
-    is made again after each commit might never end. Raises InvalidInput for a fraction or size out of range.
+    Raises InvalidInput for a fraction or size out of range.
+    """
+    return list(_worth(files, revision, sample_of(files, fraction), batch_bytes, min_gain))
+
+
+def select_sampling(
+    files: Sequence[IndexFile], revision: Revision, fraction: float, batch_bytes: int, worklist: Worklist
+) -> tuple[IndexFile, ...]:
+    """Return the next batch of a run, none where nothing on its list is worth a rewrite.
+
+    With no other writer, each of them lowers the number of overhanging blocks, or keeps it and the number of blocks, or
+    lowers that, and lowers the rows in files that the sample reads. So also run after run comes to an end.
     """
     sample = sample_of(files, fraction)
+    return next(_worth(worklist.among(files, sample.cube_weights), revision, sample, batch_bytes, DEFAULT_MIN_GAIN), ())
+
+
+def rows_read(files: Sequence[IndexFile], fraction: float) -> int:
+    """Return the rows in files that a sample of a revision reads, whose live files these all are."""
+    sample = sample_of(files, fraction)
+    return sum(file.rows for file in files if any(map(sample.takes, file.blocks)))
+
+
+def _worth(
+    files: Sequence[IndexFile], revision: Revision, sample: Sample, batch_bytes: int, min_gain: float
+) -> Iterator[tuple[IndexFile, ...]]:
     wasteful = [file for file in files if sample.is_partly_offset(file) or sample.is_mixed(file)]
     # Files that share cubes come together: only then are their blocks merged.
     wasteful.sort(key=lambda file: (min(cube_order(block.cube) for block in file.blocks), file.path))
-    kept = (_useful(batch, revision, sample) for batch in batches(wasteful, batch_bytes))
-    return [batch for batch in kept if batch and _gain(batch, revision, sample) >= min_gain]
+    for batch in batches(wasteful, batch_bytes):
+        useful = _useful(batch, revision, sample)
+        if useful and _gain(useful, revision, sample) >= min_gain:
+            yield useful
 
 
 def _useful(batch: Sequence[IndexFile], revision: Revision, sample: Sample) -> tuple[IndexFile, ...]:

@@ -46,6 +46,8 @@ def index_status(snapshot: Snapshot, query: IndexQuery) -> IndexStatus | None:
         options = replace(options, revision=query.revision)
     if query.budget_bytes is not None:
         options = replace(options, budget_bytes=query.budget_bytes)
+    if query.optimized_sample is not None:
+        options = replace(options, sample=query.optimized_sample)
     if query.is_possible:
         options, _ = without_indexing(options, index)
     refused = refusal(snapshot, index)
@@ -78,10 +80,11 @@ def _rewrites(index: QbeastIndex, options: IndexOptions, query: IndexQuery) -> I
     if revision is None:
         return IndexRewrites(following)
     files = index.of_revision(revision.id) if query.is_forecast else ()
+    fraction = query.sample if query.sample is not None or options.sample is None else float(options.sample)
     return IndexRewrites(
         following,
         None if query.sample is None else _sample(index, revision, query.sample, options),
-        forecasts(files, revision, options.budget_bytes) if query.is_forecast else (),
+        forecasts(files, revision, options.budget_bytes, fraction) if query.is_forecast else (),
     )
 
 
@@ -89,8 +92,7 @@ def _sample(index: QbeastIndex, revision: Revision, fraction: float, options: In
     files = index.of_revision(revision.id)
     sample = sample_of(files, fraction)
     read = [file for file in files if any(map(sample.takes, file.blocks))]
-    # With the budget of a single group, each file is a batch of its own.
-    batches = sampling_batches(files, revision, fraction, max(1, options.budget_bytes))
+    batches = sampling_batches(files, revision, fraction, options.sampling_bytes)
     rewritten = [file for batch in batches for file in batch]
     return SampleReads(fraction, len(read), _bytes(read), len(rewritten), _bytes(rewritten))
 

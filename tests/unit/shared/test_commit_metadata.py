@@ -56,7 +56,9 @@ def test_fields_that_are_damaged_or_from_a_later_form_are_unknown_and_the_origin
 
 
 def test_the_index_data_of_the_inputs_is_read_back() -> None:
-    mark = CommitMetadata(CommitOrigin("j", 1), index_input=index_stats([[("", 5), ("A", 1)], []]))
+    mark = CommitMetadata(
+        CommitOrigin("j", 1), index_selection="sampling", index_input=index_stats([[("", 5), ("A", 1)], []])
+    )
     assert commit_metadata.decode(mark.encode()) == mark
 
 

@@ -1,14 +1,16 @@
 """When an index is optimized, on figures alone; that the figures are right is tested with the index."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from decider.decide.decision import TableSignals, Trigger, TriggerSource
 from decider.decide.evaluate import not_for_format
-from decider.decide.index import INDEX_ACTION, IndexReason
+from decider.decide.index import INDEX_ACTION, SAMPLING, IndexReason
 from decider.decide.signals_text import describe
 from decider.decide.table_action import evaluate_table, table_timer
+from shared.formats.qbeast.iterations import Strategy
 from shared.formats.qbeast.status import index_status
 from shared.index_signal import IndexSignal
 from shared.index_status import IndexQuery
@@ -32,6 +34,13 @@ def test_a_job_is_proposed_where_files_are_eligible_and_is_charged_with_their_by
     assert found.reason is IndexReason.ELIGIBLE
     assert found.prediction is not None
     assert (found.prediction.files_replaced, found.prediction.bytes) == (4, 4_000)
+
+
+def test_files_that_samples_read_too_much_of_are_a_reason_of_their_own() -> None:
+    found = INDEX_ACTION.evaluate(signals(replace(DUE, next_strategy=SAMPLING)), POLICY, 0)
+    assert found.reason is IndexReason.SAMPLE
+    assert found.prediction is not None
+    assert Strategy.SAMPLING.value == SAMPLING
 
 
 def test_nothing_is_proposed_without_eligible_files_without_an_index_and_against_a_refusal() -> None:
@@ -76,6 +85,7 @@ def test_the_signal_of_an_index_names_what_can_be_rewritten_and_not_what_no_rele
     assert status.rewrites.next.strategy == "leveled"
     assert (found.next_files, found.next_bytes) == (len(status.rewrites.next.paths), status.rewrites.next.bytes)
     assert found.unindexed_files == 1
+    assert found.next_strategy == "leveled"
     assert IndexSignal.decode(found.encode()) == found
     fresh = index_status(QbeastTree(random.Random(7), cube_size=5).snapshot(), IndexQuery(is_possible=True))
     assert fresh is not None

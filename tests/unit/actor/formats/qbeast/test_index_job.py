@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from shared.errors import (
 )
 from shared.formats.qbeast.groups import eligible_groups, file_level
 from shared.formats.qbeast.iterations import MAX_CONFLICTS
+from shared.formats.qbeast.sampling import rows_read
 from shared.index_options import IndexJobOptions
 from shared.job_payload import INDEX
 from shared.policy import Policy
@@ -69,6 +71,20 @@ def test_a_job_optimizes_until_nothing_is_eligible_and_reports_what_it_replaced(
     assert [made.marks[version] for version in done.commits] == [f"j/7/{n}" for n in range(1, len(done.commits) + 1)]
 
 
+def test_files_are_rewritten_for_the_sample_of_the_policy_once_nothing_else_is_eligible() -> None:
+    made = library(6)
+    run(made)
+    compacted = len(made.calls)
+    rows, sample = rows_of(made), Fraction(1, 4)
+    before = rows_read(made.tree.read().of_revision(1), float(sample))
+    done = run(made, policy=replace(POLICY, index_sample=sample))
+    marks = [decode(call.user_metadata) for call in made.calls[compacted:]]
+    assert done.is_complete
+    assert "sampling" in {mark.index_selection for mark in marks if mark is not None}
+    assert rows_read(made.tree.read().of_revision(1), float(sample)) < before
+    assert rows_of(made) == rows
+
+
 def test_a_commit_names_the_blocks_of_its_inputs_in_the_order_of_their_paths() -> None:
     made = library()
     before = {file.path: file for file in made.tree.read().files}
@@ -76,6 +92,7 @@ def test_a_commit_names_the_blocks_of_its_inputs_in_the_order_of_their_paths() -
     mark = decode(made.calls[0].user_metadata)
     assert mark is not None
     assert mark.index_input is not None
+    assert mark.index_selection == "leveled"
     files = [before[path] for path in sorted(made.calls[0].paths)]
     assert mark.index_input.file_levels == tuple(file_level(file) for file in files)
     assert mark.index_input.blocks == sum(len(file.blocks) for file in files)

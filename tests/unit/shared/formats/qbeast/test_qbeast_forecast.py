@@ -1,6 +1,7 @@
 """A forecast of an index against what a simulated table really does."""
 
 import random
+from fractions import Fraction
 
 import pytest
 
@@ -8,6 +9,7 @@ from shared.formats.qbeast.forecast import MAX_STEPS, forecasts
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions, run_iterations
 from shared.formats.qbeast.status import index_status
+from shared.formats.qbeast.weights import cube_weights
 from shared.index_status import ForecastStep, IndexQuery
 from tests.support.qbeast_tree import QbeastTree
 
@@ -87,6 +89,27 @@ def test_an_empty_index_has_an_empty_forecast() -> None:
     assert status.rewrites.forecasts[0].is_complete
 
 
+def test_a_run_for_a_sample_is_forecast_where_one_is_known() -> None:
+    tree = grown(4)
+    index = tree.read()
+    found = forecasts(index.of_revision(1), index.revisions.by_id[1], 0, 0.2)
+    assert [one.selection for one in found] == ["leveled", "leveled", "sampling", "everything"]
+    sampling = found[2]
+    assert (sampling.budget_bytes, sampling.is_complete) == (1, True)
+    assert sampling.steps[-1].overhang_blocks < sum(
+        block.max_weight > cube_weights(index.of_revision(1))[block.cube]
+        for file in index.of_revision(1)
+        for block in file.blocks
+    )
+    for query in (
+        IndexQuery(is_forecast=True, sample=0.2),
+        IndexQuery(is_forecast=True, optimized_sample=Fraction(1, 5)),
+    ):
+        status = index_status(tree.snapshot(), query)
+        assert status is not None
+        assert "sampling" in {one.selection for one in status.rewrites.forecasts}
+
+
 def test_the_status_has_a_forecast_where_one_is_requested() -> None:
     tree = grown(4)
     plain, asked = (index_status(tree.snapshot(), IndexQuery(is_forecast=one)) for one in (False, True))
@@ -100,5 +123,6 @@ def test_the_status_has_a_forecast_where_one_is_requested() -> None:
 def test_a_forecast_with_too_many_iterations_says_so(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr("shared.formats.qbeast.forecast.MAX_STEPS", limit)
     index = grown(5, appends=20).read()
-    found = forecasts(index.of_revision(1), index.revisions.by_id[1], 0)[0]
-    assert (len(found.steps), found.is_complete) == (limit, False)
+    found = forecasts(index.of_revision(1), index.revisions.by_id[1], 0, 0.2)
+    assert (len(found[0].steps), found[0].is_complete) == (limit, False)
+    assert (len(found[2].steps), found[2].is_complete) == (limit, False)

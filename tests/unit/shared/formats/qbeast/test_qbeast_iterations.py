@@ -1,6 +1,7 @@
 """When an optimization goes on and when it ends, against a table that does as it is told, or does not."""
 
 import random
+from fractions import Fraction
 
 import pytest
 
@@ -19,6 +20,8 @@ from shared.formats.qbeast.iterations import (
 from shared.formats.qbeast.revisions import decode_revisions
 from shared.table import Commit, TableMetadata
 from tests.support.qbeast_tree import QbeastTree, configuration
+
+SAMPLE = Fraction(1, 4)
 
 
 def tree(appends: int = 6) -> QbeastTree:
@@ -90,6 +93,23 @@ def test_a_commit_that_lowered_nothing_ends_the_optimization() -> None:
     assert run_iterations(Same(tree()), IndexOptions(), never).end is IterationEnd.NO_PROGRESS
 
 
+def for_a_sample() -> QbeastTree:
+    """Return a table whose only eligible files are those that a sample reads too much of."""
+    made = tree(30)
+    run_iterations(made, IndexOptions(), never)
+    found = next_iteration(made.read(), IndexOptions(sample=SAMPLE))
+    assert found is not None
+    assert found.strategy is Strategy.SAMPLING
+    return made
+
+
+def test_a_rewrite_for_a_sample_that_changed_nothing_or_lowered_nothing_ends_the_optimization() -> None:
+    options = IndexOptions(sample=SAMPLE)
+    assert run_iterations(Idle(for_a_sample()), options, never).end is IterationEnd.NO_PROGRESS
+    assert run_iterations(Same(for_a_sample()), options, never).end is IterationEnd.NO_PROGRESS
+    assert run_iterations(for_a_sample(), options, never).end is IterationEnd.DONE
+
+
 def test_after_a_conflict_the_files_are_selected_again() -> None:
     assert run_iterations(Taken(tree(), MAX_CONFLICTS - 1), IndexOptions(), never).end is IterationEnd.DONE
 
@@ -118,6 +138,10 @@ def test_the_number_of_iterations_is_bounded() -> None:
         (IndexOptions(indexes_files=False), [Strategy.LEVELED]),
         (IndexOptions(revision=0), [Strategy.UNINDEXED]),
         (IndexOptions(revision=1), [Strategy.UNINDEXED, Strategy.LEVELED]),
+        (IndexOptions(sample=SAMPLE), [Strategy.UNINDEXED, Strategy.LEVELED, Strategy.SAMPLING]),
+        (IndexOptions(sample=SAMPLE, indexes_first=False), [Strategy.LEVELED, Strategy.UNINDEXED, Strategy.SAMPLING]),
+        (IndexOptions(sample=SAMPLE, indexes_files=False), [Strategy.LEVELED, Strategy.SAMPLING]),
+        (IndexOptions(sample=SAMPLE, revision=0), [Strategy.UNINDEXED]),
     ],
 )
 def test_the_order_of_strategies_is_the_owners(options: IndexOptions, strategies: list[Strategy]) -> None:

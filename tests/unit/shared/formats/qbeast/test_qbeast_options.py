@@ -1,5 +1,7 @@
 """The properties of both generations of documents, and what is said of values that cannot be used."""
 
+from fractions import Fraction
+
 import pytest
 
 from shared.formats.qbeast.iterations import IndexOptions, Strategy
@@ -26,6 +28,8 @@ UNINDEXED = AUTO + "optimizeUnindexedFiles."
         ({"use.optimization.bytes-per-iter": "0"}, IndexOptions(budget_bytes=0)),
         ({"use.optimization.bytes-per-iter": "2GB"}, IndexOptions(budget_bytes=2 << 30)),
         ({"use.optimization.revision-rewrite": "false"}, IndexOptions()),
+        ({"lakewright.index-sample": "0.05"}, IndexOptions(sample=Fraction(1, 20))),
+        ({"lakewright.index-sample": "off"}, IndexOptions()),
     ],
 )
 def test_a_property_sets_its_option(properties: dict[str, str], options: IndexOptions) -> None:

@@ -8,7 +8,7 @@ from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.files import MAX_WEIGHT, MIN_WEIGHT, Block, FileClass, IndexFile
 from shared.formats.qbeast.revisions import IndexedColumn, Revision
 from shared.formats.qbeast.rollup import rollup
-from shared.formats.qbeast.sampling import sample_of, sampling_batches
+from shared.formats.qbeast.sampling import Worklist, rows_read, sample_of, sampling_batches, select_sampling
 from shared.formats.qbeast.weights import weight_of_fraction
 
 
@@ -74,6 +74,34 @@ def test_batches_hold_files_of_near_cubes_and_end_with_the_file_that_reaches_the
 def test_a_batch_of_no_bytes_is_refused() -> None:
     with pytest.raises(InvalidInput, match="batch"):
         list(batches([OFFSET], 0))
+
+
+def test_what_a_run_writes_never_joins_its_list() -> None:
+    worklist = Worklist()
+    assert select_sampling([OFFSET, LOW], revision(10**6), 0.15, 10**6, worklist) == (OFFSET,)
+    output = file("output", block("", 0.1, 0.2))
+    assert select_sampling([LOW, output], revision(10**6), 0.15, 10**6, worklist) == ()
+    assert select_sampling([LOW, output], revision(10**6), 0.15, 10**6, Worklist()) == (output,)
+
+
+def test_where_others_append_the_list_is_made_again_once_and_the_next_time_the_run_ends() -> None:
+    worklist, size = Worklist(), 10**6
+    assert select_sampling([OFFSET, LOW], revision(size), 0.15, size, worklist) == (OFFSET,)
+    first, second = file("first", block("", 0.1, 0.14)), file("second", block("", 0.1, 0.13))
+    assert select_sampling([OFFSET, LOW, first], revision(size), 0.15, size, worklist) == (OFFSET,)
+    assert select_sampling([OFFSET, LOW, first, second], revision(size), 0.15, size, worklist) == ()
+    assert select_sampling([OFFSET, LOW, first, second], revision(size), 0.15, size, Worklist()) == (OFFSET,)
+
+
+def test_a_new_cube_is_no_append_of_others() -> None:
+    worklist, size = Worklist(), 10**6
+    select_sampling([OFFSET, LOW], revision(size), 0.15, size, worklist)
+    assert select_sampling([OFFSET, LOW, MIXED], revision(size), 0.15, size, worklist) == (OFFSET,)
+
+
+def test_the_rows_that_a_sample_reads_are_those_of_all_files_that_it_opens() -> None:
+    high = file("high", block("A", 0.5, 1.0, 7))
+    assert rows_read([OFFSET, LOW, high], 0.15) == 200
 
 
 def test_small_cubes_join_their_parent_up_to_the_root() -> None:
