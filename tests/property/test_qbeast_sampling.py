@@ -142,6 +142,15 @@ def test_appends_meanwhile_have_the_list_made_again_once_and_then_end_the_run(se
     assert done.end is IterationEnd.DONE
 
 
+def test_a_rewrite_that_moves_rows_up_again_is_not_taken_for_one_that_did_nothing() -> None:
+    # Found by the test above: an append lowered the weight of a cube without a block of it.
+    rng = random.Random("sampling appends 21")
+    table = Watched(grown(rng), rng.choice(FRACTIONS))
+    table.appends = 4
+    done = run_iterations(table, IndexOptions(budget_bytes=0, sample=table.sample), lambda: False)
+    assert done.end is IterationEnd.DONE
+
+
 def test_samples_read_fewer_bytes_after_all_runs() -> None:
     before: defaultdict[Fraction, int] = defaultdict(int)
     after: defaultdict[Fraction, int] = defaultdict(int)

@@ -1,15 +1,17 @@
 """When an optimization goes on and when it ends, against a table that does as it is told, or does not."""
 
+import json
 import random
 from fractions import Fraction
 
 import pytest
 
 from shared.errors import Conflict, InvalidInput
-from shared.formats.qbeast.files import FileClass
+from shared.formats.qbeast.files import MIN_WEIGHT, FileClass
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import (
     MAX_CONFLICTS,
+    MAX_IDLE,
     IndexOptions,
     Iteration,
     IterationEnd,
@@ -78,6 +80,25 @@ class Same:
         )
 
 
+class Turning:
+    """A table whose rewrites change the blocks each time and never lower their number."""
+
+    def __init__(self, made: QbeastTree) -> None:
+        self.made, self.times = made, 0
+
+    def read(self) -> QbeastIndex:
+        return self.made.read()
+
+    def optimize(self, iteration: Iteration) -> None:
+        made, added = self.made, []
+        self.times += 1
+        for path in iteration.paths:
+            tags = dict(made.files[path].tags)
+            blocks = [block | {"minWeight": MIN_WEIGHT + self.times} for block in json.loads(tags["blocks"])]
+            added.append(made._file(made.rows[path], tags | {"blocks": json.dumps(blocks)}))
+        made._commit(iteration.paths, added)
+
+
 def never() -> bool:
     return False
 
@@ -108,6 +129,12 @@ def test_a_rewrite_for_a_sample_that_changed_nothing_or_lowered_nothing_ends_the
     assert run_iterations(Idle(for_a_sample()), options, never).end is IterationEnd.NO_PROGRESS
     assert run_iterations(Same(for_a_sample()), options, never).end is IterationEnd.NO_PROGRESS
     assert run_iterations(for_a_sample(), options, never).end is IterationEnd.DONE
+
+
+def test_rewrites_that_lower_nothing_many_times_in_a_row_end_the_optimization() -> None:
+    table = Turning(tree())
+    found = run_iterations(table, IndexOptions(), never)
+    assert (found.end, table.times) == (IterationEnd.NO_PROGRESS, MAX_IDLE)
 
 
 def test_after_a_conflict_the_files_are_selected_again() -> None:
