@@ -29,6 +29,7 @@ RECORDS = {
     "services/cli/local/plan.py": {"LocalPlan"},
     "services/cli/local/run.py": {"LocalRun"},
     "shared/commit_metadata.py": {"CommitMetadata"},
+    "shared/index_signal.py": {"IndexSignal"},
     "shared/index_status.py": {"IndexMetrics"},
     "shared/job_payload.py": {"JobPayload"},
     "shared/layout/partition_stats.py": {"PartitionStats"},

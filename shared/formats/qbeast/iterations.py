@@ -1,7 +1,7 @@
 """The iterations of one optimization: which strategy takes the next files, and when it ends.
 
 A rewrite moves rows to where they belong and merges blocks. So with no other writer, a compaction lowers the number of
-overhanging blocks, or keeps it and lowers the number of blocks. Iterations that do neither may repeat themselves forever.
+overhanging blocks, or keeps it and lowers the number of blocks. Iterations that do neither might go on forever.
 """
 
 from collections import Counter
