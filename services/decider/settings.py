@@ -33,6 +33,7 @@ from services.settings import (
     QUEUE,
     REDIS_URL,
     ROOTS,
+    SCHEDULED,
     SNS_TOPICS,
     SQS_QUEUES,
     STATE,
@@ -129,10 +130,11 @@ class TrackingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:
-    """Locations of the Delta tables that keep decisions and rewrites; None where none is wanted."""
+    """Locations of the Delta tables that keep decisions, rewrites and scheduled jobs; None where none is wanted."""
 
     ledger: str | None = None
     rewrites: str | None = None
+    scheduled: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,11 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         locations=_locations(read, environment),
         discovery=_discovery(read),
         tracking=_tracking(read),
-        archives=ArchiveSettings(ledger=read(ARCHIVE, str.strip, None), rewrites=read(OPTIMIZATIONS, str.strip, None)),
+        archives=ArchiveSettings(
+            ledger=read(ARCHIVE, str.strip, None),
+            rewrites=read(OPTIMIZATIONS, str.strip, None),
+            scheduled=read(SCHEDULED, str.strip, None),
+        ),
     )
 
 
