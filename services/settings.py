@@ -126,6 +126,10 @@ STATE = "LAKEWRIGHT_STATE"
 limits and settings of the queue), so that it [outlives Redis](deploy.md#the-saved-registry); one location for each
 Redis. Default: none; the standalone uses `registry` in its data directory."""
 
+TABLES_FILE = "LAKEWRIGHT_TABLES_FILE"
+"""Path of a YAML file that [declares tables](tables.md#declared-tables), with names, tenants, properties and pauses. It
+is read again when it changes. Default: none."""
+
 SWEEP_S = "LAKEWRIGHT_SWEEP_S"
 """Sweep interval: seconds between two refreshes of a table without events. Default 300: a lost event is noticed
 within this time, and each interval costs two small requests per table."""

@@ -14,6 +14,9 @@ from shared.refusals import Refusal
 TableId = NewType("TableId", str)
 """Stable name of a table inside Lakewright: a readable slug and a hash of the location."""
 
+TABLE_NAME = r"[A-Za-z0-9_-]{1,128}(\.[A-Za-z0-9_-]{1,128}){0,3}"
+"""Up to four parts, as in catalogs and events; names are parts of URLs."""
+
 PartitionKey = NewType("PartitionKey", str)
 """Canonical text of the values of a partition (see `partitions.partition_key`); `{}` if unpartitioned."""
 
@@ -24,7 +27,9 @@ class TableRef:
 
     `properties` were set at its registration and take precedence over the table's own. `is_discovered`: it was not
     registered by a call, so name and tenant are derived from its location. `changed_ms`: when its
-    registration changed last, 0 if that is not known.
+    registration changed last, 0 if that is not known. `is_declared`: the tables file has it, and only that changes it;
+    `was_registered`: a call had registered it before. `declared_paused`: whether the file pauses it; None: it does not
+    say.
     """
 
     id: TableId
@@ -34,6 +39,9 @@ class TableRef:
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     is_discovered: bool = False
     changed_ms: int = field(default=0, compare=False)
+    is_declared: bool = False
+    was_registered: bool = False
+    declared_paused: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

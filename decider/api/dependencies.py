@@ -18,9 +18,8 @@ from decider.api.services import (
     TableServices,
 )
 from decider.background.runner import BackgroundTasks
-from decider.web.base_model import TABLE_NAME
 from decider.web.errors import not_found
-from shared.table import TableRef
+from shared.table import TABLE_NAME, TableRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from decider.background.tables_file_sync import TablesFileStatus
 from decider.store.saved_registry import SaveStatus
 from shared.errors import LakewrightError
 from shared.table import TableRef
@@ -99,7 +100,10 @@ METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"}
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """Values at a scrape; None where Redis did not respond. `registry`: None where it is not saved elsewhere."""
+    """Values at a scrape; None where Redis did not respond.
+
+    `registry`: None where it is not saved elsewhere; `tables_file`: None where there is none.
+    """
 
     release: str
     redis_up: bool
@@ -116,6 +120,7 @@ class MetricsSnapshot:
     funnel: Mapping[str, int]
     unserved: Mapping[str, int] = field(default_factory=dict)
     registry: SaveStatus | None = None
+    tables_file: TablesFileStatus | None = None
 
 
 class Metrics:
@@ -212,6 +217,8 @@ class _SnapshotCollector(Collector):
             )
         if now.registry is not None:
             yield from _registry_families(now.registry)
+        if now.tables_file is not None:
+            yield from _tables_file_families(now.tables_file)
         jobs = GaugeMetricFamily("lakewright_jobs", "Jobs by state.", labels=["state"])
         for state, count in now.jobs.items():
             jobs.add_metric([state], count)
@@ -250,6 +257,14 @@ class _SnapshotCollector(Collector):
         for step in FUNNEL:
             funnel.add_metric([step], now.funnel.get(step, 0))
         yield funnel
+
+
+def _tables_file_families(file: TablesFileStatus) -> Iterable[Metric]:
+    is_accepted = not file.error and not file.problems
+    yield GaugeMetricFamily(
+        "lakewright_tables_file_accepted", "Whether the tables file is in force, all entries.", int(is_accepted)
+    )
+    yield GaugeMetricFamily("lakewright_tables_file_tables", "Tables that the file in force declares.", file.tables)
 
 
 def _registry_families(saved: SaveStatus) -> Iterable[Metric]:

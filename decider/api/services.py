@@ -15,6 +15,7 @@ from decider.api.sns_confirmation import SubscriptionConfirmer
 from decider.archive.ledger_reader import LedgerReader
 from decider.background.discovery import Discovery
 from decider.background.runner import BackgroundTask
+from decider.background.tables_file_sync import TablesFile
 from decider.decide.actions import ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.resolver import EventResolver
@@ -45,11 +46,13 @@ from decider.tracking.tracker import TableTracker
 class TableServices:
     """What is known of tables: registration, state, policy defaults, decisions, and their own logs.
 
-    `saved`: the registry outside of Redis, None without `LAKEWRIGHT_STATE`.
+    `saved`: the registry outside of Redis, None without `LAKEWRIGHT_STATE`. `declared`: the
+    tables file, None without `LAKEWRIGHT_TABLES_FILE`.
     """
 
     registry: TableRegistry
     saved: SavedRegistry | None
+    declared: TablesFile | None
     index: TableIndex
     states: TableStateStore
     ledgers: LedgerReader

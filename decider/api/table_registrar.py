@@ -3,30 +3,27 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import Depends
 
+from decider.api.declared_tables import require_own_pause, require_undeclared
 from decider.api.dependencies import Queue, Requests, Tables
 from decider.api.schemas.tables import RegisteredTable, TableReading, TableRegistration
 from decider.api.services import QueueServices, RequestServices, TableServices
 from decider.api.views.tables import refusal_view, table_view
+from decider.declared.tables_file import property_problems
 from decider.events.resolver import Registration
-from decider.state.effective_policy import LogStatus, PolicyDefaults
+from decider.state.effective_policy import PolicyDefaults
 from decider.store.cleanup import delete_table
 from decider.web.errors import ApiError
 from shared.errors import LakewrightError
 from shared.locations import canonical_location, table_id
-from shared.properties import unknown_property
-from shared.property_table import NAMES
 from shared.queue.model import Scope
-from shared.table import TableId, TableRef
+from shared.table import TableRef
 
 READ_POLL_S = 0.1
 """Pause between two checks whether a table was read: two small reads of Redis each."""
-
-_ANY_TABLE = TableRef(TableId(""), "", "")
 
 
 class TableRegistrar:
@@ -50,11 +47,13 @@ class TableRegistrar:
         _require_same(asked, known)
         await self._tables.registry.save(known)
         if asked.paused:
+            require_own_pause(known, self._tables)
             await self._queue.admin.pause(Scope.TABLE, known.id, paused=True)
         return await self._with_first_read(known, asked, is_new=False), False
 
     async def unregister(self, table: TableRef) -> None:
-        """Cancel a table's jobs and delete everything that is kept of it."""
+        """Cancel a table's jobs and delete everything that is kept of it. Raises ApiError for a declared table."""
+        require_undeclared(table, self._tables)
         await self._tables.registry.remove(table)
         await delete_table(self._queue.executor, table.id, kinds=self._tables.actions.kinds)
 
@@ -110,13 +109,8 @@ Registrar = Annotated[TableRegistrar, Depends(_registrar)]
 
 def check_properties(properties: Mapping[str, str], defaults: PolicyDefaults) -> None:
     """Reject properties that cannot be applied: the caller gets the error, so none is stored."""
-    issues = defaults.resolve(replace(_ANY_TABLE, properties=properties), {}, {}, LogStatus()).issues
-    for issue in issues:
-        raise ApiError(
-            422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value
-        )
-    for name in sorted(properties.keys() - NAMES):
-        raise ApiError(422, f"{name}: {unknown_property(name)}", field=f"properties.{name}")
+    for name, reason in property_problems(properties, defaults):
+        raise ApiError(422, f"{name}: {reason}", field=f"properties.{name}", value=properties.get(name))
 
 
 def _require_same(asked: TableRegistration, known: TableRef) -> None:

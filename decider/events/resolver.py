@@ -63,6 +63,19 @@ class AllowedRoots:
         """Return the allowed root that a location lies under."""
         return next((root for root in self.roots if is_under(location, [root])), None)
 
+    def require_allowed(self, location: str) -> None:
+        """Raise InvalidInput for a canonical location outside the allowed roots, if any, links resolved."""
+        if self.roots and not is_under(location, self.roots):
+            raise InvalidInput(
+                f"{location} is outside the allowed roots; add its root to LAKEWRIGHT_ROOTS",
+                field="location",
+                allowed=", ".join(self.roots),
+            )
+        try:
+            self.boundary.check_table(location)
+        except Unsupported as problem:
+            raise InvalidInput(str(problem), field="location", allowed=", ".join(self.roots)) from problem
+
     def locations_of(self, hint: TableHint) -> tuple[str, ...]:
         """Return where the table of a hint may be: its location, or its name in each catalog that is a root.
 
@@ -124,7 +137,7 @@ class EventResolver:
     ) -> None:
         self._registry = registry
         self._refresh_queue = refresh_queue
-        self._places = places or AllowedRoots()
+        self.places = places or AllowedRoots()
         self._probes = asyncio.Semaphore(CONCURRENT_PROBES)
         self.probing = 0
         self._lakes: dict[str, TableProbe] = {}
@@ -132,7 +145,7 @@ class EventResolver:
     async def accept(self, hints: Iterable[TableHint]) -> tuple[int, Counter[str]]:
         """Resolve hints; return the number of accepted ones, and counts of the reasons of the others."""
         wanted = tuple(hints)
-        places = {hint: self._places.locations_of(hint) for hint in wanted}
+        places = {hint: self.places.locations_of(hint) for hint in wanted}
         by_place = {place: table_id(place) for found in places.values() for place in found}
         names = {hint.name for hint in wanted if hint.location is None and hint.name}
         by_name = await self._registry.find_many(names)
@@ -161,7 +174,7 @@ class EventResolver:
         """Probe unknown locations and register those with a table."""
         below: list[str] = []
         for place in unknown_locations:
-            if self._places.root_of(place) is None:
+            if self.places.root_of(place) is None:
                 delivery.refused[place] = IgnoredReason.OUTSIDE_ROOTS
             elif len(below) >= min(MAX_PROBES_PER_DELIVERY, MAX_PROBES - self.probing):
                 delivery.refused[place] = IgnoredReason.UNKNOWN_LIMIT
@@ -181,12 +194,12 @@ class EventResolver:
 
     async def _probe(self, location: str) -> str:
         """Probe a location; return the reason for ignoring it, empty for a table."""
-        root = self._places.root_of(location)
-        if self._places.open_lake is None or root is None:
+        root = self.places.root_of(location)
+        if self.places.open_lake is None or root is None:
             return ""
         async with self._probes:
             try:
-                lake = self._lakes.get(root) or self._places.open_lake(root)
+                lake = self._lakes.get(root) or self.places.open_lake(root)
                 self._lakes[root] = lake
                 return "" if await lake.has_table(lake.path_of(location)) else IgnoredReason.NO_TABLE
             except Unsupported as problem:
@@ -205,7 +218,7 @@ class EventResolver:
 
     async def register_discovered(self, location: str) -> TableRef:
         """Register a table found below a root, named after its location."""
-        name = name_at(location, self._places.roots)
+        name = name_at(location, self.places.roots)
         try:
             return await self._upsert(location, Registration(name, is_found=True))
         except InvalidInput:
@@ -219,23 +232,13 @@ class EventResolver:
         allowed roots, if any, links resolved: a client must not make the service read elsewhere with its credentials.
         """
         canonical = canonical_location(location)
-        roots = self._places.roots
-        if roots and not is_under(canonical, roots):
-            raise InvalidInput(
-                f"{canonical} is outside the allowed roots; add its root to LAKEWRIGHT_ROOTS",
-                field="location",
-                allowed=", ".join(roots),
-            )
-        try:
-            self._places.boundary.check_table(canonical)
-        except Unsupported as problem:
-            raise InvalidInput(str(problem), field="location", allowed=", ".join(roots)) from problem
+        self.places.require_allowed(canonical)
         return await self._upsert(canonical, wanted or Registration())
 
     async def _upsert(self, location: str, wanted: Registration) -> TableRef:
         canonical = canonical_location(location)
         identity = table_id(canonical)
-        tenant = wanted.tenant or tenant_at(canonical, self._places.roots, self._places.tenant)
+        tenant = wanted.tenant or tenant_at(canonical, self.places.roots, self.places.tenant)
         overrides = dict(wanted.properties)
         table = TableRef(identity, wanted.name or identity, canonical, tenant, overrides, is_discovered=wanted.is_found)
         known = await self._registry.get(identity)

@@ -89,12 +89,15 @@ class TableRefresher:
             self._unfinished.discard(table.id)
 
     async def _gone(self, table: TableRef, why: str) -> None:
-        """Delete jobs and state of a table that is missing; unregister it when it has been missing for long."""
+        """Delete jobs and state of a table that is missing; unregister it when it has been missing for long.
+
+        A declared one stays: its entry would register it again.
+        """
         now_ms = self._now_ms()
         before = await self._registry.refusal(table.id)
         partitions = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
         since_ms = before.since_ms if before is not None and before.is_missing else now_ms
-        if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
+        if now_ms - since_ms > VANISHED_DAYS * DAY_MS and not table.is_declared:
             await self._registry.remove(table)
             await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             log.warning("table_unregistered", table=table.name, reason=why, missing_days=VANISHED_DAYS)

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-TABLE_NAME = r"[A-Za-z0-9_-]{1,128}(\.[A-Za-z0-9_-]{1,128}){0,3}"
-"""Up to four parts, as in catalogs and events; names are parts of URLs."""
+from shared.table import TABLE_NAME
 
 MAX_PAGE = 500
 """Maximum rows per page, which is a response of a few hundred kilobytes."""

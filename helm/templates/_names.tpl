@@ -19,6 +19,12 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- .Values.image.tag | default .Chart.AppVersion -}}
 {{- end -}}
 
+{{/* Name of the ConfigMap with the tables file; empty if no table is declared. */}}
+{{- define "lakewright.tablesConfigMap" -}}
+{{- if .Values.tablesConfigMap }}{{ .Values.tablesConfigMap }}
+{{- else if .Values.tables }}{{ include "lakewright.name" . }}-tables{{ end -}}
+{{- end -}}
+
 {{/* A number or text as a variable's value: 134217728 stays that, where Helm would write 1.34217728e+08. */}}
 {{- define "lakewright.text" -}}
 {{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
@@ -83,6 +89,10 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- with .Values.state }}
 - name: LAKEWRIGHT_STATE
   value: {{ . | quote }}
+{{- end }}
+{{- if include "lakewright.tablesConfigMap" . }}
+- name: LAKEWRIGHT_TABLES_FILE
+  value: /etc/lakewright/tables.yaml
 {{- end }}
 {{- with .Values.buckets }}
 - name: LAKEWRIGHT_BUCKETS

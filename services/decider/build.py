@@ -27,6 +27,7 @@ from decider.api.sns_confirmation import SubscriptionConfirmer
 from decider.archive.ledger_reader import LedgerReader
 from decider.background.discovery import LEASE_MS, Discovery, DiscoveryLimits
 from decider.background.ledger_archiver import LEDGER_KEPT
+from decider.background.tables_file_sync import TablesFile
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.resolver import AllowedRoots, EventResolver
@@ -191,6 +192,7 @@ def build_tables(
     return TableServices(
         registry=registry,
         saved=None if saver is None else saver.saved,
+        declared=None if settings.tables_file is None else TablesFile(settings.tables_file, operations.now_ms),
         index=TableIndex(queue.executor, registry, time.monotonic),
         states=TableStateStore(queue.executor),
         ledgers=LedgerReader(queue.executor, actions),

@@ -27,7 +27,10 @@ from decider.background.scheduled_jobs import ScheduledJobs
 from decider.background.slot_count import SlotCount
 from decider.background.sqs_consumer import SqsConsumer
 from decider.background.sweep import Sweep
+from decider.background.tables_file_sync import TablesFile, TablesFileSync
 from decider.background.timer_runner import TimerRunner
+from decider.declared.table_declarations import TableDeclarations
+from decider.declared.tables_file import TablesFileReader
 from decider.events.kafka_topics import KafkaTopics
 from decider.events.message_handler import MessageHandler
 from decider.events.sqs_queue import SqsQueue
@@ -64,6 +67,8 @@ def build_background(
         tasks["auto_analyze"] = _auto_analyze(settings.tracking.advice_cpu, operations, queue, tables, requests)
     if tables.saved is not None:
         tasks["registry_sync"] = _registry_sync(tables.saved, operations, queue, tables, requests)
+    if tables.declared is not None:
+        tasks["tables_file"] = _tables_file_sync(tables.declared, operations, queue, tables, requests)
     tasks |= _consumer_tasks(settings, operations, requests)
     return tasks | _archive_tasks(settings, queue, tables, requests) | _queue_tasks(queue)
 
@@ -102,6 +107,22 @@ def _registry_sync(
         RegistryEntries(operations.redis, queue.operator, operations.now_ms),
         MergeMark(operations.redis),
         AppliedChanges(requests.refresh_queue, queue.executor, tables.actions.kinds),
+        clock_s=time.monotonic,
+    )
+
+
+def _tables_file_sync(
+    file: TablesFile,
+    operations: OperationServices,
+    queue: QueueServices,
+    tables: TableServices,
+    requests: RequestServices,
+) -> TablesFileSync:
+    return TablesFileSync(
+        file,
+        TablesFileReader(requests.resolver.places, lambda: tables.defaults.current),
+        TableDeclarations(tables.registry, queue.executor, queue.admin, requests.refresh_queue, tables.actions.kinds),
+        operations.redis,
         clock_s=time.monotonic,
     )
 

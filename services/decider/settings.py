@@ -38,6 +38,7 @@ from services.settings import (
     SQS_QUEUES,
     STATE,
     SWEEP_S,
+    TABLES_FILE,
     TENANT,
     TENANTS,
     TOKEN,
@@ -151,6 +152,7 @@ class DeciderSettings:
     discovery: DiscoveryLimits = field(default_factory=DiscoveryLimits)
     tracking: TrackingSettings = field(default_factory=TrackingSettings)
     archives: ArchiveSettings = field(default_factory=ArchiveSettings)
+    tables_file: Path | None = None
 
 
 def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSettings:
@@ -172,7 +174,12 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
             rewrites=read(OPTIMIZATIONS, str.strip, None),
             scheduled=read(SCHEDULED, str.strip, None),
         ),
+        tables_file=read(TABLES_FILE, _path, None),
     )
+
+
+def _path(text: str) -> Path:
+    return Path(text.strip())
 
 
 def _queue_urls(text: str) -> tuple[str, ...]:

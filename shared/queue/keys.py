@@ -255,6 +255,9 @@ TABLES_REVISION = "lw:revision"
 MERGED_REGISTRY = "lw:merged"
 """String: the run id of the server process in which the registry was last merged with the saved one."""
 
+TABLES_FILE = "lw:tables-file"
+"""String: the digest of the tables file that was applied last."""
+
 
 def registry_merge(token: str) -> str:
     """Return the key of a merge that has begun (string with TTL): it vanishes if the server is emptied."""

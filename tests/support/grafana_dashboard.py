@@ -174,6 +174,15 @@ PANELS = (
         "s",
         (("age", "time() - max(lakewright_registry_saved_timestamp_seconds)"),),
     ),
+    Panel(
+        "Tables file",
+        "1: all deciders have the file in force as it is now, all entries; and the tables that it declares.",
+        "short",
+        (
+            ("in force", "min(lakewright_tables_file_accepted)"),
+            ("tables", "max(lakewright_tables_file_tables)"),
+        ),
+    ),
 )
 
 

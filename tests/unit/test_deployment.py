@@ -16,6 +16,9 @@ import yaml
 from actor.jvm import jars
 from actor.jvm.java import JavaHome, JavaSource
 from decider.api.schemas.backlog import QueueBacklog
+from decider.declared.tables_file import TablesFileReader
+from decider.events.resolver import AllowedRoots
+from decider.state.effective_policy import PolicyDefaults
 from services import bootstrap
 from services.actor import settings as actor_variables
 from services.actor.settings import actor_settings
@@ -248,6 +251,38 @@ def test_the_chart_gives_settings_that_the_services_accept(switches: str) -> Non
     for container in containers.values():
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert container["readinessProbe"]
+
+
+def tables_of(*arguments: str) -> tuple[Any, ...]:
+    """Return the tables file's path in the decider, its volume, and what it is made of."""
+    found = rendered(*arguments)
+    (pod,) = (
+        one["spec"]["template"]["spec"]
+        for one in found
+        if one["metadata"]["name"] == "x-decider" and "spec" in one and "template" in one["spec"]
+    )
+    path = environment_of(pod["containers"][0]).get("LAKEWRIGHT_TABLES_FILE")
+    volumes = [one["configMap"]["name"] for one in pod["volumes"] if "configMap" in one]
+    mounts = [one["mountPath"] for one in pod["containers"][0]["volumeMounts"] if one["name"] == "tables"]
+    return path, volumes, mounts, [one["data"] for one in found if one["kind"] == "ConfigMap"]
+
+
+def test_the_chart_mounts_declared_tables_as_deciders_read_them(tmp_path: Path) -> None:
+    assert tables_of() == (None, [], [], [])
+    place = ("/etc/lakewright/tables.yaml", ["/etc/lakewright"])
+    path, volumes, mounts, data = tables_of("--set", "tablesConfigMap=own,tables[0].location=s3://lake/a")
+    assert (path, volumes, mounts, data) == (place[0], ["own"], place[1], [])
+    (tmp_path / "values.yaml").write_text(
+        "tables:\n- {location: s3://lake/sales/orders, name: sales.orders, paused: true,\n"
+        "   properties: {lakewright.target-file-size: 134217728, lakewright.enabled: true}}\n- {location: s3://lake/b}\n"
+    )
+    path, volumes, mounts, data = tables_of("--values", str(tmp_path / "values.yaml"))
+    assert (path, volumes, mounts) == (place[0], ["x-tables"], place[1])
+    reader = TablesFileReader(AllowedRoots(roots=("s3://lake",)), PolicyDefaults)
+    first, second = reader.read(data[0]["tables.yaml"].encode(), "tables.yaml").tables.values()
+    assert (first.name, first.paused, second.name) == ("sales.orders", True, "b")
+    assert first.properties == {"lakewright.target-file-size": "134217728", "lakewright.enabled": "true"}
+    assert "'nam'" in refusal("--set", "tables[0].nam=x")
 
 
 def test_the_chart_names_secrets_and_holds_none() -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from decider.api.metrics import FUNNEL, Metrics, MetricsSnapshot
+from decider.background.tables_file_sync import TablesFileStatus
 from decider.store.saved_registry import SaveStatus
 from shared.queue.model import JobState
 from tests.support.grafana_dashboard import FILE, PANELS, dashboard
@@ -31,7 +32,9 @@ def exported() -> dict[str, str]:
     """Return the type of each metric that a decider exports, by its name in queries."""
     metrics = Metrics()
     snapshot = MetricsSnapshot("0.1.0", True, True, 1, 0, {"queued": 1}, 0.0, {}, 0, 0, 0.0, {"get": 1}, {})
-    snapshot = replace(snapshot, registry=SaveStatus("file:///state", 1, 1, 1, "", ()))
+    snapshot = replace(
+        snapshot, registry=SaveStatus("file:///state", 1, 1, 1, "", ()), tables_file=TablesFileStatus("x")
+    )
     lines = metrics.render(snapshot).decode().splitlines()
     types = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE "))
     return {name: kind for name, kind in types.items() if not name.endswith("_created")}

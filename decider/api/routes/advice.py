@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from decider.api.declared_tables import require_undeclared
 from decider.api.dependencies import KnownTable, Requests, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.advice import AdviceList, AdviceView, ApplyRequest, StatusName, TableAdvice
@@ -73,6 +74,7 @@ async def apply_advice(
     if asked.override and asked.dry_run:
         raise ApiError(422, "a dry run shows the ALTER TABLE; an override runs none", field="override", allowed="false")
     if asked.override:
+        require_undeclared(table, tables)
         return advice_view(await requests.advice.override(table, advice), table)
     return advice_view(await requests.advice.apply(table, advice, dry_run=asked.dry_run), table)
 

@@ -73,5 +73,6 @@ async def metrics(tables: Tables, requests: Requests, operations: Operations, ht
         funnel=health.funnel,
         unserved=health.unserved,
         registry=None if tables.saved is None else tables.saved.status(),
+        tables_file=None if tables.declared is None else tables.declared.status,
     )
     return Response(operations.metrics.render(snapshot), media_type=CONTENT_TYPE)

@@ -6,10 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from decider.api.declared_tables import require_own_pause
 from decider.api.dependencies import Queue, Tables
 from decider.api.openapi import failures
 from decider.api.schemas import queue_settings
 from decider.api.schemas.queue import AdminResult, AuditReport, NextJobView, PauseRequest, QueueView, ShareRequest
+from decider.api.services import TableServices
 from decider.store.occupancy import quota_occupation
 from decider.web.base_model import moment
 from shared.queue.admin_commands import SlotLimit, SlotQuota
@@ -103,18 +105,25 @@ async def set_weight(body: ShareRequest, queue: Queue) -> AdminResult:
     return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(changes) or 'nothing changed'}.")
 
 
-@router.post("/pause", summary="Pause a scope", responses=failures(422))
-async def pause(body: PauseRequest, queue: Queue) -> AdminResult:
+@router.post("/pause", summary="Pause a scope", responses=failures(409, 422))
+async def pause(body: PauseRequest, tables: Tables, queue: Queue) -> AdminResult:
     """Stop dispatching jobs of the queue, a band, a tenant or a table; running jobs continue."""
+    await _require_own_pause(body, tables)
     await queue.admin.pause(Scope(body.scope), body.name, paused=True)
     return AdminResult(message=f"{_named(body)} is paused; running jobs continue.")
 
 
-@router.post("/resume", summary="Resume a scope", responses=failures(422))
-async def resume(body: PauseRequest, queue: Queue) -> AdminResult:
+@router.post("/resume", summary="Resume a scope", responses=failures(409, 422))
+async def resume(body: PauseRequest, tables: Tables, queue: Queue) -> AdminResult:
     """Dispatch jobs of a paused scope again, within its limits."""
+    await _require_own_pause(body, tables)
     await queue.admin.pause(Scope(body.scope), body.name, paused=False)
     return AdminResult(message=f"{_named(body)} is resumed.")
+
+
+async def _require_own_pause(body: PauseRequest, tables: TableServices) -> None:
+    if Scope(body.scope) is Scope.TABLE and (table := await tables.registry.get(TableId(body.name))) is not None:
+        require_own_pause(table, tables)
 
 
 @router.post("/audit", summary="Audit and repair the queue", responses=failures())

@@ -14,6 +14,7 @@ from decider.api.schemas.status import (
     RedisStatus,
     SavedRegistryStatus,
     Savings,
+    TablesFileView,
 )
 from decider.web.base_model import moment
 
@@ -44,6 +45,7 @@ async def show_status(
             issues=health.issues,
         ),
         registry=_registry(tables),
+        tables_file=_tables_file(tables),
         tables=health.tables,
         tables_refused=health.refused,
         defaults=_defaults(tables),
@@ -74,6 +76,19 @@ def _registry(tables: Tables) -> SavedRegistryStatus | None:
         saved_at=moment(found.saved_ms),
         error=found.error,
         damaged=found.damaged,
+    )
+
+
+def _tables_file(tables: Tables) -> TablesFileView | None:
+    if tables.declared is None:
+        return None
+    found = tables.declared.status
+    return TablesFileView(
+        path=found.path,
+        tables=found.tables,
+        applied_at=moment(found.applied_ms),
+        error=found.error,
+        problems=found.problems,
     )
 
 

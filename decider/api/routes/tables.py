@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime
 
+from decider.api.declared_tables import require_undeclared
 from decider.api.dependencies import Http, KnownTable, Operations, Queue, Requests, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.decision_records import DecisionList
@@ -87,9 +88,13 @@ async def show_table(
         return await table_status(table, tables, queue, now_ms=operations.now_ms())
 
 
-@router.patch("/{name}", summary="Update a table", responses=failures(400, 404, 413, 422))
+@router.patch("/{name}", summary="Update a table", responses=failures(400, 404, 409, 413, 422))
 async def change_table(table: KnownTable, asked: TableUpdate, tables: Tables, requests: Requests) -> TableView:
-    """Change name, tenant or property overrides; a changed policy takes effect with the refresh that follows."""
+    """Change name, tenant or property overrides; a changed policy takes effect with the refresh that follows.
+
+    A table that the tables file declares is changed there: 409.
+    """
+    require_undeclared(table, tables)
     if asked.properties is not None:
         check_properties(asked.properties, tables.defaults.current)
     overrides = {name: value for name, value in asked.model_dump().items() if value is not None}
@@ -100,7 +105,7 @@ async def change_table(table: KnownTable, asked: TableUpdate, tables: Tables, re
     return table_view(changed)
 
 
-@router.delete("/{name}", status_code=204, summary="Unregister a table", responses=failures(404, 422))
+@router.delete("/{name}", status_code=204, summary="Unregister a table", responses=failures(404, 409, 422))
 async def forget_table(table: KnownTable, registrar: Registrar) -> None:
     """Cancel the table's jobs and delete its state; table data is not touched.
 

@@ -60,6 +60,18 @@ class Savings(ResponseModel):
     )
 
 
+class TablesFileView(ResponseModel):
+    """Tables file (`LAKEWRIGHT_TABLES_FILE`), as this decider knows it."""
+
+    path: str = Field(description="Path.")
+    tables: int = Field(description="Number of tables that the file in force declares.")
+    applied_at: datetime | None = Field(description="When it was last compared with the registry; null if never.")
+    error: str = Field(
+        description="Why the file as it is now is refused, with line and column; the last good content stays in force."
+    )
+    problems: tuple[str, ...] = Field(description="Entries that could not be applied.")
+
+
 class DefaultsInForce(ResponseModel):
     """Default policy shared by all deciders of the queue: that of the decider that started last."""
 
@@ -96,6 +108,13 @@ class DeciderStatus(ResponseModel):
                         "error": "",
                         "damaged": [],
                     },
+                    "tables_file": {
+                        "path": "/etc/lakewright/tables.yaml",
+                        "tables": 4,
+                        "applied_at": "2026-01-01T14:03:00Z",
+                        "error": "",
+                        "problems": [],
+                    },
                     "tables": 12,
                     "tables_refused": 0,
                     "defaults": {"version": "5c1d0e7a", "own_version": "5c1d0e7a", "in_sync": True},
@@ -123,6 +142,7 @@ class DeciderStatus(ResponseModel):
     uptime_s: float = Field(description="Uptime in seconds.")
     redis: RedisStatus = Field(description="Redis.")
     registry: SavedRegistryStatus | None = Field(description="Saved registry; null without `LAKEWRIGHT_STATE`.")
+    tables_file: TablesFileView | None = Field(description="Tables file; null without `LAKEWRIGHT_TABLES_FILE`.")
     tables: int | None = Field(description="Number of registered tables; null if Redis is unreachable.")
     tables_refused: int | None = Field(
         description="Number of tables that are refused, unreadable or missing; null if Redis is unreachable."

@@ -74,6 +74,7 @@ TABLE_EXAMPLE: dict[str, Any] = {
     "location": "s3://lake/sales/orders",
     "tenant": "default",
     "properties": {},
+    "declared": False,
 }
 
 _LISTED_EXAMPLE: dict[str, Any] = {**TABLE_EXAMPLE, "version": 41, "refusal": None, "error": ""}
@@ -91,6 +92,7 @@ class TableView(ResponseModel):
     properties: dict[str, str] = Field(
         description="Property overrides; they take precedence over the table's own properties."
     )
+    declared: bool = Field(description="Whether the tables file declares it; calls then do not change it.")
 
 
 class TableRefusal(ResponseModel):

@@ -39,7 +39,14 @@ _SOURCE_NAMES = {PolicySource.SERVICE: "LAKEWRIGHT_POLICY", PolicySource.DEFAULT
 def table_view(table: TableRef) -> TableView:
     """Show a registered table."""
     overrides = dict(table.properties)
-    return TableView(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=overrides)
+    return TableView(
+        id=table.id,
+        name=table.name,
+        location=table.location,
+        tenant=table.tenant,
+        properties=overrides,
+        declared=table.is_declared,
+    )
 
 
 def refusal_view(refusal: StoredRefusal) -> TableRefusal:

@@ -26,6 +26,7 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "redis": f"{redis['name']} {redis['version']}" if redis["reachable"] else "unreachable",
         "redis issues": "; ".join(redis["issues"]) or "none",
         "saved registry": _registry(answer["registry"]),
+        **_tables_file(answer["tables_file"]),
         "tables": answer["tables"],
         "tables refused": answer["tables_refused"],
         "tables waiting": f"{backlog['tables_waiting']}, the oldest for {duration(backlog['oldest_wait_s'])}",
@@ -46,3 +47,10 @@ def _registry(saved: dict[str, Any] | None) -> str:
     return (
         problem or f"generation {saved['generation']} with {saved['tables']} tables, {saved['saved_at'] or 'not yet'}"
     )
+
+
+def _tables_file(found: dict[str, Any] | None) -> dict[str, str]:
+    if found is None:
+        return {}
+    problem = "; ".join([*filter(None, [found["error"]]), *found["problems"]])
+    return {"tables file": problem or f"{found['path']} with {found['tables']} tables"}

@@ -17,6 +17,7 @@ import pytest
 import typer
 
 from decider.api.metrics import Metrics, MetricsSnapshot
+from decider.background.tables_file_sync import TablesFileStatus
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.store.saved_registry import SaveStatus
@@ -144,6 +145,7 @@ def _log_events() -> Iterator[tuple[str, str]]:
 def _metrics() -> Iterator[tuple[str, str]]:
     empty: dict[str, Any] = {"bool": True, "float": 0.0, "int": 0, "int | None": 0, "Mapping[str, int]": {}, "str": ""}
     empty[str(SaveStatus | None)] = SaveStatus("file:///state", 1, 1, 1, "", ())
+    empty[str(TablesFileStatus | None)] = TablesFileStatus("tables.yaml")
     snapshot = MetricsSnapshot(**{one.name: empty[_typed(one.type)] for one in fields(MetricsSnapshot)})
     for line in Metrics().render(snapshot).decode().splitlines():
         if line.startswith("# HELP "):
