@@ -6,8 +6,8 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts setup-qbeast test-qbeast
-.PHONY: bench bench-advice bench-autocomp bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
+.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-kafka setup-qbeast test-qbeast
+.PHONY: everything bench bench-advice bench-autocomp bench-capacity bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,10 @@ test-qbeast: setup ## Qbeast: the laws on 1,000 simulated indexes (EXAMPLES=n), 
 		tests/property/test_qbeast_sampling.py $(ARGS)
 	@$(BIN)/pytest --long qbeast --timeout=0 -q -s tests/qbeast $(ARGS)
 
+test-kafka: setup ## events from a real Kafka broker; fetches it (43 MB); consumers and broker are killed (LAKEWRIGHT_KAFKA_SEED=n)
+	@$(BIN)/python -m tests.support.kafka_broker
+	@$(BIN)/pytest --long kafka -q -s tests/integration/test_kafka_broker.py $(ARGS)
+
 copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a cluster, all contract tests with copying forced
 	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --long contracts --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)
 	@$(BIN)/pytest --long copies -q tests/integration/test_copy_on_cluster.py $(ARGS)
@@ -125,6 +129,9 @@ test-care: minio ## vacuum, order and metadata of tables for an hour: kills, two
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
 
+everything: setup ## all suites and benches, one after another, and one report, into artifacts/everything (TO=folder, ONLY=regex); a day
+	@$(BIN)/python -m tests.support.everything $(if $(TO),--to $(TO)) $(if $(ONLY),--only '$(ONLY)')
+
 BENCHES := policy netflix queue decide rebuild rewrite delta iceberg autocomp read
 
 bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
@@ -133,6 +140,9 @@ bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.j
 
 bench-decide: setup ## commits folded per core, event to decision, Redis bytes per partition, Delta and Iceberg; five minutes; JSON=file
 	@$(BIN)/python -m tests.bench.decide $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-capacity: setup ## CPU and memory of a decider and its Redis with 1,000 to 100,000 tables; an hour; JSON=file, ARGS="--sizes 1000"
+	@$(BIN)/python -m tests.bench.capacity $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-rebuild: setup ## a rebuild of a million files beside deltalake, and other tables meanwhile; JSON=file, ARGS="--files 100000"
 	@$(BIN)/python -m tests.bench.rebuild $(if $(JSON),--json $(JSON)) $(ARGS)

@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 from shared.format_options import FormatOptions
 from shared.store_options import StoreOptions
 from tests.support.go_programs import MINIO
-from tests.support.iceberg_server import fetched_jars, iceberg_server
+from tests.support.iceberg_server import JARS, iceberg_server
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.minio import KEYS, REGION, Minio
 from tests.support.redis_server import RedisServer
@@ -135,7 +135,7 @@ def test_an_actor_that_may_not_use_s3_says_what_to_set(tmp_path: Path, minio: Mi
 def served(kind: str, folder: Path, minio: Minio) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
     """Yield a catalog's options for Lakewright, and what an actor's environment needs for it beside those of stores."""
     if kind == "sql":
-        (driver,) = fetched_jars().glob("*sqlite-jdbc*.jar")
+        (driver,) = JARS.fetched().glob("*sqlite-jdbc*.jar")
         own = {"jvm.uri": f"jdbc:sqlite:{folder}/catalog.db"}
         yield catalog_options(folder, minio) | own, {"SPARK_DIST_CLASSPATH": str(driver)}
         return

@@ -1,6 +1,7 @@
 """Events from topics of Kafka: doubled, in any order, and not committed, they lose nothing.
 
-The brokers are those that librdkafka brings for tests: they speak Kafka's protocol over TCP and are no Kafka.
+The brokers are those that librdkafka brings for tests: they speak Kafka's protocol over TCP and are no Kafka;
+`test_kafka_broker` runs the same tests with a real one.
 """
 
 import json
@@ -26,14 +27,11 @@ TOPIC = "commits"
 
 
 class Brokers:
-    """Brokers in this process, with a producer."""
+    """Brokers with a producer; `options` are those of consumers."""
 
-    def __init__(self) -> None:
-        self._producer = Producer({"test.mock.num.brokers": 1, "log_level": 3})
-        found = self._producer.list_topics(timeout=scaled(10)).brokers.values()
-        servers = ",".join(f"{one.host}:{one.port}" for one in found)
-        # These brokers keep a member that left until its session ends; six seconds is the least that they accept.
-        self.options = {"bootstrap.servers": servers, "session.timeout.ms": "6000"}
+    def __init__(self, producer: Producer, options: dict[str, str]) -> None:
+        self._producer = producer
+        self.options = options
 
     def send(self, *bodies: str | None, partition: int = 0) -> None:
         for body in bodies:
@@ -52,7 +50,11 @@ class Brokers:
 
 @pytest.fixture
 def brokers() -> Brokers:
-    return Brokers()
+    producer = Producer({"test.mock.num.brokers": 1, "log_level": 3})
+    found = producer.list_topics(timeout=scaled(10)).brokers.values()
+    servers = ",".join(f"{one.host}:{one.port}" for one in found)
+    # These brokers keep a member that left until its session ends; six seconds is the least that they accept.
+    return Brokers(producer, {"bootstrap.servers": servers, "session.timeout.ms": "6000"})
 
 
 @pytest.fixture

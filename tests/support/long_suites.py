@@ -19,6 +19,7 @@ TARGETS: Mapping[str, str] = {
     "crashes": "test-crashes",
     "iceberg": "test-iceberg",
     "images": "test-images",
+    "kafka": "test-kafka",
     "page": "test-page",
     "qbeast": "test-qbeast",
     "s3": "test-s3",
