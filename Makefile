@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-kafka setup-qbeast test-qbeast
-.PHONY: everything bench bench-advice bench-autocomp bench-capacity bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
+.PHONY: everything sbom bench bench-advice bench-autocomp bench-capacity bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -170,6 +170,9 @@ bench-iceberg: setup ## the same trace under Lakewright, rewrite_data_files and 
 
 bench-read: setup ## tables that rules left, read by Spark, DuckDB and deltalake; how large row groups must be; JSON=file
 	@$(BIN)/python -m tests.bench.read $(if $(JSON),--json $(JSON)) $(ARGS)
+
+sbom: setup ## what the images consist of, as CycloneDX, without a network, into artifacts/sbom
+	@$(BIN)/python -m tests.support.bill_of_materials $(ARGS)
 
 fmt: setup ## format, and apply the fixes of ruff
 	@$(BIN)/ruff format .
