@@ -7,10 +7,11 @@ from shared.table import TableRef
 
 def require_undeclared(table: TableRef, tables: TableServices) -> None:
     """Raise ApiError for a declared table; a decider without a tables file lets calls change every table."""
-    if tables.declared is not None and table.is_declared:
+    declared = tables.sources.declared
+    if declared is not None and table.is_declared:
         raise ApiError(
             409,
-            f"{table.name} is declared in {tables.declared.status.path}, and calls do not change it: change its entry",
+            f"{table.name} is declared in {declared.status.path}, and calls do not change it: change its entry",
             field="name",
             value=table.name,
         )

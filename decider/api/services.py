@@ -43,16 +43,23 @@ from decider.tracking.tracker import TableTracker
 
 
 @dataclass(frozen=True, slots=True)
-class TableServices:
-    """What is known of tables: registration, state, policy defaults, decisions, and their own logs.
+class RegistrySources:
+    """Where registrations come from besides calls and events.
 
-    `saved`: the registry outside of Redis, None without `LAKEWRIGHT_STATE`. `declared`: the
-    tables file, None without `LAKEWRIGHT_TABLES_FILE`.
+    `saved`: the registry outside of Redis, None without `LAKEWRIGHT_STATE`. `declared`: the tables file, None without
+    `LAKEWRIGHT_TABLES_FILE`.
     """
 
-    registry: TableRegistry
     saved: SavedRegistry | None
     declared: TablesFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableServices:
+    """What is known of tables: registration, state, policy defaults, decisions, and their own logs."""
+
+    registry: TableRegistry
+    sources: RegistrySources
     index: TableIndex
     states: TableStateStore
     ledgers: LedgerReader

@@ -28,7 +28,7 @@ KEPT_HOURS = 24
 """Hours for which replaced files stay for readers of older versions."""
 
 VACUUM_EVERY = 100
-"""Replacements after which files that nobody reads any more are deleted: some hours of a busy queue."""
+"""Replacements after which files that no query reads any more are deleted: some hours of a busy queue."""
 
 SCHEDULED_SCHEMA = pa.schema(
     [

@@ -19,6 +19,7 @@ from decider.api.services import (
     OperationServices,
     ProcessStart,
     QueueServices,
+    RegistrySources,
     RequestServices,
     Services,
     TableServices,
@@ -187,12 +188,15 @@ def build_tables(
 ) -> TableServices:
     """Build the stores of what is known of tables."""
     formats, actions = formats_and_actions
+    tables_file = settings.locations.tables_file
     own = PolicyDefaults(settings.tracking.policy, settings.tracking.tenants, settings.queue)
     registry = TableRegistry(operations.redis, operations.safety, now_ms=operations.now_ms, saver=saver)
     return TableServices(
         registry=registry,
-        saved=None if saver is None else saver.saved,
-        declared=None if settings.tables_file is None else TablesFile(settings.tables_file, operations.now_ms),
+        sources=RegistrySources(
+            saved=None if saver is None else saver.saved,
+            declared=None if tables_file is None else TablesFile(tables_file, operations.now_ms),
+        ),
         index=TableIndex(queue.executor, registry, time.monotonic),
         states=TableStateStore(queue.executor),
         ledgers=LedgerReader(queue.executor, actions),

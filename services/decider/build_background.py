@@ -65,10 +65,10 @@ def build_background(
         tasks["discovery"] = requests.discovery
     if settings.tracking.advice_cpu:
         tasks["auto_analyze"] = _auto_analyze(settings.tracking.advice_cpu, operations, queue, tables, requests)
-    if tables.saved is not None:
-        tasks["registry_sync"] = _registry_sync(tables.saved, operations, queue, tables, requests)
-    if tables.declared is not None:
-        tasks["tables_file"] = _tables_file_sync(tables.declared, operations, queue, tables, requests)
+    if tables.sources.saved is not None:
+        tasks["registry_sync"] = _registry_sync(tables.sources.saved, operations, queue, tables, requests)
+    if tables.sources.declared is not None:
+        tasks["tables_file"] = _tables_file_sync(tables.sources.declared, operations, queue, tables, requests)
     tasks |= _consumer_tasks(settings, operations, requests)
     return tasks | _archive_tasks(settings, queue, tables, requests) | _queue_tasks(queue)
 

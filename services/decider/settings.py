@@ -104,7 +104,10 @@ class AccessSettings:
 
 @dataclass(frozen=True, slots=True)
 class LocationSettings:
-    """Where tables may lie, how their stores are opened, whose they are by default, and where the registry is saved."""
+    """Where tables may lie, how their stores are opened, whose they are by default, and where the registry is saved.
+
+    `tables_file`: file that declares tables, None if there is none.
+    """
 
     roots: tuple[str, ...] = ()
     buckets: Mapping[str, str] = field(default_factory=dict)
@@ -113,6 +116,7 @@ class LocationSettings:
     formats: FormatOptions = field(default_factory=FormatOptions)
     allow_external_files: bool = False
     state: str | None = None
+    tables_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,6 @@ class DeciderSettings:
     discovery: DiscoveryLimits = field(default_factory=DiscoveryLimits)
     tracking: TrackingSettings = field(default_factory=TrackingSettings)
     archives: ArchiveSettings = field(default_factory=ArchiveSettings)
-    tables_file: Path | None = None
 
 
 def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSettings:
@@ -174,7 +177,6 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
             rewrites=read(OPTIMIZATIONS, str.strip, None),
             scheduled=read(SCHEDULED, str.strip, None),
         ),
-        tables_file=read(TABLES_FILE, _path, None),
     )
 
 
@@ -245,6 +247,7 @@ def _locations(read: EnvironmentReader, environment: Mapping[str, str]) -> Locat
         formats=format_options(environment),
         allow_external_files=read(ALLOW_EXTERNAL_FILES, boolean, defaults.allow_external_files),
         state=read(STATE, canonical_location, None),
+        tables_file=read(TABLES_FILE, _path, None),
     )
 
 

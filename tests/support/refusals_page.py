@@ -61,6 +61,7 @@ commits.
 STARTS_WORK = frozenset(
     {
         Reason.ELIGIBLE,
+        IndexReason.SAMPLE,
         Reason.TOO_MANY_SMALL_FILES,
         Reason.REQUESTED,
         Reason.IDLE,

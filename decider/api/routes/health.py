@@ -72,7 +72,7 @@ async def metrics(tables: Tables, requests: Requests, operations: Operations, ht
         object_reads={str(kind): count for kind, count in operations.read_meter.counts.items()},
         funnel=health.funnel,
         unserved=health.unserved,
-        registry=None if tables.saved is None else tables.saved.status(),
-        tables_file=None if tables.declared is None else tables.declared.status,
+        registry=None if tables.sources.saved is None else tables.sources.saved.status(),
+        tables_file=None if tables.sources.declared is None else tables.sources.declared.status,
     )
     return Response(operations.metrics.render(snapshot), media_type=CONTENT_TYPE)

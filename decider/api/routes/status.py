@@ -66,9 +66,9 @@ async def show_status(
 
 
 def _registry(tables: Tables) -> SavedRegistryStatus | None:
-    if tables.saved is None:
+    if tables.sources.saved is None:
         return None
-    found = tables.saved.status()
+    found = tables.sources.saved.status()
     return SavedRegistryStatus(
         location=found.location,
         generation=found.generation,
@@ -80,9 +80,9 @@ def _registry(tables: Tables) -> SavedRegistryStatus | None:
 
 
 def _tables_file(tables: Tables) -> TablesFileView | None:
-    if tables.declared is None:
+    if tables.sources.declared is None:
         return None
-    found = tables.declared.status
+    found = tables.sources.declared.status
     return TablesFileView(
         path=found.path,
         tables=found.tables,
