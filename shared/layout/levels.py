@@ -1,8 +1,9 @@
 """Levels: how large a file is on the way to its target, and the promotion rule that bounds write amplification.
 
 A file below `full_bytes` lies on one of six levels; the lower bound of level l is T / k^(6-l), that of level 0 is
-nothing. Where the typical size s of a table's new files is known, the fan-in from s on is the one nearest to k that
-leads to T in whole, equal steps: k' = (T / s)^(1 / L) with L = log_k(T / s), rounded.
+nothing. Where the typical size s of a table's new files is known, the fan-in from s on is one near to k that leads to T
+in whole, equal steps: k' = (T / s)^(1 / L) with L = log_k(T / s), rounded, and down up to 0.6: with many steps of few
+files, each rewrite moves bytes by little.
 
 A file group may be rewritten only if its output lies on a higher level than every input. Each byte then rises at least
 one level with each rewrite, so no byte is rewritten more often than there are levels.
@@ -134,13 +135,13 @@ def build_size_levels(
 def fitted_steps(target_bytes: int, fan_in: int, typical_file_bytes: int) -> int:
     """Return in how many equal steps files climb from their typical size to the target; 0: levels are not fitted.
 
-    It is log_k(T / s), rounded: one step at least, and no more than there are levels.
+    It is log_k(T / s), rounded down up to 0.6: one step at least, and no more than there are levels.
     """
     if not 0 < typical_file_bytes < target_bytes:
         return 0
     steps = 1
-    # log_k(T / s) >= n + 1/2 exactly where (T / s)^2 >= k^(2 n + 1).
-    while steps < SMALL_LEVELS and target_bytes**2 >= fan_in ** (2 * steps + 1) * typical_file_bytes**2:
+    # log_k(T / s) >= n + 3/5 exactly where (T / s)^5 >= k^(5 n + 3).
+    while steps < SMALL_LEVELS and target_bytes**5 >= fan_in ** (5 * steps + 3) * typical_file_bytes**5:
         steps += 1
     return steps
 

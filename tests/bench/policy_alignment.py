@@ -35,7 +35,7 @@ OUTPUTS = 5
 POLICIES = {"T / 8^i": replace(POLICY, fits_levels=False), "fitted": POLICY}
 
 MEAN_AT_MOST, WORST_AT_MOST = 1.10, 1.17
-"""What fitted levels have to show where jobs run at once and files are of equal size."""
+"""What fitted levels have to show where files are of equal size, whether jobs run at once or late."""
 
 
 TITLE = "Bytes rewritten, as a multiple of the optimum for as many small files"
@@ -141,9 +141,10 @@ def main() -> int:
                 f"{fits} changes of levels in {len(found)} streams"
             )
             console.print("  " + ", ".join(f"{size / 1e6:.2g} MB {one:.2f}" for size, one in ratios.items()))
-            if name == "fitted" and not lag_commits and not asked.spread:
-                is_met = mean <= MEAN_AT_MOST and worst <= WORST_AT_MOST
-                console.print(f"{'met ' if is_met else 'MISS'} mean {MEAN_AT_MOST}, worst {WORST_AT_MOST}")
+            if name == "fitted" and not asked.spread:
+                is_reached = mean <= MEAN_AT_MOST and worst <= WORST_AT_MOST
+                is_met = is_met and is_reached
+                console.print(f"{'met ' if is_reached else 'MISS'} mean {MEAN_AT_MOST}, worst {WORST_AT_MOST}")
         if asked.svg and lag_commits == asked.lags[0]:
             asked.svg.write_text(draw(curves))
     return 0 if is_met else 1

@@ -54,9 +54,11 @@ def test_every_bound_of_fitted_levels_is_rounded_up_once() -> None:
 
 @pytest.mark.parametrize(
     ("typical", "steps"),
-    [(0, 0), (1 << 9, 6), (1 << 10, 6), (1 << 14, 5), (1 << 26, 1), (23_726_567, 1), (23_726_566, 2), (1 << 29, 0)],
+    [(0, 0), (1 << 9, 6), (1 << 10, 6), (1 << 14, 5), (1 << 26, 1), (19_271_961, 1), (19_271_960, 2), (1 << 29, 0)],
 )
-def test_the_number_of_steps_is_the_rounded_logarithm_and_at_most_that_of_the_levels(typical: int, steps: int) -> None:
+def test_steps_are_the_logarithm_rounded_down_up_to_six_tenths_and_at_most_as_many_as_levels(
+    typical: int, steps: int
+) -> None:
     assert fitted_steps(1 << 29, 8, typical) == steps
 
 
@@ -64,7 +66,7 @@ def test_levels_are_not_fitted_to_a_size_at_which_files_are_full() -> None:
     fixed = build_size_levels(1_000, 8, Fraction(3, 4))
     assert build_size_levels(1_000, 8, Fraction(3, 4), typical_file_bytes=750) == fixed
     assert build_size_levels(1_000, 8, Fraction(3, 4), typical_file_bytes=749).floors[5] == 749
-    assert build_size_levels(1_000, 8, Fraction(1, 7), typical_file_bytes=40) == build_size_levels(
+    assert build_size_levels(1_000, 8, Fraction(1, 7), typical_file_bytes=30) == build_size_levels(
         1_000, 8, Fraction(1, 7)
     ), "the step before the target would begin at more than a full file"
 
