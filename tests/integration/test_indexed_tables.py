@@ -114,6 +114,19 @@ def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
         decider.services.queue.executor.run(queries.job(decider.services.queue.executor.name, job["id"]))
     )
     assert JobPayload.decode(found.payload).options == {"revision": 1, "budget_bytes": 0}
+    at = ["--table-location", str(table.path), "--revision-rewrite", "false"]
+    assert "joined the waiting job" in CliRunner().invoke(app, ["--url", decider.url, "index", *at]).stdout
+    refused = {
+        "revision_rewrite: Input should be False": [*at[:2], "--revision-rewrite", "true"],
+        "true or false": [*at[:2], "--revision-rewrite", "all"],
+        "name the table": ["t", *at],
+        "its location": [],
+        "does not exist": ["--table-location", str(tmp_path / "none")],
+    }
+    for text, arguments in refused.items():
+        answer = CliRunner().invoke(app, ["--url", decider.url, "index", *arguments])
+        assert answer.exit_code
+        assert text in answer.output + str(answer.exception), (text, answer.output)
     for kind in ("vacuum", "checkpoint"):
         assert decider.post(f"{URL}/{kind}", {}).json()["message"] == "1 job."
     assert decider.post(f"{URL}/index", {"revision": 0}).status_code == 422

@@ -1,5 +1,7 @@
 """Schemas of requests about whole tables: vacuum, checkpoint, reclaim, deduplicate, cluster and rewrite manifests."""
 
+from typing import Literal
+
 from pydantic import ConfigDict, Field
 
 from decider.web.base_model import RequestModel, ResponseModel
@@ -89,6 +91,9 @@ class IndexRequest(RequestModel):
     )
     bytes_per_iter: int | None = Field(
         default=None, ge=0, lt=2**63, description="Bytes of one iteration, 0 for its first group; default: as revision."
+    )
+    revision_rewrite: Literal[False] = Field(
+        default=False, description="Whole revisions are never rewritten: leveled compaction takes what is eligible."
     )
 
 

@@ -7,7 +7,9 @@ import typer
 from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import segment
 from services.cli.commands.optimize import OUTCOMES
+from services.cli.locations import location_of
 from services.cli.render import counted, size
+from shared.locations import table_id
 
 SHOWN_FILES = 50
 """Files that a dry run prints; --json has all."""
@@ -89,18 +91,29 @@ def cluster(
 
 def index(
     context: typer.Context,
-    table: Table,
+    table: Annotated[str, typer.Argument(help="Name of a registered table; or none, with --table-location.")] = "",
+    table_location: Annotated[
+        str, typer.Option("--table-location", help="Path or URI of the registered table, instead of its name.")
+    ] = "",
     revision_id: Annotated[
         int | None, typer.Option("--revision-id", min=1, help="Revision to optimize; default: the table's.")
     ] = None,
     bytes_per_iter: Annotated[
         int | None, typer.Option("--bytes-per-iter", min=0, help="Bytes of one iteration, 0 for its first group.")
     ] = None,
+    revision_rewrite: Annotated[
+        str, typer.Option("--revision-rewrite", help="Only false: whole revisions are never rewritten.")
+    ] = "false",
 ) -> None:
     """Optimize the index of a table by Qbeast's library; `tables index` shows what that would rewrite."""
+    if bool(table) == bool(table_location):
+        raise typer.BadParameter("name the table, or its location with --table-location")
+    if revision_rewrite.strip().lower() not in ("true", "false"):
+        raise typer.BadParameter(f"--revision-rewrite is true or false, not {revision_rewrite}")
     setting = setting_of(context)
     body = {"revision": revision_id, "bytes_per_iter": bytes_per_iter}
-    _show_jobs(setting, _call(setting, table, "index", body))
+    body |= {"revision_rewrite": True} if revision_rewrite.strip().lower() == "true" else {}
+    _show_jobs(setting, _call(setting, table or table_id(location_of(table_location)), "index", body))
 
 
 def rewrite_manifests(
