@@ -16,6 +16,7 @@ from decider.whatif.range_reads import KeyReads, RangeReads, key_reads
 from decider.whatif.simulator import CurvePoint, SimulationResult, replay_lakewright
 from decider.whatif.storage import RETENTIONS_S, held_storage
 from decider.whatif.trace_reader import TableTrace
+from shared.job_payload import INDEX
 from shared.policy import MIB, Policy, apply
 from shared.properties import as_properties, read_settings
 
@@ -125,8 +126,16 @@ def _refused(table: TableTrace, in_force: EffectivePolicy) -> tuple[str, ...]:
         return ()
     if table.refusal.allows and in_force.policy.cluster:
         return ("The table is rewritten by its format's own OPTIMIZE alone, which is not replayed: compaction is.",)
+    if INDEX in table.refusal.allows:
+        return (_OF_INDEX,)
     note = "The table is refused, so nothing is rewritten whatever its policy is; the replay ignores that: "
     return (note + table.refusal.message,)
+
+
+_OF_INDEX = (
+    "The table has an index, so that the library of the index alone rewrites it, and no compaction; the replay ignores "
+    "that. The iterations of the library are estimated by: lakewright tables index TABLE --what-if."
+)
 
 
 def _fitted(ours: SimulationResult) -> tuple[str, ...]:

@@ -220,3 +220,17 @@ def test_an_index_that_the_library_would_damage_is_refused_whatever_is_switched_
     refusal = decider.get(URL)["refusal"]
     assert (refusal["code"], "deletion vectors" in refusal["reason"]) == ("qbeast", True)
     assert "deletion vectors" in decider.post(f"{URL}/index", {}).json()["message"]
+
+
+def test_what_if_says_where_the_iterations_of_an_index_are_estimated(decider: LiveDecider, tmp_path: Path) -> None:
+    table = registered(decider, tmp_path / "t")
+    table.set_properties(**{"lakewright.index-sample": "0.2"})
+    decider.sweep()
+    answer = decider.post(f"{URL}/what-if", {}).json()
+    assert "lakewright tables index TABLE --what-if" in answer["notes"][0]
+    found = decider.get(f"{URL}/index", what_if=True)["forecasts"]
+    assert {one["selection"] for one in found} == {"leveled", "sampling", "everything"}
+    for name in ("t", str(table.path)):
+        shown = CliRunner().invoke(app, ["--url", decider.url, "tables", "index", name, "--what-if"]).stdout
+        for selection in ("leveled", "sampling", "everything"):
+            assert selection in shown
