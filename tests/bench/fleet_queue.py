@@ -8,15 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from actor.queue_executor import SyncQueueExecutor
+import redis
+
 from decider.decide.decision import Prediction
 from decider.decide.job_request import priority
 from shared.policy import Policy
-from shared.queue import commands
+from shared.queue import commands, keys
+from shared.queue.command import Command
+from shared.queue.lua_library import ScriptLibrary
 from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult
-from tests.support.queue_state import TestClock, library_with_test_clock
+from tests.support.queue_state import library_with_test_clock
 from tests.support.redis_server import RedisServer, find_binary
 
 if TYPE_CHECKING:
@@ -37,7 +40,9 @@ def queue_order() -> Iterator[QueueOrder]:
     server = RedisServer(binary, appendfsync="no").start()
     try:
         with server.client() as client:
-            yield QueueOrder(SyncQueueExecutor(client, QUEUE, library=library_with_test_clock()))
+            library = library_with_test_clock()
+            client.function_load(library.text)
+            yield QueueOrder(client, library)
     finally:
         server.close()
 
@@ -50,7 +55,8 @@ class QueueOrder:
     the run corrects.
     """
 
-    queue: SyncQueueExecutor
+    redis: redis.Redis
+    library: ScriptLibrary
     lake: Lake | None = None
     steps: dict[int, int] = field(default_factory=dict)
     runs: dict[int, tuple[Claim, int]] = field(default_factory=dict)
@@ -59,22 +65,21 @@ class QueueOrder:
     def requested(self, lake: Lake, number: int, now_s: float) -> None:
         """Request the table's job as it would be predicted now."""
         if lake is not self.lake:
-            self.queue.redis.flushall()
+            self.redis.flushdb()
             self.lake, self.steps, self.runs = lake, {}, {}
         table = lake.tables[number]
         now = step(table)
         if self.steps.get(number) == now:
             return
         self.steps[number] = now
-        self._call(now_s)
         key, size = JobKey(f"t{number}", "{}", "compact"), table.inputs * table.file_bytes
         request = JobRequest(key, f"tenant-{table.tenant}", Band.NORMAL, now, size, self.calls)
-        self.queue.run(commands.enqueue(QUEUE, request))
+        self._run(commands.enqueue(QUEUE, request), now_s)
 
     def next_table(self, lake: Lake, now_s: float) -> int:
         """Claim a job."""
-        nonce = self._call(now_s)
-        (claim,) = self.queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=LEASE_MS))
+        call = commands.claim(QUEUE, worker="w", nonce=f"n{self.calls}", slots=1, lease_ms=LEASE_MS)
+        (claim,) = self._run(call, now_s)
         number = int(claim.key.table.removeprefix("t"))
         del self.steps[number]
         self.runs[number] = claim, lake.tables[number].inputs * lake.tables[number].file_bytes
@@ -82,15 +87,17 @@ class QueueOrder:
 
     def ended(self, _lake: Lake, number: int, now_s: float) -> None:
         """End its run at what it has cost."""
-        (claim, size), nonce = self.runs.pop(number), self._call(now_s)
-        call = {"worker": "w", "nonce": nonce, "id": claim.id, "token": claim.token, "cost_bytes": size}
-        self.queue.run(commands.finish(QUEUE, **call, run_result=RunResult.DONE, seen_version=self.calls))
+        claim, size = self.runs.pop(number)
+        call = {"worker": "w", "nonce": f"n{self.calls}", "id": claim.id, "token": claim.token, "cost_bytes": size}
+        self._run(commands.finish(QUEUE, **call, run_result=RunResult.DONE, seen_version=self.calls), now_s)
 
-    def _call(self, now_s: float) -> str:
-        """Turn the clock, and name the call."""
+    def _run(self, call: Command[Any], now_s: float) -> Any:
+        """Turn the clock and run the call, in one round trip."""
         self.calls += 1
-        TestClock(self.queue.redis, QUEUE, START_MS + int(now_s * 1_000))
-        return f"n{self.calls}"
+        pipeline = self.redis.pipeline(transaction=False)
+        pipeline.set(keys.prefix(QUEUE) + "test:now_us", START_MS * 1_000 + int(now_s * 1_000_000))
+        pipeline.fcall(self.library.function(call.script), len(call.keys), *call.keys, *call.args)
+        return call.decode(pipeline.execute()[1])
 
 
 def step(table: LakeTable) -> int:
