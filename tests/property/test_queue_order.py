@@ -123,7 +123,9 @@ def test_a_better_job_takes_its_table_forward_and_a_worse_one_does_not(queue: Sy
     emptied(queue)
     for request in (job("a", 5), job("b", 4), job("a", 6, partition="worse"), job("a", 3, partition="better")):
         queue.run(commands.enqueue(QUEUE, request))
+    foreseen = queue.run(queries.order(QUEUE, claims=4))
     served = [claimed(queue, f"{number}")[0] for number in range(4)]
+    assert [one.id for one in foreseen] == [claim.id for claim in served]
     assert [(claim.key.table, claim.priority) for claim in served] == [("a", 3), ("b", 4), ("a", 5), ("a", 6)]
 
 
