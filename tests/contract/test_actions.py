@@ -17,7 +17,7 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource, commit_trigger
 from decider.decide.evaluate import PIPELINE_REASONS, evaluate
 from decider.decide.funnel import funnel_counts
-from decider.decide.job_request import PRIORITIES, job_request
+from decider.decide.job_request import job_request
 from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
 from shared.job_payload import CALIBRATED_KINDS, JobPayload, RewriteKind
@@ -25,6 +25,7 @@ from shared.layout.eligibility import Reason
 from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats, stats_of_files
 from shared.policy import MIB, DmlPolicy, Policy
+from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import TimerChange, job_id
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey
 from tests.support.decisions import context_of
@@ -147,7 +148,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_t
     assert (payload.reason, payload.rewrite_kind, payload.policy) == (made.reason, made.rewrite_kind, policy)
     assert made.rewrite_kind is trigger.rewrite_kind or made.reason in COUNTS_REACHED
     assert (payload.predicted.bytes, job.cost_bytes) == (made.prediction.bytes,) * 2
-    assert 0 <= job.priority < PRIORITIES
+    assert 0 <= job.priority <= MAX_PRIORITY
 
 
 @each_action

@@ -13,7 +13,7 @@ from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.decision import DecisionKind, TableSignals, Trigger, TriggerSource
 from decider.decide.evaluate import PIPELINE_REASONS
 from decider.decide.funnel import funnel_counts
-from decider.decide.job_request import PRIORITIES, job_request
+from decider.decide.job_request import job_request
 from decider.decide.recomputing import contradictions
 from decider.decide.table_action import TableAction, evaluate_table, table_timer
 from shared.errors import InvalidInput
@@ -25,6 +25,7 @@ from shared.layout.key_runs import KeyRuns
 from shared.layout.removals import Removals
 from shared.partitions import WHOLE_TABLE
 from shared.policy import DmlPolicy, Policy, Priority
+from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import Band
 from tests.support.decisions import context_of
 from tests.support.toy_action import WITH_TOY
@@ -115,7 +116,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_on_the_tabl
         made.prediction.bytes,
     )
     assert JobPayload.decode(job.payload).options == made.options
-    assert 0 <= job.priority < PRIORITIES
+    assert 0 <= job.priority <= MAX_PRIORITY
 
 
 @each_action
