@@ -146,7 +146,7 @@ def next_iteration(index: QbeastIndex, options: IndexOptions, worklist: Worklist
             files = index.of_revision(revision.id)
             if strategy is Strategy.LEVELED:
                 found = select_leveled(files, revision.space, IndexBudget(options.budget_bytes)).files
-            elif options.sample is not None:
+            elif options.sample is not None:  # pragma: no branch - without a sample it is no strategy
                 known = Worklist() if worklist is None else worklist
                 found = select_sampling(files, revision, float(options.sample), options.sampling_bytes, known)
         if found:
