@@ -126,15 +126,14 @@ def _refused(table: TableTrace, in_force: EffectivePolicy) -> tuple[str, ...]:
         return ()
     if table.refusal.allows and in_force.policy.cluster:
         return ("The table is rewritten by its format's own OPTIMIZE alone, which is not replayed: compaction is.",)
-    if INDEX in table.refusal.allows:
-        return (_OF_INDEX,)
     note = "The table is refused, so nothing is rewritten whatever its policy is; the replay ignores that: "
-    return (note + table.refusal.message,)
+    notes = (note + table.refusal.message,)
+    return (*notes, _OF_INDEX) if INDEX in table.refusal.allows else notes
 
 
 _OF_INDEX = (
-    "The table has an index, so that the library of the index alone rewrites it, and no compaction; the replay ignores "
-    "that. The iterations of the library are estimated by: lakewright tables index TABLE --what-if."
+    "The library of the table's index alone rewrites it, and no compaction. Its iterations are estimated by: "
+    "lakewright tables index TABLE --what-if."
 )
 
 
