@@ -1,26 +1,17 @@
-"""Orders of dispatch over a whole lake: `python -m tests.bench.fleet [--tables 1000] [--slots 2] [--seeds 1 2]`.
+"""A simulated lake and the orders in which its tables are served.
 
 Tables are written and read by Zipf's law, each on its own, so that those written most are not those read most. Slots
 are scarce: the jobs need more time than there is. An order is good if readers have to open few small files for the CPU
 time that rewriting took; what it must keep is fairness between tenants and a bound on the wait. Everything is seeded.
-`Lakewright` is the queue itself: its own scripts on a real server, with a clock turned by hand (`fleet_queue`). The
+`Lakewright` is the queue itself: its own scripts on a real server, with a clock turned by hand (`queue_order`). The
 other orders are computed in memory; `fair tables` is the order that the queue had before, with one job per table.
 """
 
-import argparse
 import heapq
-import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
-from statistics import quantiles
 from typing import Protocol
-
-from rich.console import Console
-from rich.table import Table
-
-from tests.bench.fleet_queue import queue_order
 
 MIB = 1 << 20
 FIXED_BYTES, BYTES_PER_S = 8 * MIB, 50 * MIB
@@ -271,47 +262,3 @@ def simulate(count: int, seed: int, slots: int, order: Dispatcher | None) -> tup
         done.opened += table.files * table.reads_per_s * (end_s - opened_until[number])
     done.left_waiting_s = max((end_s - lake.tables[n].eligible_s for n in lake.all_waiting()), default=0.0)
     return done, lake
-
-
-def main() -> None:
-    """Print one row for each order."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", type=int, default=1_000)
-    parser.add_argument("--slots", type=int, default=2)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--orders", nargs="+", default=[OURS, *ORDERS], choices=[OURS, *ORDERS], metavar="ORDER")
-    asked = parser.parse_args()
-    with ExitStack() as stack:
-        orders: dict[str, Dispatcher] = {name: InMemory(order) for name, order in ORDERS.items()}
-        if OURS in asked.orders:
-            orders[OURS] = stack.enter_context(queue_order())
-        for seed in asked.seeds:
-            _print(asked.tables, asked.slots, seed, {name: orders[name] for name in asked.orders})
-            sys.stdout.flush()
-
-
-def _print(tables: int, slots: int, seed: int, orders: dict[str, Dispatcher]) -> None:
-    nothing, _ = simulate(tables, seed, slots, None)
-    table = Table(box=None, pad_edge=False, title=f"{tables} tables, {slots} slots, seed {seed}")
-    for column in ("order", "opens avoided", "per CPU s", "jobs", "wait p50 s", "p99 s", "worst s", "largest lag GiB"):
-        table.add_column(column, justify="left" if column == "order" else "right")
-    for name, order in orders.items():
-        done, lake = simulate(tables, seed, slots, order)
-        cuts = quantiles(done.waits_s, n=100)
-        avoided = nothing.opened - done.opened
-        behind = [lake.tenant_start[one] for one in range(TENANTS) if lake.waiting.get(one)]
-        table.add_row(
-            name,
-            f"{avoided / nothing.opened:.1%}",
-            f"{avoided / done.cpu_s:,.0f}",
-            f"{len(done.waits_s):,}",
-            f"{cuts[49]:,.0f}",
-            f"{cuts[98]:,.0f}",
-            f"{max(*done.waits_s, done.left_waiting_s):,.0f}",
-            f"{(max(behind) - min(behind)) / (1 << 30):.2f}" if len(behind) > 1 else "-",
-        )
-    Console(width=140, highlight=False).print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.bench.fleet import (
+from tests.bench.fleet.queue_order import queue_order
+from tests.bench.fleet.simulation import (
     BYTES_PER_S,
     FIXED_BYTES,
     HOURS,
@@ -13,7 +14,6 @@ from tests.bench.fleet import (
     fair_tables,
     simulate,
 )
-from tests.bench.fleet_queue import queue_order
 
 TABLES, SLOTS = 100, 1
 

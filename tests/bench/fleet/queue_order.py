@@ -23,7 +23,7 @@ from tests.support.queue_state import library_with_test_clock
 from tests.support.redis_server import RedisServer, find_binary
 
 if TYPE_CHECKING:
-    from tests.bench.fleet import Lake, LakeTable
+    from tests.bench.fleet.simulation import Lake, LakeTable
 
 QUEUE = "fleet"
 START_MS = 1_700_000_000_000
