@@ -118,7 +118,8 @@ class Policy:
     delete_marker: str | None = None
     key_scope: KeyScope = KeyScope.TABLE
     deduplicate_every_s: int = 86_400
-    read_weight: Fraction = Fraction(1)
+    # None: as often as reads are reported (see `Calibration.read_weight`), and 1 where none are.
+    read_weight: Fraction | None = None
     cluster: bool = False
     cluster_threshold: Fraction = Fraction(1, 4)
     index: bool = False

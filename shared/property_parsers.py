@@ -192,6 +192,12 @@ def share_or_off(low: str, high: str) -> Parser:
     return lambda text: None if text.strip().lower() == "off" else number(text)
 
 
+def share_or_auto(low: str, high: str) -> Parser:
+    """Return the parser of a decimal number or `auto`, which is None."""
+    number = share(low, high)
+    return lambda text: None if text.strip().lower() == "auto" else number(text)
+
+
 sample_or_off = share_or_off("0.0001", "0.99")
 """Read the fraction of the rows that sampling queries read, or `off`, which is None."""
 

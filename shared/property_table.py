@@ -177,7 +177,12 @@ PROPERTIES: tuple[Property, ...] = (
         "ratio",
     ),
     Property(
-        "read-weight", "read_weight", spelled.share("0.001", "1000"), "1", "reads relative to other tables", "ratio"
+        "read-weight",
+        "read_weight",
+        spelled.share_or_auto("0.001", "1000"),
+        "auto",
+        "reads relative to other tables; auto: reads per hour as reported, 1 where none are",
+        "ratio",
     ),
     Property(
         "max-concurrent-jobs",

@@ -28,6 +28,7 @@ from decider.api.routes import (
     optimize,
     page,
     queue,
+    reads,
     rejected_events,
     scheduled,
     status,
@@ -109,6 +110,7 @@ def create_app(services: Services, traces: Any = None) -> FastAPI:
     for router in (
         events.router,
         rejected_events.router,
+        reads.router,
         tables.router,
         table_rows.router,
         table_pauses.router,

@@ -30,6 +30,7 @@ from decider.store.manual_runs import ManualRunStore
 from decider.store.operator_settings import OperatorSettings
 from decider.store.queue_admin import QueueAdmin
 from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.read_counts import ReadCounts
 from decider.store.redis_health import RedisSafety
 from decider.store.rejected_events import RejectedEvents
 from decider.store.run_queries import RunQueries
@@ -72,7 +73,7 @@ class TableServices:
 
 @dataclass(frozen=True, slots=True)
 class QueueServices:
-    """The job queue: its scripts, administration, runs, streams and counters, and the actors that serve it."""
+    """The job queue: its scripts, administration, runs, streams and counters, the actors, and reads that weigh jobs."""
 
     executor: AsyncQueueExecutor
     admin: QueueAdmin
@@ -81,6 +82,7 @@ class QueueServices:
     actors: ActorRegistry
     streams: StreamReader
     counters: CounterReader
+    reads: ReadCounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,11 @@ from shared.job_payload import RunMeasure
 from shared.policy import Policy
 
 DOUBT_RUNS = 4
-"""Weight of the initial ratio of 1, in runs: after as many runs, the measurements count for half."""
+"""Weight of the initial ratio of 1 in costs, in runs: after as many runs, the measurements count for half."""
+
+SHRINK_DOUBT_RUNS = 1
+"""The same for shrink factors: how rows compress hardly changes from run to run, and an output whose size is predicted
+too large misses its level."""
 
 SHRINK_FLOOR = Fraction(1, 4)
 """Files that shrink to less when they are merged are an accident: a quarter is what compression explains."""
@@ -22,6 +26,11 @@ SHRINK_FLOOR = Fraction(1, 4)
 SHRINK_STEPS = 32
 """Shrink factors are rounded down to steps of 1/32, so that they change seldom; down, because a too large one would let
 outputs miss their level."""
+
+WEEK_HOURS = 7 * 24
+
+MOST_READ_STEPS = 9
+"""Reads per hour count from 2^-9 to 2^9, about the bounds of `lakewright.read-weight`."""
 
 RATIO_BOUND = 4
 """A prediction is corrected by this factor at most, up or down."""
@@ -32,7 +41,8 @@ class Calibration:
     """Sums over `runs` newest runs of a table that rewrote something; bytes, and files removed.
 
     merged_bytes, merged_into_bytes: inputs and outputs of groups without deleted rows that total less than a full file;
-    filled_bytes, filled_into_bytes: those of groups that total as much or more.
+    filled_bytes, filled_into_bytes: those of groups that total as much or more. weekly_reads: reported reads, at their
+    rate of the last seven days; 0: none were reported.
     """
 
     runs: int = 0
@@ -44,11 +54,12 @@ class Calibration:
     merged_into_bytes: int = 0
     filled_bytes: int = 0
     filled_into_bytes: int = 0
+    weekly_reads: int = 0
 
     @staticmethod
-    def of(sums: Mapping[str, int]) -> "Calibration":
+    def of(sums: Mapping[str, int], weekly_reads: int = 0) -> "Calibration":
         """Read the sums by the names of `RunMeasure`; what is missing is 0."""
-        return Calibration(**{str(name): sums.get(name, 0) for name in RunMeasure})
+        return Calibration(**{str(name): sums.get(name, 0) for name in RunMeasure}, weekly_reads=weekly_reads)
 
     @property
     def shrink(self) -> Fraction:
@@ -70,22 +81,31 @@ class Calibration:
         """Files that a rewrite removes for each one that the state predicts."""
         return self._bounded(self._drawn(self.measured_removed, self.predicted_removed))
 
-    def with_learned_shrink(self, policy: Policy) -> Policy:
-        """Return a policy with the table's shrink factors, under which its partitions are evaluated and planned."""
-        learned = (self.shrink, self.full_shrink)
-        if learned == (policy.shrink, policy.full_shrink):
+    @property
+    def read_weight(self) -> Fraction | None:
+        """Reported reads per hour, rounded down to a power of two, so that it changes seldom; None: none reported."""
+        if self.weekly_reads <= 0:
+            return None
+        more, fewer = self.weekly_reads // WEEK_HOURS, -(-WEEK_HOURS // self.weekly_reads)
+        steps = more.bit_length() - 1 if more else -(fewer - 1).bit_length()
+        return Fraction(2) ** min(MOST_READ_STEPS, max(-MOST_READ_STEPS, steps))
+
+    def applied_to(self, policy: Policy) -> Policy:
+        """Return a policy with what was learned of the table: shrink factors, and reads unless its owner set them."""
+        read_weight = policy.read_weight or self.read_weight
+        if (self.shrink, self.full_shrink, read_weight) == (policy.shrink, policy.full_shrink, policy.read_weight):
             return policy
-        return replace(policy, shrink=self.shrink, full_shrink=self.full_shrink)
+        return replace(policy, shrink=self.shrink, full_shrink=self.full_shrink, read_weight=read_weight)
 
     def _stepped(self, into_bytes: int, from_bytes: int) -> Fraction:
-        believed = self._drawn(into_bytes, from_bytes)
+        believed = self._drawn(into_bytes, from_bytes, SHRINK_DOUBT_RUNS)
         stepped = Fraction(math.floor(believed * SHRINK_STEPS), SHRINK_STEPS)
         return min(Fraction(1), max(SHRINK_FLOOR, stepped))
 
-    def _drawn(self, measured: int, predicted: int) -> Fraction:
+    def _drawn(self, measured: int, predicted: int, doubt_runs: int = DOUBT_RUNS) -> Fraction:
         if predicted <= 0:
             return Fraction(1)
-        return (Fraction(measured, predicted) * self.runs + DOUBT_RUNS) / (self.runs + DOUBT_RUNS)
+        return (Fraction(measured, predicted) * self.runs + doubt_runs) / (self.runs + doubt_runs)
 
     @staticmethod
     def _bounded(ratio: Fraction) -> Fraction:

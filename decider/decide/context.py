@@ -54,7 +54,7 @@ class DecisionContext:
         at_ms: int,
     ) -> "DecisionContext":
         """Return the context of a table under its effective policy, which is calibrated here and nowhere else."""
-        calibrated = calibration.with_learned_shrink(policy)
+        calibrated = calibration.applied_to(policy)
         return DecisionContext(table, metadata, calibrated, calibration, contention, at_ms)
 
     @staticmethod

@@ -23,6 +23,9 @@ FIRST_STEP = 24
 """Step 0 is for jobs that save readers 2^24 files or more per `REFERENCE_BYTES`, step 31 for those that save less than
 2^-6: 16 GiB without a single small file, or a few large files of a table that is hardly read."""
 
+UNREPORTED_READS = Fraction(1)
+"""Reads per hour of a table of which none were reported."""
+
 CONTENTION_DEBOUNCE = Debounce(quiet_ms=600_000, max_delay_ms=2 * 3_600_000)
 """A job for a contended partition waits for ten minutes without another such commit, and two hours at most: a partition
 that writers change all day is rewritten, too."""
@@ -79,9 +82,14 @@ def priority(prediction: Prediction, policy: Policy) -> int:
 
     Benefit is counted in files, as often as the table is read and as much as its owner says that it weighs.
     """
-    benefit = prediction.benefit * policy.read_weight * policy.weight
+    benefit = prediction.benefit * read_weight(policy) * policy.weight
     gain = benefit * REFERENCE_BYTES / (prediction.bytes + FIXED_COST_BYTES)
     return MAX_PRIORITY if gain <= 0 else min(MAX_PRIORITY, max(0, FIRST_STEP - _log2(gain)))
+
+
+def read_weight(policy: Policy) -> Fraction:
+    """Return how much a table's reads weigh under a (calibrated) policy: as its owner says, or as they are reported."""
+    return UNREPORTED_READS if policy.read_weight is None else policy.read_weight
 
 
 def _log2(value: Fraction) -> int:

@@ -24,6 +24,7 @@ OPEN: frozenset[tuple[str, str]] = frozenset(
 ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/events"): Role.HOOK,
     ("POST", "/v1/events/{source}"): Role.HOOK,
+    ("POST", "/v1/scan-reports"): Role.HOOK,
     ("GET", "/v1/rejected-events"): Role.OPERATOR,
     ("POST", "/v1/tables"): Role.OPERATOR,
     ("GET", "/v1/tables"): Role.VIEWER,
@@ -35,6 +36,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("GET", "/v1/tables/{name}/decisions"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/layout-history"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/index"): Role.VIEWER,
+    ("GET", "/v1/tables/{name}/reads"): Role.VIEWER,
     ("GET", "/v1/tables/{name}/optimizations"): Role.VIEWER,
     ("POST", "/v1/tables/{name}/optimize"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/vacuum"): Role.OPERATOR,

@@ -160,7 +160,7 @@ class OnDemandOptimizer:
         context = DecisionContext.resolve(
             table, cursor.metadata, effective, calibration, contention=cursor.contention, at_ms=self._now_ms()
         )
-        states = await self._partitions(table, context.policy, calibration.with_learned_shrink(own))
+        states = await self._partitions(table, context.policy, calibration.applied_to(own))
         chosen = select(states, context.columns, request.partitions)
         all_paths = effective.portable_paths is PortablePaths.ALWAYS
         purgeable = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], effective)
@@ -219,7 +219,7 @@ class OnDemandOptimizer:
         cursor = await self._states.state(table.id)
         in_force = self._tracker.effective_at(table, snapshot, cursor)
         calibration = await self._states.calibration(table.id)
-        policy = calibration.with_learned_shrink(request.terms.apply(in_force.policy))
+        policy = calibration.applied_to(request.terms.apply(in_force.policy))
         selection = PlanSelection(request.partitions, request.terms.mode.rewrite_kind)
         found = plan_table(snapshot, selection, policy, self._actions(request))
         plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))

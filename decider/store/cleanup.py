@@ -32,7 +32,7 @@ async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequ
     await queue.redis.zrem(keys.due_tables(queue.name), table)
     await queue.redis.zrem(keys.changed_tables(queue.name), table)
     await queue.redis.hdel(keys.archived_up_to(queue.name), table)
-    await queue.redis.unlink(keys.manual_run(table))
+    await queue.redis.unlink(keys.manual_run(table), keys.reads(table), keys.read_filters(table))
     for advice in (keys.ADVICE, keys.ANALYZED_TABLES, keys.DISMISSED_ADVICE):
         await queue.redis.hdel(advice, table)
     return partitions

@@ -18,6 +18,7 @@ from decider.state.effective_policy import LogStatus
 from decider.state.level_fit import NOT_FITTED, LevelFit
 from decider.state.table_summary import TableSummary
 from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.read_counts import milliseconds, weekly_reads
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
@@ -27,6 +28,8 @@ from shared.queue import keys
 from shared.queue.decode import text
 from shared.refusals import Refusal, RefusalCode
 from shared.table import PartitionColumn, PartitionKey, Position, TableId, TableMetadata, TableProtocol
+
+_Hash = Mapping[bytes | str, bytes | str]
 
 PAGE = 1_000
 """Partitions read per round trip: decoding them takes a few milliseconds, which other calls may wait for."""
@@ -191,16 +194,23 @@ class TableStateStore:
     async def calibrated_partitions(self, table: TableId, wanted: Sequence[PartitionKey]) -> PartitionStates:
         """Return the states of these partitions and the table's calibration, in one round trip."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
-            pipe.hgetall(keys.measures(self._queue.name, table))
+            self._ask_calibration(pipe, table)
             if wanted:
                 pipe.hmget(keys.partitions(self._queue.name, table), list(wanted))
-            sums, *found = await pipe.execute()
-        return PartitionStates(_states(wanted, found[0] if found else ()), _calibration(sums))
+            sums, reads, clock, *found = await pipe.execute()
+        return PartitionStates(_states(wanted, found[0] if found else ()), _calibration(sums, reads, clock))
 
     @translate_redis_errors
     async def calibration(self, table: TableId) -> Calibration:
         """Return a table's calibration."""
-        return _calibration(await self._queue.redis.hgetall(keys.measures(self._queue.name, table)))
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            self._ask_calibration(pipe, table)
+            return _calibration(*await pipe.execute())
+
+    def _ask_calibration(self, pipe: Any, table: TableId) -> None:
+        pipe.hgetall(keys.measures(self._queue.name, table))
+        pipe.hgetall(keys.reads(table))
+        pipe.time()
 
     @translate_redis_errors
     async def all_partitions(self, table: TableId) -> dict[PartitionKey, PartitionStats]:
@@ -246,8 +256,9 @@ def _states(wanted: Sequence[PartitionKey], found: Sequence[bytes | str | None])
     }
 
 
-def _calibration(sums: Mapping[bytes | str, bytes | str]) -> Calibration:
-    return Calibration.of({text(name): int(value) for name, value in sums.items()})
+def _calibration(sums: _Hash, reads: _Hash, clock: tuple[int, int]) -> Calibration:
+    known = {text(name): int(value) for name, value in sums.items()}
+    return Calibration.of(known, weekly_reads(reads, milliseconds(clock)) if reads else 0)
 
 
 def _encoded_protocol(protocol: TableProtocol | None) -> str:

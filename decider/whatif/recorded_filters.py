@@ -1,9 +1,10 @@
 """Filters that readers used, and the values of each column that a row must have for a reader to want it.
 
 They are Iceberg's expressions in JSON, one filter a line: scan reports as a REST catalog receives them, or lines such
-as `{"filter": {"type": "eq", "term": "id", "value": 7}, "times": 30}`. Iceberg hides the values in its reports, such as
-`(2-digit-int)`: of these filters only the column is known, and whether it was compared with values or with a range.
-Whatever no minimum and maximum can decide (`not-eq`, `is-null`, transforms, all below a `not`) excludes nothing. Pure.
+as `{"filter": {"type": "eq", "term": "id", "value": 7}, "times": 30}`, or what a decider recorded. Iceberg hides the
+values in its reports, such as `(2-digit-int)`: of these filters only the column is known, and whether it was compared
+with values or with a range. Whatever no minimum and maximum can decide (`not-eq`, `is-null`, transforms, all below a
+`not`) excludes nothing. Pure.
 
 Sources: `ExpressionParser` and `ExpressionUtil.sanitize` of Apache Iceberg; `ReportMetricsRequest` of its REST catalog.
 """
@@ -58,12 +59,20 @@ def parse_filters(text: str) -> tuple[RecordedFilter, ...]:
     Raises InvalidInput naming the line that is neither a scan report nor a filter.
     """
     counts: Counter[str] = Counter()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(_lines(text), 1):
         if line.strip():
             expression, times = _read(line, number)
             counts[json.dumps(expression, sort_keys=True)] += times
     read = (RecordedFilter(json.loads(written), times) for written, times in counts.most_common())
     return tuple(one for one in read if next(_terms(one.expression, 0), None) is not None)[:MAX_FILTERS]
+
+
+def compares_values(expression: Any, where: str) -> bool:
+    """Return whether an expression compares a column with values; raises InvalidInput, naming where it stands."""
+    try:
+        return bool(list(_terms(expression, 0)))
+    except (KeyError, RecursionError) as problem:
+        raise InvalidInput(f"{where}: the filter is not an expression of Iceberg", field="filters") from problem
 
 
 def named_columns(filters: tuple[RecordedFilter, ...]) -> tuple[str, ...]:
@@ -91,6 +100,15 @@ def wanted_values(expression: Any, columns: Mapping[str, PartitionColumn]) -> di
     return {} if column is None or found is None else {expression["term"]: found}
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text; those of what a decider recorded are the filters in it."""
+    try:
+        recorded = json.loads(text)
+        return [json.dumps(one) for one in recorded["filters"]]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return text.splitlines()
+
+
 def _read(line: str, number: int) -> tuple[Any, int]:
     try:
         read = json.loads(line)
@@ -104,10 +122,7 @@ def _read(line: str, number: int) -> tuple[Any, int]:
     times = read.get("times", 1)
     if type(times) is not int or times < 1:
         raise InvalidInput(f"line {number}: times is {times!r} and not a whole number above 0", field="filters")
-    try:
-        list(_terms(read["filter"], 0))
-    except (KeyError, RecursionError) as problem:
-        raise InvalidInput(f"line {number}: the filter is not an expression of Iceberg", field="filters") from problem
+    compares_values(read["filter"], f"line {number}")
     return read["filter"], times
 
 

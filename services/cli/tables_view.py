@@ -1,5 +1,6 @@
 """Answers about tables as rows for people: lists, one table, its partitions and its decisions."""
 
+import json
 from typing import Any
 
 from services.cli.render import Output, at, counted, duration, measured_runs, shown, size
@@ -68,6 +69,14 @@ def show_partitions(out: Output, answer: Any) -> None:
     ]
     columns = ("partition", "files", "small", "bytes", "entropy", "action", "decision", "reason")
     out.rows(f"Partitions at version {answer['version']}", columns, rows)
+
+
+def show_reads(out: Output, answer: Any) -> None:
+    """Print how often a table is read, and its readers' filters."""
+    rows = [(one["times"], json.dumps(one["filter"])) for one in answer["filters"]]
+    out.rows(
+        f"{answer['reads_per_hour']:g} reads per hour, weight {answer['read_weight']:g}", ("times", "filter"), rows
+    )
 
 
 def show_decisions(out: Output, answer: Any) -> None:

@@ -51,6 +51,7 @@ from decider.store.merge_mark import MergeMark, RegistrySaver
 from decider.store.operator_settings import OperatorSettings
 from decider.store.queue_admin import QueueAdmin
 from decider.store.queue_executor import AsyncQueueExecutor, connect
+from decider.store.read_counts import ReadCounts
 from decider.store.redis_health import RedisSafety
 from decider.store.rejected_events import RejectedEvents
 from decider.store.run_queries import RunQueries
@@ -176,6 +177,7 @@ def build_queue(
         actors=ActorRegistry(executor),
         streams=StreamReader(executor),
         counters=CounterReader(executor),
+        reads=ReadCounts(operations.redis),
     )
 
 

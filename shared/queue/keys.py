@@ -296,6 +296,16 @@ def manual_run(table: str) -> str:
     return f"lw:manual:{table}"
 
 
+def reads(table: str) -> str:
+    """Return the key of a table's reported reads by day, and when the first was reported (hash with TTL)."""
+    return f"lw:reads:{table}"
+
+
+def read_filters(table: str) -> str:
+    """Return the key of the filters of a table's reported reads, by how often each was used (zset with TTL)."""
+    return f"lw:read-filters:{table}"
+
+
 def owned_queue_limits(queue: str) -> str:
     """Hash: table to those of its limits in this queue (`limit weight`) that a property may have set."""
     return f"lw:queue-limits:{queue}"

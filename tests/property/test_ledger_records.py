@@ -44,7 +44,7 @@ def test_whatever_was_measured_no_ratio_leaves_its_bounds(sums: Calibration) -> 
     assert SHRINK_FLOOR <= sums.shrink <= 1
     assert Fraction(1, RATIO_BOUND) <= sums.bytes_ratio <= RATIO_BOUND
     assert Fraction(1, RATIO_BOUND) <= sums.removed_ratio <= RATIO_BOUND
-    assert sums.with_learned_shrink(POLICY).shrink == sums.shrink
+    assert sums.applied_to(POLICY).shrink == sums.shrink
     assert Calibration.of({str(name): getattr(sums, name) for name in RunMeasure}) == sums
 
 
@@ -52,7 +52,7 @@ def test_whatever_was_measured_no_ratio_leaves_its_bounds(sums: Calibration) -> 
 def test_verdict_and_prediction_of_any_record_can_be_recomputed(
     sums: Calibration, sizes: list[int], ask: RewriteKind
 ) -> None:
-    policy, state = sums.with_learned_shrink(POLICY), stats_of_sizes(POLICY.size_levels, sizes)
+    policy, state = sums.applied_to(POLICY), stats_of_sizes(POLICY.size_levels, sizes)
     trigger = Trigger(1)
     if ask is not RewriteKind.LEVELS:
         trigger = Trigger(1, TriggerSource.TIMER, ask)

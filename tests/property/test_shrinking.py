@@ -52,7 +52,7 @@ def test_no_byte_is_rewritten_more_often_than_levels_and_counted_misses_allow(
     for sizes, below, filled in steps:
         for size in sizes:
             take(size, {Story()})
-        policy = learned.with_learned_shrink(POLICY)
+        policy = learned.applied_to(POLICY)
         size_levels = policy.size_levels
         # Both sides decide with the factor: the decider from the state, the actor from the files.
         verdict = decide_on_state(WHOLE_TABLE, stats_of_files(live.values(), size_levels), policy, 1)
@@ -87,7 +87,7 @@ def test_once_the_factors_are_learned_outputs_that_shrink_by_them_miss_no_level(
 ) -> None:
     sums = 10**9
     into, filled_into = int(sums * below), int(sums * filled)
-    policy = Calibration(10**6, 0, 0, 0, 0, sums, into, sums, filled_into).with_learned_shrink(POLICY)
+    policy = Calibration(10**6, 0, 0, 0, 0, sums, into, sums, filled_into).applied_to(POLICY)
     files = [DataFile(f"f{number}", size, WHOLE_TABLE) for number, size in enumerate(sizes)]
     for group in plan(WHOLE_TABLE, files, policy).groups:
         largest = max(file.size_bytes for file in group.files)

@@ -124,7 +124,7 @@ async def list_partitions(
     if state is None:
         return PartitionList(version=-1, partitions=(), next_page_token=None)
     in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
-    policy = (await tables.states.calibration(table.id)).with_learned_shrink(in_force.policy)
+    policy = (await tables.states.calibration(table.id)).applied_to(in_force.policy)
     partitions, after = await tables.states.page(table.id, after=page_token or "", limit=limit)
     context = DecisionContext.of_policy(policy, state.metadata.partition_columns)
     return PartitionList(

@@ -52,7 +52,7 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
     columns = cursor.metadata.partition_columns if cursor else ()
     learned = await tables.states.calibration(table.id)
     counters = dict(await queue.counters.read(table.id))
-    summary = await _summary(table.id, learned.with_learned_shrink(in_force.policy), columns, tables)
+    summary = await _summary(table.id, learned.applied_to(in_force.policy), columns, tables)
     records = await tables.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     refusal = _now_refused(await tables.registry.refusal(table.id), cursor, in_force.refusal)
     return TableStatus(

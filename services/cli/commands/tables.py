@@ -152,6 +152,12 @@ def list_partitions(context: typer.Context, name: Name, limit: Limit = 100) -> N
     )
 
 
+@app.command("reads")
+def show_reads(context: typer.Context, name: Name) -> None:
+    """Show how often a table is read, as engines reported, and with which filters; --json is read by what-if."""
+    print_answer(context, lambda api: api.get(f"/v1/tables/{segment(name)}/reads"), tables_view.show_reads)
+
+
 @app.command("decisions")
 def list_decisions(
     context: typer.Context,

@@ -34,6 +34,7 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("GET /v1/tables/{name}/optimizations", 200, "tables optimizations sales.orders"),
     ("GET /v1/tables/{name}/optimizations", 200, "optimizations sales.orders --before 40"),
     ("GET /v1/tables/{name}/index", 200, "tables index sales.orders --revision-id 1"),
+    ("GET /v1/tables/{name}/reads", 200, "tables reads sales.orders"),
     ("POST /v1/tables/{name}/pause", 200, "tables pause sales.orders"),
     ("POST /v1/tables/{name}/resume", 200, "tables resume sales.orders"),
     ("POST /v1/tables/{name}/optimize", 200, "optimize sales.orders --dry-run"),
@@ -76,6 +77,7 @@ COMMANDS: list[tuple[str, int, str]] = [
 
 WITHOUT_A_COMMAND = {
     "POST /v1/events/{source}": "what a source sends in its own shape; `events post FILE` takes every shape",
+    "POST /v1/scan-reports": "for engines and catalogs, which know what they read",
     "OPTIONS /v1/events": "the handshake of CloudEvents, which a sender makes",
     "OPTIONS /v1/events/{source}": "the handshake of CloudEvents, which a sender makes",
     "GET /livez": "for supervisors; `doctor` and `status` are for people",
