@@ -8,6 +8,10 @@ from collections.abc import Mapping
 
 from decider.gateway.credentials import Role
 
+EVENTS = "/v1/events"
+SCAN_REPORTS = "/v1/scan-reports"
+"""Paths of webhooks: only here are signatures, passwords and query keys accepted."""
+
 OPEN: frozenset[tuple[str, str]] = frozenset(
     {
         ("GET", "/"),
@@ -24,7 +28,7 @@ OPEN: frozenset[tuple[str, str]] = frozenset(
 ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/events"): Role.HOOK,
     ("POST", "/v1/events/{source}"): Role.HOOK,
-    ("POST", "/v1/scan-reports"): Role.HOOK,
+    ("POST", SCAN_REPORTS): Role.HOOK,
     ("GET", "/v1/rejected-events"): Role.OPERATOR,
     ("POST", "/v1/tables"): Role.OPERATOR,
     ("GET", "/v1/tables"): Role.VIEWER,
@@ -80,9 +84,6 @@ ROLES: Mapping[tuple[str, str], Role] = {
 }
 """Minimum role; registering reads a location with the service's credentials, hence operator."""
 
-EVENTS = "/v1/events"
-"""Path of webhooks: only here are signatures, passwords and query keys accepted."""
-
 
 def needed(method: str, path: str) -> Role | None:
     """Return the required role of an operation, None for open ones; HEAD counts as GET."""
@@ -94,8 +95,8 @@ def needed(method: str, path: str) -> Role | None:
 
 
 def takes_events(path: str) -> bool:
-    """Return whether a path accepts events."""
-    return path == EVENTS or path.startswith(f"{EVENTS}/")
+    """Return whether a path is one of webhooks, which post events and reports."""
+    return path in (EVENTS, SCAN_REPORTS) or path.startswith(f"{EVENTS}/")
 
 
 def _fits(path: str, template: str) -> bool:

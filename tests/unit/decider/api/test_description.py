@@ -20,6 +20,8 @@ EXPECTED = {
     "OPTIONS /v1/events",
     "OPTIONS /v1/events/{source}",
     "GET /v1/rejected-events",
+    "POST /v1/scan-reports",
+    "GET /v1/tables/{name}/reads",
     "POST /v1/tables",
     "GET /v1/tables",
     "GET /v1/tables/{name}",
