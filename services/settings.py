@@ -56,12 +56,11 @@ HMAC_WINDOW_S = "LAKEWRIGHT_HMAC_WINDOW_S"
 clock skew."""
 
 EVENTS_PER_S = "LAKEWRIGHT_EVENTS_PER_S"
-"""Maximum requests per second and client to /v1/events and /v1/scan-reports, each with up to 10,000 of them. Default 1,000: more than a
-bucket's notifications need, and too few to delay other clients."""
+"""Maximum requests per second and client to /v1/events and /v1/scan-reports, each with up to 10,000 of them. Default
+1,000: more than a bucket's notifications need, and too few to delay other clients."""
 
 CALLS_PER_S = "LAKEWRIGHT_CALLS_PER_S"
-"""Maximum requests per second and client to all other paths. Default 200: people and dashboards need
-fewer."""
+"""Maximum requests per second and client to all other paths. Default 200: people and dashboards need fewer."""
 
 BODY_TIMEOUT_S = "LAKEWRIGHT_BODY_TIMEOUT_S"
 """Seconds within which a request body must have arrived. Default 10: enough for a megabyte over a slow connection."""
