@@ -35,6 +35,13 @@ class Priority(StrEnum):
     LOW = "low"
 
 
+class JobOrder(StrEnum):
+    """Which of a tenant's jobs goes first: of most benefit per cost, or of the table rewritten longest ago."""
+
+    BENEFIT = "benefit"
+    BALANCED = "balanced"
+
+
 class DmlPolicy(StrEnum):
     """What is done to partitions that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
 
@@ -120,6 +127,7 @@ class Policy:
     deduplicate_every_s: int = 86_400
     # None: as often as reads are reported (see `Calibration.read_weight`), and 1 where none are.
     read_weight: Fraction | None = None
+    job_order: JobOrder = JobOrder.BENEFIT
     cluster: bool = False
     cluster_threshold: Fraction = Fraction(1, 4)
     index: bool = False
@@ -332,6 +340,7 @@ _FRACTIONS = (
 _ENUMS: Mapping[str, type[StrEnum]] = {
     "max_mode": MaxMode,
     "priority": Priority,
+    "job_order": JobOrder,
     "dml_policy": DmlPolicy,
     "portable_paths": PortablePaths,
     "row_group_copy": RowGroupCopy,

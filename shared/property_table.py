@@ -4,7 +4,7 @@ The documentation and the status page are made from it; `shared.properties` read
 """
 
 from shared import property_parsers as spelled
-from shared.policy import ClusteringOrder, DmlPolicy, KeyScope, MaxMode, PortablePaths, Priority, RowGroupCopy
+from shared.policy import ClusteringOrder, DmlPolicy, JobOrder, KeyScope, MaxMode, PortablePaths, Priority, RowGroupCopy
 from shared.property_names import AMORO, PREFIX, QBEAST_SWITCH
 from shared.table_property import Property
 
@@ -183,6 +183,13 @@ PROPERTIES: tuple[Property, ...] = (
         "auto",
         "reads relative to other tables; auto: reads per hour as reported, 1 where none are",
         "ratio",
+    ),
+    Property(
+        "job-order",
+        "job_order",
+        spelled.choice(JobOrder),
+        "benefit",
+        "which of a tenant's jobs goes first: benefit (most per cost) or balanced (of the table rewritten longest ago)",
     ),
     Property(
         "max-concurrent-jobs",

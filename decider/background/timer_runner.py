@@ -107,7 +107,10 @@ class TimerRunner:
         targets = [(timer, *found) for timer in due if (found := self._tracker.actions.parse_timer(timer.name))]
         known = await self._states.calibrated_partitions(table.id, [target.partition for _, _, target in targets])
         context = DecisionContext.resolve(
-            table, cursor.metadata, effective, known.calibration, contention=cursor.contention, at_ms=self._now_ms()
+            *(table, cursor.metadata, effective, known.calibration),
+            contention=cursor.contention,
+            at_ms=self._now_ms(),
+            last_rewrite_ms=cursor.last_rewrite_ms,
         )
         outcomes: list[DecideOutcome] = []
         for timer, action, target in targets:

@@ -33,7 +33,8 @@ class ConstantContention:
 class DecisionContext:
     """One table at one moment; `policy` is the effective one with the table's learned shrink factor.
 
-    at_ms: the decider's clock, for the ledger and for contention.
+    at_ms: the decider's clock, for the ledger and for contention. last_rewrite_ms: commit time of the newest rewrite,
+    0 if there was none or it is not known.
     """
 
     table: TableRef
@@ -42,9 +43,10 @@ class DecisionContext:
     calibration: Calibration = UNCALIBRATED
     contention: Contention = ConstantContention()
     at_ms: int = 0
+    last_rewrite_ms: int = 0
 
     @staticmethod
-    def resolve(
+    def resolve(  # noqa: PLR0913 - every part is independent of the others
         table: TableRef,
         metadata: TableMetadata,
         policy: Policy,
@@ -52,10 +54,11 @@ class DecisionContext:
         *,
         contention: Contention,
         at_ms: int,
+        last_rewrite_ms: int = 0,
     ) -> "DecisionContext":
         """Return the context of a table under its effective policy, which is calibrated here and nowhere else."""
         calibrated = calibration.applied_to(policy)
-        return DecisionContext(table, metadata, calibrated, calibration, contention, at_ms)
+        return DecisionContext(table, metadata, calibrated, calibration, contention, at_ms, last_rewrite_ms)
 
     @staticmethod
     def of_policy(policy: Policy, columns: Sequence[PartitionColumn] = ()) -> "DecisionContext":

@@ -8,10 +8,11 @@ from fractions import Fraction
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger
 from shared.job_payload import JobPayload, PredictedCost
-from shared.policy import MIB, Policy
+from shared.policy import MIB, JobOrder, Policy
 from shared.properties import is_switched_off, policy_digest
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import IMMEDIATE, Band, Debounce, JobKey, JobRequest
+from shared.queue.settings import SETTINGS
 
 FIXED_COST_BYTES = 8 * MIB
 """Cost of a job before it reads anything, in bytes: about what is rewritten in the second that an empty job takes."""
@@ -62,7 +63,7 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         key=JobKey(context.table.id, decision.partition, decision.action),
         tenant=context.table.tenant,
         band=Band[policy.priority.name] if trigger.band is None else trigger.band,
-        priority=priority(prediction, policy),
+        priority=_step(context, prediction),
         cost_bytes=prediction.bytes,
         version=decision.version,
         payload=payload.encode(),
@@ -75,6 +76,21 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
 def _precedence(trigger: Trigger) -> int:
     """Return the rank among requests of one version: a mode or values, then force, then what an event leads to."""
     return 2 if trigger.is_custom else int(trigger.is_forced)
+
+
+def _step(context: DecisionContext, prediction: Prediction) -> int:
+    if context.policy.job_order is JobOrder.BALANCED:
+        return rested_step(context.at_ms - context.last_rewrite_ms)
+    return priority(prediction, context.policy)
+
+
+def rested_step(rested_ms: int) -> int:
+    """Return the step of a table that was rewritten so long ago: of two, the one that rested longer goes first.
+
+    The queue's order is arrival + step x aging, so at the default aging it is that of the last rewrites, up to 62 hours
+    back.
+    """
+    return MAX_PRIORITY - min(MAX_PRIORITY, max(0, rested_ms) // SETTINGS["aging_ms"].default)
 
 
 def priority(prediction: Prediction, policy: Policy) -> int:

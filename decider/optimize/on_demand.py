@@ -158,7 +158,10 @@ class OnDemandOptimizer:
         own = in_force.policy
         effective = request.terms.apply(own)
         context = DecisionContext.resolve(
-            table, cursor.metadata, effective, calibration, contention=cursor.contention, at_ms=self._now_ms()
+            *(table, cursor.metadata, effective, calibration),
+            contention=cursor.contention,
+            at_ms=self._now_ms(),
+            last_rewrite_ms=cursor.last_rewrite_ms,
         )
         states = await self._partitions(table, context.policy, calibration.applied_to(own))
         chosen = select(states, context.columns, request.partitions)

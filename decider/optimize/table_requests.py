@@ -237,7 +237,10 @@ class TableRequests:
         """Decide about each kind as requested, and queue its job with the record of the decision."""
         calibration = await self._states.calibration(table.id)
         context = DecisionContext.resolve(
-            table, cursor.metadata, policy, calibration, contention=cursor.contention, at_ms=self._now_ms()
+            *(table, cursor.metadata, policy, calibration),
+            contention=cursor.contention,
+            at_ms=self._now_ms(),
+            last_rewrite_ms=cursor.last_rewrite_ms,
         )
         signals = await self._tracker.signals(table, cursor, {kind for kind, _ in wanted})
         jobs: list[RequestedTableJob] = []

@@ -147,6 +147,11 @@ class TableState:
         return TableSignals(self.version, self.removals, key_runs=self.key_runs, clustered=self.clustered)
 
     @property
+    def last_rewrite_ms(self) -> int:
+        """Commit time of the newest Lakewright rewrite, 0 if there was none or an earlier release wrote the state."""
+        return 0 if self.summary is None else self.summary.last_rewrite_ms
+
+    @property
     def log_status(self) -> LogStatus:
         """Inputs to the policy from the log beyond the properties."""
         fitted_bytes = self.level_fit.typical_file_bytes

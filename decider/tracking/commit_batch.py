@@ -105,13 +105,25 @@ class CommitBatch:
         """Commit time of the newest Lakewright commit of the batch, 0 if it has none."""
         return max((commit.timestamp_ms for commit, _ in self._folded if commit.origin is not None), default=0)
 
-    def decide(self, known: PartitionStates, heat: WriteContention, signals: TableSignals, at_ms: int) -> DecidedBatch:
+    def decide(
+        self,
+        known: PartitionStates,
+        heat: WriteContention,
+        signals: TableSignals,
+        at_ms: int,
+        *,
+        last_rewrite_ms: int = 0,
+    ) -> DecidedBatch:
         """Apply the changes to the stored states in order, and evaluate each touched partition after each commit.
 
-        heat and signals: write contention and signals of the table after the last of the commits.
+        heat and signals: write contention and signals of the table after the last of the commits. last_rewrite_ms:
+        commit time of the newest rewrite before them, 0 if there was none.
         """
         context = DecisionContext.resolve(
-            self.table, self._metadata, self.policy, known.calibration, contention=heat, at_ms=at_ms
+            *(self.table, self._metadata, self.policy, known.calibration),
+            contention=heat,
+            at_ms=at_ms,
+            last_rewrite_ms=max(last_rewrite_ms, self.last_rewrite_ms),
         )
         current = dict(known.partitions)
         decisions: list[Decision] = []

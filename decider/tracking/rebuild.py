@@ -96,8 +96,8 @@ class StateRebuilder:
             new = replace(new, removals=await _removals(reader, old, policy))
         # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
         await apply_queue_limits(self._queue, table.id, new.queue_limits)
-        update, total = await self._update(table, live, policy, new)
-        last_rewrite_ms = old.summary.last_rewrite_ms if old and old.summary else 0
+        last_rewrite_ms = 0 if old is None else old.last_rewrite_ms
+        update, total = await self._update(table, live, policy, new, last_rewrite_ms)
         new = replace(new, summary=TableSummary.of(total, policy, last_rewrite_ms))
         update = replace(update, counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})})
         # A table that was created again starts over below the version of the jobs of its predecessor.
@@ -173,12 +173,15 @@ class StateRebuilder:
         return state, in_force.policy
 
     async def _update(
-        self, table: TableRef, live: LiveFiles, policy: Policy, new: TableState
+        self, table: TableRef, live: LiveFiles, policy: Policy, new: TableState, last_rewrite_ms: int
     ) -> tuple[StateUpdate, PartitionStats]:
         """Count the live files, evaluate every partition; return one update that replaces all, and the sum of all."""
         calibration = await self._states.calibration(table.id)
         context = DecisionContext.resolve(
-            table, live.head.metadata, policy, calibration, contention=new.contention, at_ms=self._now_ms()
+            *(table, live.head.metadata, policy, calibration),
+            contention=new.contention,
+            at_ms=self._now_ms(),
+            last_rewrite_ms=last_rewrite_ms,
         )
         # In a thread: a million files take seconds, which other tables' events must not wait for.
         update, total = await asyncio.to_thread(self._decided, context, live)

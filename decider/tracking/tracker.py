@@ -333,7 +333,8 @@ class _TableTracking:
         new = replace(new, level_fit=fit)
         known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
         signals = replace(new.signals, new_commits=new.version - old.version)
-        done = batch.decide(known, new.contention, signals, self._parts.now_ms())
+        rewritten_ms = old.last_rewrite_ms
+        done = batch.decide(known, new.contention, signals, self._parts.now_ms(), last_rewrite_ms=rewritten_ms)
         if not done.is_consistent:
             return _TrackStep(rescan="the log removed files that the state never held")
         summary = None if old.summary is None else old.summary.after(done.change, batch.last_rewrite_ms)

@@ -5,6 +5,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.calibration import Calibration
@@ -12,7 +14,7 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.context import ConstantContention, DecisionContext
 from decider.decide.decision import DecisionKind, Prediction, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
-from decider.decide.job_request import FIRST_STEP, job_request, priority
+from decider.decide.job_request import FIRST_STEP, job_request, priority, rested_step
 from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
 from shared.job_payload import RewriteKind
@@ -22,6 +24,7 @@ from shared.layout.planner import plan, plan_full
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.queue.limits import MAX_PRIORITY
+from shared.queue.settings import SETTINGS
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId, TableMetadata, TableRef
 from tests.support.decisions import decide_after_commit, decide_on_state, decide_on_timer, encoded
 
@@ -90,6 +93,16 @@ def test_what_is_read_more_or_weighs_more_comes_first() -> None:
     read = replace(POLICY, read_weight=Fraction(16))
     assert priority(made, read) == FIRST_STEP - 4
     assert priority(made, replace(read, weight=Fraction(1, 2))) == FIRST_STEP - 3
+
+
+@given(st.integers(-(10**9), 10**15), st.integers(0, 10**15))
+def test_in_the_balanced_order_a_longer_rest_goes_first(rested_ms: int, longer_ms: int) -> None:
+    aging_ms = SETTINGS["aging_ms"].default
+    assert 0 <= rested_step(rested_ms + longer_ms) <= rested_step(rested_ms) <= MAX_PRIORITY
+    # The rank of a job that arrives now is the time of the last rewrite, to one interval.
+    if 0 <= rested_ms < MAX_PRIORITY * aging_ms:
+        rank_ms = rested_step(rested_ms) * aging_ms
+        assert 0 <= rank_ms - (MAX_PRIORITY * aging_ms - rested_ms) < aging_ms
 
 
 def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:
