@@ -39,6 +39,7 @@ NOT_REPLAYED = {
     "priority": _AT_ONCE,
     "weight": _AT_ONCE,
     "read_weight": _AT_ONCE,
+    "job_order": _AT_ONCE,
     "max_concurrent_jobs": _AT_ONCE,
     "quota": _AT_ONCE,
 }

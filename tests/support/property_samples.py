@@ -2,7 +2,18 @@
 
 from fractions import Fraction
 
-from shared.policy import GIB, MIB, ClusteringOrder, DmlPolicy, KeyScope, MaxMode, PortablePaths, Priority, RowGroupCopy
+from shared.policy import (
+    GIB,
+    MIB,
+    ClusteringOrder,
+    DmlPolicy,
+    JobOrder,
+    KeyScope,
+    MaxMode,
+    PortablePaths,
+    Priority,
+    RowGroupCopy,
+)
 
 GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.enabled", "false", "enabled", False),
@@ -44,6 +55,7 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.priority", "High", "priority", Priority.HIGH),
     ("lakewright.weight", "2.5", "weight", Fraction(5, 2)),
     ("lakewright.read-weight", "40", "read_weight", Fraction(40)),
+    ("lakewright.job-order", "balanced", "job_order", JobOrder.BALANCED),
     ("lakewright.max-concurrent-jobs", "3", "max_concurrent_jobs", 3),
     ("lakewright.max-concurrent-jobs", "off", "max_concurrent_jobs", None),
     ("lakewright.quota", "0.1", "quota", Fraction(1, 10)),
