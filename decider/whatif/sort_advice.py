@@ -48,10 +48,14 @@ class SampledPartition:
 
 @dataclass(frozen=True, slots=True)
 class RowSample:
-    """Sampled rows of a table; values are whole numbers in the order of the values, None for null."""
+    """Rows of a table; values are whole numbers in the order of the values, None for null.
+
+    is_sampled: they were read from files; otherwise they are what a log implies.
+    """
 
     columns: tuple[PartitionColumn, ...]
     partitions: tuple[SampledPartition, ...]
+    is_sampled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ def describe_order(advice: SortAdvice, sample: RowSample, filters: int, left_out
         "share_read_now": round(advice.share_read_now, 4),
         "candidates": [{"column": one.column, "share_read": round(one.share_read, 4)} for one in advice.candidates],
         "filters": filters,
-        "rows_sampled": sum(len(partition.rows) for partition in sample.partitions),
+        "rows": sum(len(partition.rows) for partition in sample.partitions),
+        "is_sampled": sample.is_sampled,
         "left_out": list(left_out),
     }
 

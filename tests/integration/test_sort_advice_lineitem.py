@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from services.cli.__main__ import app
 from tests.support.duckdb_extensions import load_extension
+from tests.support.live_decider import LiveDecider
 
 SCALE = 0.01
 """60,000 rows."""
@@ -113,6 +114,30 @@ def sorted_by(lineitem: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> d
     folder = tmp_path_factory.mktemp("sorted")
     columns = (SHIPPED, ORDER, PART, "l_receiptdate", "l_commitdate")
     return {column: write(folder / column, lineitem.sort_by(column)) for column in columns}
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize(
+    ("recorded", "best"),
+    [(TPCH, SHIPPED), (ITEMS, ORDER), (PARTS, PART), (DATES, "l_receiptdate")],
+    ids=["tpch", "items", "parts", "dates"],
+)
+def test_a_decider_advises_the_same_column_from_reported_reads_without_reading_data(
+    decider: LiveDecider, shuffled: Path, recorded: Recorded, best: str
+) -> None:
+    name = decider.register(shuffled, "lineitem")
+    asked = f"/v1/tables/{name}/what-if"
+    assert decider.post(asked, {}).json()["sort_advice"] is None
+    for is_hidden in (True, False):
+        reports = [
+            {"table": name, "filter": expression(ranges, is_hidden=is_hidden), "times": often}
+            for often, ranges in recorded
+        ]
+        assert decider.post("/v1/scan-reports", reports).status_code == 202
+        advice = decider.post(asked, {}).json()["sort_advice"]
+        print(f"\n{advice}")
+        assert advice["column"] == best
+        assert advice["properties"] == {"lakewright.sort-by": best}
 
 
 @pytest.mark.parametrize("is_hidden", [False, True], ids=["values", "scan-reports"])

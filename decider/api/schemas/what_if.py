@@ -225,6 +225,26 @@ _EXAMPLE: JsonDict = {
 }
 
 
+class OrderTried(ResponseModel):
+    """An order, and what filters read of it."""
+
+    column: str = Field(description="Column.")
+    share_read: float = Field(description="Mean share of the bytes that the filters read.")
+
+
+class SortAdviceView(ResponseModel):
+    """Orders compared by recorded filters, with rows spread evenly between the bounds of each file."""
+
+    column: str | None = Field(description="Advised column; null if none saves a tenth of the bytes.")
+    properties: dict[str, str] = Field(description="Properties that sort the table by it.")
+    share_read_now: float = Field(description="Mean share of the bytes that the filters read now.")
+    candidates: tuple[OrderTried, ...] = Field(description="Compared columns, best first.")
+    filters: int = Field(description="Number of different filters.")
+    rows: int = Field(description="Number of rows compared.")
+    is_sampled: bool = Field(description="Whether rows were read from files; a decider reads none.")
+    left_out: tuple[str, ...] = Field(description="Columns without comparable bounds, and partition columns.")
+
+
 class WhatIfResponse(ResponseModel):
     """Replay of one history under several rules, and a recommendation."""
 
@@ -243,6 +263,9 @@ class WhatIfResponse(ResponseModel):
         description="Bytes held by retention, with the rewrites of the log as they were; orphans are not known."
     )
     sort_keys: tuple[SortKeyReads, ...] = Field(description="Files read by ranges of sort keys, one entry per column.")
+    sort_advice: SortAdviceView | None = Field(
+        None, description="Orders compared by the filters of reported reads; null if none were reported."
+    )
     rules: tuple[RuleReplayed, ...] = Field(
         description="Results by rule: no compaction, Lakewright, other engines' rules, and the property overrides."
     )

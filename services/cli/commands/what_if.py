@@ -228,7 +228,7 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
         out.line("")
         out.console.print(_sort_key(one))
         out.line(_sort_cost(one))
-    if "sort_advice" in answer:
+    if answer.get("sort_advice"):
         _show_order(out, answer["sort_advice"])
     for note in answer["notes"]:
         out.line(note)
@@ -321,8 +321,9 @@ def _show_order(out: Output, advice: dict[str, Any]) -> None:
         made.add_row(one["column"], f"{one['share_read']:.1%}", style="bold" if is_best else "")
     out.line("")
     out.console.print(made)
-    filters, rows = counted(advice["filters"], "different filter"), counted(advice["rows_sampled"], "sampled row")
-    out.line(f"By {filters} and {rows}.")
+    rows = counted(advice["rows"], "sampled row" if advice["is_sampled"] else "row")
+    implied = "" if advice["is_sampled"] else " that the bounds in the log imply"
+    out.line(f"By {counted(advice['filters'], 'different filter')} and {rows}{implied}.")
     if advice["left_out"]:
         named = ", ".join(advice["left_out"])
         out.line(f"Not compared, as files have no bounds of them or are partitioned by them: {named}.")

@@ -181,7 +181,7 @@ def test_recorded_filters_argue_for_an_order_or_for_none(table: Path, tmp_path: 
     advice = json.loads(CliRunner().invoke(app, ["--json", *command]).stdout)["sort_advice"]
     assert (advice["column"], advice["properties"], advice["left_out"]) == (None, {}, ["dt", "gone"])
     nothing = json.loads(CliRunner().invoke(app, ["--json", *command[:-1], asked(tmp_path)]).stdout)["sort_advice"]
-    assert (nothing["column"], nothing["candidates"], nothing["rows_sampled"]) == (None, [], 0)
+    assert (nothing["column"], nothing["candidates"], nothing["rows"]) == (None, [], 0)
 
 
 def test_an_order_that_is_argued_for_is_shown_with_its_property(tmp_path: Path) -> None:
