@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-kafka setup-qbeast test-qbeast
-.PHONY: everything sbom bench bench-advice bench-autocomp bench-capacity bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
+.PHONY: everything sbom bench bench-advice bench-autocomp bench-capacity bench-fleet bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,7 +132,7 @@ bench-queue: setup ## the queue's server time per script, and five other queues 
 everything: setup ## all suites and benches, one after another, and one report, into artifacts/everything (TO=folder, ONLY=regex); a day
 	@$(BIN)/python -m tests.support.everything $(if $(TO),--to $(TO)) $(if $(ONLY),--only '$(ONLY)')
 
-BENCHES := policy netflix queue decide rebuild rewrite delta iceberg autocomp read
+BENCHES := policy fleet netflix queue decide rebuild rewrite delta iceberg autocomp read
 
 bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
@@ -155,6 +155,10 @@ bench-advice: setup ## advice against the best of all settings on ten histories,
 
 bench-policy: setup ## rules side by side on four streams, with the optimum; no Spark; JSON=file keeps the figures
 	@$(BIN)/python -m tests.bench.policy $(if $(JSON),--json $(JSON))
+
+bench-fleet: setup ## orders of dispatch over 1,000 tables: simulated, and on real Delta tables with one slot; JSON=file
+	@$(BIN)/python -m tests.bench.fleet
+	@$(BIN)/python -m tests.bench.fleet.real $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-netflix: setup ## the seven figures of Netflix's post, ours beside theirs, simulated and on a small real table; JSON=file
 	@$(BIN)/python -m tests.bench.netflix $(if $(JSON),--json $(JSON)) $(ARGS)
