@@ -13,11 +13,13 @@ from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.names import LAST_REVISION, NOT_INDEXED, REVISION_PREFIX
 
 _TRANSFORMER = "Transformer"
+_LIBRARY_NAMES = {"hash": "hashing", "stringhistogram": "histogram"}
+"""How the library's option `columnsToIndex` names a transformer whose class has another name."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedColumn:
-    """A column that rows are indexed by; `kind` is how its values are mapped, such as `linear` or `hash`."""
+    """A column that rows are indexed by; `kind` is how its values are mapped, such as `linear` or `hashing`."""
 
     name: str
     kind: str
@@ -76,8 +78,8 @@ def _revision(number: int, key: str, text: str) -> Revision:
 
 
 def _column(raw: Mapping[str, Any]) -> IndexedColumn:
-    kind = str(raw["className"]).rpartition(".")[2]
-    return IndexedColumn(str(raw["columnName"]), kind.removesuffix(_TRANSFORMER).lower())
+    kind = str(raw["className"]).rpartition(".")[2].removesuffix(_TRANSFORMER).lower()
+    return IndexedColumn(str(raw["columnName"]), _LIBRARY_NAMES.get(kind, kind))
 
 
 def _number(key: str, text: str) -> int:

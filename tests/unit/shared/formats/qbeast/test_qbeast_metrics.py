@@ -7,7 +7,7 @@ from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.revisions import IndexedColumn, Revision
 from shared.formats.qbeast.weights import cube_weights, offset_rows, weight_of_fraction
 
-REVISION = Revision(1, 10, (IndexedColumn("a", "linear"), IndexedColumn("b", "hash")))
+REVISION = Revision(1, 10, (IndexedColumn("a", "linear"), IndexedColumn("b", "hashing")))
 
 
 def file(path: str, *blocks: Block, size: int = 100) -> IndexFile:

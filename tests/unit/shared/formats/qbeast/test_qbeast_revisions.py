@@ -29,6 +29,16 @@ def test_a_revision_has_its_columns_cube_size_and_time() -> None:
     assert (revision.desired_cube_size, revision.created_ms, revision.space.dimensions) == (500, 17, 2)
 
 
+@pytest.mark.parametrize(
+    ("transformer", "kind"),
+    [("Hash", "hashing"), ("StringHistogram", "histogram"), ("Histogram", "histogram"), ("Linear", "linear")],
+)
+def test_a_column_is_named_as_the_option_of_the_library_names_it(transformer: str, kind: str) -> None:
+    column = {"className": f"io.qbeast.core.transform.{transformer}Transformer", "columnName": "c"}
+    found = decode_revisions(configuration(REVISION | {"columnTransformers": [column]}))
+    assert found.by_id[1].columns == (IndexedColumn("c", kind),)
+
+
 def test_a_table_that_was_converted_has_no_indexed_revision_yet() -> None:
     assert decode_revisions({"qbeast.lastRevisionID": "0"}).last == 0
 
