@@ -71,8 +71,8 @@ test-s3: minio ## only the tests with MinIO and with S3's jars in the actor
 	@$(BIN)/pytest --long s3 --durations=5 --durations-min=1 -m s3 $(ARGS)
 
 test-images: setup ## build the images and run them as compose.yaml says; needs Docker (PYTHON_IMAGE, REDIS_IMAGE: other bases)
-	@LAKEWRIGHT_TOKEN=not-used-for-building docker compose build
-	@$(BIN)/pytest --long images tests/e2e/test_images.py $(ARGS)
+	@LAKEWRIGHT_TOKEN=not-used-for-building docker compose --profile qbeast build
+	@$(BIN)/pytest --long images tests/e2e/test_images.py tests/e2e/test_qbeast_image.py $(ARGS)
 
 test-cluster: helm minio ## the chart on a real Kubernetes of one node; needs Linux, root, Debian's APT and Go; first builds for an hour
 	@$(BIN)/python -m tests.cluster.programs

@@ -1,7 +1,8 @@
 """`python -m services.actor.qbeast`: an actor of its own for tables with a Qbeast index, and for nothing else.
 
 The library needs Spark 3.5 and Delta 3.1, so this runs in an environment that `make setup-qbeast` creates. Its settings
-are those of any actor, and the library's jar. Tables on S3 are refused.
+are those of any actor, and the library's jar. Tables on S3 are refused. `--fetch` only fetches Delta's jars, as images
+need; `--prepare` also looks for the library's jar.
 """
 
 import os
@@ -55,13 +56,14 @@ def start(settings: ActorSettings, scratch: Path, java: JavaHome, environment: M
     return StartedEngines(spark, engines, {"spark": "pyspark"})
 
 
-def prepare() -> int:
-    """Fetch the jars of Delta that the library needs, and look for the library; 1 where one is missing."""
+def prepare(*, with_library: bool) -> int:
+    """Fetch the jars of Delta that the library needs, and look for the library itself; 1 where one is missing."""
     try:
         java = find_java(java_search(os.environ))
         fetch_missing(jars.DELTA_FOR_QBEAST, java, os.environ, lambda line: print(f"[setup] {line}", flush=True))
         print(f"[setup] Delta's jars for Qbeast in {ivy_dir(os.environ)}; Java {java.version}: {java.path}")
-        print(f"[setup] the library: {library_jar(os.environ)}")
+        if with_library:
+            print(f"[setup] the library: {library_jar(os.environ)}")
     except LakewrightError as problem:
         print(f"[setup] error: {problem}", file=sys.stderr)
         return 1
@@ -69,7 +71,7 @@ def prepare() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--prepare"]:
-        sys.exit(prepare())
+    if sys.argv[1:] in (["--prepare"], ["--fetch"]):
+        sys.exit(prepare(with_library=sys.argv[1] == "--prepare"))
     parse_no_arguments(sys.argv[1:], service="actor.qbeast", settings=actor_variables, also=VARIABLES)
     sys.exit(main(start=start))

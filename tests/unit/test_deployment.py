@@ -25,6 +25,7 @@ from services.actor.settings import actor_settings
 from services.decider.build import build_services
 from services.decider.settings import Address, decider_settings
 from services.settings import format_options, log_format
+from tests.support.deployment_files import IMAGES, compose, dockerfile
 from tests.support.go_programs import HELM
 from tests.support.time_limits import scaled
 
@@ -66,30 +67,13 @@ OF_THE_IMAGE = {"LAKEWRIGHT_DATA_DIR", "LAKEWRIGHT_IVY_DIR", "LAKEWRIGHT_TOKENS_
 def settings_read_by(service: str) -> set[str]:
     """Return the variables with which an operator sets up a decider or an actor in a container."""
     recorder = Recorder()
-    readers: dict[str, Callable[[Mapping[str, str]], object]] = {"decider": decider_settings, "actor": actor_settings}
-    readers[service](recorder)
+    readers: dict[str, Callable[[Mapping[str, str]], object]] = {"decider": decider_settings}
+    readers.get(service, actor_settings)(recorder)
     log_format(recorder)
     return (recorder.names | TRACES) - OF_THE_IMAGE
 
 
 CATALOGS = '{"prod": {"uri": "https://catalog.example.com", "credential": "id:secret"}}'
-
-
-def compose(**variables: str) -> dict[str, Any]:
-    """Return the file as compose reads it with these variables set, and the token that it demands."""
-
-    def filled(value: Any) -> Any:
-        if isinstance(value, dict):
-            # A variable without a value is handed on from the shell, or left out.
-            return {key: filled(inner) for key, inner in value.items() if inner is not None}
-        if isinstance(value, list):
-            return [filled(inner) for inner in value]
-        text = re.sub(r"\$\{\w+:\?[^}]*\}", "a-token-of-thirty-two-characters", str(value))
-        return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: variables.get(found[1]) or found[2], text)
-
-    found = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
-    services = found["services"]
-    return {"services": {name: filled(service) for name, service in services.items()}}
 
 
 def rendered(*arguments: str) -> list[dict[str, Any]]:
@@ -131,12 +115,12 @@ def test_compose_gives_settings_that_the_services_accept() -> None:
     assert decider.access.token
     build_services(decider)
     assert not actor_settings(services["actor"]["environment"]).allow_s3
-    for name in ("decider", "actor"):
+    for name in IMAGES:
         ours = {key for key in services[name]["environment"] if key.startswith("LAKEWRIGHT_")}
         assert ours <= known_variables()
 
 
-@pytest.mark.parametrize("service", ["decider", "actor"])
+@pytest.mark.parametrize("service", IMAGES)
 def test_compose_passes_every_setting_to_the_service_that_reads_it_and_to_no_other(service: str) -> None:
     listed = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"][service]["environment"]
     ours = {name for name in listed if name.startswith(("LAKEWRIGHT_", "OTEL_"))}
@@ -185,21 +169,22 @@ def test_compose_runs_nothing_as_root_and_keeps_what_redis_acknowledged() -> Non
         assert service["read_only"] == "True", name
         assert service["cap_drop"] == ["ALL"], name
         assert service["healthcheck"]["test"], name
-        assert "user" in service or "USER 10001" in (ROOT / "services" / name / "Dockerfile").read_text("utf-8"), name
+        assert "user" in service or "USER 10001" in dockerfile(name), name
     command = " ".join(compose()["services"]["redis"]["command"])
     assert "--appendonly yes" in command
     assert "--maxmemory-policy noeviction" in command
 
 
-@pytest.mark.parametrize("name", ["decider", "actor"])
+@pytest.mark.parametrize("name", IMAGES)
 def test_an_image_is_built_from_files_that_exist_and_sets_variables_that_are_read(name: str) -> None:
-    text = (ROOT / "services" / name / "Dockerfile").read_text("utf-8")
+    text = dockerfile(name)
+    assert compose()["services"][name]["build"]["dockerfile"] == f"services/{IMAGES[name][0]}"
     for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE):
         for source in line.split():
             assert (ROOT / source).exists(), source
             assert f"!{source}" in (ROOT / ".dockerignore").read_text("utf-8").splitlines(), source
     assert set(re.findall(r"(LAKEWRIGHT_[A-Z0-9_]+)=", text)) <= known_variables()
-    assert f'ENTRYPOINT ["python", "-m", "services.{name}"]' in text
+    assert f'ENTRYPOINT ["python", "-m", "{IMAGES[name][1]}"]' in text
 
 
 @pytest.mark.parametrize(
@@ -208,7 +193,7 @@ def test_an_image_is_built_from_files_that_exist_and_sets_variables_that_are_rea
 )
 def test_the_actor_image_has_the_jars_of_each_setting(setting: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     # User 10001 cannot write to /opt/ivy, so an actor whose jars are not in the image does not start.
-    text = (ROOT / "services" / "actor" / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
+    text = dockerfile("actor").replace("\\\n", " ")
     (call,) = re.findall(r"^RUN ((?:\w+=\S+ +)+)\S+ -m services\.bootstrap", text, re.MULTILINE)
     built = dict(pair.split("=", 1) for pair in call.split())
     needed: list[str] = []
@@ -230,7 +215,8 @@ def test_the_actor_image_has_the_jars_of_each_setting(setting: dict[str, str], m
 def test_the_ready_file_is_where_the_probes_look() -> None:
     assert str(actor_settings({"LAKEWRIGHT_DATA_DIR": "/data"}).ready_file) == "/data/actor.ready"
     assert "/data/actor.ready" in (ROOT / "helm" / "templates" / "actor.yaml").read_text("utf-8")
-    assert "/data/actor.ready" in compose()["services"]["actor"]["healthcheck"]["test"]
+    for name in ("actor", "qbeast-actor"):
+        assert "/data/actor.ready" in compose()["services"][name]["healthcheck"]["test"]
 
 
 @pytest.mark.parametrize("switches", ["", SWITCHES])
