@@ -22,7 +22,7 @@ from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_of_sizes
 from shared.layout.planner import plan, plan_full
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, Policy
+from shared.policy import MIB, JobOrder, Policy
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.settings import SETTINGS
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId, TableMetadata, TableRef
@@ -103,6 +103,15 @@ def test_in_the_balanced_order_a_longer_rest_goes_first(rested_ms: int, longer_m
     if 0 <= rested_ms < MAX_PRIORITY * aging_ms:
         rank_ms = rested_step(rested_ms) * aging_ms
         assert 0 <= rank_ms - (MAX_PRIORITY * aging_ms - rested_ms) < aging_ms
+
+
+def test_a_job_waits_by_benefit_or_by_the_rest_of_its_table() -> None:
+    made = decide_on_state(WHOLE_TABLE, state(*[1_000] * 200), POLICY, 1)
+    assert made.prediction is not None
+    context = replace(DecisionContext.of_policy(POLICY), at_ms=10**9, last_rewrite_ms=10**9 - 5 * 3_600_000)
+    assert job_request(context, made).priority == priority(made.prediction, POLICY)
+    balanced = replace(context, policy=replace(POLICY, job_order=JobOrder.BALANCED))
+    assert job_request(balanced, made).priority == rested_step(5 * 3_600_000) == MAX_PRIORITY - 2
 
 
 def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:
