@@ -108,7 +108,8 @@ def test_in_the_balanced_order_a_longer_rest_goes_first(rested_ms: int, longer_m
 def test_a_job_waits_by_benefit_or_by_the_rest_of_its_table() -> None:
     made = decide_on_state(WHOLE_TABLE, state(*[1_000] * 200), POLICY, 1)
     assert made.prediction is not None
-    context = replace(DecisionContext.of_policy(POLICY), at_ms=10**9, last_rewrite_ms=10**9 - 5 * 3_600_000)
+    known = DecisionContext(TableRef(TableId("t"), "t", "memory:///t"), TableMetadata("u"), POLICY)
+    context = replace(known, at_ms=10**9, last_rewrite_ms=10**9 - 5 * 3_600_000)
     assert job_request(context, made).priority == priority(made.prediction, POLICY)
     balanced = replace(context, policy=replace(POLICY, job_order=JobOrder.BALANCED))
     assert job_request(balanced, made).priority == rested_step(5 * 3_600_000) == MAX_PRIORITY - 2
