@@ -108,7 +108,8 @@ class FakeSession:
             setConfString=table.inner_conf.__setitem__, unsetConf=lambda name: table.inner_conf.pop(name, None)
         )
         state = SimpleNamespace(conf=lambda: inner)
-        self._jsparkSession = SimpleNamespace(sparkContext=lambda: None, sessionState=lambda: state)
+        context = SimpleNamespace(isLocal=lambda: table.is_local)
+        self._jsparkSession = SimpleNamespace(sparkContext=lambda: context, sessionState=lambda: state)
 
 
 class FakeScala:

@@ -266,6 +266,7 @@ class MemoryTable:
     knows_count: bool = True
     has_checksums: bool = True
     drops_rows: int = 0
+    is_local: bool = True
     drops_stats: bool = False
     fails_writing: dict[str, Exception] = field(default_factory=dict)
     unreadable: Exception | None = None

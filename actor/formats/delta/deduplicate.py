@@ -28,7 +28,7 @@ from actor.formats.delta.snapshot import list_partition
 from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
 from actor.formats.delta.write import json_array
 from actor.formats.parquet.classes import ParquetClasses
-from actor.jvm.scala import Scala
+from actor.jvm.scala import Scala, jvm_context
 from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
@@ -183,8 +183,9 @@ class Deduplication:
                 raise
             finally:
                 paths.close()
-            if len(removal.outputs) < len(counts):
-                # Of a file that lost all rows, Delta writes an empty one, and does not report it.
+            if len(removal.outputs) < len(counts) or not jvm_context(log.session).isLocal():
+                # Of a file that lost all rows, Delta writes an empty one, and does not report it. Nor does Spark report
+                # the task of a lost executor that it repeated, and the file that was begun.
                 committer.sweep(paths, (removal,))
             try:
                 landed = committer.commit([removal], attempts=COMMIT_ATTEMPTS)

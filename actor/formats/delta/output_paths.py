@@ -109,7 +109,7 @@ class OutputPaths:
         self._lock = threading.Lock()
         self._scattering: dict[str | None, Any] = {}
         self._folders: set[str] = set()
-        self.has_lost_attempts = False  # Whether an executor ended that may have left a file.
+        self.has_lost_attempts = False  # Whether an executor may have ended that left a file.
         self._conf: Any = jvm_session(log.session).sessionState().conf()
         self._conf.setConfString(_NAME_PREFIX, self.prefix)
 
@@ -153,7 +153,7 @@ class OutputPaths:
         return folder is None and above is None and any("=" in path.rpartition("/")[0] for path in inputs)
 
     def note_lost_attempt(self) -> None:
-        """Note that a task was begun again after its executor had ended, which deletes nothing then."""
+        """Note that a task may have been begun again after its executor had ended, which deletes nothing then."""
         self.has_lost_attempts = True
 
     def logged_path(self, folder: str, name: str) -> str:

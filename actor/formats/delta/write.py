@@ -21,7 +21,7 @@ from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.row_group_copy import GroupCopier
 from actor.formats.delta.row_order import RowSorter
 from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
-from actor.jvm.scala import Scala
+from actor.jvm.scala import Scala, jvm_context
 from shared.errors import Corrupt, Unsupported
 from shared.table import FileKey, PartitionColumn
 
@@ -113,6 +113,9 @@ class GroupWriter:
         txn = self._paths.transaction_for(partition_values, [logged.file.path for logged in live.inputs])
         options = self._scala.none if codec is None else self._scala.some(self._log.write_options(compression=codec))
         written = txn.writeFiles(frame, options, True, self._scala.seq())  # noqa: FBT003 - isOptimize
+        if not jvm_context(self._log.session).isLocal():
+            # Spark repeats the task of a lost executor, and reports neither that nor the file that was begun.
+            self._paths.note_lost_attempt()
         outputs = []
         for add in json.loads(self._scala.to_json(written)):
             # The inputs' own spelling of the partition values: a reader in another time zone must see the same value.

@@ -79,6 +79,19 @@ def test_statistics_that_are_wrong_stop_the_rewrite_and_the_message_says_what_is
         write(table, live_group(table, "x"))
 
 
+@pytest.mark.parametrize("is_local", [True, False])
+def test_where_executors_may_be_lost_what_spark_wrote_before_is_searched(is_local: bool) -> None:
+    """Spark repeats the task of a lost executor, and reports neither that nor the file that was begun."""
+    table = table_of(add("x", 3))
+    table.is_local = is_local
+    scala, log = FakeScala(table), table.log()
+    txn = log.transaction()
+    paths = OutputPaths(scala, log, txn, log.shape(txn.snapshot()))
+    tasks = ParquetTasks(scala, log, paths, ParquetClasses())
+    GroupWriter(scala, log, txn, paths, tasks, CopyRule(is_allowed=False)).write(live_group(table, "x"))
+    assert paths.has_lost_attempts is not is_local
+
+
 def test_an_output_whose_rows_cannot_be_counted_is_deleted() -> None:
     table = table_of(add("x", 3))
     table.drops_stats = True
