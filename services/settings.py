@@ -215,7 +215,7 @@ _REDIS_URL_FORM = (
 _DATABASE = re.compile(r"(/[0-9]*)?")
 _LOG_FORMATS = ("auto", "json", "console")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
-_SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, CATALOGS, REDIS_URL, KAFKA_OPTIONS})
+SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, CATALOGS, REDIS_URL, KAFKA_OPTIONS})
 """Variables whose value is never shown."""
 
 
@@ -318,9 +318,13 @@ def host_name() -> str:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentReader:
-    """Reads one variable at a time; an empty one counts as unset, as shells and charts leave them behind."""
+    """Reads one variable at a time; an empty one counts as unset, as shells and charts leave them behind.
+
+    secret: variables whose value no error shows.
+    """
 
     environment: Mapping[str, str]
+    secret: frozenset[str] = SECRET
 
     def __call__(self, name: str, parse: Callable[[str], T], default: T) -> T:
         """Return the parsed value, or the default where the variable is unset; raises InvalidInput naming it."""
@@ -330,7 +334,7 @@ class EnvironmentReader:
         try:
             return parse(text)
         except (ValueError, InvalidInput) as problem:
-            shown = "the value" if name in _SECRET else f"{text!r}"
+            shown = "the value" if name in self.secret else f"{text!r}"
             raise InvalidInput(f"{name}: {shown} cannot be used: {problem}", field=name) from problem
 
 

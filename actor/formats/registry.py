@@ -1,6 +1,7 @@
 """The engines of this release: the one place of the actor that knows which table formats there are."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +30,7 @@ class EngineOptions:
     allow_s3: every writer of tables on S3 takes part in mutual exclusion. reserved_disk_bytes: space that a rewrite
     leaves free. min_row_group_bytes and min_column_chunk_bytes, for each column: of row
     groups that are copied into a final file, on average. secrets: texts that no message may contain. formats: which
-    tables there are beside Delta's.
+    tables there are beside Delta's. parallel_groups: groups of a job that are written at once.
     """
 
     boundary: Boundary
@@ -39,6 +40,7 @@ class EngineOptions:
     min_column_chunk_bytes: int = DEFAULT_LIMITS.min_column_chunk_bytes
     secrets: tuple[str, ...] = field(default=(), repr=False)
     formats: FormatOptions = field(default_factory=FormatOptions)
+    parallel_groups: int = TransactionSettings().write_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class IndexEngineOptions:
     driver_memory: str
     collector: tuple[str, ...] = PARALLEL_COLLECTOR
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    spark_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
 
 
 def start_index_engine(
@@ -65,7 +68,13 @@ def start_index_engine(
     Returns how long its test took in ms, on a table below `scratch`; raises PermanentError where that failed.
     """
     spark_settings = QbeastSparkSettings(
-        scratch, options.ivy_dir, options.library_jar, options.master, options.driver_memory, options.collector
+        scratch,
+        options.ivy_dir,
+        options.library_jar,
+        options.master,
+        options.driver_memory,
+        options.collector,
+        options=options.spark_options,
     )
     spark = start_qbeast_spark(spark_settings, java_home=java_home)
     engine = QbeastEngine(spark, QbeastEngineSettings(secrets=options.secrets, boundary=options.boundary))
@@ -82,6 +91,7 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
     settings = EngineSettings(
         allow_s3=options.allow_s3,
         transaction=TransactionSettings(
+            write_threads=options.parallel_groups,
             reserved_disk_bytes=options.reserved_disk_bytes,
             copy_limits=copy_limits,
         ),

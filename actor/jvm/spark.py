@@ -26,6 +26,7 @@ from actor.jvm.class_archive import class_archive, options_now
 from actor.jvm.jars import DELTA, ICEBERG, S3, look_up
 from actor.jvm.java import PARALLEL_COLLECTOR
 from actor.jvm.java_sources import CLASSES, classes_dir, compile_sources
+from actor.jvm.spark_options import CLUSTER_DEFAULTS
 from shared.errors import PermanentError
 
 _log = structlog.get_logger(__name__)
@@ -112,7 +113,11 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     # Executors of a cluster have to be sent the jars; a driver has them in its own class path.
     conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
     if not settings.local:
-        conf["spark.jars"] = ",".join(map(str, jars))
+        conf |= {
+            "spark.jars": ",".join(map(str, jars)),
+            "spark.speculation": "false",  # A second attempt of a task would write a second file.
+            **CLUSTER_DEFAULTS,
+        }
     for store in _log_stores(settings):
         conf |= store.configuration
     if settings.s3 is not None:

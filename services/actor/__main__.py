@@ -114,7 +114,8 @@ def _start(settings: ActorSettings, scratch: Path, java: JavaHome, environment: 
     """Start the engines of all formats, and find out whether the exact rewrite works with what is installed."""
     spark = start_spark(settings, scratch=scratch, java=java)
     options = replace(engine_options(settings), secrets=known_secrets(settings, environment))
-    engines, verdict = start_engines(spark, options, scratch=scratch.resolve().as_uri())
+    place = settings.self_test_location or scratch.resolve().as_uri()
+    engines, verdict = start_engines(spark, options, scratch=place)
     log.info("self_test_completed", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
     return StartedEngines(spark, engines, {"spark": "pyspark", "delta": "delta-spark"})
 

@@ -50,6 +50,7 @@ def start(settings: ActorSettings, scratch: Path, java: JavaHome, environment: M
         settings.driver_memory,
         collector_options(environment),
         known_secrets(settings, environment),
+        settings.spark_options,
     )
     spark, engines, took_ms = start_index_engine(options, scratch=scratch, java_home=java.path)
     log.info("self_test_completed", passed=True, took_ms=took_ms, reason="")

@@ -15,7 +15,7 @@ _PARTS = re.compile(r"[,:\s]+")
 def known_secrets(settings: ActorSettings, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the secrets in an actor's settings and environment: passwords, keys and tokens, whole and in parts."""
     stores = settings.store_options.by_place.values()
-    named = [environment, *stores, *settings.formats.catalogs.values()]
+    named = [environment, settings.spark_options, *stores, *settings.formats.catalogs.values()]
     values = [
         value
         for options in named

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from actor.jvm.spark_options import parse_spark_options
 from actor.slot_queue import DEFAULT_SHARE
 from services import paths
 from services.settings import (
     LOG_LEVEL,
     QUEUE,
     REDIS_URL,
+    SECRET,
     EnvironmentReader,
     boolean,
     boundary,
@@ -24,6 +26,7 @@ from services.settings import (
 )
 from shared.boundary import Boundary
 from shared.format_options import FormatOptions
+from shared.locations import canonical_location
 from shared.queue.limits import MAX_SHARED_JOBS
 from shared.queue.model import Share
 from shared.store_options import StoreOptions
@@ -44,6 +47,19 @@ LEASE_S = "LAKEWRIGHT_LEASE_S"
 
 MASTER = "LAKEWRIGHT_SPARK_MASTER"
 """Spark master. Default `local[*]`: the whole application in this process, on all cores of this machine."""
+
+SPARK_OPTIONS = "LAKEWRIGHT_SPARK_OPTIONS"
+"""JSON object of further options of Spark, such as `{"spark.executor.memory": "4g", "spark.cores.max": 8}`. Default:
+none; the actor's own options are refused. On a cluster, executors are allocated dynamically unless this says
+otherwise (docs/deploy.md)."""
+
+PARALLEL_GROUPS = "LAKEWRIGHT_PARALLEL_GROUPS"
+"""File groups of one job that are written at once. Default 2: one group keeps one core busy. On a Spark cluster, its
+cores divided by LAKEWRIGHT_SLOTS; at most 8, because so many groups share a commit."""
+
+SELF_TEST_LOCATION = "LAKEWRIGHT_SELF_TEST_LOCATION"
+"""Folder or location in an object store for the small table on which each actor tests the rewrite when it starts.
+Default: the actor's own disk. Set it where Spark's executors run on other machines: they have to write there, too."""
 
 MEMORY = "LAKEWRIGHT_DRIVER_MEMORY"
 """Heap of the driver, in Spark's notation. Default `1g`: enough for two rewrites of a 128 MiB target at once."""
@@ -101,13 +117,17 @@ class ActorSettings:
     ready_file: Path
     log_level: str
     archive_dir: Path | None = None
+    spark_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    parallel_groups: int = 2
+    self_test_location: str = ""
     boundary: Boundary = field(default_factory=Boundary)
     formats: FormatOptions = field(default_factory=FormatOptions)
 
 
 def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings:
     """Read the actor's settings; raises InvalidInput that names the variable and what it accepts."""
-    read = EnvironmentReader(environment)
+    read = EnvironmentReader(environment, secret=SECRET | {SPARK_OPTIONS})
+    no_options: dict[str, str] = {}
     return ActorSettings(
         redis_url=read(REDIS_URL, parse_redis_url, default_redis_url(environment)),
         queue=read(QUEUE, str, "default"),
@@ -130,6 +150,9 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         ready_file=paths.ready_file(environment),
         log_level=read(LOG_LEVEL, log_level_name, "info"),
         archive_dir=read(CLASS_ARCHIVE, Path, None),
+        spark_options=read(SPARK_OPTIONS, parse_spark_options, no_options),
+        parallel_groups=read(PARALLEL_GROUPS, number(int, 1, 8), 2),
+        self_test_location=read(SELF_TEST_LOCATION, canonical_location, ""),
         boundary=boundary(environment),
         formats=format_options(environment),
     )

@@ -24,6 +24,7 @@ def start_spark(settings: ActorSettings, *, scratch: Path, java: JavaHome) -> Sp
             archive_dir=settings.archive_dir,
             iceberg=settings.formats.has_iceberg,
             s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,
+            extra=settings.spark_options,
         ),
         java_home=java.path,
     )
@@ -38,4 +39,5 @@ def engine_options(settings: ActorSettings) -> EngineOptions:
         min_row_group_bytes=settings.min_row_group_bytes,
         min_column_chunk_bytes=settings.min_column_chunk_bytes,
         formats=settings.formats,
+        parallel_groups=settings.parallel_groups,
     )

@@ -1,6 +1,7 @@
 """One Spark application for the library: its own Spark, Delta and classes, in an environment of its own."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ class QbeastSparkSettings:
     driver_memory: str = "1g"  # JVM notation.
     collector: tuple[str, ...] = PARALLEL_COLLECTOR
     catalog: str = CATALOG  # The class of the session catalog; the library's does not find tables by path in SQL.
+    options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)  # Of Spark; none of those below.
 
     @property
     def local(self) -> bool:
@@ -66,7 +68,7 @@ def configuration(settings: QbeastSparkSettings) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.databricks.delta.snapshotPartitions": "2",
         }
-    return conf
+    return conf | dict(settings.options)
 
 
 def start_spark(settings: QbeastSparkSettings, *, java_home: Path) -> SparkSession:
