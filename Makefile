@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-kafka setup-qbeast test-qbeast
+.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-kafka setup-qbeast test-qbeast test-spark-cluster
 .PHONY: everything sbom bench bench-advice bench-autocomp bench-capacity bench-fleet bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
 
 help: ## this list
@@ -116,6 +116,9 @@ copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a
 	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --long contracts --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)
 	@$(BIN)/pytest --long copies -q tests/integration/test_copy_on_cluster.py $(ARGS)
 	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --long contracts --timeout=0 -q -s -m spark tests/contract $(ARGS)
+
+test-spark-cluster: setup ## an actor on a real standalone cluster of Spark with two workers: where tasks run, killed executors
+	@$(BIN)/pytest --long spark-cluster --timeout=0 -q -s tests/spark_cluster $(ARGS)
 
 test-crashes: setup ## what kills services, JVMs and Redis, which make test leaves out: no row, event or job is lost
 	@$(BIN)/pytest -n 2 --dist loadgroup --long crashes --durations=5 --durations-min=1 -m long $(ARGS)

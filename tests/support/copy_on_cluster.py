@@ -56,6 +56,7 @@ def cluster(folder: Path) -> Iterator[Any]:
         "spark.executor.extraJavaOptions": quick,
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "1g",
+        "spark.dynamicAllocation.enabled": "false",  # Both are there from the start.
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": "1",
     }

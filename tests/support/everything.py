@@ -35,6 +35,7 @@ SUITES = (
     "test-qbeast",
     "test-care",
     "copies",
+    "test-spark-cluster",
     "interop",
     "mutants",
     "stress",

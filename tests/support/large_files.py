@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,15 +13,18 @@ from tests.support import delta_tables as tables
 _ROWS = 2**19
 
 
-def large_table(path: Path, *, files: int) -> tables.HandTable:
-    """Make a table of files of 32 MiB, which share their bytes on disk."""
-    table = tables.HandTable(path)
+def large_table(
+    path: Path, *, files: int, rows_of_file: int = _ROWS, configuration: Mapping[str, str] | None = None
+) -> tables.HandTable:
+    """Make a table of files that share their bytes on disk, by default of 32 MiB each."""
+    table = tables.HandTable(path, configuration=configuration or {})
     add = table.new_file(1, {})
-    rows = pa.table({"id": range(_ROWS), "v": ["x" * 56] * _ROWS, "x": pa.array([1] * _ROWS, pa.int32())})
+    columns = {"id": range(rows_of_file), "v": ["x" * 56] * rows_of_file, "x": pa.array([1] * rows_of_file, pa.int32())}
+    rows = pa.table(columns)
     options = {"compression": "none", "use_dictionary": False, "data_page_size": 1 << 16}
     first = path / add["path"]
     pq.write_table(rows, first, **options)
-    stats = json.dumps({"numRecords": _ROWS})
+    stats = json.dumps({"numRecords": rows_of_file})
     adds = []
     for number in range(files):
         os.link(first, path / f"{number}.parquet")

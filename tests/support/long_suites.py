@@ -23,6 +23,7 @@ TARGETS: Mapping[str, str] = {
     "page": "test-page",
     "qbeast": "test-qbeast",
     "s3": "test-s3",
+    "spark-cluster": "test-spark-cluster",
 }
 """Suites, with the target of the Makefile that runs each."""
 ALL = "all"

@@ -50,6 +50,13 @@ def batch(rng: random.Random, first_id: int, rows: int) -> pa.Table:
     )
 
 
+def append_small_files(location: Path, rng: random.Random, *, files: int, rows: int = 200) -> None:
+    """Append files to one partition, a commit for each."""
+    for number in range(files):
+        appended = batch(rng, number * rows, rows).set_column(1, "day", [[DAYS[0]] * rows])
+        write_deltalake(location, appended, mode="append")
+
+
 def replay(appended: list[Path], changed: Path | None = None) -> Rows:
     """Return what the table must hold: all appended rows, with the DML's accepted operations applied in its order."""
     rows: Rows = {}
