@@ -1,1 +1,1 @@
-"""Redis, decider and one actor on one machine, as one command."""
+"""Redis, decider and actors on one machine, as one command."""

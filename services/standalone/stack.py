@@ -1,4 +1,4 @@
-"""One laptop, one command: Redis, decider and one actor, each as the same program that a cluster would run.
+"""One laptop, one command: Redis, decider and actors, each as the same program that a cluster would run.
 
 This is the configuration of the three: commands, environment, files below one data directory, when they count as ready
 and how long they may take to end. The data directory has one household at a time, which a lock keeps.
@@ -10,21 +10,34 @@ and so get back the umask of the user who started the standalone.
 import errno
 import fcntl
 import os
+import secrets
 import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
 import structlog
 
+from services.actor.settings import NAME as ACTOR_NAME
 from services.paths import ready_file
 from services.private import closed_dir
 from services.redis_socket import socket_path
-from services.settings import DATA_DIR, DEFAULT_HTTP_ADDRESS, HTTP_ADDRESS, REDIS_URL, STATE, start_timeout_s
+from services.settings import (
+    DATA_DIR,
+    DEFAULT_HTTP_ADDRESS,
+    HTTP_ADDRESS,
+    REDIS_URL,
+    STATE,
+    TOKEN,
+    TOKENS,
+    TOKENS_FILE,
+    start_timeout_s,
+)
 from services.standalone import redis_server
+from services.standalone.actor_scaling import ONE_ACTOR, ActorCount
 from services.standalone.redis_server import AppendFsync, RedisOptions
 from services.standalone.supervisor import ChildSpec
 from shared.errors import InvalidInput
@@ -45,7 +58,8 @@ class StandaloneOptions:
     """What a person may choose.
 
     `environment` is passed on to the children; addresses and directories in it are replaced by those chosen here.
-    `table_umask` is that of the children that write into tables; None is this process's.
+    `table_umask` is that of the children that write into tables; None is this process's. `own_token` is what this
+    process calls the decider with, if calls need a token.
     """
 
     data_dir: Path
@@ -53,8 +67,9 @@ class StandaloneOptions:
     http_address: str = DEFAULT_HTTP_ADDRESS
     redis_server: str = "bundled"
     append_fsync: AppendFsync = AppendFsync.EVERYSEC
-    with_actor: bool = True
+    actors: ActorCount = ONE_ACTOR
     table_umask: int | None = None
+    own_token: str = field(default_factory=secrets.token_hex, repr=False)
 
 
 @contextmanager
@@ -114,18 +129,10 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
     """
     home = options.data_dir.resolve()
     binary = redis_server.find_binary(options.redis_server, path=options.environment.get("PATH", ""))
-    redis = RedisOptions(home / "redis", socket_path(home), options.append_fsync)
+    redis = _redis_options(options)
     for folder in (redis.data_dir, redis.socket.parent, home / "logs", home / "spark"):
         closed_dir(folder)
-    patience_s = start_timeout_s(options.environment)
-    environment = {
-        **options.environment,
-        REDIS_URL: redis.url,
-        HTTP_ADDRESS: options.http_address,
-        DATA_DIR: str(home),
-        STATE: options.environment.get(STATE) or str(home / "registry"),
-        "PYTHONUNBUFFERED": "1",  # A log that ends before the crash it should explain is of no use.
-    }
+    patience_s, environment = start_timeout_s(options.environment), _environment(options)
     log.info("redis_selected", version=binary.version, url=redis.url, data=str(redis.data_dir))
     specs = [
         ChildSpec(
@@ -142,7 +149,7 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
         ChildSpec(
             name="decider",
             command=(sys.executable, "-m", "services.decider"),
-            environment=environment,
+            environment=environment | decider_tokens(options),
             log_file=home / "logs" / "decider.log",
             obstacle=lambda: decider_obstacle(options.http_address),
             ready_timeout_s=patience_s,
@@ -150,30 +157,67 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
             umask=options.table_umask,
         ),
     ]
-    if options.with_actor:
+    if options.actors.fixed:
         ready = ready_file(environment)
         ready.unlink(missing_ok=True)  # A killed actor leaves its own behind.
-        specs.append(
-            ChildSpec(
-                name="actor",
-                command=(sys.executable, "-m", "services.actor"),
-                environment=environment,
-                log_file=home / "logs" / "actor.log",
-                obstacle=lambda: "" if ready.exists() else "the start of Spark and the self-test of the actor",
-                ready_timeout_s=patience_s,
-                stop_timeout_s=ACTOR_STOP_S,
-                umask=options.table_umask,
-            )
-        )
+        missing = "the start of Spark and the self-test of the actor"
+        specs.append(replace(actor_spec(options, "actor"), obstacle=lambda: "" if ready.exists() else missing))
     return tuple(specs)
+
+
+def actor_spec(options: StandaloneOptions, name: str) -> ChildSpec:
+    """Return one actor, which jobs and reports know by the name of the child if there are several."""
+    home = options.data_dir.resolve()
+    own = {ACTOR_NAME: name} if options.actors.is_automatic else {}
+    return ChildSpec(
+        name=name,
+        command=(sys.executable, "-m", "services.actor"),
+        environment=_environment(options) | own,
+        log_file=home / "logs" / f"{name}.log",
+        ready_timeout_s=start_timeout_s(options.environment),
+        stop_timeout_s=ACTOR_STOP_S,
+        umask=options.table_umask,
+    )
+
+
+def _redis_options(options: StandaloneOptions) -> RedisOptions:
+    home = options.data_dir.resolve()
+    return RedisOptions(home / "redis", socket_path(home), options.append_fsync)
+
+
+def _environment(options: StandaloneOptions) -> dict[str, str]:
+    """Return what all children see."""
+    home = options.data_dir.resolve()
+    return {
+        **options.environment,
+        REDIS_URL: _redis_options(options).url,
+        HTTP_ADDRESS: options.http_address,
+        DATA_DIR: str(home),
+        STATE: options.environment.get(STATE) or str(home / "registry"),
+        "PYTHONUNBUFFERED": "1",  # A log that ends before the crash it should explain is of no use.
+    }
+
+
+def decider_tokens(options: StandaloneOptions) -> dict[str, str]:
+    """Return the decider's tokens with the standalone's own, where it drains actors and calls need a token."""
+    environment = options.environment
+    if not options.actors.is_automatic or not any(environment.get(name) for name in (TOKEN, TOKENS, TOKENS_FILE)):
+        return {}
+    given = environment.get(TOKENS, "").strip()
+    return {TOKENS: ",".join(filter(None, [given, f"operator:{options.own_token}"]))}
+
+
+def decider_url(http_address: str) -> str:
+    """Return where a decider that listens at this address answers."""
+    host, _, port = http_address.rpartition(":")
+    # An address that means every interface is answered on the loopback one.
+    host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound
+    return f"http://{host}:{port}"
 
 
 def decider_obstacle(http_address: str) -> str:
     """Return why the decider is not ready, in the words of its /readyz; empty if it is."""
-    host, _, port = http_address.rpartition(":")
-    # An address that means every interface is answered on the loopback one.
-    host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound
-    url = f"http://{host}:{port}/readyz"
+    url = f"{decider_url(http_address)}/readyz"
     try:
         answer = httpx.get(url, timeout=_ASK_TIMEOUT_S, trust_env=False)
     except httpx.HTTPError as problem:

@@ -25,7 +25,7 @@ def test_a_standalone_is_found_by_its_directory_and_keeps_everything_to_its_user
     environment.pop("LAKEWRIGHT_REDIS_URL", None)
     with (tmp_path / "said").open("wb") as stated:
         process = subprocess.Popen(
-            [sys.executable, "-m", "services.standalone", "--no-actor"],
+            [sys.executable, "-m", "services.standalone", "--actors", "0"],
             cwd=ROOT, env=environment, stdout=stated, stderr=stated, umask=0o022,
         )  # fmt: skip
     try:

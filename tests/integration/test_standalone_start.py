@@ -41,7 +41,7 @@ def test_a_port_that_another_program_holds_ends_the_start_with_a_sentence(tmp_pa
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = subprocess.run(
-            [sys.executable, "-m", "services.standalone", "--no-actor"],
+            [sys.executable, "-m", "services.standalone", "--actors", "0"],
             cwd=ROOT, env=environment(tmp_path / "data", address), capture_output=True, text=True, check=False,
             timeout=scaled(60),
         )  # fmt: skip
@@ -78,7 +78,7 @@ def test_in_the_background_of_a_terminal_its_log_is_a_file(tmp_path: Path) -> No
     given = environment(tmp_path / "data", f"127.0.0.1:{free_port()}")
     # A session of its own has no foreground group on this terminal, as a job behind `&` has not.
     process = subprocess.Popen(
-        [sys.executable, "-m", "services.standalone", "--no-actor"],
+        [sys.executable, "-m", "services.standalone", "--actors", "0"],
         cwd=ROOT, env=given, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, start_new_session=True,
     )  # fmt: skip
     log = tmp_path / "data" / "logs" / "standalone.log"
