@@ -50,7 +50,7 @@ from tests.support.defaults import Alone
 from tests.support.redis_server import RedisServer, find_binary
 
 QUEUE = "fleet"
-WARM_UP_S = 20.0
+WARM_UP_S = 120.0
 """CPU seconds of a first run that is not reported, in which the JVM compiles."""
 
 COMPARED = (OURS, "fair tables", "fifo", "oldest first", "Amoro quota", "Amoro balanced")
@@ -243,7 +243,7 @@ def measure(spark: SparkSession, folder: Path, asked: argparse.Namespace, consol
     seconds = 20 * asked.cpu_s
     history = draw(folder, tables=asked.tables, seed=asked.seed, commits_per_s=asked.commits_per_s, seconds=seconds)
     done = []
-    warm_up_s = min(WARM_UP_S, asked.cpu_s)
+    warm_up_s = min(WARM_UP_S, 2 * asked.cpu_s)
     for number, name in enumerate([OURS, *asked.orders]):
         budget_s = asked.cpu_s if number else warm_up_s
         place = folder / f"tables-{number}"
