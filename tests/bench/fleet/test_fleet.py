@@ -1,8 +1,12 @@
 """The simulated lake: seeded, busy, and served in full by every order."""
 
+from pathlib import Path
+
 import pytest
+from deltalake import DeltaTable
 
 from tests.bench.fleet.queue_order import queue_order
+from tests.bench.fleet.real_lake import RealTable, draw
 from tests.bench.fleet.simulation import (
     BYTES_PER_S,
     FIXED_BYTES,
@@ -41,3 +45,24 @@ def test_the_queues_own_scripts_save_readers_more_than_fair_tables_do() -> None:
     with queue_order() as order:
         ours, _ = simulate(TABLES, 3, SLOTS, order)
     assert ours.opened < for_tables.opened
+
+
+def test_real_tables_of_one_seed_have_one_history_that_another_reader_counts_alike(tmp_path: Path) -> None:
+    drawn = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        drawn.append(draw(tmp_path / name, tables=20, seed=5, commits_per_s=3.0, seconds=10.0))
+    history, again = drawn
+    assert (history.tables, history.commits) == (again.tables, again.commits)
+    assert [commit.at_s for commit in history.commits] == sorted(commit.at_s for commit in history.commits)
+    assert {commit.table for commit in history.commits if not commit.at_s} == set(range(20)), "all exist at first"
+    tables = [RealTable(history, number, tmp_path / "tables") for number in range(20)]
+    opened, until_s = 0.0, 10.0
+    for commit in history.commits:
+        tables[commit.table].commit(commit.files)
+        opened += commit.files * history.tables[commit.table].reads_per_s * (until_s - commit.at_s)
+    assert history.opens(until_s) == pytest.approx(opened)
+    for table in tables[:3]:
+        found = DeltaTable(str(table.played.path))
+        assert found.to_pyarrow_table().num_rows == table.rows
+        assert found.metadata().configuration == {"lakewright.read-weight": f"{table.drawn.reads_per_s}"}
