@@ -150,7 +150,7 @@ def test_keys_of_deciders_alone_are_of_one_table_or_queue_each_and_lie_outside_o
             for build in (keys.owned_queue_limits, keys.administered, keys.policy_defaults)
             for name in ("q", "r")
         ),
-        *(keys.manual_run(table) for table in ("t", "u")),
+        *(build(table) for build in (keys.manual_run, keys.reads, keys.read_filters) for table in ("t", "u")),
         *(keys.discovery_lease(root) for root in ("s3://a", "s3://b")),
     ]
     assert len(set(made)) == len(made)
