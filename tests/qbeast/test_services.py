@@ -11,19 +11,18 @@ import psutil
 import pytest
 
 from tests.support.outside import is_at_rest
-from tests.support.qbeast_process import PYTHON, QbeastProcess
+from tests.support.qbeast_process import QbeastProcess
+from tests.support.qbeast_services import NAME, actor, actors, begin, decisions, is_done, set_properties, unset
 from tests.support.qbeast_table import index_versions, newest_index
-from tests.support.stack import Process, Stack
+from tests.support.stack import Stack
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis, pytest.mark.long("qbeast")]
 
-NAME = "db.indexed"
 APPENDS = 60
 ROWS = 1_000
 CUBE = 1_000
 SAMPLES = (0.01, 0.05, 0.2)
-PROPERTIES = {"lakewright.index-every": "0 s", "lakewright.max-bytes-per-job": "16 GiB"}
 
 
 @pytest.fixture(scope="module")
@@ -37,42 +36,11 @@ def written(qbeast: QbeastProcess, tmp_path_factory: pytest.TempPathFactory) -> 
     return path
 
 
-def actor(stack: Stack) -> Process:
-    return stack.start("qbeast-actor", ["-m", "services.actor.qbeast"], python=str(PYTHON))
-
-
-def actors(stack: Stack) -> set[str]:
-    return {one["id"] for one in stack.get("/v1/actors")["actors"]}
-
-
-def set_properties(qbeast: QbeastProcess, table: Path, **more: str) -> None:
-    listed = ", ".join(f"'{name}' = '{value}'" for name, value in {**PROPERTIES, **more}.items())
-    qbeast.sql(text=f"ALTER TABLE delta.`{table.as_uri()}` SET TBLPROPERTIES ({listed})")
-
-
-def unset(qbeast: QbeastProcess, table: Path, name: str) -> None:
-    qbeast.sql(text=f"ALTER TABLE delta.`{table.as_uri()}` UNSET TBLPROPERTIES ('{name}')")
-
-
-def begin(stack: Stack, table: Path) -> None:
-    stack.decider(LAKEWRIGHT_SWEEP_S="1")
-    stack.post("/v1/tables", {"location": table.as_uri(), "name": NAME}).raise_for_status()
-
-
-def is_done(stack: Stack, table: Path) -> bool:
-    return newest_index(table).is_done and is_at_rest(stack, NAME, table)
-
-
 def cpu_s(pid: int) -> float:
     """CPU seconds of a process and of all that it started."""
     root = psutil.Process(pid)
     times = [one.cpu_times() for one in (root, *root.children(recursive=True))]
     return sum(one.user + one.system for one in times)
-
-
-def decisions(stack: Stack) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = stack.get(f"/v1/tables/{NAME}/decisions", limit=500)["decisions"]
-    return found
 
 
 def sampled(qbeast: QbeastProcess, table: Path) -> list[int]:
