@@ -90,7 +90,7 @@ def test_our_side_follows_the_trace_two_commits_behind(trace: Trace, tmp_path: P
             made.bring(trace.folder, commit.adds)
             made.commit([{"add": add} for add in commit.adds])
             rule.after(number)
-        with rule._redis.client() as client:
+        with rule.services.redis.client() as client:
             assert client.hget(keys.table_state(QUEUE, TableId("bench")), "version") == b"1"
     finally:
         rule.end()

