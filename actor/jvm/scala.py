@@ -122,6 +122,16 @@ class Scala:
         return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
 
     @cached_property
+    def replayed_log(self) -> JavaStatics:
+        """Our log of Delta's that needs no Spark job while it is small (`ReplayedLog.java`)."""
+        return JavaStatics(self, "ReplayedLog")
+
+    @cached_property
+    def checkpoint_file(self) -> JavaStatics:
+        """Our class that writes the checkpoint of a small log (`CheckpointFile.java`)."""
+        return JavaStatics(self, "CheckpointFile")
+
+    @cached_property
     def next_snapshot(self) -> JavaStatics:
         """Our class that makes a snapshot out of the one before (`NextSnapshot.java`)."""
         return JavaStatics(self, "NextSnapshot")

@@ -43,6 +43,10 @@ _SOURCES = (
     "RewriteTransaction",
     "SessionSettings",
     "NextSnapshot",
+    "LogReplay",
+    "MemoryFile",
+    "ReplayedLog",
+    "CheckpointFile",
 )
 """Java classes of ours that know this Spark's Delta."""
 

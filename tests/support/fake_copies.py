@@ -71,4 +71,4 @@ class FakeCopies(FakeScala):
 
     @property
     def delta_log_root(self) -> str:
-        return str(self.delta_log.forTable(None, "").dataPath().toString())
+        return str(self.replayed_log.open("", None).dataPath().toString())

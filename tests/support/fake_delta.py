@@ -107,7 +107,7 @@ class FakeSession:
         inner = SimpleNamespace(
             setConfString=table.inner_conf.__setitem__, unsetConf=lambda name: table.inner_conf.pop(name, None)
         )
-        state = SimpleNamespace(conf=lambda: inner)
+        state = SimpleNamespace(conf=lambda: inner, newHadoopConf=lambda: None)
         context = SimpleNamespace(isLocal=lambda: table.is_local)
         self._jsparkSession = SimpleNamespace(sparkContext=lambda: context, sessionState=lambda: state)
 
@@ -129,6 +129,8 @@ class FakeScala:
             installSnapshot=lambda snapshot, _at_ms: table.installed.append(snapshot.version()),
             checkpointInterval=lambda _metadata: table.checkpoint_interval,
             checkpoint=table.checkpoint,
+            doLogCleanup=lambda *_: None,
+            liveFiles=table.replayed_files,
             readLastCheckpointFile=table.newest_checkpoint,
             createDataFrame=lambda _snapshot, adds, *_: FakeFrame(table, [one.body for one in adds]),
             store=lambda: store,
@@ -136,7 +138,8 @@ class FakeScala:
             logPath=lambda: FakePath(table, "_delta_log"),
             dataPath=lambda: FakePath(table, LOCATION),
         )
-        self.delta_log = SimpleNamespace(forTable=lambda _session, _location: delta_log)
+        self.replayed_log = SimpleNamespace(open=lambda _location, _conf: delta_log)
+        self.checkpoint_file = SimpleNamespace(write=lambda _log, snapshot: table.checkpoint_here(snapshot))
         table.delta_log = delta_log
         self.row_tracking = SimpleNamespace(
             preserveRowTrackingColumns=lambda frame, _snapshot: frame,

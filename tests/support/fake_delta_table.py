@@ -278,6 +278,8 @@ class MemoryTable:
     checkpoints: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     foreign_checkpoints: list[int] = field(default_factory=list)
     fails_checkpoint: Exception | None = None
+    is_small: bool = False
+    fails_replay: Exception | None = None
     honors_random_prefixes: bool = True
     outputs_asked_for: list[int] = field(default_factory=list)
     options: list[Any] = field(default_factory=list)
@@ -306,6 +308,18 @@ class MemoryTable:
         if self.fails_checkpoint:
             raise self.fails_checkpoint
         self.checkpoints.append((snapshot.version(), dict(self.conf)))
+
+    def checkpoint_here(self, snapshot: FakeSnapshot) -> bool:
+        """Note a checkpoint that needs no job, under settings that none has."""
+        if self.fails_replay:
+            raise self.fails_replay
+        if self.is_small:
+            self.checkpoints.append((snapshot.version(), {"here": "true"}))
+        return self.is_small
+
+    def replayed_files(self, snapshot: FakeSnapshot) -> Any:
+        """Return the live files of a small log, which are no listing of a job's."""
+        return JavaList(map(FakeAction, snapshot.allFiles().bodies)) if self.is_small else None
 
     def newest_checkpoint(self) -> Any:
         """Return what `_last_checkpoint` records, as Scala's option: ours, and those of other engines."""

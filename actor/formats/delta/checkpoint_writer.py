@@ -1,10 +1,15 @@
-"""Writes checkpoints by Delta's own code, without the queries that a small table needs none of."""
+"""Writes checkpoints: those of small logs in the driver, others by a Spark job of Delta's."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from actor.formats.delta.actions import decode_metadata
+from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import changed
 
@@ -17,6 +22,13 @@ MAX_INTERPRETED_FILES = 10_000
 Of the CPU of such a checkpoint planning, generating and compiling are more than half.
 """
 
+_ONE_FILE_WITH_JSON = {
+    "delta.checkpointPolicy": "classic",
+    "delta.checkpoint.writeStatsAsJson": "true",
+    "delta.checkpoint.writeStatsAsStruct": "false",
+}
+"""What Delta's properties of checkpoints must be, where a table sets them, for one file with statistics as JSON alone."""
+
 _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
@@ -24,6 +36,8 @@ _INTERPRETED: Mapping[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.files.minPartitionNum": "1",  # Each task generates the code that reads its files, however few they are.
 }
+
+_log = structlog.get_logger(__name__)
 
 
 class CheckpointWriter:
@@ -42,7 +56,28 @@ class CheckpointWriter:
         return int(last.get().version()) if last.isDefined() else -1
 
     def write(self, snapshot: Any, *, has_checksum_file: bool) -> None:
-        """Write a checkpoint of this snapshot, and clean up the log; Delta logs what fails, and raises nothing.
+        """Write a checkpoint of this snapshot, and clean up the log; a failure is logged, by Delta or here."""
+        if self._is_written_here(snapshot):
+            self._log.doLogCleanup(snapshot, self._scala.none)
+        else:
+            self._write_by_job(snapshot, has_checksum_file=has_checksum_file)
+
+    def _is_written_here(self, snapshot: Any) -> bool:
+        """Write the checkpoint of a small log in the driver; False if it has to be written by a job."""
+        configuration = decode_metadata(self._scala.shape(snapshot)[0]).configuration
+        asks_for_more = any(
+            configuration.get(name, value).lower() != value for name, value in _ONE_FILE_WITH_JSON.items()
+        )
+        if asks_for_more or not snapshot.checksumOpt().isDefined():
+            return False
+        try:
+            return bool(self._scala.checkpoint_file.write(self._log, snapshot))
+        except (Py4JError, PySparkException) as error:
+            _log.warning("checkpoint_by_job", version=int(snapshot.version()), reason=first_line(error))
+            return False
+
+    def _write_by_job(self, snapshot: Any, *, has_checksum_file: bool) -> None:
+        """Write a checkpoint by Delta's own job, which also cleans up the log.
 
         A size that follows from the commits is not computed again by a query, as for a checksum that Delta would write:
         Delta compares it with the files that it writes.

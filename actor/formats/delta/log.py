@@ -1,7 +1,8 @@
 """One table's transaction log, seen through Delta's own `DeltaLog`: snapshots, transactions, and single commits.
 
-Everything that costs time is visible here: `files` runs a Spark job over the snapshot's state, while single commits
-are read straight from the log store, so their cost does not depend on how large the table is.
+Everything that costs time is visible here: `files` runs a Spark job over the snapshot's state, `few_files` replays a
+small log in the driver, and single commits are read straight from the log store, whose cost does not depend on how
+large the table is.
 """
 
 import json
@@ -90,7 +91,8 @@ class TableLog:
         self._log = known.snapshot.deltaLog() if known else self._open()
 
     def _open(self) -> Any:
-        return self._scala.delta_log.forTable(jvm_session(self.session), hadoop_path(self.location))
+        conf = jvm_session(self.session).sessionState().newHadoopConf()
+        return self._scala.replayed_log.open(hadoop_path(self.location), conf)
 
     def snapshot(self) -> Any:
         """Return the newest snapshot; raises InvalidInput where there is no Delta table."""
@@ -149,7 +151,9 @@ class TableLog:
         known = snapshot.numOfFilesIfKnown()
         if known.isDefined() and known.get() > at_most:
             return None
-        files = snapshot.allFiles().limit(at_most + 1).collectAsList()
+        files = self._log.liveFiles(snapshot)
+        if files is None:
+            files = snapshot.allFiles().limit(at_most + 1).collectAsList()
         return None if files.size() > at_most else self._scala.to_json(files)
 
     def frame(self, snapshot: Any, adds: Any) -> Any:

@@ -163,6 +163,59 @@ def test_the_checkpoint_of_a_small_table_is_written_without_generated_code(files
     assert ("spark.databricks.delta.writeChecksumFile.enabled" in conf) is not has_checksums
 
 
+def test_the_checkpoint_of_a_small_log_needs_no_job() -> None:
+    table = FakeTable(is_small=True)
+    table.commit(add("a"))
+    log = table.log()
+    log.checkpoint(log.snapshot())
+    assert table.checkpoints == [(0, {"here": "true"})]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("delta.checkpointPolicy", "v2"),
+        ("delta.checkpoint.writeStatsAsJson", "false"),
+        ("delta.checkpoint.writeStatsAsStruct", "true"),
+    ],
+)
+def test_a_checkpoint_of_another_kind_is_written_by_the_job(name: str, value: str) -> None:
+    table = FakeTable(is_small=True)
+    table.commit({"metaData": METADATA | {"configuration": {name: value}}}, add("a"))
+    log = table.log()
+    log.checkpoint(log.snapshot())
+    assert [version for version, conf in table.checkpoints if "here" not in conf] == [0]
+
+
+def test_a_snapshot_without_a_checksum_is_no_measure_of_a_checkpoint() -> None:
+    table = FakeTable(is_small=True, has_checksums=False)
+    table.commit(add("a"))
+    log = table.log()
+    log.checkpoint(log.snapshot())
+    assert [version for version, conf in table.checkpoints if "here" not in conf] == [0]
+
+
+def test_a_replay_that_fails_leaves_the_checkpoint_to_the_job() -> None:
+    table = FakeTable(is_small=True, fails_replay=JavaError("IllegalStateException", message="other files"))
+    table.commit(add("a"))
+    log = table.log()
+    with capture_logs() as logs:
+        log.checkpoint(log.snapshot())
+    assert [line["event"] for line in logs] == ["checkpoint_by_job"]
+    assert [version for version, conf in table.checkpoints if "here" not in conf] == [0]
+
+
+def test_a_small_log_lists_its_files_without_a_job() -> None:
+    table = FakeTable(is_small=True)
+    table.commit(add("a"), add("b"))
+    log = table.log()
+    found = log.few_files(log.snapshot(), 2)
+    assert found is not None
+    assert [one["path"] for one in json.loads(found)] == ["a", "b"]
+    assert log.few_files(log.snapshot(), 1) is None
+    assert table.listings == 0
+
+
 def test_a_checkpoint_that_fails_does_not_hide_the_commit() -> None:
     table = FakeTable(checkpoint_interval=1, fails_checkpoint=JavaError("IOException"))
     table.commit(add("a"))

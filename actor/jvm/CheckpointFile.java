@@ -1,0 +1,111 @@
+package io.lakewright;
+
+import io.delta.kernel.data.ColumnVector;
+import io.delta.kernel.data.ColumnarBatch;
+import io.delta.kernel.data.FilteredColumnarBatch;
+import io.delta.kernel.defaults.engine.DefaultEngine;
+import io.delta.kernel.engine.Engine;
+import io.delta.kernel.internal.util.Utils;
+import io.delta.kernel.internal.util.VectorUtils;
+import io.delta.kernel.types.StringType;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.LastCheckpointInfo;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.VersionChecksum;
+import org.apache.spark.sql.delta.actions.Action;
+import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.actions.InMemoryLogReplay;
+import org.apache.spark.sql.delta.util.FileNames;
+import scala.Option;
+import scala.Some;
+import scala.collection.Iterator;
+
+/** A checkpoint of a small log, without a Spark job: Delta's own replay says what it holds, its Kernel writes it. */
+public final class CheckpointFile {
+  private static final Option NONE = Option.empty();
+
+  private CheckpointFile() {}
+
+  /**
+   * Writes the checkpoint of a snapshot and the record of the last one, if its log is small.
+   *
+   * @return whether it was written: if not, only Delta's job can
+   * @throws Exception if the log cannot be read or written, or holds other files than the snapshot; no file is left then
+   */
+  public static boolean write(DeltaLog log, Snapshot snapshot) throws Exception {
+    if (!LogReplay.isSmall(snapshot.logSegment())) {
+      return false;
+    }
+    InMemoryLogReplay state =
+        LogReplay.of(
+            log,
+            snapshot.logSegment(),
+            new Some(Long.valueOf(snapshot.minFileRetentionTimestamp())),
+            snapshot.minSetTransactionRetentionTimestamp());
+    long files = 0;
+    long bytes = 0;
+    for (Iterator each = state.allFiles().iterator(); each.hasNext(); files++) {
+      bytes += ((AddFile) each.next()).size();
+    }
+    VersionChecksum expected = (VersionChecksum) snapshot.checksumOpt().get();
+    if (files != expected.numFiles() || bytes != expected.tableSizeBytes()) {
+      throw new IllegalStateException(
+          "the log has " + files + " files of " + bytes + " bytes, the snapshot " + expected.numFiles() + " of "
+              + expected.tableSizeBytes());
+    }
+    List lines = new ArrayList();
+    for (Iterator each = state.checkpoint(); each.hasNext(); ) {
+      lines.add(((Action) each.next()).json());
+    }
+    Path target = FileNames.checkpointFileSingular(log.logPath(), snapshot.version());
+    Configuration conf = new Configuration(log.newDeltaHadoopConf());
+    conf.set("parquet.compression", "SNAPPY");
+    put(target, conf, parquet(lines, conf));
+    Option size = new Some(Long.valueOf(files));
+    log.writeLastCheckpointFile(
+        log, new LastCheckpointInfo(snapshot.version(), lines.size(), NONE, NONE, size, NONE, NONE, NONE), true);
+    return true;
+  }
+
+  private static byte[] parquet(List lines, Configuration conf) throws IOException {
+    MemoryFile file = new MemoryFile(conf);
+    Engine engine = DefaultEngine.create(file);
+    ColumnVector texts = VectorUtils.buildColumnVector(lines, StringType.STRING);
+    ColumnarBatch batch = engine.getJsonHandler().parseJson(texts, LogReplay.CHECKPOINT_SCHEMA, Optional.empty());
+    FilteredColumnarBatch all = new FilteredColumnarBatch(batch, Optional.empty());
+    engine.getParquetHandler().writeParquetFileAtomically("checkpoint", Utils.singletonCloseableIterator(all));
+    return file.bytes();
+  }
+
+  /** Gives a file its name only when it is whole. */
+  private static void put(Path target, Configuration conf, byte[] bytes) throws IOException {
+    FileSystem store = target.getFileSystem(conf);
+    Path temporary = new Path(target.getParent(), "." + target.getName() + "." + UUID.randomUUID() + ".tmp");
+    boolean isWhole = false;
+    try {
+      OutputStream stream = store.create(temporary, false);
+      try {
+        stream.write(bytes);
+      } finally {
+        stream.close();
+      }
+      isWhole = store.rename(temporary, target);
+    } finally {
+      if (!isWhole) {
+        store.delete(temporary, false);
+      }
+    }
+    if (!isWhole && !store.exists(target)) {
+      throw new IOException("could not rename " + temporary + " to " + target);
+    }
+  }
+}
