@@ -19,6 +19,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.LastCheckpointInfo;
+import org.apache.spark.sql.delta.LogSegment;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.VersionChecksum;
 import org.apache.spark.sql.delta.actions.Action;
@@ -36,19 +37,29 @@ public final class CheckpointFile {
   private CheckpointFile() {}
 
   /**
+   * Returns the files of a snapshot since the newest checkpoint. A snapshot that follows from an older one names all
+   * commits since the checkpoint of that one.
+   */
+  public static LogSegment segment(DeltaLog log, Snapshot snapshot) {
+    Option version = new Some(Long.valueOf(snapshot.version()));
+    return (LogSegment) log.createLogSegment(version, NONE, NONE, NONE, log.readLastCheckpointFile()).get();
+  }
+
+  /**
    * Writes the checkpoint of a snapshot and the record of the last one, if its log is small.
    *
+   * @param segment the files of the snapshot
    * @return whether it was written: if not, only Delta's job can
    * @throws Exception if the log cannot be read or written, or holds other files than the snapshot; no file is left then
    */
-  public static boolean write(DeltaLog log, Snapshot snapshot) throws Exception {
-    if (!LogReplay.isSmall(snapshot.logSegment())) {
+  public static boolean write(DeltaLog log, Snapshot snapshot, LogSegment segment) throws Exception {
+    if (!LogReplay.isSmall(segment)) {
       return false;
     }
     InMemoryLogReplay state =
         LogReplay.of(
             log,
-            snapshot.logSegment(),
+            segment,
             new Some(Long.valueOf(snapshot.minFileRetentionTimestamp())),
             snapshot.minSetTransactionRetentionTimestamp());
     long files = 0;

@@ -100,7 +100,8 @@ def checkpoints_agree(lab: DeltaLab, table: Path) -> None:
     log = deltas_log(lab, theirs)
     log.checkpoint(log.update(False, lab.engine._scala.none, lab.engine._scala.none), lab.engine._scala.none)
     mine, before = our_log(lab, ours), jobs(lab)
-    assert lab.engine._scala.checkpoint_file.write(mine.delta_log, mine.snapshot())
+    snapshot = mine.snapshot()
+    assert lab.engine._scala.checkpoint_file.write(mine.delta_log, snapshot, snapshot.logSegment())
     assert jobs(lab) == before
     assert checkpoint_rows(ours) == checkpoint_rows(theirs)
     last = [json.loads((copy / "_delta_log" / "_last_checkpoint").read_text()) for copy in (ours, theirs)]
@@ -324,5 +325,5 @@ def test_a_snapshot_that_counts_other_files_gets_no_checkpoint(lab: DeltaLab, ta
     snapshot = log.snapshot()
     wrong = lab.engine._scala.next_snapshot.carried(log.delta_log, snapshot.logSegment(), snapshot, 1, 1)
     with pytest.raises(Exception, match=r"the log has 11 files of \d+ bytes, the snapshot 12"):
-        lab.engine._scala.checkpoint_file.write(log.delta_log, wrong)
+        lab.engine._scala.checkpoint_file.write(log.delta_log, wrong, wrong.logSegment())
     assert not list((table / "_delta_log").glob("*checkpoint*"))

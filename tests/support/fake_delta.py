@@ -139,7 +139,10 @@ class FakeScala:
             dataPath=lambda: FakePath(table, LOCATION),
         )
         self.replayed_log = SimpleNamespace(open=lambda _location, _conf: delta_log)
-        self.checkpoint_file = SimpleNamespace(write=lambda _log, snapshot: table.checkpoint_here(snapshot))
+        self.checkpoint_file = SimpleNamespace(
+            segment=lambda _log, snapshot: snapshot.logSegment(),
+            write=lambda _log, snapshot, _segment: table.checkpoint_here(snapshot),
+        )
         table.delta_log = delta_log
         self.row_tracking = SimpleNamespace(
             preserveRowTrackingColumns=lambda frame, _snapshot: frame,

@@ -158,9 +158,6 @@ class FakeSnapshot:
     def allFiles(self) -> FakeFrame:  # noqa: N802 - Delta's name
         return FakeFrame(self._table, self._live.values())
 
-    def numOfFilesIfKnown(self) -> Any:  # noqa: N802 - Delta's name
-        return SimpleNamespace(isDefined=lambda: self._table.knows_count, get=lambda: len(self._live))
-
     def checksumOpt(self) -> Any:  # noqa: N802 - Delta's name
         is_defined = self._checksum is not None or self._table.has_checksums
         return SimpleNamespace(isDefined=lambda: is_defined, get=lambda: self._checksum or self._counted())
@@ -263,7 +260,6 @@ class MemoryTable:
     log_reads: int = 0
     counts_of_state: int = 0
     counts: int = 0
-    knows_count: bool = True
     has_checksums: bool = True
     drops_rows: int = 0
     is_local: bool = True

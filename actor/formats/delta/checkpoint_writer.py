@@ -57,12 +57,13 @@ class CheckpointWriter:
 
     def write(self, snapshot: Any, *, has_checksum_file: bool) -> None:
         """Write a checkpoint of this snapshot, and clean up the log; a failure is logged, by Delta or here."""
-        if self._is_written_here(snapshot):
+        segment = self._scala.checkpoint_file.segment(self._log, snapshot)
+        if self._is_written_here(snapshot, segment):
             self._log.doLogCleanup(snapshot, self._scala.none)
         else:
-            self._write_by_job(snapshot, has_checksum_file=has_checksum_file)
+            self._write_by_job(snapshot, segment, has_checksum_file=has_checksum_file)
 
-    def _is_written_here(self, snapshot: Any) -> bool:
+    def _is_written_here(self, snapshot: Any, segment: Any) -> bool:
         """Write the checkpoint of a small log in the driver; False if it has to be written by a job."""
         configuration = decode_metadata(self._scala.shape(snapshot)[0]).configuration
         asks_for_more = any(
@@ -71,12 +72,12 @@ class CheckpointWriter:
         if asks_for_more or not snapshot.checksumOpt().isDefined():
             return False
         try:
-            return bool(self._scala.checkpoint_file.write(self._log, snapshot))
+            return bool(self._scala.checkpoint_file.write(self._log, snapshot, segment))
         except (Py4JError, PySparkException) as error:
             _log.warning("checkpoint_by_job", version=int(snapshot.version()), reason=first_line(error))
             return False
 
-    def _write_by_job(self, snapshot: Any, *, has_checksum_file: bool) -> None:
+    def _write_by_job(self, snapshot: Any, segment: Any, *, has_checksum_file: bool) -> None:
         """Write a checkpoint by Delta's own job, which also cleans up the log.
 
         A size that follows from the commits is not computed again by a query, as for a checksum that Delta would write:
@@ -89,7 +90,7 @@ class CheckpointWriter:
             settings |= dict.fromkeys(NO_CHECKSUM_FILE, "false")
         # A snapshot of its own, because a cached one would keep what is computed for the checkpoint.
         none = self._scala.none
-        twin = self._log.createSnapshot(snapshot.logSegment(), none, none, checksum)
+        twin = self._log.createSnapshot(segment, none, none, checksum)
         with changed(self._scala, self._session, settings):
             self._log.checkpoint(twin, none)
         twin.uncache()

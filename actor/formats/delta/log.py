@@ -148,8 +148,8 @@ class TableLog:
 
     def few_files(self, snapshot: Any, at_most: int) -> str | None:
         """Return all live files as a JSON array of `add` fields, None if there are more than that."""
-        known = snapshot.numOfFilesIfKnown()
-        if known.isDefined() and known.get() > at_most:
+        checksum = snapshot.checksumOpt()
+        if checksum.isDefined() and int(checksum.get().numFiles()) > at_most:
             return None
         files = self._log.liveFiles(snapshot)
         if files is None:

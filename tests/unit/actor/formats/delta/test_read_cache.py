@@ -146,12 +146,12 @@ def test_reading_a_partition_lists_once_and_then_reads_commits() -> None:
 
 
 @pytest.mark.parametrize(("files", "is_whole"), [(2, True), (3, False)])
-@pytest.mark.parametrize("knows_count", [True, False])
+@pytest.mark.parametrize("has_checksums", [True, False])
 def test_a_table_of_so_many_files_is_listed_as_a_whole_and_a_larger_one_by_partition(
-    monkeypatch: pytest.MonkeyPatch, files: int, is_whole: bool, knows_count: bool
+    monkeypatch: pytest.MonkeyPatch, files: int, is_whole: bool, has_checksums: bool
 ) -> None:
     monkeypatch.setattr(reading_module, "WHOLE_TABLE_FILES", 2)
-    table = FakeTable(knows_count=knows_count)
+    table = FakeTable(has_checksums=has_checksums)
     table.commit(*(add(f"f{number}") for number in range(files)))
     memory = ReadCache()
     found = read_partition(table.log(), A, memory).files
