@@ -3,15 +3,14 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 
 from actor.jvm.scala import Scala, jvm_session
 from tests.support.aged_table import forget_logs
+from tests.support.checkpoint_rows import checkpoint_rows
 from tests.support.delta_lab import DeltaLab
 from tests.support.duckdb_delta import scan
 
@@ -38,14 +37,6 @@ def checkpoint(table: Path) -> Path:
     return table / "_delta_log" / f"{COMMITS:020d}.checkpoint.parquet"
 
 
-def actions(table: Path) -> tuple[Any, list[str]]:
-    """The checkpoint's schema, and its rows in no order."""
-    read = pq.read_table(checkpoint(table))
-    return read.schema.remove_metadata(), sorted(
-        json.dumps(row, default=str, sort_keys=True) for row in read.to_pylist()
-    )
-
-
 @pytest.mark.long("contracts")
 def test_the_checkpoint_is_the_one_that_delta_writes(lab: DeltaLab, tmp_path: Path) -> None:
     ours, deltas = tmp_path / "ours", tmp_path / "deltas"
@@ -58,7 +49,7 @@ def test_the_checkpoint_is_the_one_that_delta_writes(lab: DeltaLab, tmp_path: Pa
     scala = Scala(lab.spark)
     log = scala.delta_log.forTable(jvm_session(lab.spark), str(deltas))
     log.checkpoint(log.update(False, scala.none, scala.none), scala.none)
-    assert actions(ours) == actions(deltas)
+    assert checkpoint_rows(ours) == checkpoint_rows(deltas)
     named = [json.loads((table / "_delta_log" / "_last_checkpoint").read_text()) for table in (ours, deltas)]
     for last in named:
         assert (last["version"], last["size"], last["numOfAddFiles"]) == (COMMITS, 2 + 15 + 6, 15)

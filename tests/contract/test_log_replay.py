@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 
@@ -22,6 +21,7 @@ from actor.formats.delta.snapshot_cache import SnapshotCache
 from actor.jvm.errors import first_line
 from actor.jvm.scala import jvm_session
 from tests.support.aged_table import forget_logs
+from tests.support.checkpoint_rows import checkpoint_rows, lines
 from tests.support.delta_lab import DeltaLab
 from tests.support.duckdb_delta import scan
 
@@ -32,11 +32,6 @@ TABLES = sorted(path.name for path in GOLDEN.iterdir()) if GOLDEN.is_dir() else 
 QUIET = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 NOW_MS = int(time.time() * 1000)
-
-ONLY_DELTAS = ("stats_parsed", "partitionValues_parsed", "maxRowIndex")
-"""Fields that Delta's job adds: copies of what the others say, for its own data skipping."""
-
-Actions = list[str]
 
 
 def jobs(lab: DeltaLab) -> int:
@@ -49,17 +44,6 @@ def deltas_log(lab: DeltaLab, table: Path) -> Any:
 
 def our_log(lab: DeltaLab, table: Path) -> TableLog:
     return TableLog(lab.engine._scala, lab.spark, table.as_uri(), SnapshotCache())
-
-
-def plain(value: Any) -> Any:
-    """An action without what is null, and without the fields that only Delta's job adds."""
-    if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items() if one is not None and name not in ONLY_DELTAS}
-    return value
-
-
-def lines(actions: list[dict[str, Any]]) -> Actions:
-    return sorted(json.dumps(plain(one), sort_keys=True, default=str) for one in actions)
 
 
 def by_job(lab: DeltaLab, table: Path) -> tuple[Any, ...]:
@@ -83,13 +67,6 @@ def by_replay(lab: DeltaLab, table: Path) -> tuple[Any, ...] | None:
     found = lines(json.loads(scala.to_json(files)))
     assert jobs(lab) == before
     return (*scala.shape(snapshot), checksum.numFiles(), checksum.tableSizeBytes(), found)
-
-
-def checkpoint_rows(table: Path) -> Actions:
-    """The actions of the newest checkpoint of one file, each that is not null."""
-    newest = max((table / "_delta_log").glob("*.checkpoint.parquet"))
-    rows = pq.read_table(newest).to_pylist(maps_as_pydicts="strict")
-    return lines([{name: one for name, one in row.items() if one is not None} for row in rows])
 
 
 def checkpoints_agree(lab: DeltaLab, table: Path) -> None:
@@ -327,3 +304,15 @@ def test_a_snapshot_that_counts_other_files_gets_no_checkpoint(lab: DeltaLab, ta
     with pytest.raises(Exception, match=r"the log has 11 files of \d+ bytes, the snapshot 12"):
         lab.engine._scala.checkpoint_file.write(log.delta_log, wrong, wrong.logSegment())
     assert not list((table / "_delta_log").glob("*checkpoint*"))
+
+
+@pytest.mark.long("contracts")
+def test_the_kernels_own_checkpoint_would_lose_restored_rows(lab: DeltaLab, table: Path) -> None:
+    """If this fails, Delta has mended it, and `CheckpointFile` may be replaced (docs/adr/0007)."""
+    resolve = lab.engine._scala.resolve
+    kernel = resolve("io.delta.kernel.defaults.engine.DefaultEngine").create(our_log(lab, table).hadoop_conf)
+    resolve("io.delta.kernel.TableManager").loadSnapshot(str(table)).build(kernel).writeCheckpoint(kernel)
+    rows = [json.loads(line) for line in checkpoint_rows(table)]
+    live = {row["add"]["path"] for row in rows if "add" in row}
+    assert live & {row["remove"]["path"] for row in rows if "remove" in row}
+    assert lab.spark.read.format("delta").load(str(table)).count() < 11

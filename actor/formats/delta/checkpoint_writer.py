@@ -27,7 +27,7 @@ _ONE_FILE_WITH_JSON = {
     "delta.checkpoint.writeStatsAsJson": "true",
     "delta.checkpoint.writeStatsAsStruct": "false",
 }
-"""What Delta's properties of checkpoints must be, where a table sets them, for one file with statistics as JSON alone."""
+"""What a table may set Delta's properties to and still gets one file with statistics as JSON alone."""
 
 _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
