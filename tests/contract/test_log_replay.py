@@ -308,7 +308,7 @@ def test_a_snapshot_that_counts_other_files_gets_no_checkpoint(lab: DeltaLab, ta
 
 @pytest.mark.long("contracts")
 def test_the_kernels_own_checkpoint_would_lose_restored_rows(lab: DeltaLab, table: Path) -> None:
-    """If this fails, Delta has mended it, and `CheckpointFile` may be replaced (docs/adr/0007)."""
+    """If this fails, Delta has repaired it, and `CheckpointFile` may be replaced (docs/adr/0007)."""
     resolve = lab.engine._scala.resolve
     kernel = resolve("io.delta.kernel.defaults.engine.DefaultEngine").create(our_log(lab, table).hadoop_conf)
     resolve("io.delta.kernel.TableManager").loadSnapshot(str(table)).build(kernel).writeCheckpoint(kernel)
