@@ -12,6 +12,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from decider.store.redis_errors import translate_redis_errors
+from decider.store.server_time import milliseconds
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId
@@ -72,11 +73,6 @@ class ReadCounts:
         return ReportedReads(
             weekly * HOUR_MS / WEEK_MS, tuple((json.loads(expression), int(count)) for expression, count in used)
         )
-
-
-def milliseconds(clock: tuple[int, int]) -> int:
-    """Return the server's time, in seconds and microseconds, as milliseconds since 1970."""
-    return clock[0] * 1_000 + clock[1] // 1_000
 
 
 def weekly_reads(reads: Mapping[bytes | str, bytes | str], now_ms: int) -> int:

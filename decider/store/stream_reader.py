@@ -12,6 +12,7 @@ from typing import Any
 
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
+from decider.store.server_time import milliseconds
 from shared.errors import InvalidInput
 from shared.queue import keys
 from shared.queue.decode import text
@@ -91,8 +92,7 @@ class StreamReader:
     @translate_redis_errors
     async def now(self) -> StreamPosition:
         """Return the position of a reader that starts now, by the server's clock."""
-        seconds, micros = await self._redis.time()
-        return StreamPosition(f"{int(seconds) * 1000 + int(micros) // 1000}-0")
+        return StreamPosition(f"{milliseconds(await self._redis.time())}-0")
 
     @translate_redis_errors
     async def read(self, position: StreamPosition, streams: Sequence[str]) -> tuple[StreamEntry, ...]:

@@ -18,8 +18,9 @@ from decider.state.effective_policy import LogStatus
 from decider.state.level_fit import NOT_FITTED, LevelFit
 from decider.state.table_summary import TableSummary
 from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.read_counts import milliseconds, weekly_reads
+from decider.store.read_counts import weekly_reads
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
+from decider.store.server_time import milliseconds
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
