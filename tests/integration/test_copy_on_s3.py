@@ -35,7 +35,8 @@ def minio(tmp_path: Path) -> Iterator[Minio]:
 def make(minio: Minio, name: str, *, is_damaged: bool) -> str:
     """Make a table of three files of several row groups with checksums of pages."""
     location = f"s3://lake/{name}"
-    made = deltalake.DeltaTable.create(location, SCHEMA, storage_options=minio.options())
+    every_second = {"delta.checkpointInterval": "2"}
+    made = deltalake.DeltaTable.create(location, SCHEMA, configuration=every_second, storage_options=minio.options())
     adds = []
     for number in range(3):
         written = io.BytesIO()
@@ -76,6 +77,17 @@ def test_a_group_is_copied_on_s3_and_a_damaged_input_leaves_nothing_there(minio:
     (output,) = copy["outputs"]
     new = keys(minio, "whole") - before["whole"]
     assert {key for key in new if not key.startswith("_delta_log/")} == {output}
+    # The rewrite's commit has a checkpoint, which is written in the driver, and nothing else is left in the log.
+    of_version = f"_delta_log/{2:020d}"
+    in_log = {key for key in new if key.startswith("_delta_log/")}
+    assert in_log == {f"{of_version}.json", f"{of_version}.checkpoint.parquet", "_delta_log/_last_checkpoint"}
+    last = json.load(minio.client.get_object(Bucket="lake", Key="whole/_delta_log/_last_checkpoint")["Body"])
+    assert (last["version"], last["numOfAddFiles"]) == (2, 1)
+    assert "checkpointSchema" not in last, "Delta's job would have named it"
+    for version in range(2):
+        minio.client.delete_object(Bucket="lake", Key=f"whole/_delta_log/{version:020d}.json")
+    table = deltalake.DeltaTable(whole, storage_options=minio.options())
+    assert table.to_pyarrow_table().sort_by("id").to_pylist() == ROWS
     body = minio.client.get_object(Bucket="lake", Key=f"whole/{output}")["Body"].read()
     assert pq.ParquetFile(io.BytesIO(body)).metadata.num_row_groups == 9
 
