@@ -21,7 +21,9 @@ class Composed:
     """The services of compose.yaml under a project's name of their own, on a free port."""
 
     def __init__(self, lake: Path, *profiles: str) -> None:
+        tables = lake.with_name("tables")  # Unless named, compose makes this folder in the source tree.
         lake.mkdir()
+        tables.mkdir()
         lake.chmod(0o777)  # Whoever runs the tests is not the user of the containers.
         self.lake, self.port, self.profiles = lake, free_port(), profiles
         self.name = f"lakewright-test-{self.port}"
@@ -29,6 +31,7 @@ class Composed:
             **os.environ,
             "LAKEWRIGHT_TOKEN": TOKEN,
             "LAKEWRIGHT_LAKE": str(lake),
+            "LAKEWRIGHT_TABLES": str(tables),
             "LAKEWRIGHT_PORT": str(self.port),
         }
 
