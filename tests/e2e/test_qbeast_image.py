@@ -48,7 +48,8 @@ def test_the_image_optimizes_a_table_of_the_library_and_ends_when_asked(composed
     image = os.environ.get("QBEAST_ACTOR_IMAGE", "lakewright-qbeast-actor")
     composed.run(image, "python", "-c", WRITE, mounts={"/opt/qbeast/library.jar": os.environ[JAR]})
     place = composed.lake / "web" / "points"
-    assert newest_index(place).fragmentation > 2
+    before = newest_index(place).fragmentation
+    assert before > 2
     DeltaTable(place).alter.set_table_properties(
         {"lakewright.index": "on", "lakewright.index-every": "0 s"}, raise_if_not_exists=False
     )
@@ -62,6 +63,8 @@ def test_the_image_optimizes_a_table_of_the_library_and_ends_when_asked(composed
 
     until("the index is optimized", is_optimized, seconds=START_S)
     assert sorted(DeltaTable(place).to_pyarrow_table()["id"].to_pylist()) == list(range(APPENDS * ROWS))
-    print(f"\nfragmentation {newest_index(place).fragmentation:.2f} after {DeltaTable(place).version()} commits")
+    after = newest_index(place).fragmentation
+    print(f"\nfragmentation {before:.2f}, and {after:.2f} in version {DeltaTable(place).version()}")
+    assert after < before
     composed.compose("stop")
     assert composed.states("ExitCode") == dict.fromkeys(("redis", "decider", "actor", "qbeast-actor"), "0")
