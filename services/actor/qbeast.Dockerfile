@@ -7,6 +7,7 @@ FROM ${PYTHON_IMAGE} AS java
 # Java 17, which this Spark supports, of the distribution, whose updates it gets; PySpark's scripts call ps.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
+    && apt-get clean \
     && rm -rf /var/lib/apt/lists/*
 
 FROM java AS build
