@@ -22,6 +22,12 @@ MAX_INTERPRETED_FILES = 10_000
 Of the CPU of such a checkpoint planning, generating and compiling are more than half.
 """
 
+MAX_FILES_HERE = 2_000
+"""Live files up to which the driver writes a checkpoint, whose statistics are JSON alone.
+
+Spark plans a query as fast by it as by the columns that Delta's job adds; with 10,000 files it needs 14% more CPU.
+"""
+
 _ONE_FILE_WITH_JSON = {
     "delta.checkpointPolicy": "classic",
     "delta.checkpoint.writeStatsAsJson": "true",
@@ -69,7 +75,8 @@ class CheckpointWriter:
         asks_for_more = any(
             configuration.get(name, value).lower() != value for name, value in _ONE_FILE_WITH_JSON.items()
         )
-        if asks_for_more or not snapshot.checksumOpt().isDefined():
+        checksum = snapshot.checksumOpt()
+        if asks_for_more or not checksum.isDefined() or int(checksum.get().numFiles()) > MAX_FILES_HERE:
             return False
         try:
             return bool(self._scala.checkpoint_file.write(self._log, snapshot, segment))

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actor.formats.delta import log as log_module
-from actor.formats.delta.checkpoint_writer import MAX_INTERPRETED_FILES
+from actor.formats.delta.checkpoint_writer import MAX_FILES_HERE, MAX_INTERPRETED_FILES
 from actor.formats.delta.snapshot_cache import SnapshotCache
 from shared.errors import PermanentError, RetryableError
 from shared.table import CommitOrigin, FileKey
@@ -163,12 +163,13 @@ def test_the_checkpoint_of_a_small_table_is_written_without_generated_code(files
     assert ("spark.databricks.delta.writeChecksumFile.enabled" in conf) is not has_checksums
 
 
-def test_the_checkpoint_of_a_small_log_needs_no_job() -> None:
+@pytest.mark.parametrize(("files", "is_here"), [(1, True), (MAX_FILES_HERE, True), (MAX_FILES_HERE + 1, False)])
+def test_the_checkpoint_of_a_small_log_needs_no_job(files: int, is_here: bool) -> None:
     table = FakeTable(is_small=True)
-    table.commit(add("a"))
+    table.commit(*(add(f"f{number}") for number in range(files)))
     log = table.log()
     log.checkpoint(log.snapshot())
-    assert table.checkpoints == [(0, {"here": "true"})]
+    assert [(version, "here" in conf) for version, conf in table.checkpoints] == [(0, is_here)]
 
 
 @pytest.mark.parametrize(
