@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.jvm.java import JavaSearch, find_java
+from actor.jvm.java import JavaSearch, collector_options, find_java
 from actor.jvm.spark import SparkSettings, build_session, stop_session
 from tests.soak.deltalake_writer import arrow
 from tests.soak.log import newest_version, restorable_versions
@@ -204,7 +204,8 @@ def main() -> None:
         path=os.environ.get("PATH", ""),
     )
     ivy = Path(os.environ.get("LAKEWRIGHT_IVY_DIR", ROOT / ".cache" / "ivy"))
-    settings = SparkSettings(work_dir=work, ivy_dir=ivy, master="local[1]", driver_memory="768m", extra=SETTINGS)
+    chosen = collector_options(os.environ)
+    settings = SparkSettings(work, ivy, master="local[1]", driver_memory="768m", collector=chosen, extra=SETTINGS)
     spark = build_session(settings, java_home=find_java(search).path)
     spark.conf.set(_ANY_VERSION, "false")
     engine = SparkEngine(spark, options)
