@@ -4,6 +4,8 @@ import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.LogSegment;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.VersionChecksum;
+import org.apache.spark.sql.delta.actions.Metadata;
+import org.apache.spark.sql.delta.actions.Protocol;
 import scala.Option;
 import scala.Some;
 
@@ -25,23 +27,28 @@ public final class NextSnapshot {
   public static Snapshot carried(DeltaLog log, LogSegment segment, Snapshot before, long files, long bytes) {
     VersionChecksum known = (VersionChecksum) before.checksumOpt().get();
     VersionChecksum checksum =
-        new VersionChecksum(
-            NONE, // txnId
-            known.tableSizeBytes() + bytes,
-            known.numFiles() + files,
-            NONE, // numDeletedRecordsOpt
-            NONE, // numDeletionVectorsOpt
-            1L, // numMetadata
-            1L, // numProtocol
-            NONE, // inCommitTimestampOpt
-            NONE, // setTransactions
-            NONE, // domainMetadata
-            known.metadata(),
-            known.protocol(),
-            NONE, // histogramOpt
-            NONE, // deletedRecordCountsHistogramOpt
-            NONE, // allFiles
-            NONE); // The rest.
+        checksum(known.tableSizeBytes() + bytes, known.numFiles() + files, NONE, known.metadata(), known.protocol());
     return log.createSnapshot(segment, NONE, NONE, new Some(checksum));
+  }
+
+  /** Returns the checksum of a version of which this is known; `domains`: its domain metadata, if it was read. */
+  static VersionChecksum checksum(long bytes, long files, Option domains, Metadata metadata, Protocol protocol) {
+    return new VersionChecksum(
+        NONE, // txnId
+        bytes,
+        files,
+        NONE, // numDeletedRecordsOpt
+        NONE, // numDeletionVectorsOpt
+        1L, // numMetadata
+        1L, // numProtocol
+        NONE, // inCommitTimestampOpt
+        NONE, // setTransactions
+        domains,
+        metadata,
+        protocol,
+        NONE, // histogramOpt
+        NONE, // deletedRecordCountsHistogramOpt
+        NONE, // allFiles
+        NONE); // The rest.
   }
 }

@@ -7,7 +7,6 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.LogSegment;
 import org.apache.spark.sql.delta.Snapshot;
-import org.apache.spark.sql.delta.VersionChecksum;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.actions.InMemoryLogReplay;
 import org.apache.spark.sql.delta.actions.Metadata;
@@ -62,24 +61,9 @@ public final class ReplayedLog extends DeltaLog {
     for (Iterator each = state.allFiles().iterator(); each.hasNext(); files++) {
       bytes += ((AddFile) each.next()).size();
     }
-    return new Some(
-        new VersionChecksum(
-            NONE, // txnId
-            bytes,
-            files,
-            NONE, // numDeletedRecordsOpt
-            NONE, // numDeletionVectorsOpt
-            1L, // numMetadata
-            1L, // numProtocol
-            NONE, // inCommitTimestampOpt
-            NONE, // setTransactions
-            new Some(state.getDomainMetadatas().toSeq()),
-            (Metadata) state.getMetadata().get(),
-            (Protocol) state.getProtocol().get(),
-            NONE, // histogramOpt
-            NONE, // deletedRecordCountsHistogramOpt
-            NONE, // allFiles
-            NONE)); // The rest.
+    Option domains = new Some(state.getDomainMetadatas().toSeq());
+    Metadata metadata = (Metadata) state.getMetadata().get();
+    return new Some(NextSnapshot.checksum(bytes, files, domains, metadata, (Protocol) state.getProtocol().get()));
   }
 
   private InMemoryLogReplay replay(LogSegment segment) {
