@@ -120,23 +120,28 @@ def test_a_child_whose_guard_is_killed_does_not_run_twice(journal: Journal, chil
 
 
 def test_a_child_that_does_not_end_when_asked_is_killed(journal: Journal, child: Callable[..., ChildSpec]) -> None:
-    with Supervisor([child("stubborn", "ignores", stop_timeout_s=0.3)]):
+    with capture_logs() as logged, Supervisor([child("stubborn", "ignores", stop_timeout_s=0.3)]):
         pid, grandchild = journal.starts("stubborn")[0]
-    assert journal.lines()[-1] == "stubborn asked"
+    assert [entry["ended"] for entry in logged if entry["event"] == "child_stopped"] == ["killed"]
     until("it is gone", lambda: not is_running(pid) and not is_running(grandchild))
 
 
 def test_a_child_that_is_added_runs_and_one_that_is_retired_ends_once_and_does_not_run_again(
     journal: Journal, child: Callable[..., ChildSpec]
 ) -> None:
-    with Supervisor([child("first")]) as supervisor:
+    now_s = 0.0  # Stands still until both have noted that they were asked, however busy the machine is.
+    with Supervisor([child("first")], clock=lambda: now_s) as supervisor:
         supervisor.add(child("second"))
-        supervisor.add(child("stubborn", "ignores", stop_timeout_s=0.3))
+        supervisor.add(child("stubborn", "ignores"))
         until("both run", lambda: journal.starts("second") and journal.starts("stubborn"))
         assert supervisor.names() == ("first", "second", "stubborn")
         pids = [*journal.starts("second")[0], *journal.starts("stubborn")[0]]
         supervisor.retire("second")
         supervisor.retire("stubborn")
+        until("both were asked", lambda: {"second asked", "stubborn asked"} <= set(journal.lines()))
+        supervisor.tick()
+        assert "stubborn" in supervisor.names()
+        now_s = 10.0  # All that it was granted.
 
         def ended() -> bool:
             supervisor.tick()
