@@ -84,7 +84,7 @@ class TableDeclarations:
         await delete_table(self._queue, table.id, kinds=self._kinds)
 
     async def _declare(self, one: DeclaredTable, known: TableRef | None, *, is_paused: bool) -> None:
-        """Register or change a table, paused before it is read where the file says so."""
+        """Register or change a table, paused before it is read if the file pauses it."""
         was_paused_here = known is not None and known.declared_paused
         wanted = one.paused if one.paused is not None else (False if was_paused_here else is_paused)
         if wanted != is_paused:

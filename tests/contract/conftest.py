@@ -1,5 +1,7 @@
 """One Spark and one engine for all contract tests of a session: starting them costs more than any test."""
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +56,18 @@ def ice(spark: "SparkSession", tmp_path: Path) -> "IcebergLab":
     from tests.support.iceberg_lab import IcebergLab
 
     return IcebergLab(spark, IcebergEngine(spark, IcebergEngineSettings(reads_folders=True)), tmp_path)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system is not permitted here")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,8 +3,7 @@
 import json
 import random
 import shutil
-import subprocess
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -121,18 +120,6 @@ def test_the_files_of_another_attempt_and_of_groups_that_were_written_stay(
     assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED, GroupStatus.CONFLICTED]
     (add,) = tables.added(table.path, outcome.version or 0)
     assert everything(table.path) == {file.path for file in files} | {foreign.name, add["path"], f".{add['path']}.crc"}
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small file system is not permitted here")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def filled(disk: Path, value: str | None) -> tables.HandTable:

@@ -25,6 +25,10 @@ def main() -> int:
         "--seed", type=int, help="repeats the writers' and the faults' choices, though not their timing"
     )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--picture", type=Path, help="write the memory of the services over time to this SVG file")
+    parser.add_argument(
+        "--older", type=Path, help="checkout of an earlier version: services begin with it and change when replaced"
+    )
     parser.add_argument("--pause-s", type=float, default=0.4, help="of a writer between two operations")
     parser.add_argument("--without-lakewright", action="store_true", help="the writers alone")
     parser.add_argument("--without-faults", action="store_true", help="nothing is killed, paused or filled")
@@ -49,6 +53,7 @@ def main() -> int:
         with_faults=not arguments.without_faults,
         no_namespace=no_namespace,
         writer_options=tuple(writer_options),
+        older=arguments.older.resolve() if arguments.older else None,
     )
     redis = RedisServer(binary).start()
     try:
@@ -58,6 +63,8 @@ def main() -> int:
     verdict.print(Console(width=140))
     if arguments.json:
         arguments.json.write_text(json.dumps(verdict.figures(), indent=2, default=str) + "\n")
+    if arguments.picture:
+        arguments.picture.write_text(verdict.memory.picture())
     print(f"{'good' if verdict.good else 'NOT GOOD'}; everything is kept in {folder}", flush=True)
     return 0 if verdict.good else 1
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from tests.support.time_limits import scaled
 
 SIZE_MB = 256
-"""Room for the tables of twenty minutes many times over, and filled in a second."""
+"""Room for the tables of twenty minutes many times over, and filled in a second; more for a longer soak."""
+SECONDS_OF_SIZE = 1200.0
 INSIDE = "LAKEWRIGHT_SOAK_NAMESPACE"
 """Set in the process that runs inside its own namespace."""
 _CHUNKS = (1 << 20, 1 << 16, 1 << 12, 1)
@@ -38,11 +39,12 @@ def enter_namespace() -> str:
     raise AssertionError("execvp returns by an exception only")
 
 
-def mount_small(folder: Path) -> str:
-    """Mount a small file system at an empty folder; return why not where that is refused."""
+def mount_small(folder: Path, seconds: float = SECONDS_OF_SIZE) -> str:
+    """Mount a small file system for tables of so many seconds at an empty folder; return why not if refused."""
     if not os.environ.get(INSIDE):
         return "not in a namespace of our own"
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "soak", str(folder)]
+    size_mb = round(SIZE_MB * max(1.0, seconds / SECONDS_OF_SIZE))
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "soak", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(20), check=False)
     return f"mount is refused: {done.stderr.strip()}" if done.returncode else ""
 

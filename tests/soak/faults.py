@@ -1,4 +1,7 @@
-"""What is done to Lakewright while it works: kill -9, pauses at random and at labelled points, a full disk."""
+"""What is done to Lakewright while it works: kill -9, pauses at random and at labelled points, a full disk.
+
+Services are replaced, too, by another version if there is one, and actors come and go.
+"""
 
 import errno
 import os
@@ -10,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.soak.disk import Balloon
-from tests.soak.household import ACTORS, DELTALAKE_WRITERS, LEASE_S, Household
+from tests.soak.household import ACTORS, DELTALAKE_WRITERS, LEASE_S, START_S, Household
 from tests.support.waiting import until
 
 POINT_S = 25.0
@@ -71,6 +74,9 @@ class Faults:
             self._kill_decider,
             self._pause_decider,
             self._kill_redis,
+            self._replace_decider,
+            self._replace_actor,
+            self._scale_actors,
         ]
 
     def _try(self, fault: Callable[[], None]) -> None:
@@ -86,7 +92,7 @@ class Faults:
         self.done["writer killed"] += 1
 
     def _kill_actor(self) -> None:
-        name = self.random.choice(ACTORS)
+        name = self.random.choice(self.home.actors())
         self.home.kill(name)
         self.home.start_actor(name)
         self.done["actor killed"] += 1
@@ -106,7 +112,7 @@ class Faults:
 
     def _freeze_actor(self) -> None:
         """With its JVM, wherever both are: even in the middle of a commit."""
-        name = self.random.choice(ACTORS)
+        name = self.random.choice(self.home.actors())
         self.home.signal(name, signal.SIGSTOP)
         self.stop.wait(self.random.uniform(0.5, 2 * LEASE_S))
         self.home.signal(name, signal.SIGCONT)
@@ -129,6 +135,36 @@ class Faults:
         self.stop.wait(self.random.uniform(0, 3))
         redis.start()
         self.done["redis killed"] += 1
+
+    def _replace_decider(self) -> None:
+        """As an upgrade or a rollback does it; events that are posted meanwhile are refused."""
+        self.home.retire("decider")
+        self.home.start_decider()
+        self.done["decider replaced"] += 1
+
+    def _replace_actor(self) -> None:
+        """As an upgrade or a rollback does it: the new one takes jobs before the old one is asked to end."""
+        new = self._absent()
+        if new is None:
+            return
+        old = self.random.choice(self.home.actors())
+        self.home.start_actor(new)
+        until("the new actor takes jobs", lambda: self.home.is_ready(new), seconds=START_S)
+        self.home.retire(old)
+        self.done["actor replaced"] += 1
+
+    def _scale_actors(self) -> None:
+        """Add an actor, or retire one where there are several."""
+        there, new = self.home.actors(), self._absent()
+        if new is None or (len(there) > 1 and self.random.random() < 0.5):
+            self.home.retire(self.random.choice(there))
+            self.done["actor retired"] += 1
+        else:
+            self.home.start_actor(new)
+            self.done["actor added"] += 1
+
+    def _absent(self) -> str | None:
+        return next((name for name in ACTORS if name not in self.home.running), None)
 
     def _stopped_at(self, point: str) -> str | None:
         """Return the actor that stands still at a point, None if none came by in time."""

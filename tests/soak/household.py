@@ -10,15 +10,20 @@ from functools import partial
 from pathlib import Path
 
 from actor.queue_executor import SyncQueueExecutor, connect
+from services.paths import ivy_dir
 from shared.queue import commands
 from tests.soak.tables import TABLES
 from tests.support.stack import Process, Stack
 from tests.support.waiting import until
 
-ACTORS = ("a1", "a2")
+ACTORS = ("a1", "a2", "a3")
+AT_FIRST = ACTORS[:2]
+"""Actors that are there at the beginning; faults add and retire others."""
 DELTALAKE_WRITERS = ("deltalake_1", "deltalake_2", "deltalake_3")
 SPARK_WRITER = "spark_1"
 LEASE_S = 5.0
+END_S = 60.0
+"""Within which a service ends that is asked to, on a free machine: an actor completes the group that it writes."""
 START_S = 60.0
 """Within which a service is up, on a free machine, as all limits here."""
 QUEUE_SETTINGS = {"max_attempts": 100, "backoff_base_ms": 500, "backoff_cap_ms": 5_000}
@@ -36,12 +41,16 @@ what is kept free by default, so that nothing would ever be rewritten on it."""
 
 @dataclass(slots=True)
 class Household:
-    """Who runs under which name. `ended`: processes that no one harmed and that ended; `lock`: while one is harmed."""
+    """Who runs under which name. `ended`: processes that no one harmed and that ended; `lock`: while one is harmed.
+
+    `older`: a checkout of an earlier version, which services begin with; each start of one takes the other version.
+    """
 
     stack: Stack
     seed: int
     with_lakewright: bool
     writer_options: tuple[str, ...] = ()
+    older: Path | None = None
     running: dict[str, Process] = field(default_factory=dict)
     ended: Counter[str] = field(default_factory=Counter)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -61,23 +70,35 @@ class Household:
         for spec in TABLES:
             body = {"location": (self.stack.tables / spec.place).as_uri(), "name": f"soak.{spec.name}"}
             self.stack.post("/v1/tables", body).raise_for_status()
-        for name in ACTORS:
+        for name in AT_FIRST:
             self.start_actor(name)
-        until("the actors take jobs", lambda: all(self._is_ready(name) for name in ACTORS), seconds=START_S)
+        until("the actors take jobs", lambda: all(self.is_ready(name) for name in AT_FIRST), seconds=START_S)
 
     def start_decider(self) -> None:
         """Start the decider, and wait until it answers."""
-        process = self.stack.start("decider", ["-m", "services.decider"])
+        root = self._version("decider")
+        process = self.stack.start("decider", ["-m", "services.decider"], root=root, **self._jars())
         self.running["decider"] = process
         until("the decider is ready", lambda: self.stack._ready(process), seconds=START_S)
 
     def start_actor(self, name: str) -> None:
         """Start an actor with a folder of its own, without waiting for it."""
-        self._started[name] += 1
+        root = self._version(name)
         data = self.folder / "data" / name
         (data / "actor.ready").unlink(missing_ok=True)
         arguments = ["-m", "tests.soak.actor", str(self.folder), f"{name}_{self._started[name]}"]
-        self.running[name] = self.stack.start(name, arguments, LAKEWRIGHT_DATA_DIR=str(data))
+        environment = {"LAKEWRIGHT_DATA_DIR": str(data), **self._jars()}
+        self.running[name] = self.stack.start(name, arguments, root=root, **environment)
+
+    def actors(self) -> list[str]:
+        """Return the names of the actors that run or are started again."""
+        return [name for name in ACTORS if name in self.running]
+
+    def retire(self, name: str) -> None:
+        """Ask a service to end, and wait; RuntimeError if it ends otherwise than well."""
+        process = self.running.pop(name)
+        if code := process.terminate(END_S):
+            raise RuntimeError(f"{name} ended with {code}:\n{process.log.read_text()[-2000:]}")
 
     def start_writer(self, name: str) -> None:
         """Start a writer; one that is started again has other ids and another seed."""
@@ -146,6 +167,15 @@ class Household:
         if not self.running[name].alive:
             raise RuntimeError(f"{name} ended:\n{self.running[name].log.read_text()[-3000:]}")
 
-    def _is_ready(self, name: str) -> bool:
+    def _version(self, name: str) -> Path | None:
+        """Count a start, and return the checkout whose code it takes if that is not this one."""
+        self._started[name] += 1
+        return self.older if self._started[name] % 2 else None
+
+    def _jars(self) -> dict[str, str]:
+        return {"LAKEWRIGHT_IVY_DIR": str(ivy_dir({}))}
+
+    def is_ready(self, name: str) -> bool:
+        """Whether an actor takes jobs."""
         self.raise_if_ended(name)
         return (self.folder / "data" / name / "actor.ready").exists()

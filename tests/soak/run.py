@@ -16,6 +16,7 @@ from tests.soak.disk import Balloon, mount_small
 from tests.soak.faults import Faults
 from tests.soak.household import DELTALAKE_WRITERS, SERVICES, SPARK_WRITER, START_S, Household
 from tests.soak.journal import Journals
+from tests.soak.memory import Memory
 from tests.soak.orphans import Orphans, orphans_of
 from tests.soak.state import is_at_rest, state_differences
 from tests.soak.tables import TABLES
@@ -50,6 +51,7 @@ class SoakOptions:
     with_faults: bool
     no_namespace: str
     writer_options: tuple[str, ...]
+    older: Path | None = None
 
 
 class Soak:
@@ -61,13 +63,18 @@ class Soak:
         self._random = Random(options.seed)
         self._stack = Stack(options.folder, redis, SERVICES)
         self._stack.tables.mkdir()
-        self._not_small = options.no_namespace or mount_small(self._stack.tables)
-        self._home = Household(self._stack, options.seed, options.with_lakewright, options.writer_options)
+        self._not_small = options.no_namespace or mount_small(self._stack.tables, seconds=options.seconds)
+        self._home = Household(
+            self._stack, options.seed, options.with_lakewright, options.writer_options, options.older
+        )
         balloon = None if self._not_small else Balloon(self._stack.tables)
         self._faults = Faults(self._home, Random(options.seed + 1), balloon)
         self._watch = Watch(self._stack.tables, options.folder, Journals(options.folder))
         self._reported = 0
-        self.verdict = Verdict(options.seed, options.with_lakewright, self._watch, self._faults, self._home)
+        self._memory = Memory(self._home)
+        self.verdict = Verdict(
+            options.seed, options.with_lakewright, self._watch, self._faults, self._home, self._memory
+        )
 
     def run(self) -> Verdict:
         """Run everything; processes are ended whatever happens."""
@@ -145,6 +152,8 @@ class Soak:
     def _show(self, elapsed: float) -> None:
         self._refresh_all()
         self._say(progress(elapsed, self.verdict))
+        if self._options.with_lakewright:
+            self._memory.sample(elapsed)
         found = [*map(str, self._watch.differences), *self._watch.unreadable]
         for finding in found[self._reported : self._reported + FINDINGS_AT_ONCE]:
             self._say(f"    {finding}")
@@ -173,7 +182,7 @@ class Soak:
             for spec in TABLES:
                 self.verdict.problems += state_differences(self._stack, spec, self._watch.logs[spec.name])
             self.verdict.note_jobs()
-        for name in ("decider", "a1", "a2"):
+        for name in ("decider", *self._home.actors()):
             if name in self._home.running:
                 self._home.kill(name)
         self.verdict.orphans = self._orphans()

@@ -13,6 +13,7 @@ from tests.soak.checker import broken_answers, lost_answers
 from tests.soak.faults import Faults, is_no_space
 from tests.soak.household import DELTALAKE_WRITERS, SPARK_WRITER, Household
 from tests.soak.log import TableLog
+from tests.soak.memory import Memory
 from tests.soak.operations import Action
 from tests.soak.orphans import Orphans
 from tests.soak.watch import Watch
@@ -32,6 +33,7 @@ class Verdict:
     watch: Watch
     faults: Faults
     home: Household
+    memory: Memory
     problems: list[str] = field(default_factory=list)
     not_shown: list[str] = field(default_factory=list)
     orphans: dict[str, Orphans] = field(default_factory=dict)
@@ -104,6 +106,7 @@ class Verdict:
             "files_written": sum(_files(log, "add") for log in logs),
             "faults": dict(self.faults.done),
             "ended_by_themselves": dict(self.home.ended),
+            "memory": self.memory.figures(),
             "writers_hit_by_the_full_disk": sum(is_no_space(error) for error in self._all_errors()),
             "checks": dict(watch.checks),
             "differences": [str(one) for one in watch.differences[:SHOWN]],

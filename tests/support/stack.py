@@ -71,9 +71,15 @@ class Stack:
         return f"http://127.0.0.1:{self.port}"
 
     def start(
-        self, name: str, arguments: Sequence[str], *, python: str = sys.executable, **environment: str
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        python: str = sys.executable,
+        root: Path | None = None,
+        **environment: str,
     ) -> Process:
-        """Start `python arguments…` as a process group of its own."""
+        """Start `python arguments…` as a process group of its own, with the code below `root` if that is another."""
         log = self.folder / f"{name}-{len(self.processes)}.log"
         settings = {
             "LAKEWRIGHT_REDIS_URL": self.redis.url,
@@ -89,7 +95,7 @@ class Stack:
         with log.open("wb") as output:
             popen = subprocess.Popen(
                 [python, *arguments],
-                cwd=self.root,
+                cwd=root or self.root,
                 env={**os.environ, **settings, **self.environment, **environment},
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -30,34 +30,35 @@ BAR_CELLS = 18
 
 _PRICES = "Cost model (assumptions: set your own)"
 
+QueriesPerHour = Annotated[
+    float,
+    typer.Option(min=0, max=1_000_000, help="Queries per hour, each reading the whole table.", rich_help_panel=_PRICES),
+]
+OpenS = Annotated[
+    float,
+    typer.Option(min=0, max=3_600, help="Core-seconds that a query needs to open one file.", rich_help_panel=_PRICES),
+]
+WriteSPerGib = Annotated[
+    float,
+    typer.Option(min=0, max=1_000_000, help="Core-seconds that rewriting 1 GiB takes.", rich_help_panel=_PRICES),
+]
+TailHours = Annotated[
+    float,
+    typer.Option(
+        min=0, max=8_760, help="Hours that the replay continues after the last commit.", rich_help_panel=_PRICES
+    ),
+]
+
 
 def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questions
     context: typer.Context,
     table: Annotated[
         str, typer.Argument(help="Name of a registered table; or path, URI or CATALOG.NAMESPACE.TABLE of any table.")
     ],
-    queries_per_hour: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1_000_000, help="Queries per hour, each reading the whole table.", rich_help_panel=_PRICES
-        ),
-    ] = 10.0,
-    open_s: Annotated[
-        float,
-        typer.Option(
-            min=0, max=3_600, help="Core-seconds that a query needs to open one file.", rich_help_panel=_PRICES
-        ),
-    ] = 0.05,
-    write_s_per_gib: Annotated[
-        float,
-        typer.Option(min=0, max=1_000_000, help="Core-seconds that rewriting 1 GiB takes.", rich_help_panel=_PRICES),
-    ] = 20.0,
-    tail_hours: Annotated[
-        float,
-        typer.Option(
-            min=0, max=8_760, help="Hours that the replay continues after the last commit.", rich_help_panel=_PRICES
-        ),
-    ] = 24.0,
+    queries_per_hour: QueriesPerHour = 10.0,
+    open_s: OpenS = 0.05,
+    write_s_per_gib: WriteSPerGib = 20.0,
+    tail_hours: TailHours = 24.0,
     max_commits: Annotated[
         int,
         typer.Option(min=1, max=20_000, help="Replay at most this many of the newest commits; by name 2,000 at most."),
