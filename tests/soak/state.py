@@ -1,7 +1,9 @@
 """The decider's rolling state beside a rebuild of the live files that our plain replay finds, integer for integer."""
 
 import json
+from dataclasses import replace
 
+from shared.layout.levels import SizeLevels
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, file_stats
 from tests.soak.log import TableLog, newest_version
 from tests.soak.tables import TableSpec
@@ -24,12 +26,15 @@ def is_at_rest(stack: Stack, spec: TableSpec) -> bool:
 def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]:
     """Return the partitions whose stored state is not what a rebuild finds."""
     table_id = stack.get(f"/v1/tables/soak.{spec.name}")["id"]
-    raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{table_id}")
+    client = stack.redis.client()
+    raw = client.hgetall(f"{{lw:default}}:partitions:{table_id}")
+    fit = json.loads(client.hget(f"{{lw:default}}:cur:{table_id}", "level_fit") or "{}")
+    levels = replace(POLICY, typical_file_bytes=fit.get("typical", 0)).size_levels
     stored = {
         _values(spec, log, json.loads(partition)): PartitionStats.decode(text.decode())
         for partition, text in raw.items()
     }
-    counted = count_files(spec, log)
+    counted = count_files(spec, log, levels)
     return [
         f"{spec.name} {partition}: stored {stored.get(partition)}, counted {counted.get(partition)}"
         for partition in sorted(stored.keys() | counted.keys(), key=str)
@@ -37,13 +42,15 @@ def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]
     ]
 
 
-def count_files(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], PartitionStats]:
-    """Return the state of each partition by its values, from the live files alone."""
+def count_files(
+    spec: TableSpec, log: TableLog, levels: SizeLevels = POLICY.size_levels
+) -> dict[tuple[Value, ...], PartitionStats]:
+    """Return the state of each partition by its values, from the live files and the table's levels alone."""
     partitions: dict[tuple[Value, ...], PartitionStats] = {}
     for live in log.live.values():
         vector = live.add.get("deletionVector")
         one = file_stats(
-            POLICY.size_levels,
+            levels,
             int(live.add["size"]),
             has_dv=bool(vector),
             deleted_rows=int(vector["cardinality"]) if vector else 0,

@@ -1,6 +1,7 @@
 """The rebuild finds a stored state that is off by one, and takes spellings of one value for one partition."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ FIELDS = [{"name": name, "metadata": {}} for name in ("id", "value", "at", "ts")
 class FakeStack:
     """A decider that stores these partitions."""
 
-    def __init__(self, partitions: dict[str, PartitionStats]) -> None:
-        self._partitions = partitions
+    def __init__(self, partitions: dict[str, PartitionStats], typical_bytes: int = 0) -> None:
+        self._partitions, self._typical_bytes = partitions, typical_bytes
 
     def get(self, path: str) -> dict[str, str]:
         return {"id": "t-1"}
@@ -32,6 +33,10 @@ class FakeStack:
 
     def hgetall(self, key: str) -> dict[bytes, bytes]:
         return {partition.encode(): state.encode().encode() for partition, state in self._partitions.items()}
+
+
+    def hget(self, key: str, name: str) -> bytes | None:
+        return json.dumps({"typical": self._typical_bytes}).encode() if self._typical_bytes else None
 
 
 def log_of(folder: Path, *adds: dict[str, Any]) -> TableLog:
@@ -52,6 +57,16 @@ def test_a_state_that_is_off_by_one_file_is_found(tmp_path: Path) -> None:
     assert state_differences(FakeStack({partition: one + one}), spec, log) == []  # type: ignore[arg-type]
     assert len(state_differences(FakeStack({partition: one}), spec, log)) == 1  # type: ignore[arg-type]
     assert len(state_differences(FakeStack({}), spec, log)) == 1  # type: ignore[arg-type]
+
+
+def test_files_are_counted_by_the_levels_that_are_fitted_to_the_table(tmp_path: Path) -> None:
+    spec, size = spec_of("stamps"), 1_500
+    log = log_of(tmp_path, add("a", "2024-01-01 00:00:00", size))
+    fitted = replace(POLICY, typical_file_bytes=size).size_levels
+    partitions = {'{"ts":"2024-01-01T00:00:00.000000"}': file_stats(fitted, size)}
+    assert file_stats(fitted, size) != file_stats(POLICY.size_levels, size)
+    assert state_differences(FakeStack(partitions, size), spec, log) == []  # type: ignore[arg-type]
+    assert len(state_differences(FakeStack(partitions), spec, log)) == 1  # type: ignore[arg-type]
 
 
 def test_an_empty_partition_is_no_difference(tmp_path: Path) -> None:
