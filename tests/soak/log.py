@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from tests.soak.deletion_vectors import vector_file
+from tests.soak.tables import RETENTION_S
 
-RESTORABLE_VERSIONS, RESTORABLE_S = 20, 90.0
+RESTORABLE_VERSIONS, RESTORABLE_S = 20, RETENTION_S / 2
 """How far back RESTORE reaches: half as far as VACUUM."""
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"

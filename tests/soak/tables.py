@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.soak.values import Kind, Value, days, micros
+from tests.support.time_limits import scaled
 
 Partition = tuple[Value, ...]
 
@@ -20,8 +21,10 @@ COLUMNS: Mapping[str, Kind] = {"id": Kind.LONG, "value": Kind.STRING, "at": Kind
 ADDED_COLUMNS = ("extra_0", "extra_1", "extra_2")
 """Columns of type string that ADD COLUMN brings, in this order."""
 
-RETENTION = {"delta.deletedFileRetentionDuration": "interval 180 seconds"}
+RETENTION_S = scaled(180.0)
 """What VACUUM leaves: longer than any actor is paused, and than any snapshot here is in use."""
+
+RETENTION = {"delta.deletedFileRetentionDuration": f"interval {RETENTION_S:.0f} seconds"}
 
 SIGNS = ("100%", "a:b", "a/b", "a=b", "a%20b", "x#y?z", "it's", 'say "x"', "back\\slash", "plus+&")
 
