@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import spark_events
+from tests.support.outside import is_at_rest
 from tests.support.spark_cluster import SparkCluster
 from tests.support.stack import Process, Stack
 from tests.support.waiting import until
@@ -63,9 +64,15 @@ class World:
         actors = self.stack.get("/v1/actors")["actors"]
         return any(one["id"] == name and one["state"] in ("idle", "working") for one in actors)
 
-    def register(self, table: Path) -> None:
-        """Register a table under the name of its folder."""
-        self.stack.post("/v1/tables", {"location": table.as_uri(), "name": f"db.{table.name}"}).raise_for_status()
+    def register(self, table: Path, **properties: str) -> None:
+        """Register a table under the name of its folder, with properties of Lakewright's."""
+        stated = {f"lakewright.{name.replace('_', '-')}": value for name, value in properties.items()}
+        body = {"location": table.as_uri(), "name": f"db.{table.name}", "properties": stated}
+        self.stack.post("/v1/tables", body).raise_for_status()
+
+    def is_done(self, table: Path) -> bool:
+        """Return whether a job of a table has run, and nothing waits or runs."""
+        return bool(self.runs(table)) and is_at_rest(self.stack, f"db.{table.name}", table)
 
     def runs(self, table: Path) -> list[dict[str, Any]]:
         """Return the finished runs of a table, newest first."""

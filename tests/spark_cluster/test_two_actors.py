@@ -1,0 +1,110 @@
+"""Actors share a cluster: each works beside the other, none starves, and executors without work are given back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import spark_events
+from tests.support.large_files import contents, everything, large_table, left_behind
+from tests.support.spark_world import World
+from tests.support.waiting import until
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.redis,
+    pytest.mark.long("spark-cluster"),
+]
+
+GIVES_BACK_SOON: Mapping[str, Any] = {
+    "spark.dynamicAllocation.executorIdleTimeout": "5s",
+    "spark.dynamicAllocation.cachedExecutorIdleTimeout": "5s",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "5s",
+}
+"""Idle times that are a minute by default."""
+
+FILES = 64
+"""Of 1.2 MB in each table, which become 16."""
+
+
+@contextmanager
+def an_actor(world: World, name: str, **options: Any) -> Iterator[Path]:
+    """Run an actor whose event log is in a folder of its own."""
+    events = world.stack.folder / f"events-{name}"
+    events.mkdir()
+    given = {**GIVES_BACK_SOON, "spark.eventLog.dir": events.as_uri()}
+    with world.actor(name, options={**given, **{f"spark.{key}": value for key, value in options.items()}}):
+        yield events
+
+
+class Tables:
+    """Tables of a test, with what is in them before they are registered."""
+
+    def __init__(self, world: World, prefix: str, *, count: int) -> None:
+        self._world = world
+        self.paths = [
+            large_table(world.stack.tables / f"{prefix}-{number}", files=FILES, rows_of_file=2**14).path
+            for number in range(count)
+        ]
+        self._before = [(everything(path), contents(path)) for path in self.paths]
+
+    def register(self) -> None:
+        """Register all of them at once."""
+        for path in self.paths:
+            self._world.register(path, target_file_size="4mb", row_group_copy="never")
+
+    def are_done(self) -> bool:
+        """Return whether the jobs of all have run, and nothing waits or runs."""
+        return all(map(self._world.is_done, self.paths))
+
+    def runs(self) -> Sequence[dict[str, Any]]:
+        """Return the runs of all, after checking that each succeeded and left the rows as they were, and no file."""
+        runs = [run for path in self.paths for run in self._world.runs(path)]
+        assert [(run["result"], run["attempts"]) for run in runs] == [("done", 0)] * len(self.paths), runs
+        for path, (files, rows) in zip(self.paths, self._before, strict=True):
+            assert contents(path) == rows
+            assert left_behind(path, files) == []
+        return runs
+
+
+def await_no_executors(world: World) -> None:
+    """Wait until the applications hold no core: the event log of an executor that was given back has its end."""
+    until("all executors are given back", lambda: not world.cluster.executors(), seconds=120)
+    until("no core is used", lambda: world.cluster.state()["coresused"] == 0, seconds=30)
+
+
+def test_two_actors_with_a_bound_work_side_by_side_and_give_executors_back(world: World) -> None:
+    with an_actor(world, "left", **{"cores.max": 1}) as left, an_actor(world, "right", **{"cores.max": 1}) as right:
+        tables = Tables(world, "bounded", count=8)
+        tables.register()
+        until("all tables are compacted", tables.are_done, seconds=300)
+        assert {run["actor"] for run in tables.runs()} == {"left", "right"}
+        ends = [spark_events.task_ends(events) for events in (left, right)]
+        assert all({one.reason for one in ended} == {"Success"} for ended in ends)
+        assert any(one.is_beside(other) for one, other in product(*ends)), "they never worked at once"
+        await_no_executors(world)
+        again = Tables(world, "bounded-again", count=1)
+        again.register()
+        until("executors are allocated again", again.are_done, seconds=120)
+        again.runs()
+        await_no_executors(world)
+
+
+def test_an_actor_without_a_bound_leaves_the_cluster_to_the_other_when_it_has_no_work(world: World) -> None:
+    """Spark takes no executor from an application that uses it, so the second waits, already in its self-test."""
+    with an_actor(world, "first"):
+        long = Tables(world, "unbounded", count=2)
+        long.register()
+        until("the first actor holds the cluster", lambda: len(world.cluster.executors()) == 2, seconds=120)
+        with an_actor(world, "second"):
+            until("the first jobs are done", long.are_done, seconds=300)
+            assert {run["actor"] for run in long.runs()} == {"first"}
+            tables = Tables(world, "unbounded-more", count=8)
+            tables.register()
+            until("all tables are compacted", tables.are_done, seconds=300)
+            assert {run["actor"] for run in tables.runs()} == {"first", "second"}
+            await_no_executors(world)
