@@ -1,11 +1,13 @@
-"""One cluster of two workers, one decider and one Redis for all tests; each test starts the actors that it needs."""
+"""One cluster of two workers, a decider, a catalog and a Redis for all tests, which start the actors that they need."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from services.paths import ivy_dir
 from tests.conftest import new_server
+from tests.support.iceberg_rest_lake import rest_lake
 from tests.support.spark_cluster import SparkCluster, why_nothing_can_be_hidden
 from tests.support.spark_world import World
 from tests.support.stack import Stack
@@ -18,14 +20,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     if refused:
         pytest.skip(refused)
     folder = tmp_path_factory.mktemp("spark-cluster")
-    for name in ("data", "events", "shared"):
+    for name in ("data", "events", "shared", "lake"):
         (folder / name).mkdir()
     redis = new_server("everysec")
     hidden = (folder / "data", ivy_dir({}))
     try:
-        with Stack(folder, redis) as stack, SparkCluster(folder / "cluster", hidden) as cluster:
+        cluster, catalog = SparkCluster(folder / "cluster", hidden), rest_lake(folder / "lake")
+        with Stack(folder, redis) as stack, cluster, catalog as lake:
             cluster.start(workers=2)
-            stack.decider(LAKEWRIGHT_SWEEP_S="2")
-            yield World(stack, cluster, folder / "events")
+            for_iceberg = {
+                "LAKEWRIGHT_CATALOGS": json.dumps({"lake": lake.options}),
+                "LAKEWRIGHT_ROOTS": f"{stack.tables.as_uri()},catalog://lake",
+            }
+            stack.decider(LAKEWRIGHT_SWEEP_S="2", LAKEWRIGHT_DISCOVERY_S="0", **for_iceberg)
+            yield World(stack, cluster, folder / "events", lake, for_iceberg)
     finally:
         redis.close()

@@ -1,12 +1,15 @@
 """A job of many groups uses all executors that there are: its groups are written at once, on each of them."""
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 
+import pyarrow as pa
 import pytest
 
 from tests.support import spark_events
+from tests.support.iceberg_rest_lake import SCHEMA
 from tests.support.large_files import contents, everything, large_table, left_behind
 from tests.support.outside import own_commits
 from tests.support.spark_world import World
@@ -18,6 +21,8 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.redis,
     pytest.mark.long("spark-cluster"),
+    # Of pyiceberg.
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning"),
 ]
 
 GROUPS, FILES_OF_GROUP, GROUPS_OF_COMMIT = 64, 4, 8
@@ -25,19 +30,24 @@ ROWS_OF_FILE = 2**14
 TARGET = "4mb"
 """More than three files of that many rows, and less than four: 1.2 MB each."""
 
+ICEBERG_GROUPS, ICEBERG_ROWS = 16, 20_000
+"""Files of 160 KB, of which four reach half a MiB."""
+
+
+WAYS = [("auto", "groups_copied"), ("never", "encoded_switched_off")]
+"""Values of `lakewright.row-group-copy`, with what is counted then."""
+
 
 @pytest.fixture(scope="module")
 def many(world: World) -> Iterator[Process]:
     """Run one actor that copies row groups of any size; it asks for executors as actors do by default."""
     any_size = {"LAKEWRIGHT_MIN_ROW_GROUP_MIB": "0", "LAKEWRIGHT_MIN_COLUMN_CHUNK_KIB": "0"}
-    with world.actor("many", **any_size) as process:
+    with world.actor("many", **any_size, **world.for_iceberg) as process:
         yield process
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.parametrize(
-    ("row_group_copy", "counter"), [("auto", "groups_copied"), ("never", "encoded_switched_off")]
-)
+@pytest.mark.parametrize(("row_group_copy", "counter"), WAYS)
 def test_a_job_of_64_groups_is_spread_over_both_executors(world: World, row_group_copy: str, counter: str) -> None:
     path = world.stack.tables / f"many-{row_group_copy}"
     table = large_table(path, files=GROUPS * FILES_OF_GROUP, rows_of_file=ROWS_OF_FILE).path
@@ -49,15 +59,43 @@ def test_a_job_of_64_groups_is_spread_over_both_executors(world: World, row_grou
     assert run["measured"][counter] == GROUPS, run
     assert run["measured"]["files_replaced"] == GROUPS * FILES_OF_GROUP
     assert len(own_commits(table)) == GROUPS // GROUPS_OF_COMMIT
-    ended = spark_events.of_job(world.events, run["id"])
-    assert {one.reason for one in ended} == {"Success"}
-    spread = Counter(one.executor for one in ended)
-    print(f"{row_group_copy}: tasks by executor {dict(spread)}")
-    assert len(spread) == 2, spread
-    assert "driver" not in spread
-    assert min(spread.values()) >= GROUPS // 8, spread
-    assert any(
-        one.executor != other.executor and one.is_beside(other) for one, other in combinations(ended, 2)
-    ), "no two groups were written at once"
+    assert_spread(world, run["id"], least=GROUPS // 8)
     assert contents(table) == rows
     assert left_behind(table, before) == []
+
+
+def assert_spread(world: World, job: str, *, least: int) -> None:
+    """Check that both executors ran at least so many tasks of a job, some of them at once."""
+    ended = spark_events.of_job(world.events, job)
+    assert {one.reason for one in ended} == {"Success"}
+    spread = Counter(one.executor for one in ended)
+    print(f"{job}: tasks by executor {dict(spread)}")
+    assert len(spread) == 2, spread
+    assert "driver" not in spread
+    assert min(spread.values()) >= least, spread
+    pairs = combinations(ended, 2)
+    assert any(one.executor != other.executor and one.is_beside(other) for one, other in pairs), "none ran at once"
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize(("row_group_copy", "counter"), WAYS)
+def test_groups_of_an_iceberg_table_are_spread_over_both_executors(
+    world: World, row_group_copy: str, counter: str
+) -> None:
+    assert world.lake is not None
+    name, rng = f"db.many_{row_group_copy}", random.Random(7)
+    world.lake.catalog.create_namespace_if_not_exists("db")
+    table = world.lake.catalog.create_table(name, SCHEMA)
+    for _ in range(ICEBERG_GROUPS * FILES_OF_GROUP):
+        ids = pa.py_buffer(rng.randbytes(8 * ICEBERG_ROWS))
+        table.append(pa.table([pa.Array.from_buffers(pa.int64(), ICEBERG_ROWS, [None, ids])], schema=SCHEMA))
+    rows = sorted(table.scan().to_arrow()["id"].to_pylist())
+    location = f"catalog://lake/{name.replace('.', '/')}"
+    world.register_at(location, name, row_group_copy=row_group_copy, target_file_size="512kb")
+    (run,) = until("the job has run", lambda: world.runs_of(name), seconds=300)
+    assert (run["result"], run["attempts"]) == ("done", 0), run
+    assert run["measured"][counter] == ICEBERG_GROUPS, run
+    assert_spread(world, run["id"], least=ICEBERG_GROUPS // 8)
+    after = world.lake.catalog.load_table(name).scan()
+    assert len(list(after.plan_files())) == ICEBERG_GROUPS
+    assert sorted(after.to_arrow()["id"].to_pylist()) == rows

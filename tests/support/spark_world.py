@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.support import spark_events
+from tests.support.iceberg_rest_lake import RestLake
 from tests.support.outside import is_at_rest
 from tests.support.spark_cluster import SparkCluster
 from tests.support.stack import Process, Stack
@@ -25,11 +26,16 @@ SMALL: Mapping[str, Any] = {
 
 @dataclass(slots=True)
 class World:
-    """Redis, a decider, a cluster and a folder for the event logs; tests start the actors that they need."""
+    """Redis, a decider, a cluster and a folder for the event logs; tests start the actors that they need.
+
+    lake: a catalog that the decider follows, too. for_iceberg: variables of actors that rewrite its tables.
+    """
 
     stack: Stack
     cluster: SparkCluster
     events: Path
+    lake: RestLake | None = None
+    for_iceberg: Mapping[str, str] = field(default_factory=dict)
 
     @contextmanager
     def actor(
@@ -66,8 +72,12 @@ class World:
 
     def register(self, table: Path, **properties: str) -> None:
         """Register a table under the name of its folder, with properties of Lakewright's."""
-        stated = {f"lakewright.{name.replace('_', '-')}": value for name, value in properties.items()}
-        body = {"location": table.as_uri(), "name": f"db.{table.name}", "properties": stated}
+        self.register_at(table.as_uri(), f"db.{table.name}", **properties)
+
+    def register_at(self, location: str, name: str, **properties: str) -> None:
+        """Register a table of any location."""
+        stated = {f"lakewright.{key.replace('_', '-')}": value for key, value in properties.items()}
+        body = {"location": location, "name": name, "properties": stated}
         self.stack.post("/v1/tables", body).raise_for_status()
 
     def is_done(self, table: Path) -> bool:
@@ -76,5 +86,9 @@ class World:
 
     def runs(self, table: Path) -> list[dict[str, Any]]:
         """Return the finished runs of a table, newest first."""
+        return self.runs_of(f"db.{table.name}")
+
+    def runs_of(self, name: str) -> list[dict[str, Any]]:
+        """Return the finished runs of the table of this name, newest first."""
         runs = self.stack.get("/v1/jobs", state="finished", page_size=200)["jobs"]
-        return [run for run in runs if run["table_name"] == f"db.{table.name}"]
+        return [run for run in runs if run["table_name"] == name]
