@@ -51,9 +51,7 @@ def task_ends(folder: Path) -> list[TaskEnd]:
             case "SparkListenerTaskEnd":
                 info, reason = event["Task Info"], event["Task End Reason"]["Reason"]
                 of_job = tags.get((application, event["Stage ID"]), frozenset())
-                ended.append(
-                    TaskEnd(of_job, info["Executor ID"], reason, info["Launch Time"], info["Finish Time"])
-                )
+                ended.append(TaskEnd(of_job, info["Executor ID"], reason, info["Launch Time"], info["Finish Time"]))
     return ended
 
 

@@ -199,9 +199,7 @@ class IcebergEngine(JvmEngine):
 class _Rewrite:
     """One rewrite: what it read, what it wrote, and how its commit ended."""
 
-    def __init__(
-        self, engine: IcebergEngine, opened: _OpenedTable, request: RewriteRequest, control: Control
-    ) -> None:
+    def __init__(self, engine: IcebergEngine, opened: _OpenedTable, request: RewriteRequest, control: Control) -> None:
         self._engine = engine
         self._request = request
         self._control = control

@@ -57,7 +57,7 @@ def write_groups(
             if not isinstance(result, Exception):
                 continue
             if isinstance(result, LakewrightError) or context.is_live(live):
-                raise result
+                raise result  # noqa: TRY301 - what is written has to be deleted
             _log.info("group_inputs_removed_concurrently", error=first_line(result))
     except BaseException:
         context.discard(written)
