@@ -1,14 +1,13 @@
 """`make bench-spark-cluster`: one job of 64 groups on a standalone cluster of Spark, with one executor and with two.
 
-Executors have one core each, and so have the workers. All processes are on one machine: master, workers, driver,
-decider and Redis share its cores with the executors. Each round starts the actor anew for each number of executors, in
-turns, so that all executors are equally young, and lets it write a few groups before the clock counts.
+Workers and their executors have one core each. All processes are on one machine: master, workers, driver, decider and
+Redis share its cores with the executors. One actor runs all jobs. Each round takes one worker away, and gives the
+cluster a new one, so that both numbers of executors have their turn; whatever is new writes a few groups before the
+clock counts. The medians over all rounds count.
 """
 
 import argparse
 import json
-import os
-import random
 import shutil
 import tempfile
 from collections import Counter
@@ -24,12 +23,12 @@ import httpx
 import psutil
 
 from tests.bench.machine import machine
-from tests.bench.rewrite.tables import BYTES_PER_ROW, DAY, append
 from tests.support import spark_events
+from tests.support.many_files import linked, written
 from tests.support.redis_server import RedisServer, find_binary
 from tests.support.spark_cluster import SparkCluster
 from tests.support.spark_world import World
-from tests.support.stack import Stack
+from tests.support.stack import Process, Stack
 from tests.support.waiting import until
 
 WAYS = {"copied": "auto", "encoded": "never"}
@@ -37,12 +36,19 @@ WAYS = {"copied": "auto", "encoded": "never"}
 
 EXECUTORS = (1, 2)
 FILES_OF_GROUP = 4
-FILE_BYTES = 4_700_000
-"""One row group, large enough to be copied into a final file; four of them reach the target."""
+FILE_BYTES = 2_350_000
+"""One row group; four of them reach the target."""
 
-TARGET = "16mb"
-OPTIONS: dict[str, Any] = {"spark.executor.extraJavaOptions": "-XX:+UseSerialGC", "spark.executor.memory": "1g"}
-"""As in production, the second compiler of the JVM is in use; the rest is as in the tests."""
+TARGET = "8mb"
+OPTIONS: dict[str, Any] = {
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.executor.memory": "1g",
+    **{f"spark.dynamicAllocation.{name}Executors": len(EXECUTORS) for name in ("min", "max", "initial")},
+}
+"""As in production, the second compiler of the JVM is in use, and all executors that there can be."""
+
+SETTINGS = {"JDK_JAVA_OPTIONS": "", "LAKEWRIGHT_MIN_ROW_GROUP_MIB": "2"}
+"""So that row groups of the files are copied, which make full ones of 8 MiB."""
 
 LONGEST_S = 600.0
 
@@ -65,31 +71,43 @@ class JobCost:
     at_once: float
 
 
-class Bench:
-    """Measures jobs of `groups` groups on a cluster; `warm_up` groups are written before."""
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Numbers of rounds, of jobs of each kind in a round, of groups of a job, and of groups that are written before."""
 
-    def __init__(self, world: World, *, groups: int, warm_up: int, seed: int) -> None:
+    rounds: int = 3
+    jobs: int = 3
+    groups: int = 64
+    warm_up: int = 16
+
+
+class Bench:
+    """Measures jobs on a cluster."""
+
+    def __init__(self, world: World, *, sizes: Sizes, seed: int) -> None:
         self._world = world
-        self._groups = groups
-        self._warm_up = warm_up
-        self._file = world.stack.folder / "source"
-        append(self._file, random.Random(seed), DAY, rows=FILE_BYTES // BYTES_PER_ROW)
+        self._sizes = sizes
+        files = max(sizes.groups, sizes.warm_up) * FILES_OF_GROUP
+        self._source = written(world.stack.folder / "source", files=files, file_bytes=FILE_BYTES, seed=seed)
         self._tables = 0
 
-    def round(self, executors: int) -> dict[str, JobCost]:
-        """Start an actor with this number of executors; return the cost of a job by how its rows are written."""
-        fixed = {f"spark.dynamicAllocation.{name}Executors": executors for name in ("min", "max", "initial")}
-        name = f"actor-{executors}-{self._tables}"
-        with self._world.actor(name, options={**OPTIONS, **fixed}, JDK_JAVA_OPTIONS="") as actor:
-            until("the executors are there", lambda: len(self._world.cluster.executors()) == executors, seconds=120)
-            processes = [psutil.Process(actor.popen.pid), *psutil.Process(actor.popen.pid).children(recursive=True)]
-            for way in WAYS:
-                self._job(way, self._warm_up, processes)
-            return {way: self._job(way, self._groups, processes) for way in WAYS}
+    def round(self, actor: Process, executors: int) -> list[dict[str, JobCost]]:
+        """Bring the cluster to this number of executors; return the costs of jobs by how their rows are written."""
+        cluster = self._world.cluster
+        while len(cluster.workers) > executors:
+            cluster.remove_worker()
+        while len(cluster.workers) < executors:
+            cluster.add_worker()
+        until("the executors are there", lambda: len(cluster.executors()) == executors, seconds=120)
+        processes = [psutil.Process(actor.popen.pid), *psutil.Process(actor.popen.pid).children(recursive=True)]
+        for way in WAYS:
+            self._job(way, self._sizes.warm_up, processes)
+        return [{way: self._job(way, self._sizes.groups, processes) for way in WAYS} for _ in range(self._sizes.jobs)]
 
     def _job(self, way: str, groups: int, driver: Sequence[psutil.Process]) -> JobCost:
         self._tables += 1
-        table = many_files(self._file, self._world.stack.tables / f"t{self._tables}", groups * FILES_OF_GROUP)
+        path = self._world.stack.tables / f"t{self._tables}"
+        table = linked(self._source, path, files=groups * FILES_OF_GROUP)
         executors = self._world.cluster.executors()
         before_s = [cpu_s(driver), cpu_s(executors)]
         self._world.register(table, row_group_copy=WAYS[way], target_file_size=TARGET)
@@ -103,7 +121,7 @@ class Bench:
         tasks = [one for one in spark_events.of_job(self._world.events, run["id"]) if one.reason == "Success"]
         httpx.delete(f"{self._world.stack.url}/v1/tables/db.{table.name}", timeout=LONGEST_S).raise_for_status()
         shutil.rmtree(table)
-        return JobCost(
+        cost = JobCost(
             total_s=seconds_between(run["started_at"], run["finished_at"]),
             writing_s=measured["prepare_ms"] / 1e3,
             committing_s=measured["commit_ms"] / 1e3,
@@ -112,23 +130,8 @@ class Bench:
             busiest=max(Counter(one.executor for one in tasks).values()) / len(tasks),
             at_once=at_once([(one.began_ms, one.ended_ms) for one in tasks]),
         )
-
-
-def many_files(source: Path, table: Path, files: int) -> Path:
-    """Make a table whose files share the bytes of the one file of another table."""
-    shutil.copytree(source / "_delta_log", table / "_delta_log")
-    first = table / "_delta_log" / f"{0:020d}.json"
-    actions = [json.loads(line) for line in first.read_text().splitlines()]
-    (add,) = [action["add"] for action in actions if "add" in action]
-    folder, _, name = add["path"].rpartition("/")
-    (table / folder).mkdir(parents=True, exist_ok=True)
-    adds = []
-    for number in range(files):
-        path = f"{folder}/{number}-{name}"
-        os.link(source / add["path"], table / path)
-        adds.append({"add": {**add, "path": path}})
-    first.write_text("".join(f"{json.dumps(one)}\n" for one in [*(a for a in actions if "add" not in a), *adds]))
-    return table
+        print(f"  {len(executors)} executors, {groups} groups {way}: {cost}", flush=True)
+        return cost
 
 
 def cpu_s(processes: Sequence[psutil.Process]) -> float:
@@ -156,20 +159,18 @@ def figures(costs: dict[int, list[dict[str, JobCost]]]) -> dict[str, Any]:
     for way in WAYS:
         by_executors = {
             str(executors): {
-                name: round(median(asdict(one[way])[name] for one in rounds), 3)
-                for name in JobCost.__dataclass_fields__
+                name: round(median(asdict(one[way])[name] for one in jobs), 3) for name in JobCost.__dataclass_fields__
             }
-            for executors, rounds in costs.items()
+            for executors, jobs in costs.items()
         }
         one, two = (by_executors[str(executors)] for executors in EXECUTORS)
         found[way] = {
             "executors": by_executors,
             "times_as_fast": round(one["total_s"] / two["total_s"], 3),
             "times_as_fast_writing": round(one["writing_s"] / two["writing_s"], 3),
-            "times_as_fast_by_round": [
-                round(single[way].total_s / both[way].total_s, 3)
-                for single, both in zip(*(costs[executors] for executors in EXECUTORS), strict=True)
-            ],
+            "total_s_of_each": {
+                str(executors): [round(one[way].total_s, 3) for one in jobs] for executors, jobs in costs.items()
+            },
         }
     return found
 
@@ -195,17 +196,14 @@ def started_world(folder: Path) -> Iterator[World]:
         server.close()
 
 
-def measure(world: World, *, rounds: int, groups: int, warm_up: int, seed: int) -> dict[int, list[dict[str, JobCost]]]:
-    """Measure a number of rounds, each of which begins with the other number of executors than the one before."""
-    bench = Bench(world, groups=groups, warm_up=warm_up, seed=seed)
+def measure(world: World, sizes: Sizes, *, seed: int) -> dict[int, list[dict[str, JobCost]]]:
+    """Measure all rounds; the cluster has its two workers again at the end."""
+    bench = Bench(world, sizes=sizes, seed=seed)
     costs: dict[int, list[dict[str, JobCost]]] = {executors: [] for executors in EXECUTORS}
-    for number in range(rounds):
-        for executors in EXECUTORS if number % 2 == 0 else reversed(EXECUTORS):
-            done = bench.round(executors)
-            costs[executors].append(done)
-            for way, cost in done.items():
-                cpu = f"CPU s: driver {cost.driver_cpu_s:.1f}, executors {cost.executors_cpu_s:.1f}"
-                print(f"  round {number + 1}, executors {executors}, {way}: {cost.total_s:.1f} s; {cpu}", flush=True)
+    with world.actor("bench", options=OPTIONS, **SETTINGS) as actor:
+        for _ in range(sizes.rounds):
+            for executors in EXECUTORS:
+                costs[executors] += bench.round(actor, executors)
     return costs
 
 
@@ -213,15 +211,17 @@ def main() -> None:
     """Measure, print the figures, and keep them as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.spark_cluster")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--rounds", type=int, default=5, help="jobs of each kind, of which the medians count")
-    parser.add_argument("--groups", type=int, default=64, help="groups of a job")
-    parser.add_argument("--warm-up", type=int, default=16, help="groups that are written before the clock counts")
+    parser.add_argument("--rounds", type=int, default=Sizes.rounds, help="turns of each number of executors")
+    parser.add_argument("--jobs", type=int, default=Sizes.jobs, help="jobs of each kind in a turn")
+    parser.add_argument("--groups", type=int, default=Sizes.groups, help="groups of a job")
+    parser.add_argument("--warm-up", type=int, default=Sizes.warm_up, help="groups written before the clock counts")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    about = {**machine(), "seed": asked.seed, "groups": asked.groups, "rounds": asked.rounds}
+    sizes = Sizes(asked.rounds, asked.jobs, asked.groups, asked.warm_up)
+    about = {**machine(), "seed": asked.seed, **asdict(sizes)}
     print(about, flush=True)
     with tempfile.TemporaryDirectory(prefix="lakewright-bench-spark-cluster-") as made, started_world(Path(made)) as up:
-        costs = measure(up, rounds=asked.rounds, groups=asked.groups, warm_up=asked.warm_up, seed=asked.seed)
+        costs = measure(up, sizes, seed=asked.seed)
     found = {**about, **figures(costs)}
     print(json.dumps(found, indent=1))
     if asked.json:

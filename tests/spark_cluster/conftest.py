@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from services.paths import ivy_dir
 from tests.conftest import new_server
 from tests.support.iceberg_rest_lake import rest_lake
+from tests.support.many_files import written
 from tests.support.spark_cluster import SparkCluster, why_nothing_can_be_hidden
 from tests.support.spark_world import World
 from tests.support.stack import Stack
@@ -36,3 +38,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             yield World(stack, cluster, folder / "events", lake, for_iceberg)
     finally:
         redis.close()
+
+
+@pytest.fixture(scope="session")
+def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of 128 files of 0.66 MB, of which two reach a MiB; tests rewrite others that share its files."""
+    return written(tmp_path_factory.mktemp("many-files") / "table", files=128, file_bytes=660_000, seed=3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench.spark_cluster import WAYS, measure
+from tests.bench.spark_cluster import WAYS, Sizes, measure
 from tests.support.spark_world import World
 
 pytestmark = [
@@ -14,7 +14,7 @@ pytestmark = [
 
 
 def test_every_figure_is_measured(world: World) -> None:
-    costs = measure(world, rounds=1, groups=3, warm_up=1, seed=1)
+    costs = measure(world, Sizes(rounds=1, jobs=1, groups=3, warm_up=1), seed=1)
     for executors, (costs_by_way,) in costs.items():
         assert costs_by_way.keys() == WAYS.keys()
         for cost in costs_by_way.values():

@@ -4,13 +4,15 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from tests.support import spark_events
 from tests.support.iceberg_rest_lake import SCHEMA
-from tests.support.large_files import contents, everything, large_table, left_behind
+from tests.support.large_files import contents, everything, left_behind
+from tests.support.many_files import linked
 from tests.support.outside import own_commits
 from tests.support.spark_world import World
 from tests.support.stack import Process
@@ -25,13 +27,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning"),
 ]
 
-GROUPS, FILES_OF_GROUP, GROUPS_OF_COMMIT = 64, 4, 8
-ROWS_OF_FILE = 2**14
-TARGET = "4mb"
-"""More than three files of that many rows, and less than four: 1.2 MB each."""
-
-ICEBERG_GROUPS, ICEBERG_ROWS = 16, 20_000
-"""Files of 160 KB, of which four reach half a MiB."""
+GROUPS, FILES_OF_GROUP, GROUPS_OF_COMMIT = 64, 2, 8
+ICEBERG_GROUPS, ICEBERG_ROWS = 16, 80_000
+"""Files of 0.66 MB, of which two reach a MiB, too."""
 
 
 WAYS = [("auto", "groups_copied"), ("never", "encoded_switched_off")]
@@ -48,11 +46,12 @@ def many(world: World) -> Iterator[Process]:
 
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize(("row_group_copy", "counter"), WAYS)
-def test_a_job_of_64_groups_is_spread_over_both_executors(world: World, row_group_copy: str, counter: str) -> None:
-    path = world.stack.tables / f"many-{row_group_copy}"
-    table = large_table(path, files=GROUPS * FILES_OF_GROUP, rows_of_file=ROWS_OF_FILE).path
-    before, rows = everything(table), contents(table)
-    world.register(table, row_group_copy=row_group_copy, target_file_size=TARGET)
+def test_a_job_of_64_groups_is_spread_over_both_executors(
+    world: World, many_files: Path, row_group_copy: str, counter: str
+) -> None:
+    table = linked(many_files, world.stack.tables / f"many-{row_group_copy}", files=GROUPS * FILES_OF_GROUP)
+    before, rows = everything(table), contents(table, "name")
+    world.register(table, row_group_copy=row_group_copy, target_file_size="1mb")
     until("the table is compacted", lambda: world.is_done(table), seconds=300)
     (run,) = world.runs(table)
     assert (run["result"], run["attempts"]) == ("done", 0), run
@@ -60,7 +59,7 @@ def test_a_job_of_64_groups_is_spread_over_both_executors(world: World, row_grou
     assert run["measured"]["files_replaced"] == GROUPS * FILES_OF_GROUP
     assert len(own_commits(table)) == GROUPS // GROUPS_OF_COMMIT
     assert_spread(world, run["id"], least=GROUPS // 8)
-    assert contents(table) == rows
+    assert contents(table, "name") == rows
     assert left_behind(table, before) == []
 
 
@@ -91,7 +90,7 @@ def test_groups_of_an_iceberg_table_are_spread_over_both_executors(
         table.append(pa.table([pa.Array.from_buffers(pa.int64(), ICEBERG_ROWS, [None, ids])], schema=SCHEMA))
     rows = sorted(table.scan().to_arrow()["id"].to_pylist())
     location = f"catalog://lake/{name.replace('.', '/')}"
-    world.register_at(location, name, row_group_copy=row_group_copy, target_file_size="512kb")
+    world.register_at(location, name, row_group_copy=row_group_copy, target_file_size="1mb")
     (run,) = until("the job has run", lambda: world.runs_of(name), seconds=300)
     assert (run["result"], run["attempts"]) == ("done", 0), run
     assert run["measured"][counter] == ICEBERG_GROUPS, run

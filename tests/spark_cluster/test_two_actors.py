@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.support import spark_events
-from tests.support.large_files import contents, everything, large_table, left_behind
+from tests.support.large_files import contents, everything, left_behind
+from tests.support.many_files import linked
 from tests.support.spark_world import World
 from tests.support.waiting import until
 
@@ -27,8 +29,8 @@ GIVES_BACK_SOON: Mapping[str, Any] = {
 }
 """Idle times that are a minute by default."""
 
-FILES = 64
-"""Of 1.2 MB in each table, which become 16."""
+FILES, OUTPUTS = 64, 32
+"""Of each table, before and after."""
 
 
 @contextmanager
@@ -44,18 +46,16 @@ def an_actor(world: World, name: str, **options: Any) -> Iterator[Path]:
 class Tables:
     """Tables of a test, with what is in them before they are registered."""
 
-    def __init__(self, world: World, prefix: str, *, count: int) -> None:
+    def __init__(self, world: World, source: Path, prefix: str, *, count: int) -> None:
         self._world = world
-        self.paths = [
-            large_table(world.stack.tables / f"{prefix}-{number}", files=FILES, rows_of_file=2**14).path
-            for number in range(count)
-        ]
-        self._before = [(everything(path), contents(path)) for path in self.paths]
+        folder = world.stack.tables
+        self.paths = [linked(source, folder / f"{prefix}-{number}", files=FILES) for number in range(count)]
+        self._before = [(everything(path), contents(path, "name")) for path in self.paths]
 
     def register(self) -> None:
         """Register all of them at once."""
         for path in self.paths:
-            self._world.register(path, target_file_size="4mb", row_group_copy="never")
+            self._world.register(path, target_file_size="1mb", row_group_copy="never")
 
     def are_done(self) -> bool:
         """Return whether the jobs of all have run, and nothing waits or runs."""
@@ -66,7 +66,8 @@ class Tables:
         runs = [run for path in self.paths for run in self._world.runs(path)]
         assert [(run["result"], run["attempts"]) for run in runs] == [("done", 0)] * len(self.paths), runs
         for path, (files, rows) in zip(self.paths, self._before, strict=True):
-            assert contents(path) == rows
+            assert contents(path, "name") == rows
+            assert len(DeltaTable(str(path)).file_uris()) == OUTPUTS
             assert left_behind(path, files) == []
         return runs
 
@@ -77,9 +78,9 @@ def await_no_executors(world: World) -> None:
     until("no core is used", lambda: world.cluster.state()["coresused"] == 0, seconds=30)
 
 
-def test_two_actors_with_a_bound_work_side_by_side_and_give_executors_back(world: World) -> None:
+def test_two_actors_with_a_bound_work_side_by_side_and_give_executors_back(world: World, many_files: Path) -> None:
     with an_actor(world, "left", **{"cores.max": 1}) as left, an_actor(world, "right", **{"cores.max": 1}) as right:
-        tables = Tables(world, "bounded", count=8)
+        tables = Tables(world, many_files, "bounded", count=6)
         tables.register()
         until("all tables are compacted", tables.are_done, seconds=300)
         assert {run["actor"] for run in tables.runs()} == {"left", "right"}
@@ -87,23 +88,25 @@ def test_two_actors_with_a_bound_work_side_by_side_and_give_executors_back(world
         assert all({one.reason for one in ended} == {"Success"} for ended in ends)
         assert any(one.is_beside(other) for one, other in product(*ends)), "they never worked at once"
         await_no_executors(world)
-        again = Tables(world, "bounded-again", count=1)
+        again = Tables(world, many_files, "bounded-again", count=1)
         again.register()
         until("executors are allocated again", again.are_done, seconds=120)
         again.runs()
         await_no_executors(world)
 
 
-def test_an_actor_without_a_bound_leaves_the_cluster_to_the_other_when_it_has_no_work(world: World) -> None:
+def test_an_actor_without_a_bound_leaves_the_cluster_to_the_other_when_it_has_no_work(
+    world: World, many_files: Path
+) -> None:
     """Spark takes no executor from an application that uses it, so the second waits, already in its self-test."""
     with an_actor(world, "first"):
-        long = Tables(world, "unbounded", count=2)
+        long = Tables(world, many_files, "unbounded", count=2)
         long.register()
         until("the first actor holds the cluster", lambda: len(world.cluster.executors()) == 2, seconds=120)
         with an_actor(world, "second"):
             until("the first jobs are done", long.are_done, seconds=300)
             assert {run["actor"] for run in long.runs()} == {"first"}
-            tables = Tables(world, "unbounded-more", count=8)
+            tables = Tables(world, many_files, "unbounded-more", count=6)
             tables.register()
             until("all tables are compacted", tables.are_done, seconds=300)
             assert {run["actor"] for run in tables.runs()} == {"first", "second"}

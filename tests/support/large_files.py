@@ -44,10 +44,10 @@ def everything(path: Path) -> set[str]:
     }
 
 
-def contents(table: Path) -> tuple[int, int, int]:
-    """Return the rows of a table and sums over them, by another reader of its live files."""
+def contents(table: Path, text: str = "v") -> tuple[int, int, int]:
+    """Return the rows of a table and sums over `id` and a text, by another reader of its live files."""
     files = DeltaTable(str(table)).file_uris()
-    query = "SELECT count(*), sum(id)::BIGINT, sum(hash(v) % 1000)::BIGINT FROM read_parquet(?)"
+    query = f"SELECT count(*), sum(hash(id) % 1000)::BIGINT, sum(hash({text}) % 1000)::BIGINT FROM read_parquet(?)"
     with duckdb.connect(config={"threads": 1}) as connection:
         found = connection.execute(query, [files]).fetchone()
     assert found is not None
@@ -57,5 +57,5 @@ def contents(table: Path) -> tuple[int, int, int]:
 def left_behind(table: Path, before: set[str]) -> list[str]:
     """Return the files on disk that are neither live nor were there before."""
     live = {uri.rpartition("/")[2] for uri in DeltaTable(str(table)).file_uris()}
-    known = live | {f".{name}.crc" for name in live} | before
-    return sorted(everything(table) - known)
+    known = live | {f".{name}.crc" for name in live}
+    return sorted(file for file in everything(table) - before if file.rpartition("/")[2] not in known)
