@@ -210,11 +210,12 @@ def measure(world: World, sizes: Sizes, *, seed: int) -> dict[int, list[dict[str
 def main() -> None:
     """Measure, print the figures, and keep them as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.spark_cluster")
+    usual = Sizes()
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--rounds", type=int, default=Sizes.rounds, help="turns of each number of executors")
-    parser.add_argument("--jobs", type=int, default=Sizes.jobs, help="jobs of each kind in a turn")
-    parser.add_argument("--groups", type=int, default=Sizes.groups, help="groups of a job")
-    parser.add_argument("--warm-up", type=int, default=Sizes.warm_up, help="groups written before the clock counts")
+    parser.add_argument("--rounds", type=int, default=usual.rounds, help="turns of each number of executors")
+    parser.add_argument("--jobs", type=int, default=usual.jobs, help="jobs of each kind in a turn")
+    parser.add_argument("--groups", type=int, default=usual.groups, help="groups of a job")
+    parser.add_argument("--warm-up", type=int, default=usual.warm_up, help="groups written before the clock counts")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     sizes = Sizes(asked.rounds, asked.jobs, asked.groups, asked.warm_up)
