@@ -117,7 +117,7 @@ copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a
 	@$(BIN)/pytest --long copies -q tests/integration/test_copy_on_cluster.py $(ARGS)
 	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --long contracts --timeout=0 -q -s -m spark tests/contract $(ARGS)
 
-test-spark-cluster: setup ## an actor on a real standalone cluster of Spark with two workers: where tasks run, killed executors
+test-spark-cluster: setup ## actors on a real standalone cluster of Spark with two workers: where tasks run, killed executors, two actors
 	@$(BIN)/pytest --long spark-cluster --timeout=0 -q -s tests/spark_cluster $(ARGS)
 
 test-crashes: setup ## what kills services, JVMs and Redis, which make test leaves out: no row, event or job is lost

@@ -81,17 +81,26 @@ class Sizes:
     warm_up: int = 16
 
 
-class Bench:
-    """Measures jobs on a cluster."""
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A table of enough files, how many of them become one, and the size at which they do."""
 
-    def __init__(self, world: World, *, sizes: Sizes, seed: int) -> None:
+    source: Path
+    of_group: int
+    target: str
+
+
+class Bench:
+    """Measures jobs of one actor, on tables that share the files of `files`."""
+
+    def __init__(self, world: World, actor: Process, files: Files, sizes: Sizes) -> None:
         self._world = world
+        self._actor = actor
+        self._files = files
         self._sizes = sizes
-        files = max(sizes.groups, sizes.warm_up) * FILES_OF_GROUP
-        self._source = written(world.stack.folder / "source", files=files, file_bytes=FILE_BYTES, seed=seed)
         self._tables = 0
 
-    def round(self, actor: Process, executors: int) -> list[dict[str, JobCost]]:
+    def round(self, executors: int) -> list[dict[str, JobCost]]:
         """Bring the cluster to this number of executors; return the costs of jobs by how their rows are written."""
         cluster = self._world.cluster
         while len(cluster.workers) > executors:
@@ -99,18 +108,19 @@ class Bench:
         while len(cluster.workers) < executors:
             cluster.add_worker()
         until("the executors are there", lambda: len(cluster.executors()) == executors, seconds=120)
-        processes = [psutil.Process(actor.popen.pid), *psutil.Process(actor.popen.pid).children(recursive=True)]
+        python = psutil.Process(self._actor.popen.pid)
+        processes = [python, *python.children(recursive=True)]
         for way in WAYS:
             self._job(way, self._sizes.warm_up, processes)
         return [{way: self._job(way, self._sizes.groups, processes) for way in WAYS} for _ in range(self._sizes.jobs)]
 
     def _job(self, way: str, groups: int, driver: Sequence[psutil.Process]) -> JobCost:
         self._tables += 1
-        path = self._world.stack.tables / f"t{self._tables}"
-        table = linked(self._source, path, files=groups * FILES_OF_GROUP)
+        path = self._world.stack.tables / f"bench-{self._tables}"
+        table = linked(self._files.source, path, files=groups * self._files.of_group)
         executors = self._world.cluster.executors()
         before_s = [cpu_s(driver), cpu_s(executors)]
-        self._world.register(table, row_group_copy=WAYS[way], target_file_size=TARGET)
+        self._world.register(table, row_group_copy=WAYS[way], target_file_size=self._files.target)
         until(f"{groups} groups are {way}", lambda: self._world.is_done(table), seconds=LONGEST_S)
         used_s = [cpu_s(driver), cpu_s(executors)]
         (run,) = self._world.runs(table)
@@ -196,14 +206,13 @@ def started_world(folder: Path) -> Iterator[World]:
         server.close()
 
 
-def measure(world: World, sizes: Sizes, *, seed: int) -> dict[int, list[dict[str, JobCost]]]:
+def measure(world: World, actor: Process, files: Files, sizes: Sizes) -> dict[int, list[dict[str, JobCost]]]:
     """Measure all rounds; the cluster has its two workers again at the end."""
-    bench = Bench(world, sizes=sizes, seed=seed)
+    bench = Bench(world, actor, files, sizes)
     costs: dict[int, list[dict[str, JobCost]]] = {executors: [] for executors in EXECUTORS}
-    with world.actor("bench", options=OPTIONS, **SETTINGS) as actor:
-        for _ in range(sizes.rounds):
-            for executors in EXECUTORS:
-                costs[executors] += bench.round(actor, executors)
+    for _ in range(sizes.rounds):
+        for executors in EXECUTORS:
+            costs[executors] += bench.round(executors)
     return costs
 
 
@@ -222,7 +231,10 @@ def main() -> None:
     about = {**machine(), "seed": asked.seed, **asdict(sizes)}
     print(about, flush=True)
     with tempfile.TemporaryDirectory(prefix="lakewright-bench-spark-cluster-") as made, started_world(Path(made)) as up:
-        costs = measure(up, sizes, seed=asked.seed)
+        count = max(sizes.groups, sizes.warm_up) * FILES_OF_GROUP
+        source = written(Path(made) / "source", files=count, file_bytes=FILE_BYTES, seed=asked.seed)
+        with up.actor("bench", options=OPTIONS, **SETTINGS) as actor:
+            costs = measure(up, actor, Files(source, FILES_OF_GROUP, TARGET), sizes)
     found = {**about, **figures(costs)}
     print(json.dumps(found, indent=1))
     if asked.json:

@@ -12,7 +12,7 @@ from tests.support.iceberg_rest_lake import rest_lake
 from tests.support.many_files import written
 from tests.support.spark_cluster import SparkCluster, why_nothing_can_be_hidden
 from tests.support.spark_world import World
-from tests.support.stack import Stack
+from tests.support.stack import Process, Stack
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +30,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         cluster, catalog = SparkCluster(folder / "cluster", hidden), rest_lake(folder / "lake")
         with Stack(folder, redis) as stack, cluster, catalog as lake:
             cluster.start(workers=2)
+            lake.catalog.create_namespace("db")
             for_iceberg = {
                 "LAKEWRIGHT_CATALOGS": json.dumps({"lake": lake.options}),
                 "LAKEWRIGHT_ROOTS": f"{stack.tables.as_uri()},catalog://lake",
@@ -44,3 +45,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of 128 files of 0.66 MB, of which two reach a MiB; tests rewrite others that share its files."""
     return written(tmp_path_factory.mktemp("many-files") / "table", files=128, file_bytes=660_000, seed=3)
+
+
+@pytest.fixture(scope="module")
+def many(world: World) -> Iterator[Process]:
+    """Run one actor with both executors, which copies row groups of any size."""
+    any_size = {"LAKEWRIGHT_MIN_ROW_GROUP_MIB": "0", "LAKEWRIGHT_MIN_COLUMN_CHUNK_KIB": "0"}
+    with world.actor(
+        "many", options={"spark.dynamicAllocation.minExecutors": 2}, **any_size, **world.for_iceberg
+    ) as one:
+        yield one

@@ -2,13 +2,13 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tests.bench.spark_cluster import Files, Sizes, figures, measure
 from tests.support import spark_events
 from tests.support.iceberg_rest_lake import SCHEMA
 from tests.support.large_files import contents, everything, left_behind
@@ -28,20 +28,12 @@ pytestmark = [
 ]
 
 GROUPS, FILES_OF_GROUP, GROUPS_OF_COMMIT = 64, 2, 8
-ICEBERG_GROUPS, ICEBERG_ROWS = 16, 80_000
+ICEBERG_GROUPS, ICEBERG_ROWS = 16, 65_000
 """Files of 0.66 MB, of which two reach a MiB, too."""
 
 
 WAYS = [("auto", "groups_copied"), ("never", "encoded_switched_off")]
 """Values of `lakewright.row-group-copy`, with what is counted then."""
-
-
-@pytest.fixture(scope="module")
-def many(world: World) -> Iterator[Process]:
-    """Run one actor that copies row groups of any size; it asks for executors as actors do by default."""
-    any_size = {"LAKEWRIGHT_MIN_ROW_GROUP_MIB": "0", "LAKEWRIGHT_MIN_COLUMN_CHUNK_KIB": "0"}
-    with world.actor("many", **any_size, **world.for_iceberg) as process:
-        yield process
 
 
 @pytest.mark.usefixtures("many")
@@ -83,7 +75,6 @@ def test_groups_of_an_iceberg_table_are_spread_over_both_executors(
 ) -> None:
     assert world.lake is not None
     name, rng = f"db.many_{row_group_copy}", random.Random(7)
-    world.lake.catalog.create_namespace_if_not_exists("db")
     table = world.lake.catalog.create_table(name, SCHEMA)
     for _ in range(ICEBERG_GROUPS * FILES_OF_GROUP):
         ids = pa.py_buffer(rng.randbytes(8 * ICEBERG_ROWS))
@@ -98,3 +89,16 @@ def test_groups_of_an_iceberg_table_are_spread_over_both_executors(
     after = world.lake.catalog.load_table(name).scan()
     assert len(list(after.plan_files())) == ICEBERG_GROUPS
     assert sorted(after.to_arrow()["id"].to_pylist()) == rows
+
+
+def test_the_benchmark_measures_every_figure(world: World, many: Process, many_files: Path) -> None:
+    costs = measure(world, many, Files(many_files, FILES_OF_GROUP, "1mb"), Sizes(rounds=1, jobs=1, warm_up=GROUPS // 4))
+    print(figures(costs))
+    for executors, (costs_by_way,) in costs.items():
+        assert costs_by_way.keys() == {"copied", "encoded"}
+        for cost in costs_by_way.values():
+            assert cost.total_s > cost.writing_s > 0
+            assert cost.committing_s > 0
+            assert min(cost.driver_cpu_s, cost.executors_cpu_s) > 0
+            assert 0 < cost.at_once <= executors
+            assert 1 / executors <= cost.busiest <= 1

@@ -34,13 +34,23 @@ FILES, OUTPUTS = 64, 32
 
 
 @contextmanager
-def an_actor(world: World, name: str, **options: Any) -> Iterator[Path]:
-    """Run an actor whose event log is in a folder of its own."""
-    events = world.stack.folder / f"events-{name}"
-    events.mkdir()
-    given = {**GIVES_BACK_SOON, "spark.eventLog.dir": events.as_uri()}
-    with world.actor(name, options={**given, **{f"spark.{key}": value for key, value in options.items()}}):
-        yield events
+def two_actors(world: World, *names: str, **options: Any) -> Iterator[list[Path]]:
+    """Run actors that start at the same time, each with a folder of its own for its event log."""
+    folders = [world.stack.folder / f"events-{name}" for name in names]
+    started = []
+    for name, folder in zip(names, folders, strict=True):
+        folder.mkdir()
+        given = {**GIVES_BACK_SOON, "spark.eventLog.dir": folder.as_uri(), **options}
+        started.append(world.start(name, options=given))
+    try:
+        for process in started:
+            world.await_ready(process)
+        yield folders
+        assert all(process.alive for process in started)
+    finally:
+        for process in started:
+            if process.alive:
+                process.terminate()
 
 
 class Tables:
@@ -79,14 +89,14 @@ def await_no_executors(world: World) -> None:
 
 
 def test_two_actors_with_a_bound_work_side_by_side_and_give_executors_back(world: World, many_files: Path) -> None:
-    with an_actor(world, "left", **{"cores.max": 1}) as left, an_actor(world, "right", **{"cores.max": 1}) as right:
+    with two_actors(world, "left", "right", **{"spark.cores.max": 1}) as logs:
         tables = Tables(world, many_files, "bounded", count=6)
         tables.register()
         until("all tables are compacted", tables.are_done, seconds=300)
         assert {run["actor"] for run in tables.runs()} == {"left", "right"}
-        ends = [spark_events.task_ends(events) for events in (left, right)]
-        assert all({one.reason for one in ended} == {"Success"} for ended in ends)
-        assert any(one.is_beside(other) for one, other in product(*ends)), "they never worked at once"
+        left, right = (spark_events.task_ends(log) for log in logs)
+        assert {one.reason for one in (*left, *right)} == {"Success"}
+        assert any(one.is_beside(other) for one, other in product(left, right)), "they never worked at once"
         await_no_executors(world)
         again = Tables(world, many_files, "bounded-again", count=1)
         again.register()
@@ -95,19 +105,13 @@ def test_two_actors_with_a_bound_work_side_by_side_and_give_executors_back(world
         await_no_executors(world)
 
 
-def test_an_actor_without_a_bound_leaves_the_cluster_to_the_other_when_it_has_no_work(
+def test_actors_without_a_bound_leave_the_cluster_to_each_other_when_they_have_no_work(
     world: World, many_files: Path
 ) -> None:
-    """Spark takes no executor from an application that uses it, so the second waits, already in its self-test."""
-    with an_actor(world, "first"):
-        long = Tables(world, many_files, "unbounded", count=2)
-        long.register()
-        until("the first actor holds the cluster", lambda: len(world.cluster.executors()) == 2, seconds=120)
-        with an_actor(world, "second"):
-            until("the first jobs are done", long.are_done, seconds=300)
-            assert {run["actor"] for run in long.runs()} == {"first"}
-            tables = Tables(world, many_files, "unbounded-more", count=6)
-            tables.register()
-            until("all tables are compacted", tables.are_done, seconds=300)
-            assert {run["actor"] for run in tables.runs()} == {"first", "second"}
-            await_no_executors(world)
+    """Spark takes no executor from an application that uses it: who comes second waits, already in its self-test."""
+    with two_actors(world, "first", "second"):
+        tables = Tables(world, many_files, "unbounded", count=6)
+        tables.register()
+        until("all tables are compacted", tables.are_done, seconds=300)
+        assert {run["actor"] for run in tables.runs()} == {"first", "second"}
+        await_no_executors(world)

@@ -44,7 +44,7 @@ class World:
         """Run an actor until it has ended by itself; its options of Spark extend those of all."""
         process = self.start(name, options=options, **environment)
         try:
-            until(f"{name} takes jobs", lambda: self.takes_jobs(process, name), seconds=180)
+            self.await_ready(process)
             yield process
             assert process.alive, process.log.read_text()[-3000:]
         finally:
@@ -63,6 +63,10 @@ class World:
             SPARK_LOCAL_IP="127.0.0.1",
             **{"LAKEWRIGHT_SELF_TEST_LOCATION": str(self.stack.folder / "shared"), **environment},
         )
+
+    def await_ready(self, process: Process) -> None:
+        """Wait until an actor takes jobs."""
+        until(f"{process.name} takes jobs", lambda: self.takes_jobs(process, process.name), seconds=180)
 
     def takes_jobs(self, process: Process, name: str) -> bool:
         """Return whether an actor is ready; fails if it has ended."""
