@@ -7,7 +7,7 @@ export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-kafka setup-qbeast test-qbeast test-spark-cluster
-.PHONY: everything sbom bench bench-advice bench-autocomp bench-capacity bench-fleet bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-delta bench-iceberg bench-read
+.PHONY: everything sbom bench bench-advice bench-autocomp bench-capacity bench-fleet bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-spark-cluster bench-delta bench-iceberg bench-read
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,7 +117,7 @@ copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a
 	@$(BIN)/pytest --long copies -q tests/integration/test_copy_on_cluster.py $(ARGS)
 	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --long contracts --timeout=0 -q -s -m spark tests/contract $(ARGS)
 
-test-spark-cluster: setup ## an actor on a real standalone cluster of Spark with two workers: where tasks run, killed executors
+test-spark-cluster: setup ## actors on a real standalone cluster of Spark with two workers: where tasks run, killed executors, two actors
 	@$(BIN)/pytest --long spark-cluster --timeout=0 -q -s tests/spark_cluster $(ARGS)
 
 test-crashes: setup ## what kills services, JVMs and Redis, which make test leaves out: no row, event or job is lost
@@ -135,7 +135,7 @@ bench-queue: setup ## the queue's server time per script, and five other queues 
 everything: setup ## all suites and benches, one after another, and one report, into artifacts/everything (TO=folder, ONLY=regex); a day
 	@$(BIN)/python -m tests.support.everything $(if $(TO),--to $(TO)) $(if $(ONLY),--only '$(ONLY)')
 
-BENCHES := policy fleet netflix queue decide rebuild rewrite delta iceberg autocomp read
+BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg autocomp read
 
 bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
@@ -152,6 +152,9 @@ bench-rebuild: setup ## a rebuild of a million files beside deltalake, and other
 
 bench-rewrite: setup ## one rewrite against Delta's OPTIMIZE on the same files, and where the time goes; JSON=file
 	@$(BIN)/python -m tests.bench.rewrite $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-spark-cluster: setup ## a job of 64 groups on a standalone cluster of Spark, with one executor and with two; JSON=file
+	@$(BIN)/python -m tests.bench.spark_cluster $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-advice: setup ## advice against the best of all settings on ten histories, and its CPU time for a lake; JSON=file
 	@$(BIN)/python -m tests.bench.advice $(if $(JSON),--json $(JSON)) $(ARGS)

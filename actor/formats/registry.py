@@ -107,6 +107,7 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
             secrets=options.secrets,
             boundary=options.boundary,
             copy_limits=copy_limits,
+            write_threads=options.parallel_groups,
         )
         engines.append(IcebergEngine(spark, iceberg))
     return EngineSet(engines), tested

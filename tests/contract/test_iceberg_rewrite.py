@@ -1,16 +1,21 @@
 """The exact rewrite of Iceberg tables, against Spark as the writer: what the contract of an engine promises."""
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from actor.ports import GroupStatus
 from shared.errors import Conflict, Corrupt, LeaseLost, RetryableError
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import PartitionKey
+from tests.support.time_limits import scaled
 
 if TYPE_CHECKING:
+    from actor.formats.iceberg.commit import StagedGroup
+    from actor.formats.iceberg.inputs import InputGroup
     from tests.support.iceberg_lab import IcebergLab
 
 pytestmark = pytest.mark.spark
@@ -129,6 +134,39 @@ def test_a_conflict_takes_only_its_group_and_leaves_no_files(ice: "IcebergLab", 
     assert [group.status for group in outcome.groups] == [GroupStatus.CONFLICTED, GroupStatus.COMMITTED]
     assert outcome.conflicts == 1
     assert [row[0] for row in ice.rows(table)] == [1, *range(3, 60)]
+    assert ice.files_on_disk(table) == ice.known_files(table)
+
+
+def test_groups_are_written_side_by_side_and_a_failure_of_one_leaves_no_file_of_any(
+    ice: "IcebergLab", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from actor.formats.iceberg.write import StagedWriter
+
+    table = ice.create("t", by="dt")
+    for number in range(3):
+        ice.append(table, number)
+    rows = ice.rows(table)
+    groups = [ice.live(table, PartitionKey(f'{{"dt":"2026-01-0{day}"}}')) for day in (1, 2)]
+    real, both, fails = StagedWriter.write, threading.Barrier(2, timeout=scaled(60)), [True]
+
+    def write(self: StagedWriter, live: "InputGroup") -> "StagedGroup":
+        both.wait()  # Breaks if no other group is begun meanwhile.
+        made = real(self, live)
+        both.wait()
+        if fails and live.group == first:
+            self._table.delete(file.path for file in made.outputs)
+            raise RetryableError("the disk is full")
+        return made
+
+    monkeypatch.setattr(StagedWriter, "write", write)
+    first = FileGroup(groups[0][0].partition, groups[0], RewriteMode.FULL)
+    with pytest.raises(RetryableError, match="the disk is full"):
+        ice.rewrite(table, *groups)
+    assert ice.files_on_disk(table) == ice.known_files(table)
+    fails.clear()
+    outcome = ice.rewrite(table, *groups)
+    assert [group.status for group in outcome.groups] == [GroupStatus.COMMITTED] * 2
+    assert ice.rows(table) == rows
     assert ice.files_on_disk(table) == ice.known_files(table)
 
 

@@ -4,13 +4,11 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pytest
 from deltalake import DeltaTable
 
 from tests.support import spark_events, writers
-from tests.support.large_files import everything, large_table
-from tests.support.outside import is_at_rest
+from tests.support.large_files import contents, everything, large_table, left_behind
 from tests.support.spark_world import World
 from tests.support.stack import Process
 from tests.support.waiting import until
@@ -29,27 +27,6 @@ LARGE_FILES = {"copied": 20, "encoded": 8}
 """Files of 36 MB, so many that the executor that writes them is found before it has finished."""
 
 
-def is_done(world: World, table: Path) -> bool:
-    return bool(world.runs(table)) and is_at_rest(world.stack, f"db.{table.name}", table)
-
-
-def contents(table: Path) -> tuple[int, int, int]:
-    """Return the rows of a table and sums over them, by another reader of its live files."""
-    files = DeltaTable(str(table)).file_uris()
-    query = "SELECT count(*), sum(id)::BIGINT, sum(hash(v) % 1000)::BIGINT FROM read_parquet(?)"
-    with duckdb.connect(config={"threads": 1}) as connection:
-        found = connection.execute(query, [files]).fetchone()
-    assert found is not None
-    return found[0], found[1], found[2]
-
-
-def left_behind(table: Path, before: set[str]) -> list[str]:
-    """Return the files on disk that are neither live nor were there before."""
-    live = {uri.rpartition("/")[2] for uri in DeltaTable(str(table)).file_uris()}
-    known = live | {f".{name}.crc" for name in live} | before
-    return sorted(everything(table) - known)
-
-
 @pytest.fixture(scope="module")
 def one_actor(world: World) -> Iterator[Process]:
     """Run one actor for all tests of this file."""
@@ -66,7 +43,7 @@ def test_row_groups_are_copied_and_rows_encoded_on_executors(world: World, way: 
     writers.append_small_files(table, rng, files=8)
     before = writers.found(table)
     world.register(table)
-    until("the table is compacted", lambda: is_done(world, table), seconds=120)
+    until("the table is compacted", lambda: world.is_done(table), seconds=120)
     assert writers.found(table) == before
     (measured, *_) = [run["measured"] for run in world.runs(table)]
     assert (measured.get("groups_copied", 0) > 0) is (way == "copied"), measured
@@ -96,7 +73,7 @@ def test_an_executor_killed_in_a_rewrite_costs_a_second_attempt_and_leaves_no_fi
     writing = until("an executor writes", lambda: world.cluster.executor_that_writes(table), seconds=120)
     begun = everything(table) - before
     writing.kill()
-    until("the table is compacted", lambda: is_done(world, table), seconds=240)
+    until("the table is compacted", lambda: world.is_done(table), seconds=240)
     (run,) = world.runs(table)
     assert (run["result"], run["attempts"]) == ("done", 0), run
     reasons = [one.reason for one in spark_events.of_job(world.events, run["id"])]

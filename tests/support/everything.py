@@ -45,7 +45,9 @@ SUITES = (
     "test-images",
     "test-cluster",
 )
-_MEASURED = "policy fleet netflix queue decide capacity rebuild rewrite delta iceberg autocomp read advice"
+_MEASURED = (
+    "policy fleet netflix queue decide capacity rebuild rewrite spark-cluster delta iceberg autocomp read advice"
+)
 BENCHES = tuple(f"bench-{name}" for name in _MEASURED.split())
 WITH_JSON = frozenset({"load", "chaos", "mutants", "soak", "coverage", *BENCHES})
 """Targets that keep their figures in a file, which the report names."""

@@ -1,12 +1,14 @@
-"""A table whose rewrite takes long enough to be interrupted, although it takes little room."""
+"""A table whose rewrite takes long enough to be interrupted, although it takes little room, and what is in it."""
 
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from tests.support import delta_tables as tables
 
@@ -40,3 +42,20 @@ def everything(path: Path) -> set[str]:
     return {
         str(file.relative_to(path)) for file in path.rglob("*") if file.is_file() and "_delta_log" not in file.parts
     }
+
+
+def contents(table: Path, text: str = "v") -> tuple[int, int, int]:
+    """Return the rows of a table and sums over `id` and a text, by another reader of its live files."""
+    files = DeltaTable(str(table)).file_uris()
+    query = f"SELECT count(*), sum(hash(id) % 1000)::BIGINT, sum(hash({text}) % 1000)::BIGINT FROM read_parquet(?)"
+    with duckdb.connect(config={"threads": 1}) as connection:
+        found = connection.execute(query, [files]).fetchone()
+    assert found is not None
+    return found[0], found[1], found[2]
+
+
+def left_behind(table: Path, before: set[str]) -> list[str]:
+    """Return the files on disk that are neither live nor were there before."""
+    live = {uri.rpartition("/")[2] for uri in DeltaTable(str(table)).file_uris()}
+    known = live | {f".{name}.crc" for name in live}
+    return sorted(file for file in everything(table) - before if file.rpartition("/")[2] not in known)

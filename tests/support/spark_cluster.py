@@ -39,6 +39,7 @@ class SparkCluster:
     master: "subprocess.Popen[bytes] | None" = None
     workers: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
     home: Path = Path()
+    _started: int = 0
 
     @property
     def url(self) -> str:
@@ -58,17 +59,24 @@ class SparkCluster:
 
     def start(self, *, workers: int) -> None:
         """Start the master and workers with one core and 1 GiB each; returns when all are registered."""
-        address = ["--host", HOST]
-        self.master = self._start(
-            "master.Master", [*address, "--port", str(self.port), "--webui-port", str(self.web_port)]
-        )
+        address = ["--host", HOST, "--port", str(self.port), "--webui-port", str(self.web_port)]
+        self.master = self._start("master.Master", address)
         until("the master answers", self._is_up, seconds=60)
-        for number in range(workers):
-            work = ["--work-dir", str(self.folder / f"work-{number}"), "--webui-port", str(free_port())]
-            self.workers.append(
-                self._start("worker.Worker", [*address, "--cores", "1", "--memory", "1g", *work, self.url], hides=True)
-            )
-        until("all workers are registered", lambda: self.state()["aliveworkers"] == workers, seconds=60)
+        for _ in range(workers):
+            self._start_worker()
+        self._await_workers()
+
+    def add_worker(self) -> None:
+        """Start another worker; returns when it is registered."""
+        self._start_worker()
+        self._await_workers()
+
+    def remove_worker(self) -> None:
+        """Kill the worker that was started last, with its executors; returns when the master knows."""
+        worker = self.workers.pop()
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait(scaled(30))
+        self._await_workers()
 
     def state(self) -> Any:
         """Return what the master reports: workers, applications and their cores."""
@@ -82,6 +90,15 @@ class SparkCluster:
     def executor_that_writes(self, table: Path) -> psutil.Process | None:
         """Return the executor that has a data file of a table open for writing."""
         return next((one for one in self.executors() if any(_is_written(one, table))), None)
+
+    def _start_worker(self) -> None:
+        self._started += 1
+        work = ["--work-dir", str(self.folder / f"work-{self._started}"), "--webui-port", str(free_port())]
+        offer = ["--host", HOST, "--cores", "1", "--memory", "1g", *work, self.url]
+        self.workers.append(self._start("worker.Worker", offer, hides=True))
+
+    def _await_workers(self) -> None:
+        until("the workers are known", lambda: self.state()["aliveworkers"] == len(self.workers), seconds=120)
 
     def _is_up(self) -> bool:
         try:

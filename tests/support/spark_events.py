@@ -16,11 +16,17 @@ OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """One attempt of a task: the tags of its Spark job, its executor, and why it ended."""
+    """One attempt of a task: the tags of its Spark job, its executor, why it ended, when it ran (ms since 1970)."""
 
     tags: frozenset[str]
     executor: str
     reason: str
+    began_ms: int
+    ended_ms: int
+
+    def is_beside(self, other: "TaskEnd") -> bool:
+        """Whether both ran at once."""
+        return self.began_ms < other.ended_ms and other.began_ms < self.ended_ms
 
 
 def events(folder: Path) -> Iterator[dict[str, Any]]:
@@ -43,9 +49,9 @@ def task_ends(folder: Path) -> list[TaskEnd]:
                 of_job = frozenset((event["Properties"].get("spark.job.tags") or "").split(","))
                 tags |= {(application, stage): of_job for stage in event["Stage IDs"]}
             case "SparkListenerTaskEnd":
-                place = event["Task Info"]["Executor ID"]
-                reason = event["Task End Reason"]["Reason"]
-                ended.append(TaskEnd(tags.get((application, event["Stage ID"]), frozenset()), place, reason))
+                info, reason = event["Task Info"], event["Task End Reason"]["Reason"]
+                of_job = tags.get((application, event["Stage ID"]), frozenset())
+                ended.append(TaskEnd(of_job, info["Executor ID"], reason, info["Launch Time"], info["Finish Time"]))
     return ended
 
 

@@ -6,9 +6,7 @@ stops the rewrite before its commit, and deletes what it wrote.
 """
 
 import re
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -18,6 +16,7 @@ from actor.formats.delta.conflicts import translate
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.jvm.errors import first_line, matching_line
+from actor.parallel_groups import attempt_all
 from shared.errors import LakewrightError
 from shared.layout.planner import FileGroup
 
@@ -82,24 +81,17 @@ def write_groups(context: WriteContext, groups: Sequence[LiveGroup]) -> WriteRes
 
 
 def _attempt_all(context: WriteContext, groups: Sequence[LiveGroup]) -> list[WrittenGroup | Exception | None]:
-    failed = threading.Event()
+    def write(live: LiveGroup) -> WrittenGroup:
+        with context.bound():
+            return context.writer.write(live)
 
-    def attempt(live: LiveGroup) -> WrittenGroup | Exception | None:
-        if failed.is_set() or context.should_stop():
-            return None
-        try:
-            with context.bound():
-                return context.writer.write(live)
-        except Exception as error:  # noqa: BLE001 - returned, and raised or explained by the caller
-            if not _is_about_its_inputs(error):
-                failed.set()
-            return error
-
-    threads = min(context.threads, len(groups))
-    if threads <= 1:
-        return [attempt(live) for live in groups]
-    with ThreadPoolExecutor(threads, thread_name_prefix="lakewright-write") as pool:
-        return list(pool.map(attempt, groups))
+    return attempt_all(
+        groups,
+        write,
+        threads=context.threads,
+        should_stop=context.should_stop,
+        spares_others=_is_about_its_inputs,
+    )
 
 
 def _is_about_its_inputs(error: Exception) -> bool:

@@ -4,18 +4,17 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import structlog
 from pyspark.sql import SparkSession
 
 from actor.engines import RUNNABLE_KINDS
 from actor.formats.iceberg.catalogs import TableLoader
-from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
+from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature
 from actor.formats.iceberg.conflicts import is_token_refused, translate
 from actor.formats.iceberg.inputs import InputGroup, files_at_read, resolve, still_live
 from actor.formats.iceberg.java_manifests import JavaManifests
@@ -27,10 +26,10 @@ from actor.formats.iceberg.row_group_copy import IcebergCopier
 from actor.formats.iceberg.vacuum import IcebergVacuum
 from actor.formats.iceberg.vacuum_table import JavaVacuumTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
+from actor.formats.iceberg.write_groups import WriteContext, write_groups
 from actor.formats.parquet.classes import ICEBERG_SOURCES, ParquetClasses
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits, CopyRule
 from actor.jvm.engine_life import JvmEngine
-from actor.jvm.errors import first_line
 from actor.ports import (
     Control,
     GroupOutcome,
@@ -55,8 +54,6 @@ from shared.job_payload import REWRITE_MANIFESTS, SET_PROPERTIES
 from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, PartitionKey
 
-_log = structlog.get_logger(__name__)
-
 FILES_WRITTEN = "files_written"
 COMMITTED = "committed"
 
@@ -67,11 +64,21 @@ class IcebergEngineSettings:
 
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, hash=False)
     reads_folders: bool = False  # Only where one process commits to tables without a catalog.
+    write_threads: int = 2  # Of groups, each of which needs a core at a time; more only share them.
     commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
     secrets: tuple[str, ...] = field(default=(), repr=False)  # Secrets, removed from what the JVM printed.
     boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
     vacuum: VacuumLimits = field(default_factory=VacuumLimits)
     copy_limits: CopyLimits = DEFAULT_LIMITS  # What outputs may be like whose row groups are copied, not encoded.
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenedTable:
+    """A table and the session of a call; each further thread that works for the call enters `bound`."""
+
+    table: JavaTable
+    session: SparkSession
+    bound: Callable[[], AbstractContextManager[object]]
 
 
 class IcebergEngine(JvmEngine):
@@ -94,7 +101,8 @@ class IcebergEngine(JvmEngine):
         Raises OtherTable, Unsupported, InvalidInput where there is no table, RetryableError where Spark, the catalog or
         the store failed.
         """
-        with self._opened(location, "read") as (table, _):
+        with self._opened(location, "read") as opened:
+            table = opened.table
             head = table.head()
             self._check(head, location, table_uuid)
             live = {} if head.current is None else table.inputs(head, head.current, partitions=(partition,))
@@ -115,19 +123,19 @@ class IcebergEngine(JvmEngine):
         if ours is None:
             raise InvalidInput(f"the metadata {request.user_metadata!r} names no job and token", field="user_metadata")
         tags = [origin.job for origin in ours.origins]
-        with self._opened(request.location, *tags) as (table, session):
+        with self._opened(request.location, *tags) as opened:
             started = time.monotonic()
-            run = _Rewrite(self, table, session, request, control)
-            return run.finish(started)
+            return _Rewrite(self, opened, request, control).finish(started)
 
     def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
         """Run a job on the whole table; raises RetryableError for a kind that only another release knows."""
         if job.kind not in self.table_kinds:
             raise RetryableError(f"this release runs no {job.kind} of Iceberg tables; upgrade the actors")
         check = partial(self._check, location=job.location, table_uuid=job.table_uuid)
-        with self._opened(job.location, job.origin.job) as (table, session):
+        with self._opened(job.location, job.origin.job) as opened:
+            table = opened.table
             if job.kind == REWRITE_MANIFESTS:
-                return ManifestsJob(JavaManifests(self._scala, table, session), job, control, check).run()
+                return ManifestsJob(JavaManifests(self._scala, table, opened.session), job, control, check).run()
             if job.kind == SET_PROPERTIES:
                 return IcebergPropertiesJob(table, job, control, check).run()
             store = JavaVacuumTable(self._scala, table, check, self._settings.boundary)
@@ -136,8 +144,8 @@ class IcebergEngine(JvmEngine):
     def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""
         wanted = CommitOrigin(job, token)
-        with self._opened(location, "find") as (table, _):
-            head = table.head()
+        with self._opened(location, "find") as opened:
+            head = opened.table.head()
             at = positions(head)
             for snapshot in head.chain():
                 ours = commit_metadata.decode(snapshot.summary.get(COMMIT_KEY))
@@ -163,14 +171,14 @@ class IcebergEngine(JvmEngine):
             raise Unsupported(f"{location}: {found.message}", field=found.subject)
 
     @contextmanager
-    def _opened(self, location: str, tag: str, *more_tags: str) -> Iterator[tuple[JavaTable, SparkSession]]:
+    def _opened(self, location: str, tag: str, *more_tags: str) -> Iterator[_OpenedTable]:
         self._settings.boundary.check_table(location)
         lease = self._sessions.lease(tag=tag, more_tags=more_tags, conf=SESSION_CONF)
         with _translated(f"{location}"), lease as owned, self._sessions.bound(owned) as session:
             table = self._tables.load(location)
             table.rows_of = partial(self._rows_of, session)
             try:
-                yield table, session
+                yield _OpenedTable(table, session, partial(self._sessions.bound, owned))
             except Exception as error:
                 if is_token_refused(error):
                     raise RetryableError(f"{location}: the catalog no longer accepts the token of this run") from error
@@ -191,15 +199,14 @@ class IcebergEngine(JvmEngine):
 class _Rewrite:
     """One rewrite: what it read, what it wrote, and how its commit ended."""
 
-    def __init__(
-        self, engine: IcebergEngine, table: JavaTable, session: SparkSession, request: RewriteRequest, control: Control
-    ) -> None:
+    def __init__(self, engine: IcebergEngine, opened: _OpenedTable, request: RewriteRequest, control: Control) -> None:
         self._engine = engine
         self._request = request
         self._control = control
-        self._table = _CheckedTable(table, engine, request)
-        self._java = table
-        self._session = session
+        self._table = _CheckedTable(opened.table, engine, request)
+        self._java = opened.table
+        self._session = opened.session
+        self._bound = opened.bound
 
     def finish(self, started: float) -> RewriteOutcome:
         """Write, commit, and return the outcome."""
@@ -216,7 +223,15 @@ class _Rewrite:
         committer = IcebergCommitter(
             self._table, signature, self._control, since=head.current, at_read=files_at_read(self._java, head, live)
         )
-        written, skipped = self._write_all(live, committer, StagedWriter(self._java, self._session, self._copier(head)))
+        context = WriteContext(
+            writer=StagedWriter(self._java, self._session, self._copier(head)),
+            threads=self._engine.settings.write_threads,
+            bound=self._bound,
+            should_stop=self._control.should_stop,
+            is_live=self._is_live,
+            discard=committer.discard,
+        )
+        written, skipped = write_groups(context, live)
         written_at = time.monotonic()
         try:
             boundary.check_files(head.location, [file for group in written for file in group.outputs])
@@ -231,30 +246,6 @@ class _Rewrite:
             if result.version is not None:
                 self._control.reached(COMMITTED)
         return self._outcome(skipped, result, started, written_at)
-
-    def _write_all(
-        self, live: tuple[InputGroup, ...], committer: IcebergCommitter, writer: StagedWriter
-    ) -> tuple[list[StagedGroup], list[FileGroup]]:
-        """Write groups until asked to stop; one that others changed meanwhile is left out, any other failure raises."""
-        written: list[StagedGroup] = []
-        skipped: list[FileGroup] = []
-        try:
-            for group in live:
-                if self._control.should_stop():
-                    skipped.append(group.group)
-                    continue
-                try:
-                    written.append(writer.write(group))
-                except LakewrightError:
-                    raise
-                except Exception as error:
-                    if self._is_live(group):
-                        raise
-                    _log.info("group_inputs_removed_concurrently", error=first_line(error))
-        except BaseException:
-            committer.discard(written)
-            raise
-        return written, skipped
 
     def _copier(self, head: TableHead) -> IcebergCopier:
         tasks = IcebergTasks(self._engine._scala, self._session, self._java.raw)  # noqa: SLF001 - of the same module
