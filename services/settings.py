@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from services.catalog_options import parse_catalogs
+from services.catalog_options import parse_catalogs, unity_catalogs
 from services.object_store_options import parse_store_options
 from services.redis_socket import socket_path, socket_url
 from shared.boundary import Boundary
@@ -299,7 +299,8 @@ def format_options(environment: Mapping[str, str] = os.environ) -> FormatOptions
     """Return which formats are served beside Delta; the error of an unusable value does not repeat it."""
     read = EnvironmentReader(environment)
     none: Mapping[str, Mapping[str, str]] = {}
-    return FormatOptions(read(CATALOGS, parse_catalogs, none), read(ICEBERG_FOLDERS, boolean, default=False))
+    catalogs = read(CATALOGS, parse_catalogs, none)
+    return FormatOptions(catalogs, read(ICEBERG_FOLDERS, boolean, default=False), unity_catalogs(catalogs))
 
 
 def boundary(environment: Mapping[str, str] = os.environ) -> Boundary:
