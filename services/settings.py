@@ -147,9 +147,9 @@ STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
 by deciders and actors. Default: none; the usual environment variables and instance credentials apply."""
 
 CATALOGS = "LAKEWRIGHT_CATALOGS"
-"""JSON object with the options of each Iceberg catalog under its name, such as
+"""JSON object with the options of each [Iceberg](iceberg.md) or [Unity](unity.md) catalog under its name, such as
 {"prod": {"uri": "https://catalog.example.com", "warehouse": "lake", "credential": "id:secret"}}; `type` is rest (the
-default), sql, glue or hive. Read by deciders and actors. Default: none."""
+default), sql, glue or hive for Iceberg, or unity. Read by deciders and actors. Default: none."""
 
 ICEBERG_FOLDERS = "LAKEWRIGHT_ICEBERG_FOLDERS"
 """`true` to serve Iceberg tables without a catalog, which are known by their folder. Set it only where one process

@@ -75,19 +75,19 @@ def decode_answer(answer: UnityAnswer, doing: str) -> Mapping[str, Any]:
 
 def _failure(status: int, found: Mapping[str, Any] | None, doing: str) -> LakewrightError:
     code, message = ("", "") if found is None else (_text(found, "error_code"), _text(found, "message"))
-    said = f"{doing}: {status} {code}".rstrip() + (f": {message}" if message else "")
+    failed = f"{doing}: {status} {code}".rstrip() + (f": {message}" if message else "")
     if status == HTTPStatus.NOT_FOUND and code in _GONE:
-        return NoTable(said, field="location")
+        return NoTable(failed, field="location")
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return PermanentError(
-            f"{said}; check `token` in LAKEWRIGHT_CATALOGS, and that it has USE CATALOG, USE SCHEMA and SELECT there "
+            f"{failed}; check `token` in LAKEWRIGHT_CATALOGS, and that it has USE CATALOG, USE SCHEMA and SELECT there "
             "(MODIFY and EXTERNAL USE SCHEMA for vended credentials)"
         )
     if status == HTTPStatus.NOT_IMPLEMENTED:
-        return PermanentError(f"{said}; the catalog does not offer this")
+        return PermanentError(f"{failed}; the catalog does not offer this")
     if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return RetryableError(said)
-    return PermanentError(said if code else f"{said}; check `uri` in LAKEWRIGHT_CATALOGS")
+        return RetryableError(failed)
+    return PermanentError(failed if code else f"{failed}; check `uri` in LAKEWRIGHT_CATALOGS")
 
 
 def _object(body: bytes) -> Mapping[str, Any] | None:

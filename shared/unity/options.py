@@ -1,7 +1,7 @@
 """The options of one Unity catalog, as the setting of catalogs spells them.
 
-A catalog says where its tables lie, and whoever may register a table there chooses that place. Lakewright reads and
-rewrites with credentials of its own, so the setting names the places in which it believes the catalog (`locations`).
+A catalog names the location of each table, and its users choose it when they register one. Lakewright reads and rewrites
+with credentials of its own, which may reach further than theirs, so the setting limits these locations (`locations`).
 """
 
 from collections.abc import Mapping

@@ -72,8 +72,8 @@ def _place(text: str, doing: str, boundary: Boundary) -> str:
         raise PermanentError(f"{doing}: its storage location cannot be used: {problem}") from problem
     if not is_under(place, boundary.roots):
         raise Unsupported(
-            f"{doing}: it lies at {place}, outside of the catalog's `locations` in LAKEWRIGHT_CATALOGS; add that place "
-            "if whoever registers tables in the catalog may have Lakewright rewrite what lies there",
+            f"{doing}: it lies at {place}, outside of the catalog's `locations` in LAKEWRIGHT_CATALOGS; add that location "
+            "if every user who can register tables in the catalog may have Lakewright rewrite tables there",
             field="location",
             allowed=", ".join(boundary.roots),
         )
