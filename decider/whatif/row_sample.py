@@ -41,8 +41,8 @@ async def advise_order(
     """Return which order recorded filters argue for, as plain values; raises what reading log and files raises."""
     if catalog_name(table.location) is not None:
         raise Unsupported(
-            f"{table.location}: rows are sampled of tables that are named by their location; give this table's, below which "
-            "its files lie",
+            f"{table.location}: rows are sampled only of tables that are named by their location; give the location of "
+            "this one's files",
             field="location",
         )
     keyed, left_out = await comparable_columns(log, table, named_columns(tuple(filters))[:MAX_CANDIDATES])

@@ -42,8 +42,8 @@ class UnityCatalog:
         doing = f"catalog {self.name}: reading {full_name}"
         if len(name) != NAME_PARTS or not all(name) or "." in "".join(name):
             raise InvalidInput(
-                f"{doing}: a table of a Unity catalog has the location catalog://{self.name}/CATALOG/SCHEMA/TABLE, and no "
-                "part has a dot",
+                f"{doing}: a table of a Unity catalog has the location catalog://{self.name}/CATALOG/SCHEMA/TABLE, and "
+                "no part has a dot",
                 field="location",
             )
         request = UnityRequest("GET", f"tables/{quote(full_name, safe='')}", _AS_THEY_ARE)

@@ -1,7 +1,7 @@
 """The options of one Unity catalog, as the setting of catalogs spells them.
 
-A catalog names the location of each table, and its users choose it when they register one. Lakewright reads and rewrites
-with credentials of its own, which may reach further than theirs, so the setting limits these locations (`locations`).
+A catalog names the location of each table, and its users choose it when they register one. Lakewright reads and
+rewrites with credentials of its own, which may reach further than theirs, so the setting limits these locations.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,8 @@ def parse_options(catalog: str, options: Mapping[str, str]) -> UnityOptions:
     """Read the options of the catalog of a name. Raises ValueError, which repeats no value: one is a secret."""
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
-        raise ValueError(f"catalog {catalog}: a Unity catalog has no option {unknown[0]!r}; it has {', '.join(_OPTIONS)}")
+        known = ", ".join(_OPTIONS)
+        raise ValueError(f"catalog {catalog}: a Unity catalog has no option {unknown[0]!r}; it has {known}")
     try:
         source = CredentialSource(options.get("credentials", CredentialSource.OWN))
     except ValueError:
@@ -79,7 +80,7 @@ def _uri(catalog: str, text: str) -> str:
 
 
 def _locations(catalog: str, text: str) -> tuple[str, ...]:
-    wanted = f"catalog {catalog}: `locations` names where its tables may lie, with commas, such as s3://lake,s3://raw/sales"
+    wanted = f"catalog {catalog}: `locations` lists where its tables may lie, such as s3://lake,s3://raw/sales"
     try:
         found = tuple(canonical_location(part.strip()) for part in text.split(",") if part.strip())
     except InvalidInput:

@@ -46,7 +46,9 @@ def decode_table(info: Mapping[str, Any], name: tuple[str, ...], doing: str, bou
         _refuse_other(own, name, doing)
     kind, source = _text(info, "table_type", doing), info.get("data_source_format") or "none"
     if kind not in FILES:
-        raise Unsupported(f"{doing}: it is a {kind}, which has no files of its own", field="table_type", allowed=", ".join(FILES))
+        raise Unsupported(
+            f"{doing}: it is a {kind}, which has no files of its own", field="table_type", allowed=", ".join(FILES)
+        )
     if source != DELTA:
         raise Unsupported(
             f"{doing}: its format is {source}; only Delta tables are served by a Unity catalog's name",
@@ -57,8 +59,8 @@ def decode_table(info: Mapping[str, Any], name: tuple[str, ...], doing: str, bou
     feature = catalog_feature(properties if isinstance(properties, dict) else {})
     if feature:
         raise Unsupported(
-            f"{doing}: its property {feature} says that the catalog makes its commits, which Lakewright does not ask it "
-            "to; let the catalog optimize the table",
+            f"{doing}: by its property {feature} the catalog makes its commits, and the log alone does not define the "
+            "table; let the catalog optimize it",
             field="properties",
         )
     place = _place(_text(info, "storage_location", doing), doing, boundary)
@@ -72,15 +74,17 @@ def _place(text: str, doing: str, boundary: Boundary) -> str:
         raise PermanentError(f"{doing}: its storage location cannot be used: {problem}") from problem
     if not is_under(place, boundary.roots):
         raise Unsupported(
-            f"{doing}: it lies at {place}, outside of the catalog's `locations` in LAKEWRIGHT_CATALOGS; add that location "
-            "if every user who can register tables in the catalog may have Lakewright rewrite tables there",
+            f"{doing}: it lies at {place}, outside of the catalog's `locations` in LAKEWRIGHT_CATALOGS; add that "
+            "location if every user who can register tables in the catalog may have Lakewright rewrite tables there",
             field="location",
             allowed=", ".join(boundary.roots),
         )
     try:
         boundary.check_table(place)
     except Unsupported as problem:
-        raise Unsupported(f"{doing}: {problem} (its roots are the catalog's `locations`)", field="location") from problem
+        raise Unsupported(
+            f"{doing}: {problem} (here the roots are the catalog's `locations`)", field="location"
+        ) from problem
     return place
 
 
@@ -89,11 +93,10 @@ def _refuse_other(own: tuple[str, ...], name: tuple[str, ...], doing: str) -> No
 
     Two spellings of one table would be two tables with two states.
     """
+    found = ".".join(own)
     if [part.casefold() for part in own] == [part.casefold() for part in name]:
-        raise Unsupported(
-            f"{doing}: the catalog spells this name {'.'.join(own)}; register it so", field="location", allowed=".".join(own)
-        )
-    raise PermanentError(f"{doing}: the catalog answered with another table, {'.'.join(own)}")
+        raise Unsupported(f"{doing}: the catalog spells this name {found}; register it so", field="name", allowed=found)
+    raise PermanentError(f"{doing}: the catalog answered with another table, {found}")
 
 
 def _text(info: Mapping[str, Any], name: str, doing: str) -> str:

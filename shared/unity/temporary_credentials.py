@@ -40,7 +40,7 @@ _SCHEMES = {"s3": "aws_temp_credentials", "abfss": "azure_user_delegation_sas", 
 
 
 def decode_credentials(found: Mapping[str, Any], scheme: str, doing: str) -> TemporaryCredentials:
-    """Decode credentials for a location of a scheme; raises PermanentError where they are of another kind or damaged."""
+    """Decode credentials for a location of a scheme; raises PermanentError for damaged ones and those of another."""
     given = [kind for kind in _KINDS if found.get(kind) is not None]
     if not given:
         return TemporaryCredentials()

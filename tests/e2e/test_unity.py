@@ -1,4 +1,4 @@
-"""A Delta table by its name in a Unity catalog, from the first read to the rewrite: real decider, actor and command line.
+"""A Delta table by its name in a Unity catalog, read and rewritten: a real decider, actor and command line.
 
 The catalog answers as the samples of its API do (`tests/data/unity`); the table lies in a folder.
 """

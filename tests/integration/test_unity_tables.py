@@ -1,4 +1,4 @@
-"""A decider and a Unity catalog over HTTP, which answers as the samples of its API do: tables by name, and each failure."""
+"""A decider and a Unity catalog over HTTP, which answers as the samples of its API do: tables, and each failure."""
 
 import json
 from collections.abc import Iterator

@@ -69,6 +69,7 @@ class NamedTables:
         catalog, parts = named
         if catalog not in self._catalogs:
             raise InvalidInput(
-                f"{location}: this actor has no Unity catalog {catalog!r}; add it to LAKEWRIGHT_CATALOGS", field="location"
+                f"{location}: this actor has no Unity catalog {catalog!r}; add it to LAKEWRIGHT_CATALOGS",
+                field="location",
             )
         return self._catalogs[catalog].table(parts).storage_location

@@ -1,4 +1,4 @@
-"""A Delta table that is known by its name in a Unity catalog: the name is resolved, and the log at its location is read.
+"""A Delta table known by its name in a Unity catalog: the name is resolved, and the log at its location is read.
 
 A name may come to lead to another place or another table at any moment. What one reader yields as the changes of a
 table is of the table whose files it counted, and of no other: one that has moved has lost its history, and is counted
