@@ -81,9 +81,7 @@ def _directory(canonical: str) -> Path:
     return directory
 
 
-def _connect(
-    place: str, options: Mapping[str, str], credentials: CredentialProvider | None = None
-) -> ObjectStore:
+def _connect(place: str, options: Mapping[str, str], credentials: CredentialProvider | None = None) -> ObjectStore:
     # The store checks the names itself; its types list them per provider, which a mapping of settings cannot promise.
     config: Any = {name: value for name, value in options.items() if name not in CLIENT_OPTIONS}
     client: Any = {name: value for name, value in options.items() if name in CLIENT_OPTIONS}

@@ -147,7 +147,7 @@ def _texts(redis_url: str) -> Iterator[str]:
             yield str(client.dump(key))
 
 
-def test_a_folder_needs_no_credentials(unity: UnityServer, s3: S3Server, redis_url: str, tmp_path: Path) -> None:
+def test_a_folder_needs_no_credentials(unity: UnityServer, redis_url: str, tmp_path: Path) -> None:
     write_deltalake(tmp_path / "orders", pa.table({"id": [1]}))
     unity.put(NAME, (tmp_path / "orders").as_uri(), "id-1")
     catalogs = {"unity": unity.options(tmp_path.as_uri(), credentials="vended")}

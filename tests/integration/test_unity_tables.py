@@ -78,8 +78,9 @@ def test_a_table_is_registered_by_its_name_and_followed(named: LiveDecider, orde
     assert named.get(f"/v1/tables/{FULL_NAME}/history")["events"] == []
 
 
+@pytest.mark.usefixtures("orders")
 def test_delta_tables_of_the_catalog_are_discovered_page_by_page(
-    named: LiveDecider, unity: UnityServer, orders: WrittenTable, tmp_path: Path
+    named: LiveDecider, unity: UnityServer, tmp_path: Path
 ) -> None:
     for number in range(5):
         table = WrittenTable(tmp_path / f"t{number}")
@@ -100,7 +101,9 @@ def test_an_event_of_the_store_refreshes_the_table_that_lies_there(named: LiveDe
     assert len(named.get("/v1/tables")["tables"]) == 1, "it is not registered by its location, too"
 
 
-def test_a_dropped_table_is_missing_and_comes_back(named: LiveDecider, unity: UnityServer, orders: WrittenTable) -> None:
+def test_a_dropped_table_is_missing_and_comes_back(
+    named: LiveDecider, unity: UnityServer, orders: WrittenTable
+) -> None:
     discover(named)
     dropped = unity.tables.pop(FULL_NAME)
     named.sweep()
@@ -144,8 +147,9 @@ def test_a_name_that_leads_elsewhere_has_its_state_counted_again(
     assert is_counted(named, other)
 
 
+@pytest.mark.usefixtures("orders")
 def test_a_view_and_a_table_whose_commits_the_catalog_makes_are_refused_with_the_reason(
-    named: LiveDecider, unity: UnityServer, orders: WrittenTable
+    named: LiveDecider, unity: UnityServer
 ) -> None:
     discover(named)
     for change, word in (
@@ -199,21 +203,23 @@ def test_a_catalog_that_is_overloaded_is_asked_again(
     assert refusal(named) is None
 
 
-def test_a_scan_of_pages_that_lead_back_fails_and_ends(named: LiveDecider, unity: UnityServer, orders: WrittenTable) -> None:
+@pytest.mark.usefixtures("orders")
+def test_a_scan_of_pages_that_lead_back_fails_and_ends(named: LiveDecider, unity: UnityServer) -> None:
     unity.is_looping = True
     named.run(named.services.requests.discovery.run_once())
     (scan,) = named.get("/v1/discovery")["roots"]
     assert (scan["state"], "read before" in scan["error"]) == ("failed", True)
 
 
-def test_a_table_that_is_no_table_is_not_registered(named: LiveDecider, unity: UnityServer) -> None:
+def test_a_table_that_is_no_table_is_not_registered(named: LiveDecider) -> None:
     answer = named.post("/v1/tables", {"location": "catalog://unity/main/sales/none", "wait_s": 20})
     assert answer.status_code == 422
     assert "TABLE_NOT_FOUND" in answer.text
 
 
-def test_a_wrong_token_is_refused(unity: UnityServer, orders: WrittenTable, redis_url: str, tmp_path: Path) -> None:
-    settings = decider_settings(redis_url, formats=formats(unity, tmp_path.as_uri(), token="s3cret-of-another"))
+@pytest.mark.usefixtures("orders")
+def test_a_wrong_token_is_refused(unity: UnityServer, redis_url: str, tmp_path: Path) -> None:
+    settings = decider_settings(redis_url, formats=formats(unity, tmp_path.as_uri(), token="s3cret-of-another"))  # noqa: S106 - of no one
     decider = LiveDecider(settings).start()
     try:
         reading = decider.post("/v1/tables", {"location": PLACE, "name": FULL_NAME, "wait_s": 20}).json()["reading"]

@@ -64,16 +64,15 @@ class UnityServer:
                 found = self.tables.get(unquote(name))
                 return _json(404, sample("table_not_found")) if found is None else _json(200, found)
             case "GET", "tables":
-                at = (query["catalog_name"], query["schema_name"])
-                wanted = [one for one in self.tables.values() if (one["catalog_name"], one["schema_name"]) == at]
+                where = (query["catalog_name"], query["schema_name"])
+                wanted = [one for one in self.tables.values() if (one["catalog_name"], one["schema_name"]) == where]
                 return self._page("tables", wanted, query)
-            case "GET", "schemas":
-                wanted = [one for one in self.tables.values() if one["catalog_name"] == query["catalog_name"]]
-                names = dict.fromkeys(one["schema_name"] for one in wanted)
-                return self._page("schemas", [sample("schema") | {"name": name} for name in names], query)
-            case "GET", "catalogs":
-                names = dict.fromkeys(one["catalog_name"] for one in self.tables.values())
-                return self._page("catalogs", [sample("catalog") | {"name": name} for name in names], query)
+            case "GET", ("schemas" | "catalogs") as what:
+                kind = what.removesuffix("s")
+                at = query.get("catalog_name")
+                wanted = [one for one in self.tables.values() if at in (None, one["catalog_name"])]
+                names = dict.fromkeys(one[f"{kind}_name"] for one in wanted)
+                return self._page(what, [sample(kind) | {"name": name} for name in names], query)
             case "POST", "temporary-table-credentials":
                 self.bodies.append(json.loads(body))
                 return _json(200, self.credentials)
@@ -84,7 +83,6 @@ class UnityServer:
         following = str(start + PAGE) if start + PAGE < len(found) else None
         token = "0" if self.is_looping else following
         return _json(200, {what: found[start : start + PAGE], "next_page_token": token})
-
 
     def catalog(self, *locations: str, credentials: CredentialSource = CredentialSource.OWN) -> UnityCatalog:
         """Return this catalog without a network, as the options of the name `unity` would make it."""

@@ -109,6 +109,8 @@ class NamedDeltaTable:
             )
         reader = self._at(place)
         if known is None and not await reader.contains(after):
+            if (await reader.end_of_history(after)).lost:
+                return  # The log was cleaned up, which its end reports.
             raise OtherTable(f"{self.location}: version {after.version} is of another table", field="location")
         async for commit in reader.changes(after, metadata, until=until):
             yield commit

@@ -97,7 +97,7 @@ def test_pages_that_lead_back_are_an_error() -> None:
 
 def test_a_listing_that_never_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PAGES", 5)
-    asked = Asked(lambda request: {"schemas": [], "next_page_token": str(len(asked.requests))})
+    asked = Asked(lambda _: {"schemas": [], "next_page_token": str(len(asked.requests))})
     with pytest.raises(PermanentError, match="more than 5 pages"):
         asked.catalog.schemas("main")
     assert len(asked.requests) == 5

@@ -14,7 +14,7 @@ LAKE = Boundary(roots=("file:///lake", "s3://lake/sales"))
 
 
 def decoded(location: str = "file:///lake/orders", boundary: Boundary = LAKE, **fields: Any) -> UnityTable:
-    return decode_table(table_answer("main.sales.orders", location, **fields), NAME, "reading", boundary)
+    return decode_table(table_answer("main.sales.orders", location) | fields, NAME, "reading", boundary)
 
 
 def refused(location: str = "file:///lake/orders", boundary: Boundary = LAKE, **fields: Any) -> LakewrightError:
@@ -44,7 +44,8 @@ def test_a_place_is_spelled_as_everywhere(location: str, place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "location", ["file:///other/orders", "file:///lake-private/orders", "s3://lake/raw/orders", "s3://lake", "gs://lake/sales"]
+    "location",
+    ["file:///other/orders", "file:///lake-private/orders", "s3://lake/raw/orders", "s3://lake", "gs://lake/sales"],
 )
 def test_a_place_in_which_the_catalog_is_not_believed_is_refused(location: str) -> None:
     """Whoever may register a table chooses its location; our credentials reach further than theirs."""

@@ -74,7 +74,7 @@ def test_a_decider_asks_for_those_that_read() -> None:
     server = UnityServer(credentials=sample("aws_credentials"))
     credentials = vending(server).credentials(TABLE)
     assert credentials is not None
-    assert asyncio.run(credentials())["token"] == "sessionToken0"
+    assert asyncio.run(credentials())["access_key_id"] == "accessKey0"
     assert server.bodies == [{"table_id": "id-1", "operation": "READ"}]
 
 
@@ -94,5 +94,5 @@ def test_a_refusal_is_an_error_of_ours() -> None:
     server = UnityServer(fault=(403, b'{"error_code": "PERMISSION_DENIED"}'))
     credentials = vending(server).credentials(TABLE)
     assert credentials is not None
-    with pytest.raises(PermanentError, match="asking for credentials to READ main.sales.orders"):
+    with pytest.raises(PermanentError, match=r"asking for credentials to READ main\.sales\.orders"):
         asyncio.run(credentials.renew())
