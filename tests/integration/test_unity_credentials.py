@@ -21,10 +21,9 @@ from tests.support.unity_server import UnityServer, unity_server
 pytestmark = pytest.mark.redis
 
 NAME = "main.sales.orders"
-LOCATION = "s3://lake/unity/orders"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def s3() -> Iterator[S3Server]:
     server = S3Server()
     yield server
@@ -32,14 +31,15 @@ def s3() -> Iterator[S3Server]:
 
 
 @pytest.fixture
-def unity() -> Iterator[UnityServer]:
+def unity(tmp_path: Path) -> Iterator[UnityServer]:
     with unity_server() as server:
-        server.put(NAME, LOCATION, "id-1")
+        server.put(NAME, f"s3://lake/unity/{tmp_path.name}", "id-1")
         yield server
 
 
-def append(s3: S3Server) -> None:
-    write_deltalake(LOCATION, pa.table({"id": [1]}), mode="append", storage_options=s3.options())
+def append(unity: UnityServer, s3: S3Server) -> None:
+    location = unity.tables[NAME]["storage_location"]
+    write_deltalake(location, pa.table({"id": [1]}), mode="append", storage_options=s3.options())
 
 
 def credentials(valid_s: float, **keys: str) -> dict[str, Any]:
@@ -71,14 +71,14 @@ def test_a_table_is_read_with_its_own_credentials_until_they_expire(
     unity: UnityServer, s3: S3Server, redis_url: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(3):
-        append(s3)
+        append(unity, s3)
     unity.credentials = credentials(3_600)
     s3.gate.seen.clear()
     decider = started(unity, s3, redis_url, credentials="vended")
     try:
         assert (register(decider)["version"], register(decider)["refusal"]) == (2, None)
         for turn in range(2):
-            append(s3)
+            append(unity, s3)
             decider.sweep()
             assert [state.files for state in decider.partitions(NAME).values()] == [4 + turn]
         assert unity.bodies == [{"table_id": "id-1", "operation": "READ"}]
@@ -91,19 +91,19 @@ def test_a_table_is_read_with_its_own_credentials_until_they_expire(
 
 
 def test_credentials_that_expire_soon_are_requested_again(unity: UnityServer, s3: S3Server, redis_url: str) -> None:
-    append(s3)
+    append(unity, s3)
     unity.credentials = credentials(60)
     decider = started(unity, s3, redis_url, credentials="vended")
     try:
         register(decider)
         asked = len(unity.bodies)
         unity.credentials = credentials(3_600)
-        append(s3)
+        append(unity, s3)
         decider.sweep()
         assert [state.files for state in decider.partitions(NAME).values()] == [2]
         renewed = len(unity.bodies)
         assert renewed > asked
-        append(s3)
+        append(unity, s3)
         decider.sweep()
         assert [state.files for state in decider.partitions(NAME).values()] == [3]
         assert len(unity.bodies) == renewed
@@ -130,7 +130,7 @@ def test_a_catalog_that_gives_none_that_fit_is_an_error_that_says_so(
 
 
 def test_by_default_our_own_credentials_are_used(unity: UnityServer, s3: S3Server, redis_url: str) -> None:
-    append(s3)
+    append(unity, s3)
     decider = started(unity, s3, redis_url)
     try:
         reading = register(decider)

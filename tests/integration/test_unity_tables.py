@@ -68,7 +68,7 @@ def is_counted(decider: LiveDecider, table: WrittenTable) -> bool:
 
 def test_a_table_is_registered_by_its_name_and_followed(named: LiveDecider, orders: WrittenTable) -> None:
     answer = named.post("/v1/tables", {"location": PLACE, "name": FULL_NAME, "wait_s": 20}).json()
-    assert (answer["location"], answer["reading"]["refusal"], answer["reading"]["error"]) == (PLACE, None, None)
+    assert (answer["location"], answer["reading"]["refusal"], answer["reading"]["error"]) == (PLACE, None, "")
     assert answer["reading"]["version"] == orders.version
     orders.append(6)
     named.sweep()
@@ -129,9 +129,10 @@ def test_a_renamed_table_is_found_by_its_new_name(named: LiveDecider, unity: Uni
     assert named.partitions("main.sales.bookings") == orders.count_files()
 
 
+@pytest.mark.usefixtures("orders")
 @pytest.mark.parametrize("table_id", ["id-1", "id-2"])
 def test_a_name_that_leads_elsewhere_has_its_state_counted_again(
-    named: LiveDecider, unity: UnityServer, orders: WrittenTable, tmp_path: Path, table_id: str
+    named: LiveDecider, unity: UnityServer, tmp_path: Path, table_id: str
 ) -> None:
     """The new place has later versions, which are no changes of the table that was counted."""
     discover(named)

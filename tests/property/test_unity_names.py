@@ -53,7 +53,7 @@ class Follower:
         self._metadata = TableMetadata("")
 
     def reopen(self) -> None:
-        """Let another process, or the same one after its cache was full, go on with the stored state."""
+        """Let the same process, after its cache was full, or another one go on with the stored state."""
         self.reader = self._lake.open(PLACE)
 
     async def refresh(self) -> None:

@@ -108,9 +108,7 @@ class NamedDeltaTable:
                 field="location",
             )
         reader = self._at(place)
-        if known is None and not await reader.contains(after):
-            if (await reader.end_of_history(after)).lost:
-                return  # The log was cleaned up, which its end reports.
+        if known is None and await _is_of_another(DeltaLog(place.reads), after):
             raise OtherTable(f"{self.location}: version {after.version} is of another table", field="location")
         async for commit in reader.changes(after, metadata, until=until):
             yield commit
@@ -178,6 +176,14 @@ class NamedDeltaTable:
             self._place = place
             self._reader = DeltaTable(DeltaLog(place.reads, self._boundary), place.reads)
         return self._reader
+
+
+async def _is_of_another(log: DeltaLog, position: Position) -> bool:
+    """Return whether a log never had this position; one from which its commit was cleaned up may have had it."""
+    if not position.digest:
+        return False
+    found = await log.digest(position.version)
+    return not await log.versions_after(position.version) if found is None else found != position.digest
 
 
 class NamedRewrites:
