@@ -67,8 +67,8 @@ def test_a_table_is_rewritten_where_its_name_leads_and_nowhere_else(stack: Stack
     until("the first table is compacted", lambda: files(first) < FILES, seconds=180)
     until("all work is done", lambda: is_at_rest(stack, NAME, first), seconds=120)
     assert ids(first) == list(range(FILES))
-    (run, *_) = stack.get(f"/v1/tables/{NAME}/history")["events"]
-    assert run["files"]["after"] < run["files"]["before"]
+    (run, *_) = stack.get(f"/v1/tables/{NAME}/optimizations")["optimizations"]
+    assert run["output"]["num_files"] < run["input"]["num_files"]
 
     write(second, 100)
     version = DeltaTable(first).version()

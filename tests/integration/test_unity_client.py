@@ -117,7 +117,7 @@ def test_an_answer_that_comes_byte_by_byte_ends_at_the_time_limit() -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            with pytest.raises(RetryableError, match="took longer than 0.5 s"):
+            with pytest.raises(RetryableError, match=r"took longer than 0\.5 s"):
                 client(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_s=0.5).send(ASK)
         finally:
             ended.set()

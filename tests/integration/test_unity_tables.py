@@ -75,7 +75,7 @@ def test_a_table_is_registered_by_its_name_and_followed(named: LiveDecider, orde
     assert is_counted(named, orders)
     assert named.get(f"/v1/tables/{FULL_NAME}")["state"]["rebuilds"] == 0
     assert named.post(f"/v1/tables/{FULL_NAME}/optimize", {}).json()["jobs"]
-    assert named.get(f"/v1/tables/{FULL_NAME}/history")["events"] == []
+    assert named.get(f"/v1/tables/{FULL_NAME}/optimizations")["optimizations"] == []
 
 
 @pytest.mark.usefixtures("orders")
