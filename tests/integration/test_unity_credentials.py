@@ -14,18 +14,20 @@ from redis import Redis
 from services.settings import format_options
 from shared.store_options import StoreOptions
 from tests.support.live_decider import LiveDecider, decider_settings
-from tests.support.s3_server import KEYS, REGION, S3Server
+from tests.support.s3_server import KEYS, S3Server
 from tests.support.unity_samples import sample
 from tests.support.unity_server import UnityServer, unity_server
 
 pytestmark = pytest.mark.redis
 
 NAME = "main.sales.orders"
+VENDED = "key-of-the-table"
 
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Server]:
     server = S3Server()
+    server.gate.keys.add(VENDED)
     yield server
     server.close()
 
@@ -42,8 +44,12 @@ def append(unity: UnityServer, s3: S3Server) -> None:
     write_deltalake(location, pa.table({"id": [1]}), mode="append", storage_options=s3.options())
 
 
-def credentials(valid_s: float, **keys: str) -> dict[str, Any]:
-    given = {**KEYS, "session_token": "session-of-the-table", **keys}
+def credentials(valid_s: float) -> dict[str, Any]:
+    given = {
+        "access_key_id": VENDED,
+        "secret_access_key": "secret-of-the-table",
+        "session_token": "session-of-the-table",
+    }
     return sample("aws_credentials") | {
         "aws_temp_credentials": given,
         "expiration_time": int((time.time() + valid_s) * 1000),
@@ -51,11 +57,11 @@ def credentials(valid_s: float, **keys: str) -> dict[str, Any]:
 
 
 def started(unity: UnityServer, s3: S3Server, redis_url: str, **options: str) -> LiveDecider:
-    """Start a decider that knows where the store is, and has no keys to it."""
+    """Start a decider that has keys of its own to the store."""
     catalogs = {"unity": unity.options("s3://lake/unity", **options)}
     settings = decider_settings(
         redis_url,
-        store_options=StoreOptions({"": {"endpoint": s3.url, "region": REGION, "allow_http": "true"}}),
+        store_options=StoreOptions({"": s3.options()}),
         formats=format_options({"LAKEWRIGHT_CATALOGS": json.dumps(catalogs)}),
     )
     return LiveDecider(settings).start()
@@ -77,17 +83,17 @@ def test_a_table_is_read_with_its_own_credentials_until_they_expire(
     decider = started(unity, s3, redis_url, credentials="vended")
     try:
         assert (register(decider)["version"], register(decider)["refusal"]) == (2, None)
+        assert {seen.key for seen in s3.gate.seen} == {VENDED}
         for turn in range(2):
             append(unity, s3)
             decider.sweep()
             assert [state.files for state in decider.partitions(NAME).values()] == [4 + turn]
         assert unity.bodies == [{"table_id": "id-1", "operation": "READ"}]
-        assert {seen.key for seen in s3.gate.seen} == {KEYS["access_key_id"]}
         shown = json.dumps(decider.get(f"/v1/tables/{NAME}")) + "".join(_texts(redis_url)) + "".join(capfd.readouterr())
     finally:
         decider.close()
     assert "session-of-the-table" not in shown
-    assert KEYS["secret_access_key"] not in shown
+    assert "secret-of-the-table" not in shown
 
 
 def test_credentials_that_expire_soon_are_requested_again(unity: UnityServer, s3: S3Server, redis_url: str) -> None:
@@ -131,10 +137,11 @@ def test_a_catalog_that_gives_none_that_fit_is_an_error_that_says_so(
 
 def test_by_default_our_own_credentials_are_used(unity: UnityServer, s3: S3Server, redis_url: str) -> None:
     append(unity, s3)
+    s3.gate.seen.clear()
     decider = started(unity, s3, redis_url)
     try:
-        reading = register(decider)
-        assert reading["version"] is None, "this decider has no keys of its own"
+        assert register(decider)["version"] == 0
+        assert {seen.key for seen in s3.gate.seen} == {KEYS["access_key_id"]}
         assert unity.bodies == []
     finally:
         decider.close()
