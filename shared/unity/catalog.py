@@ -12,7 +12,7 @@ from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.unity.exchange import Send, UnityRequest, decode_answer
 from shared.unity.options import CredentialSource
 from shared.unity.table_info import NAME_PARTS, UnityTable, decode_table, is_served
-from shared.unity.temporary_credentials import TableOperation, TemporaryCredentials, decode_credentials
+from shared.unity.temporary_credentials import TemporaryCredentials, decode_credentials
 
 MAX_PAGES = 2_000
 """Pages of one listing: a hundred thousand names at the fifty of the open server; more is a catalog that never ends."""
@@ -62,10 +62,10 @@ class UnityCatalog:
         query = {"catalog_name": catalog, "schema_name": schema, "omit_columns": "true"}
         return tuple(_name(one, "tables", self.name) for one in self._listed("tables", query) if is_served(one))
 
-    def credentials(self, table: UnityTable, operation: TableOperation) -> TemporaryCredentials:
-        """Return credentials for the files of a table; empty ones where it needs none."""
-        doing = f"catalog {self.name}: asking for credentials to {operation} {table.full_name}"
-        body = {"table_id": table.table_id, "operation": str(operation)}
+    def credentials(self, table: UnityTable) -> TemporaryCredentials:
+        """Return credentials to read the files of a table; empty ones where it needs none."""
+        doing = f"catalog {self.name}: requesting credentials to read {table.full_name}"
+        body = {"table_id": table.table_id, "operation": "READ"}
         answer = self._send(UnityRequest("POST", "temporary-table-credentials", body=body))
         return decode_credentials(decode_answer(answer, doing), table.storage_location.partition(":")[0], doing)
 

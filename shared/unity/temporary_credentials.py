@@ -2,17 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from shared.errors import PermanentError
-
-
-class TableOperation(StrEnum):
-    """What credentials are for: a decider reads, an actor writes, too."""
-
-    READ = "READ"
-    READ_WRITE = "READ_WRITE"
 
 
 @dataclass(frozen=True, slots=True)

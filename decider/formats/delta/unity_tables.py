@@ -14,7 +14,7 @@ from shared.errors import InvalidInput, NoTable
 from shared.unity.catalog import UnityCatalog
 from shared.unity.options import CredentialSource
 from shared.unity.table_info import NAME_PARTS, UnityTable
-from shared.unity.temporary_credentials import TableOperation, TemporaryCredentials
+from shared.unity.temporary_credentials import TemporaryCredentials
 
 RENEW_BEFORE_S = 300
 """Seconds before they expire at which credentials are requested again: the read of a large log takes minutes, and
@@ -61,7 +61,7 @@ class UnityTables:
         """Return credentials to read a table's files; None where Lakewright's own are to be used."""
         if self._catalog.credential_source is CredentialSource.OWN or table.storage_location.startswith("file:"):
             return None
-        return VendedCredentials(lambda: self._calls.run(self._catalog.credentials, table, TableOperation.READ))
+        return VendedCredentials(lambda: self._calls.run(self._catalog.credentials, table))
 
 
 class VendedCredentials:

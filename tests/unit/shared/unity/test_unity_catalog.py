@@ -12,7 +12,7 @@ from shared.unity import catalog as module
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer, UnityRequest
 from shared.unity.table_info import UnityTable
-from shared.unity.temporary_credentials import TableOperation, TemporaryCredentials
+from shared.unity.temporary_credentials import TemporaryCredentials
 from tests.support.unity_samples import sample, table_answer
 
 S3_TABLE = UnityTable("main.sales.orders", "id-1", "s3://lake/orders")
@@ -114,9 +114,9 @@ def test_a_page_token_that_is_no_text_is_an_error() -> None:
         Asked(lambda _: {"schemas": [], "next_page_token": 5}).catalog.schemas("main")
 
 
-def test_credentials_are_asked_for_by_id_and_operation() -> None:
+def test_credentials_to_read_are_asked_for_by_id() -> None:
     asked = Asked(lambda _: sample("aws_credentials"))
-    assert asked.catalog.credentials(S3_TABLE, TableOperation.READ) == TemporaryCredentials(
+    assert asked.catalog.credentials(S3_TABLE) == TemporaryCredentials(
         {"access_key_id": "accessKey0", "secret_access_key": "secretKey0", "token": "sessionToken0"}, 1745238786765
     )
     (request,) = asked.requests
@@ -135,14 +135,14 @@ def test_credentials_are_asked_for_by_id_and_operation() -> None:
 )
 def test_each_cloud_has_its_own_credentials(location: str, name: str, values: dict[str, str]) -> None:
     asked = Asked(lambda _: sample(name))
-    found = asked.catalog.credentials(UnityTable("a.b.c", "id", location), TableOperation.READ_WRITE)
+    found = asked.catalog.credentials(UnityTable("a.b.c", "id", location))
     assert found.values == values
     assert (found.expires_ms is None) == (not values)
 
 
 def test_keys_of_a_server_without_roles_have_neither_token_nor_end() -> None:
     own = {"aws_temp_credentials": {"access_key_id": "k", "secret_access_key": "s", "session_token": ""}}
-    found = Asked(lambda _: own).catalog.credentials(S3_TABLE, TableOperation.READ)
+    found = Asked(lambda _: own).catalog.credentials(S3_TABLE)
     assert found == TemporaryCredentials({"access_key_id": "k", "secret_access_key": "s", "token": None}, None)
 
 
@@ -160,11 +160,11 @@ def test_keys_of_a_server_without_roles_have_neither_token_nor_end() -> None:
 )
 def test_damaged_credentials_are_an_error_that_does_not_show_them(answer: Any) -> None:
     with pytest.raises(PermanentError) as found:
-        Asked(lambda _: answer).catalog.credentials(S3_TABLE, TableOperation.READ)
+        Asked(lambda _: answer).catalog.credentials(S3_TABLE)
     assert "secret-word" not in str(found.value)
 
 
 def test_credentials_are_not_shown() -> None:
-    found = Asked(lambda _: sample("aws_credentials")).catalog.credentials(S3_TABLE, TableOperation.READ)
+    found = Asked(lambda _: sample("aws_credentials")).catalog.credentials(S3_TABLE)
     assert "secretKey0" not in repr(found)
     assert "secretKey0" not in repr(UnityAnswer(200, json.dumps(sample("aws_credentials")).encode()))

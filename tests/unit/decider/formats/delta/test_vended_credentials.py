@@ -94,5 +94,5 @@ def test_a_refusal_is_an_error_of_ours() -> None:
     server = UnityServer(fault=(403, b'{"error_code": "PERMISSION_DENIED"}'))
     credentials = vending(server).credentials(TABLE)
     assert credentials is not None
-    with pytest.raises(PermanentError, match=r"asking for credentials to READ main\.sales\.orders"):
+    with pytest.raises(PermanentError, match=r"requesting credentials to read main\.sales\.orders"):
         asyncio.run(credentials.renew())
