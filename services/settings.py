@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from services.catalog_options import parse_catalogs
+from services.catalog_options import parse_catalogs, unity_catalogs
 from services.object_store_options import parse_store_options
 from services.redis_socket import socket_path, socket_url
 from shared.boundary import Boundary
@@ -147,9 +147,9 @@ STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
 by deciders and actors. Default: none; the usual environment variables and instance credentials apply."""
 
 CATALOGS = "LAKEWRIGHT_CATALOGS"
-"""JSON object with the options of each Iceberg catalog under its name, such as
+"""JSON object with the options of each [Iceberg](iceberg.md) or [Unity](unity.md) catalog under its name, such as
 {"prod": {"uri": "https://catalog.example.com", "warehouse": "lake", "credential": "id:secret"}}; `type` is rest (the
-default), sql, glue or hive. Read by deciders and actors. Default: none."""
+default), sql, glue or hive for Iceberg, or unity. Read by deciders and actors. Default: none."""
 
 ICEBERG_FOLDERS = "LAKEWRIGHT_ICEBERG_FOLDERS"
 """`true` to serve Iceberg tables without a catalog, which are known by their folder. Set it only where one process
@@ -299,7 +299,8 @@ def format_options(environment: Mapping[str, str] = os.environ) -> FormatOptions
     """Return which formats are served beside Delta; the error of an unusable value does not repeat it."""
     read = EnvironmentReader(environment)
     none: Mapping[str, Mapping[str, str]] = {}
-    return FormatOptions(read(CATALOGS, parse_catalogs, none), read(ICEBERG_FOLDERS, boolean, default=False))
+    catalogs = read(CATALOGS, parse_catalogs, none)
+    return FormatOptions(catalogs, read(ICEBERG_FOLDERS, boolean, default=False), unity_catalogs(catalogs))
 
 
 def boundary(environment: Mapping[str, str] = os.environ) -> Boundary:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from actor.engines import EngineSet
 from actor.formats.delta.engine import EngineSettings, start_engine
+from actor.formats.delta.named_tables import NamedTables
 from actor.formats.delta.self_test import SelfTestResult
 from actor.formats.delta.transaction import TransactionSettings
 from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
@@ -21,6 +22,7 @@ from actor.jvm.java import PARALLEL_COLLECTOR
 from actor.ports import TableEngine
 from shared.boundary import Boundary
 from shared.format_options import FormatOptions
+from shared.unity.catalog import UnityCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class EngineOptions:
 class IndexEngineOptions:
     """What the engine of indexes is started with; `library_jar` is the jar of Qbeast's library.
 
-    secrets: texts that no message may contain.
+    secrets: texts that no message may contain. unity: catalogs that know tables by name.
     """
 
     boundary: Boundary
@@ -58,6 +60,7 @@ class IndexEngineOptions:
     collector: tuple[str, ...] = PARALLEL_COLLECTOR
     secrets: tuple[str, ...] = field(default=(), repr=False)
     spark_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    unity: Mapping[str, UnityCatalog] = field(default_factory=dict, repr=False, hash=False)
 
 
 def start_index_engine(
@@ -82,7 +85,8 @@ def start_index_engine(
     took_ms = qbeast_self_test(
         spark, QbeastEngine(spark, QbeastEngineSettings(boundary=inside)), scratch.resolve().as_uri()
     )
-    return spark, EngineSet([engine], partition_kinds=engine.partition_kinds), took_ms
+    named = NamedTables(engine, options.unity)
+    return spark, EngineSet([named], partition_kinds=engine.partition_kinds), took_ms
 
 
 def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) -> tuple[EngineSet, SelfTestResult]:
@@ -99,10 +103,10 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
         boundary=options.boundary,
     )
     delta, tested = start_engine(spark, settings, scratch=scratch)
-    engines: list[TableEngine] = [delta]
+    engines: list[TableEngine] = [NamedTables(delta, options.formats.unity)]
     if options.formats.has_iceberg:
         iceberg = IcebergEngineSettings(
-            options.formats.catalogs,
+            options.formats.iceberg_catalogs,
             options.formats.iceberg_folders,
             secrets=options.secrets,
             boundary=options.boundary,

@@ -77,14 +77,18 @@ class AllowedRoots:
             raise InvalidInput(str(problem), field="location", allowed=", ".join(self.roots)) from problem
 
     def locations_of(self, hint: TableHint) -> tuple[str, ...]:
-        """Return where the table of a hint may be: its location, or its name in each catalog that is a root.
+        """Return where the table of a hint may be: its location or its name in a catalog, in each that is a root.
+
+        For a location, also those of the tables of catalogs of which this process knows that they lie there.
 
         For a metadata file, those of the tables of which this process knows that they have it.
         """
         if hint.metadata_folder is not None:
             return tuple(place for place in self.folders.tables(hint.metadata_folder) if self.root_of(place))
-        if hint.location is not None or not hint.catalog_path:
-            return () if hint.location is None else (hint.location,)
+        if hint.location is not None:
+            return (hint.location, *self.folders.tables(hint.location))
+        if not hint.catalog_path:
+            return ()
         found = (catalog_name(root) for root in self.roots)
         catalogs = dict.fromkeys(named[0] for named in found if named is not None)
         try:

@@ -1,4 +1,4 @@
-"""Which tables of catalogs keep their metadata in which folder: events of a store name files, and no tables.
+"""Which tables of catalogs keep their metadata, or lie, in which folder: events of a store name files, not tables.
 
 A process knows the folders of the tables that it has read. Its first sweep reads all of them, so nothing is stored.
 """

@@ -7,7 +7,7 @@ table of another format may have taken its place. With a single format nothing i
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from decider.formats.delta.table import DeltaFormat
+from decider.formats.delta.format import DeltaFormat
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from decider.formats.rewrites import RewritePage
 from decider.formats.scanner import CatalogScanner, TableScanner, has_table
@@ -174,7 +174,8 @@ class _ProbedRewrites:
 
 def table_formats(access: StorageAccess, options: FormatOptions | None = None) -> TableFormats:
     """Return every format that this release reads under these options."""
-    formats: list[TableFormat] = [DeltaFormat(access)]
-    if options is not None and options.has_iceberg:
-        formats.append(IcebergFormat(access, IcebergSettings(options.catalogs, options.iceberg_folders)))
+    options = options or FormatOptions()
+    formats: list[TableFormat] = [DeltaFormat(access, options.unity)]
+    if options.has_iceberg:
+        formats.append(IcebergFormat(access, IcebergSettings(options.iceberg_catalogs, options.iceberg_folders)))
     return TableFormats(access, formats)

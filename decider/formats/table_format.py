@@ -12,7 +12,7 @@ from decider.formats.metadata_folders import MetadataFolders
 from decider.formats.rewrites import RewritePage
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
-from decider.storage.stores import ObjectStores
+from decider.storage.stores import CredentialProvider, ObjectStores
 from shared.boundary import Boundary
 from shared.layout.manifest_files import ManifestFiles
 from shared.policy import Policy
@@ -98,6 +98,7 @@ class TableReader(Protocol):
         If no commit has that version, the next one after it is the last. `metadata` is in force at `after`. Every
         commit has a position after the one before it, and lists every file that it adds and removes. Ends where the
         next commit is not there, rather than skip one.
+        Raises OtherTable where another table has come to be at the location since this reader read it.
         Operations carry Delta's names where they mean the same (MERGE, UPDATE, DELETE, and RESTORE, which replaces the
         whole table): write contention and rebuilds depend on them.
         """
@@ -185,9 +186,12 @@ class StorageAccess:
     boundary: Boundary | None = None
     folders: MetadataFolders = field(default_factory=MetadataFolders)
 
-    def reader(self, location: str) -> ObjectReader:
-        """Return a reader rooted at a canonical location; raises NoTable for a directory that does not exist."""
-        return ObjectReader(self.stores.open(location), location=location, meter=self.meter)
+    def reader(self, location: str, credentials: CredentialProvider | None = None) -> ObjectReader:
+        """Return a reader rooted at a canonical location, with credentials for it alone, or our own.
+
+        Raises NoTable for a directory that does not exist.
+        """
+        return ObjectReader(self.stores.open(location, credentials), location=location, meter=self.meter)
 
 
 @dataclass(frozen=True, slots=True)

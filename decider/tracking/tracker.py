@@ -33,7 +33,7 @@ from decider.tracking.log_cache import LogCache
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared import tracing
-from shared.errors import RetryableError
+from shared.errors import OtherTable, RetryableError
 from shared.job_payload import REWRITE_MANIFESTS
 from shared.properties import is_stopped_by_qbeast
 from shared.queue.commands import LEDGER_KEPT
@@ -194,7 +194,10 @@ class _TableTracking:
             if cursor is None:
                 step = await self._rebuild(None, FIRST_SIGHT)
             else:
-                step = await self._advance(cursor, hinted)
+                try:
+                    step = await self._advance(cursor, hinted)
+                except OtherTable as other:
+                    step = _TrackStep(rescan=str(other))
                 if step.rescan:
                     step = await self._rebuild(step.fitted or cursor, step.rescan)
             total += step.commits

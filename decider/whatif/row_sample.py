@@ -23,8 +23,9 @@ from decider.whatif.range_reads import KeyedFiles
 from decider.whatif.recorded_filters import RecordedFilter, named_columns
 from decider.whatif.sort_advice import MAX_CANDIDATES, Row, RowSample, SampledPartition, advise, describe_order
 from decider.whatif.trace_reader import TableTrace, comparable_columns
-from shared.errors import Corrupt
+from shared.errors import Corrupt, Unsupported
 from shared.layout.key_values import key_range
+from shared.locations import catalog_name
 from shared.table import DataFile, PartitionColumn, PartitionKey
 
 MAX_FILES = 64
@@ -38,6 +39,12 @@ async def advise_order(
     log: TableReader, table: TableTrace, stores: ObjectStores, filters: Sequence[RecordedFilter], target_bytes: int
 ) -> dict[str, Any]:
     """Return which order recorded filters argue for, as plain values; raises what reading log and files raises."""
+    if catalog_name(table.location) is not None:
+        raise Unsupported(
+            f"{table.location}: rows are sampled only of tables that are named by their location; give the location of "
+            "this one's files",
+            field="location",
+        )
     keyed, left_out = await comparable_columns(log, table, named_columns(tuple(filters))[:MAX_CANDIDATES])
     sample = sample_rows(stores.open(table.location), keyed)
     advice = advise(sample, keyed, filters, target_bytes)

@@ -51,6 +51,7 @@ def start(settings: ActorSettings, scratch: Path, java: JavaHome, environment: M
         collector_options(environment),
         known_secrets(settings, environment),
         settings.spark_options,
+        settings.formats.unity,
     )
     spark, engines, took_ms = start_index_engine(options, scratch=scratch, java_home=java.path)
     log.info("self_test_completed", passed=True, took_ms=took_ms, reason="")

@@ -76,6 +76,22 @@ def sort_range(key: PartitionColumn, statistics: Mapping[str, Any]) -> KeyRange 
     return key_range(low.get(key.physical), high.get(key.physical), key.type)
 
 
+_FEATURE_PROPERTY = "delta.feature."
+_COORDINATOR_PROPERTY = "delta.coordinatedCommits."
+_CATALOG_FEATURES = ("catalogManaged", "catalogOwned", "catalogOwned-preview", "coordinatedCommits-preview")
+"""Features under which a catalog makes the commits."""
+
+
+def catalog_feature(properties: Mapping[str, Any]) -> str:
+    """Return the property by which a catalog says that it makes a table's commits, empty if there is none.
+
+    A catalog shows it before the log is read, which may be elsewhere.
+    """
+    named = (f"{_FEATURE_PROPERTY}{feature}" for feature in _CATALOG_FEATURES)
+    found = (name for name in properties if name.startswith(_COORDINATOR_PROPERTY))
+    return next((name for name in (*named, *sorted(found)) if properties.get(name)), "")
+
+
 _CATALOG = "Use the maintenance of the catalog"
 _ICEBERG = "Iceberg readers need metadata that a rewrite does not write"
 CLUSTERING = "clustering"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from decider.formats.delta.table import DeltaFormat
+from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from decider.formats.delta.table import DeltaFormat, DeltaTable
+from decider.formats.delta.format import DeltaFormat
+from decider.formats.delta.table import DeltaTable
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.formats.qbeast.cubes import ROOT

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from actor.ports import TableJob, TableJobOutcome
-from decider.formats.delta.table import DeltaFormat
+from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import Deletion, StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.errors import LeaseLost, OtherTable

@@ -11,7 +11,7 @@ from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
-from decider.formats.delta.table import DeltaFormat
+from decider.formats.delta.format import DeltaFormat
 from decider.formats.registry import TableFormats
 from decider.formats.table_format import StorageAccess
 from shared.job_payload import JobPayload

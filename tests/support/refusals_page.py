@@ -95,6 +95,8 @@ ICEBERG = "shared/formats/iceberg/refusal.py"
 INDEX = "shared/formats/qbeast/status.py"
 ICEBERG_METADATA = "shared/formats/iceberg/metadata.py"
 CATALOGS = "decider/formats/iceberg/catalogs.py"
+UNITY = "shared/unity/table_info.py"
+UNITY_NAME = "decider/formats/delta/named_table.py"
 ICEBERG_FOLDERS = "actor/formats/iceberg/catalogs.py"
 ENGINE = "Run OPTIMIZE in the table's own engine"
 
@@ -133,6 +135,30 @@ READS: tuple[tuple[str, str, str, str], ...] = (
         "Use a server with conditional puts ([how](object-stores.md)): without them a commit can be lost",
     ),
     ("a view of an Iceberg catalog", f"`{UNREADABLE}`", CATALOGS, "Register the tables that it reads"),
+    (
+        "a view, or a table in another format than Delta, by its name in a Unity catalog",
+        f"`{UNREADABLE}`",
+        UNITY,
+        "Register only Delta tables by name ([Unity](unity.md))",
+    ),
+    (
+        "a table for which a Unity catalog has a property of catalog-managed commits",
+        f"`{UNREADABLE}`",
+        UNITY,
+        "Let the catalog optimize the table",
+    ),
+    (
+        "a table of a Unity catalog outside of the catalog's `locations`",
+        f"`{UNREADABLE}`",
+        UNITY,
+        "Extend `locations` ([when](unity.md#which-locations-are-allowed))",
+    ),
+    (
+        "a table of a Unity catalog below a root of paths",
+        f"`{UNREADABLE}`",
+        UNITY_NAME,
+        "Register the table by its location, or remove that root",
+    ),
     ("the metadata of an Iceberg table are damaged", "none", ICEBERG_METADATA, "Restore the metadata files"),
     (
         "an Iceberg table without a catalog, if these are not allowed",

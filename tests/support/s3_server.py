@@ -44,7 +44,7 @@ class Seen:
 class Gate:
     """Stands before moto. `faults` are statuses for the next requests whose path or query contains `at`.
 
-    Below the path `deaf` puts are made whatever exists.
+    Below the path `deaf` puts are made whatever exists. `keys`: the access keys that it knows.
     """
 
     inner: Callable[[Mapping[str, Any], Start], Iterable[bytes]]
@@ -53,6 +53,7 @@ class Gate:
     at: str = ""
     deaf: str | None = None
     is_open: bool = False
+    keys: set[str] = field(default_factory=lambda: {KEYS["access_key_id"]})
 
     def __call__(self, environ: Mapping[str, Any], start: Start) -> Iterable[bytes]:
         credential = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
@@ -63,7 +64,7 @@ class Gate:
             credential[1] if credential else "",
         )
         self.seen.append(one)
-        if one.key != KEYS["access_key_id"] and not (self.is_open and not one.key):
+        if one.key not in self.keys and not (self.is_open and not one.key):
             code = "InvalidAccessKeyId" if one.key else "AccessDenied"
             return _refuse(start, 403, code)
         if self.faults and self.at in one.path + "?" + one.query:

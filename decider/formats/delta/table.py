@@ -1,12 +1,10 @@
-"""Delta as a table format: a position is a commit's version and the digest of its file."""
+"""A Delta table for the decider: a position is a commit's version and the digest of its file."""
 
 from collections.abc import AsyncGenerator, Sequence
 
-from decider.formats.delta.listing import LOG_DIRECTORY, read_listing
 from decider.formats.delta.log import COMMITS_AHEAD, DeltaLog
-from decider.formats.delta.rewrites import DeltaRewrites
 from decider.formats.delta.storage import DeltaStorage
-from decider.formats.table_format import HistoryEnd, RetainedHistory, StorageAccess, TableTotals, VacuumPreview
+from decider.formats.table_format import HistoryEnd, RetainedHistory, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.errors import InvalidInput
@@ -125,29 +123,3 @@ class DeltaTable:
     def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
         """Refuse tables with features that a rewrite is not known to preserve."""
         return delta.refusal(metadata, protocol)
-
-
-class DeltaFormat:
-    """`TableFormat` for Delta."""
-
-    name = delta.FORMAT
-
-    def __init__(self, access: StorageAccess) -> None:
-        self._access = access
-
-    async def probe(self, place: ObjectReader, path: str = "") -> bool:
-        """Search for a commit or checkpoint; a folder with the log's name proves nothing."""
-        names = await place.first_names(f"{path}/{LOG_DIRECTORY}" if path else LOG_DIRECTORY)
-        return read_listing(names).newest is not None
-
-    def catalog(self, name: str) -> None:
-        """Return None: tables are known by their locations."""
-
-    def open(self, location: str) -> DeltaTable:
-        """Open a table's log."""
-        reads = self._access.reader(location)
-        return DeltaTable(DeltaLog(reads, self._access.boundary), reads)
-
-    def rewrites(self, location: str) -> DeltaRewrites:
-        """Open the history that the log keeps."""
-        return DeltaRewrites(self._access.reader(location))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from decider.formats.iceberg.catalog_calls import CatalogCalls
+from decider.formats.catalog_calls import CatalogCalls
 from decider.formats.table_format import CatalogFolder
 from shared.errors import InvalidInput, LakewrightError, NoTable, PermanentError, RetryableError, Unsupported
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from decider.formats.delta.table import DeltaFormat
+from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import TableReader
 from shared.errors import InvalidInput, LakewrightError
 from shared.path_keys import PathKey, path_key

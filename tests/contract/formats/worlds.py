@@ -7,15 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from decider.formats.delta.table import DeltaFormat
+from decider.formats.delta.format import DeltaFormat
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
-from decider.formats.table_format import StorageAccess, TableFormat
+from decider.formats.table_format import RewriteReader, StorageAccess, TableFormat, TableReader
 from decider.storage.object_reads import ReadMeter
 from shared.commit_metadata import CommitMetadata
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.table import CommitOrigin
 from tests.support.iceberg_folder import IcebergFolder
 from tests.support.toy_format import LOG, ToyFormat, ToyTable
+from tests.support.unity_server import UnityServer
 
 
 class FormatWorld(Protocol):
@@ -125,6 +126,29 @@ class DeltaWorld:
         self._live, self._next = [], 0
 
 
+class NamedDeltaFormat(DeltaFormat):
+    """Delta's format, which opens the table at a path by the one name that a Unity catalog has for it."""
+
+    def __init__(self, path: Path) -> None:
+        server = UnityServer()
+        server.put("main.sales.orders", path.as_uri())
+        super().__init__(access(), {"unity": server.catalog(path.parent.as_uri())})
+
+    def open(self, location: str) -> TableReader:
+        return super().open("catalog://unity/main/sales/orders")
+
+    def rewrites(self, location: str) -> RewriteReader:
+        return super().rewrites("catalog://unity/main/sales/orders")
+
+
+class NamedDeltaWorld(DeltaWorld):
+    """The same log, read by the name of its table."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.format = NamedDeltaFormat(path)
+
+
 class ToyWorld:
     """A toy table."""
 
@@ -207,6 +231,7 @@ class IcebergWorld:
 
 WORLDS: Mapping[str, Callable[[Path], FormatWorld]] = {
     "delta": DeltaWorld,
+    "delta by a name of Unity": NamedDeltaWorld,
     "toy": ToyWorld,
     "iceberg v1": partial(IcebergWorld, format_version=1, spec="none"),
     "iceberg v1 by day": partial(IcebergWorld, format_version=1, spec="day"),

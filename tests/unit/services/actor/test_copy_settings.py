@@ -11,6 +11,7 @@ from services.actor.settings import MIN_COLUMN_CHUNK, MIN_ROW_GROUP, actor_setti
 from services.actor.spark import engine_options
 from shared.errors import InvalidInput
 from shared.policy import KIB, MIB
+from tests.support.memory_engine import MemoryEngine
 
 SETTINGS = [
     ({}, DEFAULT_LIMITS),
@@ -27,7 +28,7 @@ def test_the_least_sizes_of_copied_row_groups_reach_the_engine(
 
     def start(_spark: object, settings: EngineSettings, *, scratch: str) -> tuple[object, object]:
         given.append(settings)
-        return object(), scratch
+        return MemoryEngine(), scratch
 
     monkeypatch.setattr(registry, "start_engine", start)
     monkeypatch.setattr(registry, "EngineSet", list)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from decider.formats.delta.table import DeltaFormat, DeltaTable
+from decider.formats.delta.format import DeltaFormat
+from decider.formats.delta.table import DeltaTable
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.formats.qbeast.files import FileClass

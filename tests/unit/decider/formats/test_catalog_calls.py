@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from decider.formats.iceberg import catalog_calls
-from decider.formats.iceberg.catalog_calls import CALLS_AT_ONCE, CatalogCalls
+from decider.formats import catalog_calls
+from decider.formats.catalog_calls import CALLS_AT_ONCE, CatalogCalls
 from shared.errors import RetryableError
 
 

@@ -1,0 +1,199 @@
+"""A Delta table known by its name in a Unity catalog: the name is resolved, and the log at its location is read.
+
+A name may come to lead to another place or another table at any moment. What one reader yields as the changes of a
+table is of the table whose files it counted, and of no other: one that has moved has lost its history, and is counted
+again. So the commits of one table are never applied to the state of another.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+
+from decider.formats.delta.log import DeltaLog
+from decider.formats.delta.rewrites import DeltaRewrites
+from decider.formats.delta.table import DeltaTable
+from decider.formats.delta.unity_tables import UnityTables, VendedCredentials
+from decider.formats.rewrites import RewritePage
+from decider.formats.table_format import (
+    MAX_SCANNED,
+    HistoryEnd,
+    RetainedHistory,
+    StorageAccess,
+    TableTotals,
+    VacuumPreview,
+)
+from decider.state.file_columns import LiveFiles
+from decider.storage.object_reads import ObjectReader, ReadKind
+from shared.errors import OtherTable, Unsupported
+from shared.formats import delta
+from shared.layout.manifest_files import ManifestFiles
+from shared.locations import catalog_name, is_under
+from shared.policy import Policy
+from shared.refusals import Refusal
+from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
+from shared.unity.table_info import UnityTable
+from shared.vacuum_options import VacuumOptions
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPlace:
+    """The table that a name led to, what reads its objects, and its credentials (None: our own)."""
+
+    table: UnityTable
+    reads: ObjectReader
+    credentials: VendedCredentials | None = None
+
+
+class TableName:
+    """Looks up the place of one table's name."""
+
+    def __init__(self, tables: UnityTables, name: tuple[str, ...], location: str, access: StorageAccess) -> None:
+        self._tables = tables
+        self._name = name
+        self._access = access
+        self.location = location
+
+    async def place(self, known: NamedPlace | None = None) -> NamedPlace:
+        """Ask the catalog, and return the `known` place where the name still leads there.
+
+        Raises what `UnityCatalog.table` raises, and Unsupported for a place below a root of paths.
+        """
+        self._access.meter.add(ReadKind.GET)
+        table = await self._tables.table(self._name)
+        self._refuse_second_name(table)
+        place = known
+        if place is None or place.table != table:
+            credentials = self._tables.credentials(table)
+            place = NamedPlace(table, self._access.reader(table.storage_location, credentials), credentials)
+        if place.credentials is not None:
+            # Here a refusal is an error of ours; in the middle of a read it would be one of the store.
+            await place.credentials.renew()
+        self._access.folders.note(self.location, f"{table.storage_location}/")
+        return place
+
+    def _refuse_second_name(self, table: UnityTable) -> None:
+        """Raise Unsupported where discovery finds the same table by its path: it would have two states."""
+        roots = () if self._access.boundary is None else self._access.boundary.roots
+        for root in roots:
+            if catalog_name(root) is None and is_under(table.storage_location, [root]):
+                raise Unsupported(
+                    f"{self.location} lies at {table.storage_location}, below the root {root}, where tables are known "
+                    "by their location; register it so, or take that root out of LAKEWRIGHT_ROOTS",
+                    field="location",
+                )
+
+
+class NamedDeltaTable:
+    """`TableReader` on the Delta log of a table that a Unity catalog knows."""
+
+    def __init__(self, name: TableName, access: StorageAccess) -> None:
+        self._name = name
+        self._boundary = access.boundary
+        self._place: NamedPlace | None = None
+        self._reader: DeltaTable | None = None
+        self.location = name.location
+
+    async def changes(
+        self, after: Position, metadata: TableMetadata, *, until: int | None = None
+    ) -> AsyncGenerator[Commit, None]:
+        """Yield the commits above a version of the table that this reader has read before, or that has this commit.
+
+        Raises OtherTable where the name leads to another one, or to another place.
+        """
+        known = self._place
+        place = await self._name.place(known)
+        if known is not None and place is not known:
+            raise OtherTable(
+                f"{self.location} was {known.table.table_id} at {known.table.storage_location}, and is "
+                f"{place.table.table_id} at {place.table.storage_location} now",
+                field="location",
+            )
+        reader = self._at(place)
+        if known is None and await _is_of_another(DeltaLog(place.reads), after):
+            raise OtherTable(f"{self.location}: version {after.version} is of another table", field="location")
+        async for commit in reader.changes(after, metadata, until=until):
+            yield commit
+
+    async def contains(self, position: Position) -> bool:
+        """Ask the log that was read before; whether the name still leads there shows in `changes`."""
+        return await (await self._known()).contains(position)
+
+    async def end_of_history(self, after: Position) -> HistoryEnd:
+        """Ask the log that was read before."""
+        return await (await self._known()).end_of_history(after)
+
+    async def snapshot(self, at: Position | None = None) -> Snapshot:
+        """Look the name up for the newest version, and return its live files."""
+        return await (await self._known() if at is not None else await self._newest()).snapshot(at)
+
+    async def snapshot_with_ranges(self, column: str) -> Snapshot:
+        """Look the name up, and return the newest snapshot with the bounds of a column."""
+        return await (await self._newest()).snapshot_with_ranges(column)
+
+    async def live_files(self, at: Position | None = None) -> LiveFiles:
+        """Look the name up for the newest version, and return its live files for counting."""
+        return await (await self._known() if at is not None else await self._newest()).live_files(at)
+
+    async def totals(self, at: Position) -> TableTotals | None:
+        """Ask the log that was read before."""
+        return await (await self._known()).totals(at)
+
+    async def checkpoint(self) -> int | None:
+        """Ask the log that was read before."""
+        return await (await self._known()).checkpoint()
+
+    async def manifests(self) -> ManifestFiles | None:
+        """Return None: the log lists the files."""
+        return None
+
+    async def checkpointed_files(self) -> tuple[int, int] | None:
+        """Ask the log that was read before."""
+        return await (await self._known()).checkpointed_files()
+
+    async def removals(self) -> Sequence[tuple[int, int]]:
+        """Ask the log that was read before."""
+        return await (await self._known()).removals()
+
+    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
+        """Look the name up, and plan as an actor does."""
+        return await (await self._newest()).plan_vacuum(policy, options, now_ms)
+
+    async def retained(self) -> RetainedHistory:
+        """Ask the log that was read before."""
+        return await (await self._known()).retained()
+
+    def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
+        """Refuse tables with features that a rewrite is not known to preserve."""
+        return delta.refusal(metadata, protocol)
+
+    async def _known(self) -> DeltaTable:
+        return self._reader or await self._newest()
+
+    async def _newest(self) -> DeltaTable:
+        return self._at(await self._name.place(self._place))
+
+    def _at(self, place: NamedPlace) -> DeltaTable:
+        if self._reader is None or place is not self._place:
+            self._place = place
+            self._reader = DeltaTable(DeltaLog(place.reads, self._boundary), place.reads)
+        return self._reader
+
+
+async def _is_of_another(log: DeltaLog, position: Position) -> bool:
+    """Return whether a log never had this position; one from which its commit was cleaned up may have had it."""
+    if not position.digest:
+        return False
+    found = await log.digest(position.version)
+    return not await log.versions_after(position.version) if found is None else found != position.digest
+
+
+class NamedRewrites:
+    """`RewriteReader` on the same log."""
+
+    def __init__(self, name: TableName) -> None:
+        self._name = name
+        self.location = name.location
+
+    async def page(self, *, limit: int, before: int | None = None, max_scanned: int = MAX_SCANNED) -> RewritePage:
+        """Look the name up, and read the history that the log keeps."""
+        place = await self._name.place()
+        return await DeltaRewrites(place.reads).page(limit=limit, before=before, max_scanned=max_scanned)

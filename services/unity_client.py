@@ -1,0 +1,83 @@
+"""Sends requests to a Unity catalog, each over a connection of its own and within a time limit.
+
+Servers and proxies close idle connections at moments of their own, and a request that meets one fails. Redirects are
+not followed, because the token would go along to wherever they lead.
+"""
+
+import ssl
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from shared.errors import PermanentError, RetryableError
+from shared.unity.exchange import MAX_ANSWER_BYTES, UnityAnswer, UnityRequest
+from shared.unity.options import UnityOptions
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_TIMEOUT_S = 10.0
+"""Seconds to connect: a host that does not answer by then is down, or behind a firewall."""
+
+
+class UnityClient:
+    """Sends requests to the catalog `name`; used from any number of threads."""
+
+    def __init__(self, name: str, options: UnityOptions) -> None:
+        self._name = name
+        self._options = options
+        self._trust: ssl.SSLContext | None = None
+        self._loading = threading.Lock()
+
+    def send(self, request: UnityRequest) -> UnityAnswer:
+        """Send a request and return the answer; see `shared.unity.exchange.Send`."""
+        import httpx  # noqa: PLC0415 - a fifth of a second, which a process without such a catalog need not wait for
+
+        deadline_s = time.monotonic() + self._options.timeout_s
+        limits = httpx.Timeout(self._options.timeout_s, connect=min(CONNECT_TIMEOUT_S, self._options.timeout_s))
+        token = self._options.token
+        try:
+            with (
+                httpx.Client(timeout=limits, follow_redirects=False, verify=self._certificates()) as client,
+                client.stream(
+                    request.method,
+                    f"{self._options.uri}/{request.path}",
+                    params=dict(request.query) or None,
+                    json=None if request.body is None else dict(request.body),
+                    headers={"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {}),
+                ) as response,
+            ):
+                return UnityAnswer(response.status_code, self._body(response, deadline_s))
+        except httpx.HTTPError as problem:
+            raise RetryableError(
+                f"catalog {self._name}: {request.method} {request.path} at {self._options.uri}: no answer "
+                f"({type(problem).__name__}: {problem})"
+            ) from problem
+
+    def _body(self, response: "httpx.Response", deadline_s: float) -> bytes:
+        """Read an answer; the client's own limit is that of each part, and a slow server has any number of them."""
+        parts: list[bytes] = []
+        size = 0
+        for part in response.iter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > MAX_ANSWER_BYTES:
+                raise PermanentError(
+                    f"catalog {self._name}: an answer of {self._options.uri} has more than {MAX_ANSWER_BYTES} bytes, "
+                    "which is not read"
+                )
+            if time.monotonic() > deadline_s:
+                raise RetryableError(
+                    f"catalog {self._name}: an answer of {self._options.uri} took longer than "
+                    f"{self._options.timeout_s:g} s (`timeout-s`)"
+                )
+        return b"".join(parts)
+
+    def _certificates(self) -> ssl.SSLContext:
+        """Return the machine's and the configured certificates, read once: that takes 20 ms."""
+        import httpx  # noqa: PLC0415 - loaded already
+
+        with self._loading:
+            if self._trust is None:
+                self._trust = httpx.create_ssl_context()
+            return self._trust

@@ -1,0 +1,230 @@
+"""A decider and a Unity catalog over HTTP, which answers as the samples of its API do: tables, and each failure."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.settings import format_options
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.unity_server import UnityServer, unity_server
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+PLACE = "catalog://unity/main/sales/orders"
+FULL_NAME = "main.sales.orders"
+
+
+@pytest.fixture
+def unity() -> Iterator[UnityServer]:
+    with unity_server() as server:
+        yield server
+
+
+def formats(unity: UnityServer, *locations: str, **more: str) -> Any:
+    options = {"unity": unity.options(*locations, **more)}
+    return format_options({"LAKEWRIGHT_CATALOGS": json.dumps(options)})
+
+
+@pytest.fixture
+def named(unity: UnityServer, redis_url: str, tmp_path: Path) -> Iterator[LiveDecider]:
+    """A decider whose only root is the catalog, which is believed in tables below the folder of the test."""
+    settings = decider_settings(
+        redis_url,
+        roots=("catalog://unity",),
+        buckets={"lake": tmp_path.as_uri()},
+        formats=formats(unity, tmp_path.as_uri()),
+    )
+    decider = LiveDecider(settings).start()
+    yield decider
+    decider.close()
+
+
+@pytest.fixture
+def orders(unity: UnityServer, tmp_path: Path) -> WrittenTable:
+    table = WrittenTable(tmp_path / "orders")
+    unity.put(FULL_NAME, table.path.as_uri(), "id-1")
+    return table
+
+
+def discover(decider: LiveDecider) -> dict[str, str]:
+    """Scan the catalog, and return the locations of all tables by their names."""
+    decider.run(decider.services.requests.discovery.run_once())
+    decider.drain()
+    return {table["name"]: table["location"] for table in decider.get("/v1/tables")["tables"]}
+
+
+def refusal(decider: LiveDecider, name: str = FULL_NAME) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = decider.get(f"/v1/tables/{name}")["refusal"]
+    return found
+
+
+def is_counted(decider: LiveDecider, table: WrittenTable) -> bool:
+    return decider.partitions(FULL_NAME) == table.count_files()
+
+
+def test_a_table_is_registered_by_its_name_and_followed(named: LiveDecider, orders: WrittenTable) -> None:
+    answer = named.post("/v1/tables", {"location": PLACE, "name": FULL_NAME, "wait_s": 20}).json()
+    assert (answer["location"], answer["reading"]["refusal"], answer["reading"]["error"]) == (PLACE, None, "")
+    assert answer["reading"]["version"] == orders.version
+    orders.append(6)
+    named.sweep()
+    assert is_counted(named, orders)
+    assert named.get(f"/v1/tables/{FULL_NAME}")["state"]["rebuilds"] == 0
+    assert named.post(f"/v1/tables/{FULL_NAME}/optimize", {}).json()["jobs"]
+    assert named.get(f"/v1/tables/{FULL_NAME}/optimizations")["optimizations"] == []
+
+
+@pytest.mark.usefixtures("orders")
+def test_delta_tables_of_the_catalog_are_discovered_page_by_page(
+    named: LiveDecider, unity: UnityServer, tmp_path: Path
+) -> None:
+    for number in range(5):
+        table = WrittenTable(tmp_path / f"t{number}")
+        unity.put(f"main.raw.t{number}", table.path.as_uri(), f"id-{number}")
+    unity.put("main.raw.view", "file:///v", table_type="VIEW")
+    unity.put("main.raw.csv", "file:///c", data_source_format="CSV")
+    found = discover(named)
+    assert found == {FULL_NAME: PLACE} | {f"main.raw.t{n}": f"catalog://unity/main/raw/t{n}" for n in range(5)}
+    assert {table["tenant"] for table in named.get("/v1/tables")["tables"]} == {"main"}
+
+
+def test_an_event_of_the_store_refreshes_the_table_that_lies_there(named: LiveDecider, orders: WrittenTable) -> None:
+    discover(named)
+    orders.append(3)
+    assert named.post("/v1/events", orders.event(orders.version)).json()["accepted"] == 1
+    named.drain()
+    assert is_counted(named, orders)
+    assert len(named.get("/v1/tables")["tables"]) == 1, "it is not registered by its location, too"
+
+
+def test_a_dropped_table_is_missing_and_comes_back(
+    named: LiveDecider, unity: UnityServer, orders: WrittenTable
+) -> None:
+    discover(named)
+    dropped = unity.tables.pop(FULL_NAME)
+    named.sweep()
+    found = refusal(named)
+    assert found is not None
+    assert (found["missing"], "TABLE_NOT_FOUND" in found["reason"]) == (True, True)
+    assert named.partitions(FULL_NAME) == {}
+    unity.tables[FULL_NAME] = dropped
+    named.sweep()
+    assert refusal(named) is None
+    assert is_counted(named, orders)
+
+
+def test_a_renamed_table_is_found_by_its_new_name(named: LiveDecider, unity: UnityServer, orders: WrittenTable) -> None:
+    discover(named)
+    del unity.tables[FULL_NAME]
+    unity.put("main.sales.bookings", orders.path.as_uri(), "id-1")
+    named.sweep()
+    assert set(discover(named)) == {FULL_NAME, "main.sales.bookings"}
+    found = refusal(named)
+    assert found is not None
+    assert found["missing"]
+    assert named.partitions("main.sales.bookings") == orders.count_files()
+
+
+@pytest.mark.usefixtures("orders")
+@pytest.mark.parametrize("table_id", ["id-1", "id-2"])
+def test_a_name_that_leads_elsewhere_has_its_state_counted_again(
+    named: LiveDecider, unity: UnityServer, tmp_path: Path, table_id: str
+) -> None:
+    """The new place has later versions, which are no changes of the table that was counted."""
+    discover(named)
+    other = WrittenTable(tmp_path / "elsewhere", seed=7)
+    other.append(8)
+    unity.put(FULL_NAME, other.path.as_uri(), table_id)
+    named.sweep()
+    assert is_counted(named, other)
+    state = named.get(f"/v1/tables/{FULL_NAME}")["state"]
+    assert state["rebuilds"] == 1
+    other.append()
+    named.sweep()
+    assert is_counted(named, other)
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_view_and_a_table_whose_commits_the_catalog_makes_are_refused_with_the_reason(
+    named: LiveDecider, unity: UnityServer
+) -> None:
+    discover(named)
+    for change, word in (
+        ({"properties": {"delta.feature.catalogManaged": "supported"}}, "catalogManaged"),
+        ({"table_type": "MATERIALIZED_VIEW"}, "MATERIALIZED_VIEW"),
+        ({"storage_location": "file:///private/orders"}, "`locations`"),
+    ):
+        before = unity.tables[FULL_NAME]
+        unity.tables[FULL_NAME] = before | change
+        named.sweep()
+        found = refusal(named)
+        assert found is not None
+        assert (found["code"], word in found["reason"]) == ("unreadable_log", True)
+        assert named.get("/v1/jobs")["jobs"] == []
+        unity.tables[FULL_NAME] = before
+        named.sweep()
+        assert refusal(named) is None
+
+
+def test_a_refusal_of_the_catalog_keeps_the_state(named: LiveDecider, unity: UnityServer, orders: WrittenTable) -> None:
+    """A token that expired, or an address that leads to something else, is not a table that is gone."""
+    discover(named)
+    for fault, word in (
+        ((403, b'{"error_code": "PERMISSION_DENIED", "message": "no"}'), "token"),
+        ((404, b"<html>"), "uri"),
+        ((200, b"<html>sign in</html>"), "uri"),
+        ((302, b"http://127.0.0.1:1/"), "uri"),
+    ):
+        unity.fault = fault
+        named.sweep()
+        found = refusal(named)
+        assert found is not None
+        assert (found["missing"], f"`{word}` in LAKEWRIGHT_CATALOGS" in found["reason"]) == (False, True)
+        assert is_counted(named, orders)
+        unity.fault = None
+        named.sweep()
+        assert refusal(named) is None
+
+
+def test_a_catalog_that_is_overloaded_is_asked_again(
+    named: LiveDecider, unity: UnityServer, orders: WrittenTable
+) -> None:
+    discover(named)
+    orders.append()
+    unity.fault = (429, b'{"error_code": "RESOURCE_EXHAUSTED", "message": "later"}')
+    asked = unity.requests.total()
+    assert named.post("/v1/events", {"table": FULL_NAME}).json()["accepted"] == 1
+    until("it was asked", lambda: unity.requests.total() > asked)
+    unity.fault = None
+    until("the commit is applied", lambda: is_counted(named, orders))
+    assert refusal(named) is None
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_scan_of_pages_that_lead_back_fails_and_ends(named: LiveDecider, unity: UnityServer) -> None:
+    unity.is_looping = True
+    named.run(named.services.requests.discovery.run_once())
+    (scan,) = named.get("/v1/discovery")["roots"]
+    assert (scan["state"], "read before" in scan["error"]) == ("failed", True)
+
+
+def test_a_table_that_is_no_table_is_not_registered(named: LiveDecider) -> None:
+    answer = named.post("/v1/tables", {"location": "catalog://unity/main/sales/none", "wait_s": 20})
+    assert answer.status_code == 422
+    assert "TABLE_NOT_FOUND" in answer.text
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_wrong_token_is_refused(unity: UnityServer, redis_url: str, tmp_path: Path) -> None:
+    settings = decider_settings(redis_url, formats=formats(unity, tmp_path.as_uri(), token="s3cret-of-another"))  # noqa: S106 - of no one
+    decider = LiveDecider(settings).start()
+    try:
+        reading = decider.post("/v1/tables", {"location": PLACE, "name": FULL_NAME, "wait_s": 20}).json()["reading"]
+        assert "401 UNAUTHENTICATED" in reading["refusal"]["reason"]
+        assert "s3cret" not in json.dumps(decider.get(f"/v1/tables/{FULL_NAME}"))
+    finally:
+        decider.close()
