@@ -34,7 +34,6 @@ class FakeStack:
     def hgetall(self, key: str) -> dict[bytes, bytes]:
         return {partition.encode(): state.encode().encode() for partition, state in self._partitions.items()}
 
-
     def hget(self, key: str, name: str) -> bytes | None:
         return json.dumps({"typical": self._typical_bytes}).encode() if self._typical_bytes else None
 
