@@ -26,7 +26,7 @@ from actor.formats.iceberg.row_group_copy import IcebergCopier
 from actor.formats.iceberg.vacuum import IcebergVacuum
 from actor.formats.iceberg.vacuum_table import JavaVacuumTable
 from actor.formats.iceberg.write import SESSION_CONF, StagedWriter
-from actor.formats.iceberg.write_groups import WriteContext, write_groups
+from actor.formats.iceberg.write_groups import StagingContext, write_groups
 from actor.formats.parquet.classes import ICEBERG_SOURCES, ParquetClasses
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits, CopyRule
 from actor.jvm.engine_life import JvmEngine
@@ -223,7 +223,7 @@ class _Rewrite:
         committer = IcebergCommitter(
             self._table, signature, self._control, since=head.current, at_read=files_at_read(self._java, head, live)
         )
-        context = WriteContext(
+        context = StagingContext(
             writer=StagedWriter(self._java, self._session, self._copier(head)),
             threads=self._engine.settings.write_threads,
             bound=self._bound,

@@ -21,7 +21,7 @@ from shared.layout.planner import FileGroup
 _log = structlog.get_logger(__name__)
 
 
-class GroupWriter(Protocol):
+class InputGroupWriter(Protocol):
     """Writes groups of one table; used by several threads."""
 
     def write(self, live: InputGroup) -> StagedGroup:
@@ -29,10 +29,10 @@ class GroupWriter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteContext:
+class StagingContext:
     """What groups are written with: a writer, threads, entry of a thread into the session, stop condition, liveness."""
 
-    writer: GroupWriter
+    writer: InputGroupWriter
     threads: int
     bound: Callable[[], AbstractContextManager[object]]
     should_stop: Callable[[], bool]
@@ -41,7 +41,7 @@ class WriteContext:
 
 
 def write_groups(
-    context: WriteContext, groups: Sequence[InputGroup]
+    context: StagingContext, groups: Sequence[InputGroup]
 ) -> tuple[tuple[StagedGroup, ...], tuple[FileGroup, ...]]:
     """Return the groups that were written and those that were not begun; raises the first failure of a live one."""
 

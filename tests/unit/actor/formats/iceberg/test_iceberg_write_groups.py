@@ -10,7 +10,7 @@ pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.formats.iceberg.commit import StagedGroup
 from actor.formats.iceberg.inputs import InputGroup
-from actor.formats.iceberg.write_groups import WriteContext, write_groups
+from actor.formats.iceberg.write_groups import StagingContext, write_groups
 from shared.errors import Corrupt
 from shared.layout.planner import FileGroup
 from tests.support.time_limits import scaled
@@ -37,7 +37,7 @@ class Shop:
 
     def run(self, *paths: str) -> tuple[list[str], list[str]]:
         """Return the first paths of the groups that were written, and of those that were not begun."""
-        context = WriteContext(
+        context = StagingContext(
             writer=self,
             threads=self.threads,
             bound=nullcontext,
