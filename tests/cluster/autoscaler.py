@@ -1,10 +1,10 @@
 """KEDA and Kubernetes' autoscaler in a few lines: what they do together with the chart's ScaledObject.
 
 KEDA's own definitions accept or refuse the ScaledObject at the API server, and this client reads it there, asks its URL
-from a pod with its token, and sets the replicas. KEDA starts the first replica when the value is above zero, and ends the
-last ones after the cooldown; in between, Kubernetes' autoscaler divides the value by the target, as its documents say:
-a deviation of a tenth is tolerated, at most four more replicas or twice as many are added at once, and of the results of
-the last `STABILIZATION_S` the highest counts before fewer replicas remain.
+from a pod with its token, and sets the replicas. KEDA starts the first replica when the value is above zero, and ends
+the last ones after the cooldown. In between, Kubernetes' autoscaler divides the value by the target, as its documents
+say: a deviation of a tenth is tolerated, at most four more replicas or twice as many are added at once, and of the
+results of the last `STABILIZATION_S` the highest counts before fewer replicas remain.
 """
 
 import base64
@@ -52,7 +52,7 @@ class Autoscaler:
         if value > 0:
             self._active_s = now_s
         wanted = self._after_keda(value, replicas, now_s)
-        if wanted:
+        if wanted and replicas:  # It leaves a deployment without replicas alone.
             wanted = self._after_the_autoscaler(value, wanted, now_s)
         if wanted != replicas:
             self._cluster.kubectl("scale", self._deployment, f"--replicas={wanted}")

@@ -20,7 +20,7 @@ STORE = FOLDER / "containerd"
 """Images stay here for the next run: unpacking them takes minutes."""
 FIRST, SECOND = "node", "node2"
 CARD, FAR_END = "card0", "card1"
-"""A veth pair stands in for the network: kernels without the dummy driver have it, and a second node gets its far end."""
+"""A veth pair is the network: kernels without the dummy driver have it, and a second node gets its far end."""
 
 
 class Cluster:

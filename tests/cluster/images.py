@@ -26,8 +26,7 @@ ALL = (
     *(f"{name}:{EARLIER_TAG}" for name in (DECIDER, ACTOR)),
 )
 EARLIER_COMMIT = "8d762695c577fac6ffea81e9885feef9413aad73"
-"""The version before an upgrade, until there is a release: its libraries are those of today, so only its own code differs.
-"""
+"""The version before an upgrade, until there is a release: it has the libraries of today, so only its code differs."""
 EARLIER_DOCKERFILE = """
 FROM {image}:{tag}
 USER 0

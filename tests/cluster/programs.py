@@ -31,8 +31,6 @@ PACKAGES = (
 TABLES = tuple(f"{family}{action}" for family in ("iptables", "ip6tables") for action in ("", "-save", "-restore"))
 """Names that Debian's alternatives would link."""
 
-ENFORCER = "github.com/cloudnativelabs/kube-router/v2@v2.1.0"
-"""Of network policies; of those that need no other network, the one that works with any kernel's iptables."""
 KEDA = "github.com/kedacore/keda/v2@v2.21.0"
 
 BUILD_S = 3_600
@@ -91,25 +89,6 @@ def build_kubernetes() -> None:
     subprocess.run(command, cwd=work, env=building, timeout=scaled(BUILD_S), check=True)
     stamp.write_text(sources)
     shutil.rmtree(work)
-
-
-def build_enforcer() -> Path:
-    """Build kube-router, unless that was done, and return it."""
-    built = FOLDER / "kube-router"
-    if built.is_file():
-        return built
-    print(f"[cluster] building {ENFORCER} into {built}: minutes, the first time", flush=True)
-    work = FOLDER / "build-enforcer"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    module, _, version = ENFORCER.partition("@")
-    # A module of its own: `go install` refuses a module that replaces others.
-    (work / "go.mod").write_text(f"module lakewright.test/enforcer\n\ngo 1.25.0\n\nrequire {module} {version}\n")
-    command = ["go", "build", "-mod=mod", "-ldflags=-s -w", "-o", str(built), f"{module}/cmd/kube-router"]
-    building = {**os.environ, "CGO_ENABLED": "0"}
-    subprocess.run(command, cwd=work, env=building, timeout=scaled(BUILD_S), check=True)
-    shutil.rmtree(work)
-    return built
 
 
 def keda_definitions() -> list[Path]:

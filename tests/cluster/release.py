@@ -39,7 +39,7 @@ class Release:
         self._values.write_text(yaml.safe_dump(VALUES))
 
     def install(self, *settings: str) -> None:
-        """Install or upgrade the release to `VALUES` with these arguments of Helm, and wait until its pods are ready."""
+        """Install or upgrade the release with `VALUES` and these arguments of Helm; its pods are ready afterwards."""
         chart = (RELEASE, str(ROOT / "helm"), f"--values={self._values}", *settings)
         self.cluster.helm("upgrade", "--install", *chart, "--wait", "--timeout=10m")
 

@@ -11,8 +11,8 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import DECIDER, TAG
 from tests.cluster.lake import RELEASE, Lake, manifest, restricted_pod
-from tests.cluster.programs import build_enforcer
 from tests.cluster.release import LONG_S, Release, names
+from tests.support.go_programs import KUBE_ROUTER
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(0), pytest.mark.long("cluster")]
@@ -34,7 +34,7 @@ print(json.dumps(reached))
 
 @pytest.fixture
 def enforced(cluster: Cluster, release: Release) -> Iterator[None]:
-    enforcer = build_enforcer()
+    enforcer = KUBE_ROUTER.binary()
     for node in cluster.nodes:
         node.machine.start_program(
             "kube-router",

@@ -31,7 +31,8 @@ import pyarrow, deltalake, random
 for table in range(TABLES):
     for n in range(COMMITS):
         ids = range(n * ROWS, n * ROWS + ROWS)
-        rows = pyarrow.table({"id": ids, "part": [i % PARTITIONS for i in ids], "value": [random.random() for i in ids]})
+        values = [random.random() for _ in ids]
+        rows = pyarrow.table({"id": ids, "part": [i % PARTITIONS for i in ids], "value": values})
         deltalake.write_deltalake(f"s3://lake/tables/fleet/table{table}", rows, mode="append", partition_by=["part"])
 """
 READ = """
@@ -50,6 +51,7 @@ WORDS = {"TABLES": TABLES, "PARTITIONS": PARTITIONS, "COMMITS": COMMITS, "ROWS":
 def autoscaler(cluster: Cluster, lake: Lake, release: Release) -> Iterator[Autoscaler]:
     for definition in keda_definitions():
         cluster.kubectl("apply", "--server-side", f"--filename={definition}")
+        cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"--filename={definition}")
     release.install(*SETTINGS)
     yield Autoscaler(cluster, lake, f"{RELEASE}-actor")
     release.install()
