@@ -75,6 +75,7 @@ test-images: setup ## build the images and run them as compose.yaml says; needs 
 	@$(BIN)/pytest --long images tests/e2e/test_images.py tests/e2e/test_qbeast_image.py $(ARGS)
 
 test-cluster: helm minio ## the chart on a real Kubernetes of one node; needs Linux, root, Debian's APT and Go; first builds for an hour
+	@$(BIN)/python -m tests.support.go_programs kube-router
 	@$(BIN)/python -m tests.cluster.programs
 	@$(BIN)/pytest --long cluster -q -s tests/cluster $(ARGS)
 

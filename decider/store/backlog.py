@@ -66,12 +66,29 @@ def fit_duration(runs: Sequence[tuple[int, float]]) -> RunDuration:
     return RunDuration(mean_s - slope * mean_bytes, slope, len(runs))
 
 
+def measured_runs(runs: Sequence[RunRecord]) -> list[tuple[int, float]]:
+    """Return bytes and seconds of the runs that rewrote something.
+
+    Jobs that were claimed together took one slot together, so each counts for its part of the time until the last of
+    them ended: with the whole time for each, eight small jobs would be predicted to take eight times as long.
+    """
+    together: defaultdict[tuple[str, int], list[RunRecord]] = defaultdict(list)
+    for run in runs:
+        together[run.worker, run.started_ms].append(run)
+    return [
+        (run.cost_bytes, max(0, max(one.finished_ms for one in claim) - run.started_ms) / 1000 / len(claim))
+        for claim in together.values()
+        for run in claim
+        if run.cost_bytes and run.run_result == "done"
+    ]
+
+
 @translate_redis_errors
 async def read_backlog(queue: AsyncQueueExecutor) -> PredictedWork:
     """Predict the work that waits or runs; a queue of many thousand jobs is extrapolated."""
     now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     history = await queue.run(queries.history(queue.name))
-    duration = fit_duration([_measured(run) for run in history.runs if run.cost_bytes and run.run_result == "done"])
+    duration = fit_duration(measured_runs(history.runs))
     configured = {
         text(name): text(value) for name, value in (await queue.redis.hgetall(keys.config(queue.name))).items()
     }
@@ -124,7 +141,3 @@ def _is_paused(configured: Mapping[str, str], band: str, tenant: str, table: str
     paused = configured.get("paused", "")
     limits = (configured.get(f"limit:tenant|{tenant}", ""), configured.get(f"limit:table|{table}", ""))
     return paused.startswith("all") or band in paused or any(limit.startswith("!") for limit in limits)
-
-
-def _measured(run: RunRecord) -> tuple[int, float]:
-    return run.cost_bytes, max(0, run.finished_ms - run.started_ms) / 1000

@@ -1,4 +1,4 @@
-"""The images of a node: ours from their Dockerfiles, and Redis, MinIO and a pause from Debian's packages.
+"""The images of a node: ours, now and of an earlier commit, and Redis, MinIO and a pause from Debian's packages.
 
 No registry of images is needed: the base is made by debootstrap, and a Docker of its own, in a machine of its own,
 builds the rest. `LAKEWRIGHT_TEST_PYTHON_IMAGE` names another base that this Docker can pull.
@@ -20,8 +20,22 @@ from tests.support.waiting import until
 BASE = "lakewright-test-python"
 DECIDER, ACTOR = "lakewright-decider", "lakewright-actor"
 REDIS, MINIO_IMAGE, PAUSE = "lakewright-test-redis", "lakewright-test-minio", "lakewright-test-pause"
-TAG = "test"
-ALL = tuple(f"{name}:{TAG}" for name in (DECIDER, ACTOR, REDIS, MINIO_IMAGE, PAUSE))
+TAG, EARLIER_TAG = "test", "earlier"
+ALL = (
+    *(f"{name}:{TAG}" for name in (DECIDER, ACTOR, REDIS, MINIO_IMAGE, PAUSE)),
+    *(f"{name}:{EARLIER_TAG}" for name in (DECIDER, ACTOR)),
+)
+EARLIER_COMMIT = "8d762695c577fac6ffea81e9885feef9413aad73"
+"""The version before an upgrade, until there is a release: it has the libraries of today, so only its code differs."""
+EARLIER_DOCKERFILE = """
+FROM {image}:{tag}
+USER 0
+RUN --mount=type=bind,target=/earlier cd /opt/lakewright/lib/python3*/site-packages \\
+    && find decider shared services actor -type f -not -path 'decider/page/*' -delete \\
+    && cp -r /earlier/decider /earlier/shared /earlier/services /earlier/actor . \\
+    && python -m compileall -q decider shared services actor
+USER 10001
+"""
 LOCAL_AUTHORITIES = Path("/usr/local/share/ca-certificates")
 """Authorities of this machine alone, such as that of a proxy: builds inside need them, too."""
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
@@ -71,7 +85,7 @@ class Docker:
     def build(self, image: str, folder: Path, *arguments: str) -> None:
         """Build an image; what did not change is not built again."""
         print(f"[cluster] image {image}", flush=True)
-        self._call("build", "--quiet", "--network=host", f"--tag={image}:{TAG}", *arguments, str(folder))
+        self._call("build", "--quiet", "--network=host", f"--tag={image}", *arguments, str(folder))
 
     def import_base(self, folder: Path) -> None:
         """Make the base image from a file tree."""
@@ -115,17 +129,33 @@ def built_images() -> Iterator[Docker]:
             docker.import_base(_base_tree())
         argument = f"--build-arg=PYTHON_IMAGE={base}"
         for image, service in ((DECIDER, "decider"), (ACTOR, "actor")):
-            docker.build(image, ROOT, f"--file={ROOT}/services/{service}/Dockerfile", argument)
+            docker.build(f"{image}:{TAG}", ROOT, f"--file={ROOT}/services/{service}/Dockerfile", argument)
+            folder = _earlier_source(image)
+            docker.build(f"{image}:{EARLIER_TAG}", folder)
         for image, lines in SMALL.items():
             folder = FOLDER / "images" / image
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "Dockerfile").write_text(f"FROM {base}\n{lines}")
             if image == MINIO_IMAGE:
                 shutil.copy2(MINIO.binary(), folder / "minio")
-            docker.build(image, folder)
+            docker.build(f"{image}:{TAG}", folder)
         yield docker
     finally:
         docker.close()
+
+
+def _earlier_source(image: str) -> Path:
+    """Make a folder with the code of the earlier commit, and with the lines that put it into an image of today."""
+    folder = FOLDER / "images" / f"{image}-{EARLIER_TAG}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    packages = ("decider", "shared", "services", "actor")
+    archive = ["git", "-C", str(ROOT), "archive", EARLIER_COMMIT, *packages]
+    with subprocess.Popen(archive, stdout=subprocess.PIPE) as source:
+        subprocess.run(["tar", "-C", folder, "-x"], stdin=source.stdout, check=True)
+    assert source.returncode == 0, f"the checkout has no commit {EARLIER_COMMIT}"
+    (folder / "Dockerfile").write_text(EARLIER_DOCKERFILE.format(image=image, tag=TAG))
+    return folder
 
 
 def _base_tree() -> Path:

@@ -3,10 +3,12 @@
 import json
 from typing import Any
 
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import FIRST, Cluster
 from tests.cluster.images import DECIDER, MINIO_IMAGE, TAG
+from tests.cluster.machine import COMMAND_S
 
 NAMESPACE = "lake"
+HOST = "kubernetes.io/hostname"
 RELEASE = "x"
 TOKEN = "a-token-of-thirty-two-characters"  # noqa: S105 - of this cluster alone
 KEYS = {"AWS_ACCESS_KEY_ID": "lake-user", "AWS_SECRET_ACCESS_KEY": "lake-password", "AWS_REGION": "us-east-1"}
@@ -34,18 +36,19 @@ import pyarrow, deltalake, random
 for n in range(COMMITS):
     ids = range(n * ROWS, n * ROWS + ROWS)
     rows = pyarrow.table({"id": ids, "value": [random.Random(i).random() for i in ids]})
-    deltalake.write_deltalake("s3://lake/tables/TABLE", rows, mode="append")
+    deltalake.write_deltalake("s3://BUCKET/tables/TABLE", rows, mode="append")
 """
 READ = """
 import json, deltalake
-table = deltalake.DeltaTable("s3://lake/tables/TABLE")
+table = deltalake.DeltaTable("s3://BUCKET/tables/TABLE")
 ids = sorted(table.to_pyarrow_table()["id"].to_pylist())
 print(json.dumps({"version": table.version(), "files": len(table.file_uris()), "exact": ids == list(range(len(ids))),
   "rows": len(ids)}))
 """
 CALL = """
-import sys, urllib.request
-request = urllib.request.Request("http://RELEASE-decider:7420PATH", headers={"Authorization": "Bearer TOKEN"})
+import json, urllib.request
+headers = {"Authorization": "Bearer TOKEN", "Content-Type": "application/json"}
+request = urllib.request.Request("http://RELEASE-decider:7420PATH", headers=headers, data=BODY)
 print(urllib.request.urlopen(request, timeout=20).read().decode())
 """
 
@@ -55,6 +58,7 @@ def restricted_pod(user: int, **container: Any) -> dict[str, Any]:
     return {
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 1,
+        "nodeSelector": {HOST: FIRST},
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": user,
@@ -85,7 +89,7 @@ def prepare(cluster: Cluster) -> None:
     level = {"pod-security.kubernetes.io/enforce": "restricted"}
     volume = cluster.folder / "redis"
     volume.mkdir()
-    on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node"]}
+    on_node = {"key": HOST, "operator": "In", "values": [FIRST]}
     cluster.apply(
         manifest("Namespace", NAMESPACE, metadata={"labels": level}),
         manifest(
@@ -117,8 +121,8 @@ def prepare(cluster: Cluster) -> None:
             spec=restricted_pod(
                 10002,
                 image=f"{MINIO_IMAGE}:{TAG}",
-                # A folder below the data is a bucket.
-                command=["sh", "-c", "mkdir -p /data/lake && exec minio server /data --address :9000"],
+                # A folder below the data is a bucket; MinIO tells of changes in the first one only.
+                command=["sh", "-c", "mkdir -p /data/lake /data/quiet && exec minio server /data --address :9000"],
                 env=[{"name": name, "value": value} for name, value in WEBHOOK.items()],
                 readinessProbe={"httpGet": {"path": "/minio/health/ready", "port": 9000}, "periodSeconds": 2},
             ),
@@ -126,6 +130,7 @@ def prepare(cluster: Cluster) -> None:
         manifest(
             "Pod",
             "writer",
+            metadata={"labels": {"app": "writer"}},
             spec=restricted_pod(
                 10001,
                 image=f"{DECIDER}:{TAG}",
@@ -151,20 +156,20 @@ class Lake:
 
     def notify(self) -> None:
         """Have MinIO post each new object of a log to the decider."""
-        self._python(NOTIFY)
+        self.run(NOTIFY)
 
     def write(self, table: str, *, commits: int = 12, rows: int = 100) -> None:
         """Append to a table in several commits."""
-        self._python(WRITE.replace("COMMITS", str(commits)).replace("ROWS", str(rows)).replace("TABLE", table))
+        self.run(WRITE, COMMITS=commits, ROWS=rows, BUCKET="lake", TABLE=table)
 
-    def read(self, table: str) -> dict[str, Any]:
+    def read(self, table: str, *, bucket: str = "lake") -> dict[str, Any]:
         """Return the version, the number of files and of rows, and whether each row is there once."""
-        return dict(json.loads(self._python(READ.replace("TABLE", table))))
+        return dict(json.loads(self.run(READ, BUCKET=bucket, TABLE=table)))
 
-    def call(self, path: str) -> Any:
-        """Call the decider through its service."""
-        text = CALL.replace("RELEASE", RELEASE).replace("TOKEN", TOKEN).replace("PATH", path)
-        return json.loads(self._python(text))
+    def call(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Call the decider through its service, with a POST if there is a body."""
+        data = None if body is None else json.dumps(body).encode()
+        return json.loads(self.run(CALL, RELEASE=RELEASE, TOKEN=TOKEN, PATH=path, BODY=repr(data)))
 
     def answers(self, path: str) -> Any:
         """Return what the decider says, or None without an answer."""
@@ -173,14 +178,20 @@ class Lake:
         except AssertionError:
             return None
 
-    def jobs(self) -> dict[str, int]:
-        """Return the number of jobs by state; asked from the node, which is quicker than a process in a pod."""
+    def ask(self, path: str) -> Any:
+        """Call the decider from the node, which is quicker than a process in a pod."""
         service = ("get", "service", f"{RELEASE}-decider", "--output=jsonpath={.spec.clusterIP}")
-        url = f"http://{self._cluster.kubectl(*service)}:7420/v1/status"
-        said = self._cluster.machine.run("curl", "-sf", "-H", f"Authorization: Bearer {TOKEN}", url)
-        return dict(json.loads(said)["queue"]["depth"])
+        url = f"http://{self._cluster.kubectl(*service)}:7420{path}"
+        return json.loads(self._cluster.machine.run("curl", "-sf", "-H", f"Authorization: Bearer {TOKEN}", url))
 
-    def _python(self, text: str) -> str:
+    def jobs(self) -> dict[str, int]:
+        """Return the number of jobs by state."""
+        return dict(self.ask("/v1/status")["queue"]["depth"])
+
+    def run(self, program: str, *, pod: str = "writer", seconds: float = COMMAND_S, **words: object) -> str:
+        """Run a program of Python in a pod, with `words` replaced in its text, and return its output."""
+        for word, value in words.items():
+            program = program.replace(word, str(value))
         # Threads of pyarrow's may abort the interpreter when it ends as usual.
-        text += "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
-        return self._cluster.kubectl("exec", "--stdin", "writer", "--", "python", "-", text=text)
+        program += "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
+        return self._cluster.kubectl("exec", "--stdin", pod, "--", "python", "-", text=program, seconds=seconds)

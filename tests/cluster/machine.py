@@ -67,6 +67,13 @@ class Machine:
         with (self.folder / "log" / f"{name}.log").open("wb") as log:
             self._programs.append(subprocess.Popen(self.command("setsid", *arguments), stdout=log, stderr=log))
 
+    def give_card(self, card: str, other: "Machine") -> None:
+        """Move a network card to another machine."""
+        subprocess.run(
+            ["nsenter", "--target", str(self._init), "--net", "ip", "link", "set", card, "netns", str(other._init)],
+            check=True,
+        )
+
     def close(self) -> None:
         """End every process of the machine and remove its control groups."""
         if self._holder is None:

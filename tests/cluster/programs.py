@@ -4,6 +4,7 @@
 database the sources.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -22,13 +23,15 @@ SOURCE = Path(__file__).parent / "kubernetes"
 
 PACKAGES = (
     *("containerd", "runc", "containernetworking-plugins", "docker.io", "debootstrap"),
-    *("iptables", "nftables", "conntrack"),
+    *("iptables", "nftables", "conntrack", "ipset"),
     # What these load, for machines that have not got it.
     *("libnftnl11", "libnftables1", "libnetfilter-conntrack3", "libnfnetlink0", "libxtables12", "libip4tc2"),
-    *("libip6tc2", "libmnl0", "libjansson4"),
+    *("libip6tc2", "libmnl0", "libjansson4", "libipset13"),
 )
 TABLES = tuple(f"{family}{action}" for family in ("iptables", "ip6tables") for action in ("", "-save", "-restore"))
 """Names that Debian's alternatives would link."""
+
+KEDA = "github.com/kedacore/keda/v2@v2.21.0"
 
 BUILD_S = 3_600
 """Six minutes on two free cores, most of an hour beside other work; the sources are some 400 MB."""
@@ -86,6 +89,14 @@ def build_kubernetes() -> None:
     subprocess.run(command, cwd=work, env=building, timeout=scaled(BUILD_S), check=True)
     stamp.write_text(sources)
     shutil.rmtree(work)
+
+
+def keda_definitions() -> list[Path]:
+    """Return the files with KEDA's definitions of what the chart makes, of its Go module."""
+    command = ["go", "mod", "download", "-json", KEDA]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=scaled(FETCH_S), check=True)
+    folder = Path(json.loads(done.stdout)["Dir"]) / "config" / "crd" / "bases"
+    return [folder / f"keda.sh_{kind}.yaml" for kind in ("scaledobjects", "triggerauthentications")]
 
 
 if __name__ == "__main__":

@@ -63,6 +63,10 @@ class GoProgram:
 
 MINIO = GoProgram("minio", "MINIO", "github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c")
 HELM = GoProgram("helm", "HELM", "helm.sh/helm/v3/cmd/helm@v3.22.0")
+KUBE_ROUTER = GoProgram(
+    "kube-router", "KUBE_ROUTER", "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router@v2.1.0"
+)
+"""Enforces network policies with iptables, on kernels without the queues that newer programs need."""
 
 if __name__ == "__main__":
-    sys.exit(max(program.build() for program in (MINIO, HELM) if program.name in sys.argv[1:]))
+    sys.exit(max(program.build() for program in (MINIO, HELM, KUBE_ROUTER) if program.name in sys.argv[1:]))

@@ -22,6 +22,7 @@ from decider.state.effective_policy import PolicyDefaults
 from services import bootstrap
 from services.actor import settings as actor_variables
 from services.actor.settings import actor_settings
+from services.decider.__main__ import STOP_S
 from services.decider.build import build_services
 from services.decider.settings import Address, decider_settings
 from services.settings import format_options, log_format
@@ -356,3 +357,18 @@ def test_actors_are_scaled_by_the_backlog_that_the_decider_serves() -> None:
         "x-actor": False,
         "x-decider": True,
     }
+
+
+@pytest.mark.parametrize("delay_s", [0, 5, 30])
+def test_a_decider_that_is_stopped_takes_calls_for_a_while_and_then_has_time_to_end(delay_s: int) -> None:
+    for one in rendered("--set", f"decider.stopDelaySeconds={delay_s}"):
+        if one["kind"] == "Deployment" and one["metadata"]["name"] == "x-decider":
+            pod = one["spec"]["template"]["spec"]
+    hooks = pod["containers"][0].get("lifecycle", {})
+    assert hooks == ({"preStop": {"exec": {"command": ["sleep", str(delay_s)]}}} if delay_s else {})
+    assert pod["terminationGracePeriodSeconds"] >= delay_s + 2 * STOP_S
+
+
+def test_a_pod_that_is_not_ready_does_not_keep_a_node_from_being_drained() -> None:
+    budgets = [one["spec"] for one in rendered() if one["kind"] == "PodDisruptionBudget"]
+    assert [(one["maxUnavailable"], one["unhealthyPodEvictionPolicy"]) for one in budgets] == [(1, "AlwaysAllow")] * 2

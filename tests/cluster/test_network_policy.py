@@ -1,0 +1,88 @@
+"""The chart's network policies where something enforces them: who may connect still can, nobody else can.
+
+kube-router enforces them on each node; it neither routes nor replaces kube-proxy here.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.images import DECIDER, TAG
+from tests.cluster.lake import RELEASE, Lake, manifest, restricted_pod
+from tests.cluster.release import LONG_S, Release, names
+from tests.support.go_programs import KUBE_ROUTER
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(0), pytest.mark.long("cluster")]
+
+FROM = [{"podSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["minio", "writer"]}]}}]
+STRANGER, PORT = "stranger", 9999
+CONNECT = """
+import json, socket
+reached = {}
+for name, address in TARGETS.items():
+    try:
+        socket.create_connection(address, timeout=3).close()
+        reached[name] = True
+    except OSError:
+        reached[name] = False
+print(json.dumps(reached))
+"""
+
+
+@pytest.fixture
+def enforced(cluster: Cluster, release: Release) -> Iterator[None]:
+    enforcer = KUBE_ROUTER.binary()
+    for node in cluster.nodes:
+        node.machine.start_program(
+            "kube-router",
+            *(str(enforcer), f"--kubeconfig={cluster.config}", f"--hostname-override={node.name}"),
+            *("--run-firewall=true", "--run-router=false", "--run-service-proxy=false", "--metrics-port=0"),
+        )
+    stranger = restricted_pod(10001, image=f"{DECIDER}:{TAG}", command=["sleep", "infinity"])
+    cluster.apply(manifest("Pod", STRANGER, spec=stranger))
+    cluster.wait_for("the stranger runs", "wait", "--for=condition=Ready", "--timeout=5s", f"pod/{STRANGER}")
+    yield
+    release.install()
+    cluster.kubectl("delete", "pod", STRANGER)
+
+
+@pytest.mark.usefixtures("enforced")
+def test_only_who_is_admitted_reaches_deciders_and_only_they_and_actors_reach_redis(
+    cluster: Cluster, lake: Lake, release: Release
+) -> None:
+    listen_in_the_actor(cluster, release)
+    everything = {"decider": True, "redis": True, "actor": True}
+    until("all can be reached", lambda: reached_from(lake, release, STRANGER) == everything, seconds=60)
+    release.install("--set=networkPolicy.enabled=true", f"--set-json=networkPolicy.from={json.dumps(FROM)}")
+    nothing = {"decider": False, "redis": False, "actor": False}
+    until("a stranger is kept out", lambda: reached_from(lake, release, STRANGER) == nothing, seconds=LONG_S)
+    assert reached_from(lake, release, "writer") == nothing | {"decider": True}
+    (decider, *_) = names(release.ready_pods("decider"))
+    assert reached_from(lake, release, decider) == nothing | {"redis": True}
+    lake.write("kept/events")
+    release.require_compacted("kept/events", 1_200)
+    assert reached_from(lake, release, STRANGER) == nothing
+    # The kubelet's probes come from the node.
+    assert not release.restarts("decider")
+    release.wait_for_deciders()
+
+
+def listen_in_the_actor(cluster: Cluster, release: Release) -> None:
+    """Have something in the actor's pod that a connection would reach: the actor itself takes none."""
+    (actor, *_) = names(release.ready_pods("actor"))
+    server = f"nohup python -m http.server {PORT} --directory /tmp >/dev/null 2>&1 &"
+    cluster.kubectl("exec", actor, "--", "sh", "-c", server)
+
+
+def reached_from(lake: Lake, release: Release, pod: str) -> dict[str, bool]:
+    """Return to which components a pod can connect: by their services, and to an actor by its address."""
+    (actor, *_) = release.ready_pods("actor")
+    targets = {
+        "decider": (f"{RELEASE}-decider", 7420),
+        "redis": (f"{RELEASE}-redis", 6379),
+        "actor": (actor["status"]["podIP"], PORT),
+    }
+    return dict(json.loads(lake.run(CONNECT, pod=pod, TARGETS=targets)))
