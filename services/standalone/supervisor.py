@@ -228,7 +228,8 @@ class Supervisor:
 
     def _end(self, child: _Child, process: subprocess.Popen[bytes], *, grace_s: float) -> None:
         began_s = self._clock()
-        if child.kill_at_s is None:  # Asked once: a program may take the second signal for impatience and drop its work.
+        # Asked once: a program may take the second signal for impatience and drop its work.
+        if child.kill_at_s is None:
             process.terminate()
         try:
             process.wait(grace_s)
