@@ -43,7 +43,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="session")
 def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of 128 files of 0.66 MB, of which two reach a MiB; tests rewrite others that share its files."""
+    """A table of 128 files of 0.58 MB, of which two reach a MiB; tests rewrite others that share its files."""
     return written(tmp_path_factory.mktemp("many-files") / "table", files=128, file_bytes=660_000, seed=3)
 
 

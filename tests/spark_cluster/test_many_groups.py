@@ -29,7 +29,7 @@ pytestmark = [
 
 GROUPS, FILES_OF_GROUP, GROUPS_OF_COMMIT = 64, 2, 8
 ICEBERG_GROUPS, ICEBERG_ROWS = 16, 65_000
-"""Files of 0.66 MB, of which two reach a MiB, too."""
+"""Files of about 0.65 MB, of which two reach a MiB, too."""
 
 
 WAYS = [("auto", "groups_copied"), ("never", "encoded_switched_off")]

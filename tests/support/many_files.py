@@ -10,10 +10,13 @@ from tests.support.delta_tables import actions, newest
 
 
 def written(path: Path, *, files: int, file_bytes: int, seed: int) -> Path:
-    """Write a table of files of about this size, a commit for each, all in one partition."""
+    """Write a table of files of about this size, a commit for each, all in one partition.
+
+    They have no dictionaries, because of which groups of small files would not be copied.
+    """
     dice = random.Random(seed)
     for _ in range(files):
-        append(path, dice, DAY, rows=file_bytes // BYTES_PER_ROW)
+        append(path, dice, DAY, rows=file_bytes // BYTES_PER_ROW, dictionaries=False)
     return path
 
 

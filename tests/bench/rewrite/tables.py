@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import WriterProperties, write_deltalake
+from deltalake import ColumnProperties, WriterProperties, write_deltalake
 
 BYTES_PER_ROW = 56
 DAY = "2026-01-01"
@@ -42,7 +42,7 @@ def make(folder: Path, case: Case, seed: int) -> Path:
     return path
 
 
-def append(path: Path, dice: random.Random, day: str, *, rows: int) -> None:
+def append(path: Path, dice: random.Random, day: str, *, rows: int, dictionaries: bool = True) -> None:
     """Commit one file as a foreign writer does, of numbers and texts that hardly compress."""
     values = {
         "id": _numbers(dice, rows),
@@ -58,7 +58,10 @@ def append(path: Path, dice: random.Random, day: str, *, rows: int) -> None:
         mode="append",
         partition_by=["day"],
         target_file_size=2**32,
-        writer_properties=WriterProperties(compression="SNAPPY"),
+        writer_properties=WriterProperties(
+            compression="SNAPPY",
+            default_column_properties=None if dictionaries else ColumnProperties(dictionary_enabled=False),
+        ),
     )
 
 
