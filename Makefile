@@ -74,7 +74,7 @@ test-images: setup ## build the images and run them as compose.yaml says; needs 
 	@LAKEWRIGHT_TOKEN=not-used-for-building docker compose --profile qbeast build
 	@$(BIN)/pytest --long images tests/e2e/test_images.py tests/e2e/test_qbeast_image.py $(ARGS)
 
-test-cluster: helm minio ## the chart on a real Kubernetes of one node; needs Linux, root, Debian's APT and Go; first builds for an hour
+test-cluster: helm minio ## the chart on a real Kubernetes of one and two nodes; needs Linux, root, Debian's APT and Go; first builds for an hour
 	@$(BIN)/python -m tests.support.go_programs kube-router
 	@$(BIN)/python -m tests.cluster.programs
 	@$(BIN)/pytest --long cluster -q -s tests/cluster $(ARGS)

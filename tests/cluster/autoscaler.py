@@ -48,7 +48,7 @@ class Autoscaler:
             return
         self._due_s = now_s + self._spec["pollingInterval"]
         value = self._value()
-        replicas = self.replicas()
+        replicas, _ = self.replicas()
         if value > 0:
             self._active_s = now_s
         wanted = self._after_keda(value, replicas, now_s)
@@ -57,9 +57,10 @@ class Autoscaler:
         if wanted != replicas:
             self._cluster.kubectl("scale", self._deployment, f"--replicas={wanted}")
 
-    def replicas(self) -> int:
-        """Return the replicas that the deployment should have."""
-        return int(self._cluster.kubectl("get", self._deployment, "--output=jsonpath={.spec.replicas}") or 1)
+    def replicas(self) -> tuple[int, int]:
+        """Return how many replicas the deployment should have, and how many are ready."""
+        found = json.loads(self._cluster.kubectl("get", self._deployment, "--output=json"))
+        return found["spec"]["replicas"], found["status"].get("readyReplicas", 0)
 
     def _after_keda(self, value: float, replicas: int, now_s: float) -> int:
         if value > 0:

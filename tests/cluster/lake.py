@@ -153,6 +153,7 @@ class Lake:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._address = ""
 
     def notify(self) -> None:
         """Have MinIO post each new object of a log to the decider."""
@@ -181,7 +182,8 @@ class Lake:
     def ask(self, path: str) -> Any:
         """Call the decider from the node, which is quicker than a process in a pod."""
         service = ("get", "service", f"{RELEASE}-decider", "--output=jsonpath={.spec.clusterIP}")
-        url = f"http://{self._cluster.kubectl(*service)}:7420{path}"
+        self._address = self._address or self._cluster.kubectl(*service)
+        url = f"http://{self._address}:7420{path}"
         return json.loads(self._cluster.machine.run("curl", "-sf", "-H", f"Authorization: Bearer {TOKEN}", url))
 
     def jobs(self) -> dict[str, int]:

@@ -130,6 +130,8 @@ class Node:
             "clusterDomain": "cluster.local",
             "maxOpenFiles": 20_000,
             "evictionHard": {"memory.available": "100Mi"},
+            # On a full disk it would remove images, and there is no registry to get them from again.
+            "imageGCHighThresholdPercent": 100,
             "volumePluginDir": str(folder / "kubelet" / "plugins"),
             "podLogsDir": str(folder / "pods"),
         }

@@ -64,6 +64,7 @@ def test_deciders_are_replaced_three_times_and_refuse_no_event(cluster: Cluster,
     release.install("--set=decider.sweepSeconds=86400")
     words = {"TABLES": TABLES, "COMMIT_ROWS": COMMIT_ROWS, "RELEASE": RELEASE, "TOKEN": TOKEN}
     words |= {"STOP": STOP, "STARTED": STARTED}
+    cluster.kubectl("exec", "writer", "--", "rm", "-f", STOP, STARTED)
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(lambda: lake.run(WRITE_AND_POST, seconds=6 * LONG_S, **words))
         try:

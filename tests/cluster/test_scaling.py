@@ -87,7 +87,7 @@ def watch(lake: Lake, release: Release, autoscaler: Autoscaler) -> list[Sample]:
         if samples and at_s - samples[-1].at_s < 1:
             return False
         work_s = int(lake.ask("/v1/backlog")["work_s"])
-        samples.append(Sample(at_s, work_s, autoscaler.replicas(), len(release.ready_pods("actor"))))
+        samples.append(Sample(at_s, work_s, *autoscaler.replicas()))
         autoscaler.poll()
         last = samples[-1]
         return len(samples) > 1 and not (last.work_s or last.desired or release.pods("actor"))

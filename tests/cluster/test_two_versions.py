@@ -17,7 +17,7 @@ from tests.cluster.release import LONG_S, Release
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(0), pytest.mark.long("cluster")]
 
-WRITER_COMMITS = 40
+WRITER_COMMITS = 20
 BOTH = {EARLIER_TAG, TAG}
 EARLIER = f"--set=image.tag={EARLIER_TAG},actor.replicas=2"
 
@@ -30,7 +30,7 @@ def test_an_upgrade_and_a_rollback_between_versions_lose_nothing(lake: Lake, rel
         "upgrade": lambda: release.install("--set=actor.replicas=2"),
         "rollback": lambda: release.roll_back(revision),
     }
-    tables = [f"{step}/table{number}" for step in changes for number in range(3)]
+    tables = [f"{step}/table{number}" for step in changes for number in range(2)]
     with writer(lake) as written:
         for step, change in changes.items():
             release.scale_actors(0)
