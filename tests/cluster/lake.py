@@ -121,7 +121,7 @@ def prepare(cluster: Cluster) -> None:
             spec=restricted_pod(
                 10002,
                 image=f"{MINIO_IMAGE}:{TAG}",
-                # A folder below the data is a bucket; MinIO tells of changes in the first one only.
+                # A folder below the data is a bucket; MinIO posts events of the first one only.
                 command=["sh", "-c", "mkdir -p /data/lake /data/quiet && exec minio server /data --address :9000"],
                 env=[{"name": name, "value": value} for name, value in WEBHOOK.items()],
                 readinessProbe={"httpGet": {"path": "/minio/health/ready", "port": 9000}, "periodSeconds": 2},

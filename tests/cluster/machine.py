@@ -79,6 +79,8 @@ class Machine:
         if self._holder is None:
             return
         self._holder.kill()
+        for program in self._programs:  # The nsenter of a program that was stopped is still stopped.
+            program.send_signal(signal.SIGCONT)
         for ended in (self._holder, *self._programs):
             ended.wait(scaled(30))
 

@@ -61,7 +61,7 @@ def test_the_node_with_the_volume_of_redis_is_drained_and_comes_back(
     drain(cluster, FIRST, f"--pod-selector=app.kubernetes.io/instance={RELEASE}")
     until("Redis waits for its volume", lambda: phase_of_redis(release) == "Pending", seconds=LONG_S)
     release.wait_for_deciders(0)
-    # Nobody takes these events: MinIO posts them again.
+    # No decider takes these events: MinIO posts them again.
     lake.write("away/events")
     cluster.kubectl("uncordon", FIRST)
     release.wait_for_deciders()

@@ -1,4 +1,4 @@
-"""The chart's network policies where something enforces them: who may connect still can, nobody else can.
+"""The chart's network policies where something enforces them: admitted pods can connect, others cannot.
 
 kube-router enforces them on each node; it neither routes nor replaces kube-proxy here.
 """
