@@ -14,6 +14,7 @@ import pytest
 from tests.cluster.images import EARLIER_TAG, TAG
 from tests.cluster.lake import Lake
 from tests.cluster.release import LONG_S, Release
+from tests.support.time_limits import scaled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(0), pytest.mark.long("cluster")]
 
@@ -64,7 +65,7 @@ def while_it_runs(change: Callable[[], None], versions: Callable[[], dict[str, s
         while not changing.done():
             now = versions()
             seen = {component: seen[component] or now[component] == BOTH for component in seen}
-        changing.result(LONG_S)
+        changing.result(scaled(LONG_S))
     return seen
 
 
