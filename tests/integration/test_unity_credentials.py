@@ -26,7 +26,7 @@ VENDED = "key-of-the-table"
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Server]:
-    server = S3Server()
+    server = S3Server("vended")  # A name of its own: moto keeps buckets per process.
     server.gate.keys.add(VENDED)
     yield server
     server.close()
@@ -35,7 +35,7 @@ def s3() -> Iterator[S3Server]:
 @pytest.fixture
 def unity(tmp_path: Path) -> Iterator[UnityServer]:
     with unity_server() as server:
-        server.put(NAME, f"s3://lake/unity/{tmp_path.name}", "id-1")
+        server.put(NAME, f"s3://vended/unity/{tmp_path.name}", "id-1")
         yield server
 
 
@@ -58,7 +58,7 @@ def credentials(valid_s: float) -> dict[str, Any]:
 
 def started(unity: UnityServer, s3: S3Server, redis_url: str, **options: str) -> LiveDecider:
     """Start a decider that has keys of its own to the store."""
-    catalogs = {"unity": unity.options("s3://lake/unity", **options)}
+    catalogs = {"unity": unity.options("s3://vended/unity", **options)}
     settings = decider_settings(
         redis_url,
         store_options=StoreOptions({"": s3.options()}),
