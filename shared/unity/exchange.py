@@ -81,7 +81,7 @@ def _failure(status: int, found: Mapping[str, Any] | None, doing: str) -> Lakewr
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return PermanentError(
             f"{failed}; check `token` in LAKEWRIGHT_CATALOGS, and that it has USE CATALOG, USE SCHEMA and SELECT there "
-            "(MODIFY and EXTERNAL USE SCHEMA for vended credentials)"
+            "(also EXTERNAL USE SCHEMA for vended credentials)"
         )
     if status == HTTPStatus.NOT_IMPLEMENTED:
         return PermanentError(f"{failed}; the catalog does not offer this")

@@ -18,6 +18,9 @@ SERVICES = "10.96.0.0/16"
 ETCD = "http://127.0.0.1:2379"
 STORE = FOLDER / "containerd"
 """Images stay here for the next run: unpacking them takes minutes."""
+AGGREGATOR = "aggregator"
+STABILIZATION_S = 15
+"""How long fewer replicas have to be enough before some are ended; 300 by default, which tests would wait for."""
 FIRST, SECOND = "node", "node2"
 CARD, FAR_END = "card0", "card1"
 """A veth pair is the network: kernels without the dummy driver have it, and a second node gets its far end."""
@@ -70,9 +73,12 @@ class Cluster:
         for node in reversed(self.nodes):
             node.machine.close()
 
-    def kubectl(self, *arguments: str, text: str | None = None, seconds: float = COMMAND_S) -> str:
-        """Run kubectl and return its output."""
-        command = (str(KUBERNETES), "kubectl", f"--kubeconfig={self.config}", "--namespace=lake", *arguments)
+    def kubectl(
+        self, *arguments: str, text: str | None = None, seconds: float = COMMAND_S, namespace: str | None = "lake"
+    ) -> str:
+        """Run kubectl and return its output; without a namespace, each object of a manifest names its own."""
+        place = () if namespace is None else (f"--namespace={namespace}",)
+        command = (str(KUBERNETES), "kubectl", f"--kubeconfig={self.config}", *place, *arguments)
         return self.machine.run(*command, text=text, seconds=seconds)
 
     def apply(self, *manifests: dict[str, Any]) -> None:
@@ -109,10 +115,16 @@ class Cluster:
         }
         Path(self.config).write_text(yaml.safe_dump(config))
         (self.folder / "tokens.csv").write_text('admin,admin,admin,"system:masters"\n')
-        subprocess.run(["openssl", "genrsa", "-out", self.folder / "sa.key", "2048"], check=True, capture_output=True)
+        self._openssl("genrsa", "-out", "sa.key", "2048")
+        # The API server shows this certificate where another one serves a part of the API, such as KEDA's metrics.
+        made = ("-x509", "-newkey", "rsa:2048", "-nodes", "-days", "7", "-subj", f"/CN={AGGREGATOR}")
+        self._openssl("req", *made, "-keyout", "aggregator.key", "-out", "aggregator.crt")
         (self.folder / "Corefile").write_text(
             f".:53 {{\n errors\n kubernetes cluster.local {{\n  kubeconfig {self.config} test\n }}\n}}\n"
         )
+
+    def _openssl(self, *arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
 
     def _part(self, name: str, *arguments: str) -> None:
         self.machine.start_program(name, str(KUBERNETES), name, *arguments)
@@ -131,12 +143,17 @@ class Cluster:
             *("--service-account-key-file=sa.key", "--service-account-signing-key-file=sa.key"),
             *("--service-account-issuer=https://kubernetes.default.svc", "--token-auth-file=tokens.csv"),
             *("--authorization-mode=Node,RBAC", "--allow-privileged", "--kubelet-preferred-address-types=InternalIP"),
+            *("--proxy-client-cert-file=aggregator.crt", "--proxy-client-key-file=aggregator.key"),
+            *("--requestheader-client-ca-file=aggregator.crt", f"--requestheader-allowed-names={AGGREGATOR}"),
+            *("--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group"),
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         )
         until("the API server is ready", lambda: self._answers("get", "--raw=/readyz"), seconds=START_S)
         common = (f"--kubeconfig={self.config}", "--leader-elect=false", "--bind-address=127.0.0.1")
         self._part(
             *("kube-controller-manager", *common, "--cert-dir=certificates-controllers"),
             *("--service-account-private-key-file=sa.key", "--root-ca-file=certificates/apiserver.crt"),
+            f"--horizontal-pod-autoscaler-downscale-stabilization={STABILIZATION_S}s",
         )
         self._part("kube-scheduler", *common, "--cert-dir=certificates-scheduler")
 

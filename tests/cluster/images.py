@@ -1,4 +1,4 @@
-"""The images of a node: ours, now and of an earlier commit, and Redis, MinIO and a pause from Debian's packages.
+"""The images of a node: ours, now and of an earlier commit, Redis of Debian, MinIO, KEDA and a pause.
 
 No registry of images is needed: the base is made by debootstrap, and a Docker of its own, in a machine of its own,
 builds the rest. `LAKEWRIGHT_TEST_PYTHON_IMAGE` names another base that this Docker can pull.
@@ -7,12 +7,12 @@ builds the rest. `LAKEWRIGHT_TEST_PYTHON_IMAGE` names another base that this Doc
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cluster.machine import Machine
-from tests.cluster.programs import DEBIAN, FOLDER, ROOT
+from tests.cluster.programs import DEBIAN, FOLDER, KEDA, ROOT
 from tests.support.go_programs import MINIO
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -20,9 +20,10 @@ from tests.support.waiting import until
 BASE = "lakewright-test-python"
 DECIDER, ACTOR = "lakewright-decider", "lakewright-actor"
 REDIS, MINIO_IMAGE, PAUSE = "lakewright-test-redis", "lakewright-test-minio", "lakewright-test-pause"
+KEDA_OPERATOR, KEDA_ADAPTER = "lakewright-test-keda", "lakewright-test-keda-adapter"
 TAG, EARLIER_TAG = "test", "earlier"
 ALL = (
-    *(f"{name}:{TAG}" for name in (DECIDER, ACTOR, REDIS, MINIO_IMAGE, PAUSE)),
+    *(f"{name}:{TAG}" for name in (DECIDER, ACTOR, REDIS, MINIO_IMAGE, PAUSE, KEDA_OPERATOR, KEDA_ADAPTER)),
     *(f"{name}:{EARLIER_TAG}" for name in (DECIDER, ACTOR)),
 )
 EARLIER_COMMIT = "8d762695c577fac6ffea81e9885feef9413aad73"
@@ -45,7 +46,16 @@ SMALL = {
     REDIS: "RUN apt-get update && apt-get install --yes --no-install-recommends redis-server\n",
     MINIO_IMAGE: 'COPY minio /usr/local/bin/minio\nENTRYPOINT ["minio"]\n',
     PAUSE: 'ENTRYPOINT ["sleep", "infinity"]\n',
+    KEDA_OPERATOR: "COPY keda /keda\nUSER 65532:65532\n",
+    KEDA_ADAPTER: "COPY keda-adapter /keda-adapter\nUSER 65532:65532\n",
 }
+"""What they add to the base."""
+PROGRAM_OF: Mapping[str, Callable[[], Path]] = {
+    MINIO_IMAGE: MINIO.binary,
+    KEDA_OPERATOR: lambda: KEDA / "keda" / "keda",
+    KEDA_ADAPTER: lambda: KEDA / "keda-adapter" / "keda-adapter",
+}
+"""What is copied into them."""
 BUILD_S = 1_800
 """Five minutes on two free cores."""
 
@@ -136,8 +146,8 @@ def built_images() -> Iterator[Docker]:
             folder = FOLDER / "images" / image
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "Dockerfile").write_text(f"FROM {base}\n{lines}")
-            if image == MINIO_IMAGE:
-                shutil.copy2(MINIO.binary(), folder / "minio")
+            if image in PROGRAM_OF:
+                shutil.copy2(PROGRAM_OF[image](), folder)
             docker.build(f"{image}:{TAG}", folder)
         yield docker
     finally:

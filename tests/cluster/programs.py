@@ -1,7 +1,7 @@
-"""Programs of a node: Debian's packages, unpacked into `.cache/cluster` and not installed, and Kubernetes, built once.
+"""Programs of a node: Debian's packages, unpacked and not installed; Kubernetes and KEDA, built once.
 
-`python -m tests.cluster.programs` fetches and builds them. APT checks the signatures of the packages, Go's checksum
-database the sources.
+`python -m tests.cluster.programs` fetches and builds them into `.cache/cluster`. APT checks the signatures of the
+packages, Go's checksum database the sources.
 """
 
 import json
@@ -31,7 +31,10 @@ PACKAGES = (
 TABLES = tuple(f"{family}{action}" for family in ("iptables", "ip6tables") for action in ("", "-save", "-restore"))
 """Names that Debian's alternatives would link."""
 
-KEDA = "github.com/kedacore/keda/v2@v2.21.0"
+KEDA = FOLDER / "keda"
+"""For each program of KEDA a folder with it."""
+KEDA_MODULE = "github.com/kedacore/keda/v2@v2.21.0"
+KEDA_PROGRAMS = {"keda": "./cmd/operator", "keda-adapter": "./cmd/adapter"}
 
 BUILD_S = 3_600
 """Six minutes on two free cores, most of an hour beside other work; the sources are some 400 MB."""
@@ -91,12 +94,26 @@ def build_kubernetes() -> None:
     shutil.rmtree(work)
 
 
-def keda_definitions() -> list[Path]:
-    """Return the files with KEDA's definitions of what the chart makes, of its Go module."""
-    command = ["go", "mod", "download", "-json", KEDA]
+def build_keda() -> None:
+    """Build KEDA's operator and its metrics server, unless this was done from the same version."""
+    stamp = KEDA / "version"
+    if stamp.is_file() and stamp.read_text() == KEDA_MODULE:
+        return
+    print(f"[cluster] building {KEDA_MODULE} into {KEDA}: minutes, the first time", flush=True)
+    source = keda_source()
+    for name, package in KEDA_PROGRAMS.items():
+        # `go install` takes no module that replaces another one.
+        command = ["go", "build", "-trimpath", "-ldflags=-s -w", "-o", str(KEDA / name / name), package]
+        building = {**os.environ, "CGO_ENABLED": "0"}
+        subprocess.run(command, cwd=source, env=building, timeout=scaled(BUILD_S), check=True)
+    stamp.write_text(KEDA_MODULE)
+
+
+def keda_source() -> Path:
+    """Return the folder with KEDA's sources and manifests, which Go fetches."""
+    command = ["go", "mod", "download", "-json", KEDA_MODULE]
     done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=scaled(FETCH_S), check=True)
-    folder = Path(json.loads(done.stdout)["Dir"]) / "config" / "crd" / "bases"
-    return [folder / f"keda.sh_{kind}.yaml" for kind in ("scaledobjects", "triggerauthentications")]
+    return Path(json.loads(done.stdout)["Dir"])
 
 
 if __name__ == "__main__":
@@ -104,3 +121,4 @@ if __name__ == "__main__":
         sys.exit(f"[cluster] {reason}")
     unpack_packages()
     build_kubernetes()
+    build_keda()

@@ -1,5 +1,6 @@
 """The release of the chart that the tests share: its values, its pods, and what waits in its queue."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,6 +74,11 @@ class Release:
         self.cluster.kubectl("scale", f"deployment/{RELEASE}-actor", f"--replicas={number}")
         if not number:
             until("no actor is left", lambda: not self.pods("actor"), seconds=LONG_S)
+
+    def actor_replicas(self) -> tuple[int, int]:
+        """Return how many actors there should be, and how many are ready."""
+        found = json.loads(self.cluster.kubectl("get", f"deployment/{RELEASE}-actor", "--output=json"))
+        return found["spec"]["replicas"], found["status"].get("readyReplicas", 0)
 
     def wait_for_rewrites(self) -> None:
         """Wait until an actor has begun with a job."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.autoscaler import Autoscaler
+from tests.cluster import keda
 from tests.cluster.cluster import Cluster
-from tests.cluster.lake import RELEASE, Lake
-from tests.cluster.programs import ROOT, keda_definitions
+from tests.cluster.lake import Lake
+from tests.cluster.programs import ROOT
 from tests.cluster.release import LONG_S, Release
 from tests.cluster.scaling_picture import Sample, save
 from tests.support.waiting import until
@@ -48,25 +48,24 @@ WORDS = {"TABLES": TABLES, "PARTITIONS": PARTITIONS, "COMMITS": COMMITS, "ROWS":
 
 
 @pytest.fixture
-def autoscaler(cluster: Cluster, lake: Lake, release: Release) -> Iterator[Autoscaler]:
-    for definition in keda_definitions():
-        cluster.kubectl("apply", "--server-side", f"--filename={definition}")
-        cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"--filename={definition}")
+def autoscaling(cluster: Cluster, release: Release) -> Iterator[None]:
+    """KEDA, and the release with the chart's ScaledObject."""
+    keda.install(cluster)
     release.install(*SETTINGS)
-    yield Autoscaler(cluster, lake, f"{RELEASE}-actor")
+    yield
     release.install()
 
 
-def test_500_jobs_start_actors_up_to_the_bound_and_none_is_left_after_them(
-    lake: Lake, release: Release, autoscaler: Autoscaler
-) -> None:
-    release.scale_actors(0)
+@pytest.mark.usefixtures("autoscaling")
+def test_500_jobs_start_actors_up_to_the_bound_and_none_is_left_after_them(lake: Lake, release: Release) -> None:
+    until("KEDA has ended the actor that has no work", lambda: not release.pods("actor"), seconds=LONG_S)
     lake.call("/v1/queue/pause", {"scope": "queue"})
     lake.run(WRITE, seconds=2 * LONG_S, **WORDS)
     until(f"{JOBS} jobs wait", lambda: lake.jobs()["queued"] >= JOBS, seconds=LONG_S)
+    assert not release.pods("actor"), "a paused queue has no work for an actor"
     lake.call("/v1/queue/resume", {"scope": "queue"})
-    samples = watch(lake, release, autoscaler)
-    title = f"{JOBS} jobs at once: from no actor to {BOUND} and back"
+    samples = watch(lake, release)
+    title = f"{JOBS} jobs at once: KEDA starts up to {BOUND} actors and ends them"
     save(RUN, title, samples, most=BOUND)
     assert samples[0].desired == 0
     assert max(sample.desired for sample in samples) == BOUND
@@ -77,8 +76,8 @@ def test_500_jobs_start_actors_up_to_the_bound_and_none_is_left_after_them(
     assert not lake.jobs()["quarantined"]
 
 
-def watch(lake: Lake, release: Release, autoscaler: Autoscaler) -> list[Sample]:
-    """Let the autoscaler work until no job and no actor is left, and return what was seen meanwhile."""
+def watch(lake: Lake, release: Release) -> list[Sample]:
+    """Return what was seen until no job and no actor is left."""
     started_s = time.monotonic()
     samples: list[Sample] = []
 
@@ -87,8 +86,7 @@ def watch(lake: Lake, release: Release, autoscaler: Autoscaler) -> list[Sample]:
         if samples and at_s - samples[-1].at_s < 1:
             return False
         work_s = int(lake.ask("/v1/backlog")["work_s"])
-        samples.append(Sample(at_s, work_s, *autoscaler.replicas()))
-        autoscaler.poll()
+        samples.append(Sample(at_s, work_s, *release.actor_replicas()))
         last = samples[-1]
         return len(samples) > 1 and not (last.work_s or last.desired or release.pods("actor"))
 

@@ -19,10 +19,9 @@ from actor.ports import (
     TableJobControl,
     TableJobOutcome,
 )
-from shared.errors import InvalidInput
-from shared.locations import catalog_name
 from shared.table import PartitionKey
 from shared.unity.catalog import UnityCatalog
+from shared.unity.names import find_catalog
 
 
 class NamedTables:
@@ -63,13 +62,8 @@ class NamedTables:
         self._engine.cancel(job)
 
     def _place(self, location: str) -> str:
-        named = catalog_name(location)
-        if named is None:
+        found = find_catalog(location, self._catalogs)
+        if found is None:
             return location
-        catalog, parts = named
-        if catalog not in self._catalogs:
-            raise InvalidInput(
-                f"{location}: this actor has no Unity catalog {catalog!r}; add it to LAKEWRIGHT_CATALOGS",
-                field="location",
-            )
-        return self._catalogs[catalog].table(parts).storage_location
+        catalog, name = found
+        return catalog.table(name).storage_location

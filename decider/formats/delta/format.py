@@ -10,10 +10,9 @@ from decider.formats.delta.table import DeltaTable
 from decider.formats.delta.unity_tables import UnityTables
 from decider.formats.table_format import RewriteReader, StorageAccess, TableCatalog, TableReader
 from decider.storage.object_reads import ObjectReader
-from shared.errors import InvalidInput
 from shared.formats import delta
-from shared.locations import catalog_name
 from shared.unity.catalog import UnityCatalog
+from shared.unity.names import find_catalog
 
 
 class DeltaFormat:
@@ -49,12 +48,5 @@ class DeltaFormat:
 
     def _table_name(self, location: str) -> TableName | None:
         """Return the name by which a table is known, None for one known by its location."""
-        named = catalog_name(location)
-        if named is None:
-            return None
-        catalog, parts = named
-        if catalog not in self._catalogs:
-            raise InvalidInput(
-                f"{location}: there is no catalog {catalog!r}; add it to LAKEWRIGHT_CATALOGS", field="location"
-            )
-        return TableName(self._catalogs[catalog], parts, location, self._access)
+        found = find_catalog(location, self._catalogs)
+        return None if found is None else TableName(*found, location, self._access)

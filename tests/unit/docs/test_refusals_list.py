@@ -7,11 +7,11 @@ from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from shared.layout.eligibility import Reason
 from shared.refusals import RefusalCode
+from tests.support.refusal_remedies import STARTED
 from tests.support.refusals_page import (
     PAGE,
     PARTITION_REASONS,
     ROOT,
-    STARTED,
     STARTS_WORK,
     TABLE_REASONS,
     deciding,
