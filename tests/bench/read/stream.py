@@ -75,8 +75,10 @@ class Stream:
         return sum(file.bytes for file in self.files)
 
     def is_last_of_day(self, index: int) -> bool:
-        """Return whether the partition of this commit gets no more, while another one does."""
-        return index + 1 < len(self.files) and self.files[index + 1].day != self.files[index].day
+        """Return whether the partition of this commit gets no more: a stream of several days ends with a day."""
+        if index + 1 == len(self.files):
+            return self.spec.days > 1
+        return self.files[index + 1].day != self.files[index].day
 
 
 def partition_of(day: str) -> PartitionKey:
@@ -145,5 +147,5 @@ def default_streams(commits: int, file_kib: int, target_kib: int) -> Sequence[St
     sizes = (commits, file_kib * KIB, target_kib * KIB)
     return (
         StreamSpec("large", "one partition, which still gets commits", 1, *sizes),
-        StreamSpec("daily", "a partition a day, each below the size of a full file", 12, *sizes),
+        StreamSpec("daily", "a partition a day, each below the size of a full file, all over", 12, *sizes),
     )
