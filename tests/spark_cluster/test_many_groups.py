@@ -28,8 +28,12 @@ pytestmark = [
 ]
 
 GROUPS, FILES_OF_GROUP, GROUPS_OF_COMMIT = 64, 2, 8
-ICEBERG_GROUPS, ICEBERG_ROWS = 16, 65_000
+ICEBERG_GROUPS, ICEBERG_ROWS = 16, 82_000
 """Files of about 0.65 MB, of which two reach a MiB, too."""
+PLAIN = {"write.parquet.dict-size-bytes": "4096"}
+"""Random numbers are not worth a dictionary, and files that consist of dictionaries are not copied."""
+EARLY = 1.05
+"""Spark starts a task a moment before it has noted the end of the one before: so much more than the cores is no lie."""
 
 
 WAYS = [("auto", "groups_copied"), ("never", "encoded_switched_off")]
@@ -75,7 +79,7 @@ def test_groups_of_an_iceberg_table_are_spread_over_both_executors(
 ) -> None:
     assert world.lake is not None
     name, rng = f"db.many_{row_group_copy}", random.Random(7)
-    table = world.lake.catalog.create_table(name, SCHEMA)
+    table = world.lake.catalog.create_table(name, SCHEMA, properties=PLAIN)
     for _ in range(ICEBERG_GROUPS * FILES_OF_GROUP):
         ids = pa.py_buffer(rng.randbytes(8 * ICEBERG_ROWS))
         table.append(pa.table([pa.Array.from_buffers(pa.int64(), ICEBERG_ROWS, [None, ids])], schema=SCHEMA))
@@ -100,5 +104,5 @@ def test_the_benchmark_measures_every_figure(world: World, many: Process, many_f
             assert cost.total_s > cost.writing_s > 0
             assert cost.committing_s > 0
             assert min(cost.driver_cpu_s, cost.executors_cpu_s) > 0
-            assert 0 < cost.at_once <= executors
+            assert 0 < cost.at_once <= executors * EARLY
             assert 1 / executors <= cost.busiest <= 1
