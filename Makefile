@@ -6,8 +6,8 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-kafka setup-qbeast test-qbeast test-spark-cluster
-.PHONY: everything sbom bench bench-advice bench-autocomp bench-capacity bench-fleet bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-spark-cluster bench-delta bench-iceberg bench-read
+.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm osv-scanner test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-kafka setup-qbeast test-qbeast test-spark-cluster
+.PHONY: everything sbom scan bench bench-advice bench-autocomp bench-capacity bench-fleet bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-spark-cluster bench-delta bench-iceberg bench-read
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ minio: setup ## build MinIO once, where there is Go; without it the tests that n
 
 helm: setup ## build Helm once, where there is Go; without it the tests of the chart are skipped
 	@$(BIN)/python -m tests.support.go_programs helm
+
+osv-scanner: setup ## build OSV-Scanner once, where there is Go; without it tests of make scan are skipped
+	@$(BIN)/python -m tests.support.go_programs osv-scanner
 
 test-s3: minio ## only the tests with MinIO and with S3's jars in the actor
 	@$(BIN)/pytest --long s3 --durations=5 --durations-min=1 -m s3 $(ARGS)
@@ -184,6 +187,9 @@ bench-read: setup ## tables that rules left, read by Spark, DuckDB and deltalake
 
 sbom: setup ## what the images consist of, as CycloneDX, without a network, into artifacts/sbom
 	@$(BIN)/python -m tests.support.bill_of_materials $(ARGS)
+
+scan: osv-scanner sbom ## known vulnerabilities of what the images consist of; needs Go; ADVISORIES=folder: without a network
+	@$(BIN)/python -m tests.support.vulnerability_scan $(if $(ADVISORIES),--advisories $(ADVISORIES)) $(ARGS)
 
 fmt: setup ## format, and apply the fixes of ruff
 	@$(BIN)/ruff format .

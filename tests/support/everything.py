@@ -26,6 +26,7 @@ SUITES = (
     "check",
     "test",
     "coverage",
+    "scan",
     "test-crashes",
     "test-contracts",
     "test-s3",

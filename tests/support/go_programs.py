@@ -1,7 +1,8 @@
 """Programs that tests need and no package registry has: found, or built once from their Go modules into `.cache/bin`.
 
-`python -m tests.support.go_programs NAME...` builds them (`make minio`, `make helm`). Go's checksum database says that
-each source is the known one. Tests do not wait for a build: where a program is missing they are skipped and say so.
+`python -m tests.support.go_programs NAME...` builds them (`make minio`, `make helm`, `make osv-scanner`). Go's checksum
+database says that each source is the known one. Tests do not wait for a build: where a program is missing they are
+skipped and say so.
 """
 
 import os
@@ -67,6 +68,10 @@ KUBE_ROUTER = GoProgram(
     "kube-router", "KUBE_ROUTER", "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router@v2.1.0"
 )
 """Enforces network policies with iptables, on kernels without the queues that newer programs need."""
+OSV_SCANNER = GoProgram("osv-scanner", "OSV_SCANNER", "github.com/google/osv-scanner/v2/cmd/osv-scanner@v2.5.1")
+"""The last one that Go 1.26 builds."""
+
+PROGRAMS = (MINIO, HELM, KUBE_ROUTER, OSV_SCANNER)
 
 if __name__ == "__main__":
-    sys.exit(max(program.build() for program in (MINIO, HELM, KUBE_ROUTER) if program.name in sys.argv[1:]))
+    sys.exit(max(program.build() for program in PROGRAMS if program.name in sys.argv[1:]))
