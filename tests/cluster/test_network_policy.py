@@ -38,7 +38,8 @@ def enforced(cluster: Cluster, release: Release) -> Iterator[None]:
     for node in cluster.nodes:
         node.machine.start_program(
             "kube-router",
-            *(str(enforcer), f"--kubeconfig={cluster.config}", f"--hostname-override={node.name}"),
+            # It would take the name of the host before that of the option, and all machines have one name.
+            *("env", f"NODE_NAME={node.name}", str(enforcer), f"--kubeconfig={cluster.config}"),
             *("--run-firewall=true", "--run-router=false", "--run-service-proxy=false", "--metrics-port=0"),
         )
     stranger = restricted_pod(10001, image=f"{DECIDER}:{TAG}", command=["sleep", "infinity"])
