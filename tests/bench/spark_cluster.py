@@ -10,8 +10,8 @@ import argparse
 import json
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -27,6 +27,7 @@ from tests.support import spark_events
 from tests.support.many_files import linked, written
 from tests.support.redis_server import RedisServer, find_binary
 from tests.support.spark_cluster import SparkCluster
+from tests.support.spark_events import TaskEnd
 from tests.support.spark_world import World
 from tests.support.stack import Process, Stack
 from tests.support.waiting import until
@@ -58,8 +59,8 @@ class JobCost:
     """What one job cost, in seconds.
 
     total_s: of the run. writing_s, committing_s: of that, writing the groups and committing them; the rest is planning.
-    busiest: share of the groups that the executor with most of them wrote. at_once: mean number of tasks that ran while
-    any did.
+    busiest: share of the groups that the executor with most of them wrote. at_once: mean number of executors that ran a
+    task while any did.
     """
 
     total_s: float
@@ -138,7 +139,7 @@ class Bench:
             driver_cpu_s=used_s[0] - before_s[0],
             executors_cpu_s=used_s[1] - before_s[1],
             busiest=max(Counter(one.executor for one in tasks).values()) / len(tasks),
-            at_once=at_once([(one.began_ms, one.ended_ms) for one in tasks]),
+            at_once=at_once(busy_spans(tasks)),
         )
         print(f"  {len(executors)} executors, {groups} groups {way}: {cost}", flush=True)
         return cost
@@ -156,11 +157,31 @@ def seconds_between(first: str, last: str) -> float:
 
 def at_once(spans: Sequence[tuple[int, int]]) -> float:
     """Return the mean number of spans that cover a moment, over all moments that one covers."""
-    covered_ms, until_ms = 0, 0
+    covered_ms = _total_ms(joined(spans))
+    return _total_ms(spans) / covered_ms if covered_ms else 0.0
+
+
+def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the same moments as spans that do not overlap."""
+    found: list[tuple[int, int]] = []
     for began_ms, ended_ms in sorted(spans):
-        covered_ms += max(0, ended_ms - max(began_ms, until_ms))
-        until_ms = max(until_ms, ended_ms)
-    return sum(ended_ms - began_ms for began_ms, ended_ms in spans) / covered_ms if covered_ms else 0.0
+        if found and began_ms < found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], ended_ms))
+        else:
+            found.append((began_ms, ended_ms))
+    return found
+
+
+def busy_spans(tasks: Sequence[TaskEnd]) -> list[tuple[int, int]]:
+    """Return when each executor was busy: on one core, Spark starts a task before it notes the end of the last one."""
+    spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for task in tasks:
+        spans[task.executor].append((task.began_ms, task.ended_ms))
+    return [span for of_one in spans.values() for span in joined(of_one)]
+
+
+def _total_ms(spans: Iterable[tuple[int, int]]) -> int:
+    return sum(ended_ms - began_ms for began_ms, ended_ms in spans)
 
 
 def figures(costs: dict[int, list[dict[str, JobCost]]]) -> dict[str, Any]:

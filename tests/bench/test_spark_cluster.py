@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.bench.spark_cluster import JobCost, at_once, figures
+from tests.bench.spark_cluster import JobCost, at_once, busy_spans, figures
+from tests.support.spark_events import TaskEnd
 
 COST = JobCost(20.0, 16.0, 2.0, 5.0, 15.0, 0.5, 1.5)
 
@@ -22,6 +23,13 @@ COST = JobCost(20.0, 16.0, 2.0, 5.0, 15.0, 0.5, 1.5)
 )
 def test_how_many_tasks_ran_at_once_is_their_mean_while_any_ran(spans: list[tuple[int, int]], mean: float) -> None:
     assert at_once(spans) == mean
+
+
+def test_an_executor_is_busy_once_where_its_tasks_overlap() -> None:
+    spans = [("0", 0, 10), ("0", 9, 20), ("0", 20, 30), ("1", 5, 10)]
+    tasks = [TaskEnd(frozenset(), executor, "Success", began, ended) for executor, began, ended in spans]
+    assert busy_spans(tasks) == [(0, 20), (20, 30), (5, 10)]
+    assert at_once(busy_spans(tasks[:3])) == 1.0
 
 
 def test_medians_are_compared() -> None:
