@@ -1,5 +1,6 @@
 package io.lakewright;
 
+import java.io.IOException;
 import java.util.List;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
@@ -21,8 +22,9 @@ public final class BoundThread {
     this.tags = tags;
   }
 
-  /** Makes the session this thread's active one, and marks the thread's jobs with pool and tags. */
-  public static BoundThread enter(SparkSession session, String pool, List tags) {
+  /** Makes the session this thread's active one, and marks the thread's jobs with pool and tags, a JSON array. */
+  public static BoundThread enter(SparkSession session, String pool, String jobTags) throws IOException {
+    List tags = Json.array(jobTags);
     SparkContext context = session.sparkContext();
     BoundThread bound =
         new BoundThread(context, SparkSession.getActiveSession(), context.getLocalProperty(POOL), tags);

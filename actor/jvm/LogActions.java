@@ -3,17 +3,12 @@ package io.lakewright;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.util.JsonUtils;
-import org.apache.spark.sql.execution.metric.SQLMetric;
-import org.apache.spark.sql.execution.metric.SQLMetrics;
 import scala.collection.Iterator;
-import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /** What is handed to Delta and taken from it, in one call however much it is: each call from Python costs both sides. */
@@ -38,16 +33,5 @@ public final class LogActions {
   /** Returns metadata and protocol of a snapshot as JSON, a line each. */
   public static String shape(Snapshot snapshot) {
     return snapshot.metadata().json() + "\n" + snapshot.protocol().json();
-  }
-
-  /** Returns metrics of these names and values (Integer or Long), as a commit's operation takes them. */
-  public static Map metrics(SparkContext context, List names, List values) {
-    HashMap metrics = new HashMap();
-    for (int i = 0; i < names.size(); i++) {
-      SQLMetric metric = SQLMetrics.createMetric(context, (String) names.get(i));
-      metric.set(((Number) values.get(i)).longValue());
-      metrics.put(names.get(i), metric);
-    }
-    return PythonUtils.toScalaMap(metrics);
   }
 }

@@ -1,6 +1,9 @@
 package io.lakewright;
 
+import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 
@@ -16,14 +19,16 @@ public final class SessionSettings {
     this.before = before;
   }
 
-  /** Sets each name to the value at its place. */
-  public static SessionSettings set(SparkSession session, List names, List values) {
+  /** Sets each name of a JSON object to its value, a text. */
+  public static SessionSettings set(SparkSession session, String settings) throws IOException {
     SQLConf conf = session.sessionState().conf();
+    Map values = Json.object(settings);
+    List names = new ArrayList(values.keySet());
     String[] before = new String[names.size()];
     for (int i = 0; i < before.length; i++) {
       String name = (String) names.get(i);
       before[i] = conf.contains(name) ? conf.getConfString(name) : null;
-      conf.setConfString(name, (String) values.get(i));
+      conf.setConfString(name, (String) values.get(name));
     }
     return new SessionSettings(conf, names, before);
   }

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property, reduce
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -45,11 +46,19 @@ class Scala:
         self._jvm: Any = session._jvm  # noqa: SLF001 - the gateway is the point of this class
         self._gateway: Any = session.sparkContext._gateway  # noqa: SLF001
         self._resolved: dict[str, Any] = {}
+        self._hadoop_confs: WeakKeyDictionary[SparkSession, Any] = WeakKeyDictionary()
         self._python_utils = self.resolve("org.apache.spark.api.python.PythonUtils")
         self._array_list = self.resolve("java.util.ArrayList")
         self._hash_map = self.resolve("java.util.HashMap")
         self._some = self.resolve("scala.Some")
         self.none = self.resolve("scala.Option").empty()
+
+    def hadoop_conf(self, session: SparkSession) -> Any:
+        """Return Hadoop's configuration with a session's settings; made once, which takes a millisecond."""
+        made = self._hadoop_confs.get(session)
+        if made is None:
+            made = self._hadoop_confs[session] = jvm_session(session).sessionState().newHadoopConf()
+        return made
 
     def resolve(self, name: str) -> Any:
         """Return the class of this full name, or the static member that the last part names."""
@@ -116,10 +125,12 @@ class Scala:
         """Object `RowTracking`."""
         return self.module(f"{_DELTA}.RowTracking")
 
-    @property
-    def optimize_operation(self) -> Any:
-        """Case class `DeltaOperations.Optimize`."""
-        return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
+    @cached_property
+    def optimize(self) -> Any:
+        """A `DeltaOperations.Optimize` of chosen files: without predicates and columns to cluster by."""
+        is_auto = is_full = False
+        operation = self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
+        return operation(self.seq(), self.seq(), is_auto, self.none, is_full)
 
     @cached_property
     def replayed_log(self) -> JavaStatics:
@@ -195,6 +206,16 @@ class Scala:
         return self.resolve("java.lang.Class").forName("java.util.ArrayList")
 
     @cached_property
+    def data_files(self) -> JavaStatics:
+        """Our class that asks a store for data files and free space (`DataFiles.java`)."""
+        return JavaStatics(self, "DataFiles")
+
+    @cached_property
+    def log_commit(self) -> JavaStatics:
+        """Our class that commits to a Delta log (`LogCommit.java`)."""
+        return JavaStatics(self, "LogCommit")
+
+    @cached_property
     def _log_actions(self) -> JavaStatics:
         return JavaStatics(self, "LogActions")
 
@@ -223,7 +244,3 @@ class Scala:
     def removes(self, adds: Any, at_ms: int, *, data_change: bool) -> Any:
         """Return a Scala `Seq` of the `RemoveFile` of each `AddFile` of a `Seq`."""
         return self._log_actions.removes(adds, at_ms, data_change)
-
-    def metrics(self, context: Any, values: Mapping[str, int]) -> Any:
-        """Return a Scala `Map` of `SQLMetric`s, which a commit's operation takes."""
-        return self._log_actions.metrics(context, self.java_list(values), self.java_list(values.values()))

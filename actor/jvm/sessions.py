@@ -5,6 +5,7 @@ small stack of idle ones is reused. In the JVM the active session, the scheduler
 thread, so each thread that works for a call enters `bound` first.
 """
 
+import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -63,8 +64,7 @@ def changed(scala: Scala, session: SparkSession, values: Mapping[str, str]) -> I
     if not values:
         yield
         return
-    names, texts = scala.java_list(values), scala.java_list(values.values())
-    before = scala.session_settings.set(jvm_session(session), names, texts)
+    before = scala.session_settings.set(jvm_session(session), json.dumps(dict(values)))
     try:
         yield
     finally:
@@ -128,7 +128,7 @@ class Sessions:
         outer_tags: frozenset[str] = getattr(self._thread, "tags", frozenset())
         new_tags = frozenset(owned.tags) - outer_tags
         enter = self._scala.bound_thread.enter
-        bound = enter(jvm_session(owned.session), owned.pool, self._scala.java_list(sorted(new_tags)))
+        bound = enter(jvm_session(owned.session), owned.pool, json.dumps(sorted(new_tags)))
         self._thread.tags = outer_tags | new_tags
         try:
             yield owned.session

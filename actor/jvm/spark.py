@@ -37,11 +37,14 @@ LOCAL_TASKS = "LocalTasks"
 """The Java class of ours that every application needs, because work is cancelled through it."""
 
 _SOURCES = (
+    "Json",
     "CommitFile",
+    "DataFiles",
     "LogActions",
     "BoundThread",
     "RewriteTransaction",
     "SessionSettings",
+    "LogCommit",
     "NextSnapshot",
     "LogReplay",
     "MemoryFile",

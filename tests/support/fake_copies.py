@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from tests.support.fake_delta import FakeScala, FakeTable
@@ -45,10 +44,10 @@ class FakeCopies(FakeScala):
 
     def resolve(self, name: str) -> Any:
         return {
-            "io.lakewright.ParquetFooter": SimpleNamespace(summaries=self._summaries),
+            "io.lakewright.ParquetFooter.summaries": self._summaries,
             "io.lakewright.RowGroupCopy": self._task,
             "io.lakewright.ColumnMerge": self._task,
-            "io.lakewright.ParquetTask": SimpleNamespace(run=lambda _context, task: task()),
+            "io.lakewright.ParquetTask.run": lambda _context, task: task(),
         }[name]
 
     def _summaries(self, _conf: Any, paths: list[str], _sizes: list[int], _threads: int) -> list[dict[str, Any]]:

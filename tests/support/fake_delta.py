@@ -73,17 +73,8 @@ class FakePath:
     def getFileSystem(self, _conf: Any) -> Any:  # noqa: N802 - Hadoop's name
         return SimpleNamespace(
             delete=self._delete,
-            exists=lambda path: path.name.endswith(".crc") and self._table.has_checksums,
-            getFileStatus=self._status,
             listStatus=self._list,
-            getScheme=lambda: "s3a" if self._table.free is None else "file",
-            pathToFile=lambda _root: SimpleNamespace(getUsableSpace=lambda: self._table.free),
         )
-
-    def _status(self, path: "FakePath") -> Any:
-        if path.name not in self._table.disk:
-            raise JavaError("Py4JJavaError", "FileNotFoundException")
-        return SimpleNamespace(getLen=lambda: self._table.disk[path.name])
 
     def _list(self, place: "FakePath", pattern: str) -> list[Any]:
         below = "" if place.is_root else place.name + "/"
@@ -104,10 +95,7 @@ class FakeSession:
 
     def __init__(self, table: FakeTable) -> None:
         self.conf = SimpleNamespace(set=table.conf.__setitem__, unset=lambda name: table.conf.pop(name, None))
-        inner = SimpleNamespace(
-            setConfString=table.inner_conf.__setitem__, unsetConf=lambda name: table.inner_conf.pop(name, None)
-        )
-        state = SimpleNamespace(conf=lambda: inner, newHadoopConf=lambda: None)
+        state = SimpleNamespace(conf=lambda: None)
         context = SimpleNamespace(isLocal=lambda: table.is_local)
         self._jsparkSession = SimpleNamespace(sparkContext=lambda: context, sessionState=lambda: state)
 
@@ -116,6 +104,7 @@ class FakeScala:
     """Stands for `actor.jvm.scala.Scala`: Scala's collections are Python's."""
 
     none = None
+    optimize = "OPTIMIZE"
 
     def __init__(self, table: FakeTable) -> None:
         self._table = table
@@ -127,14 +116,12 @@ class FakeScala:
             ),
             unsafeVolatileSnapshot=lambda: table.at(table.version),
             installSnapshot=lambda snapshot, _at_ms: table.installed.append(snapshot.version()),
-            checkpointInterval=lambda _metadata: table.checkpoint_interval,
             checkpoint=table.checkpoint,
             doLogCleanup=lambda *_: None,
             liveFiles=table.replayed_files,
             readLastCheckpointFile=table.newest_checkpoint,
             createDataFrame=lambda _snapshot, adds, *_: FakeFrame(table, [one.body for one in adds]),
             store=lambda: store,
-            newDeltaHadoopConf=lambda: None,
             logPath=lambda: FakePath(table, "_delta_log"),
             dataPath=lambda: FakePath(table, LOCATION),
         )
@@ -146,18 +133,47 @@ class FakeScala:
         table.delta_log = delta_log
         self.row_tracking = SimpleNamespace(
             preserveRowTrackingColumns=lambda frame, _snapshot: frame,
-            addPreservedRowTrackingTagIfNotSet=lambda _snapshot, tags: tags,
         )
         self.rewrite_transaction = lambda _log, snapshot: FakeTransaction(table, snapshot)
         self.session_settings = SimpleNamespace(set=self._set)
+        self.log_commit = SimpleNamespace(
+            commit=self._commit,
+            checksum=self._checksum,
+            checkpointInterval=lambda _log, _snapshot: table.checkpoint_interval,
+        )
+        self.data_files = SimpleNamespace(
+            sizes=self._sizes, freeBytes=lambda _conf, _root: -1 if table.free is None else table.free
+        )
         self.commit_file = SimpleNamespace(read=self._read_commit, digest=self._digest)
         self.next_snapshot = SimpleNamespace(
             segment=lambda *_: SimpleNamespace(version=lambda: table.version), carried=self._carried
         )
 
-    def _set(self, _session: Any, names: list[str], values: list[str]) -> Any:
-        self._table.conf |= dict(zip(names, values, strict=True))
-        return SimpleNamespace(restore=lambda: [self._table.conf.pop(name) for name in names])
+    def _set(self, _session: Any, text: str) -> Any:
+        settings = json.loads(text)
+        self._table.conf |= settings
+        return SimpleNamespace(restore=lambda: [self._table.conf.pop(name) for name in settings])
+
+    def _commit(
+        self, txn: FakeTransaction, session: Any, actions: Any, operation: str, metrics: str, settings: str
+    ) -> int:
+        self._table.metrics = json.loads(metrics)
+        changed = self._set(session, settings)
+        try:
+            return txn.commit(actions, operation, {})
+        finally:
+            changed.restore()
+
+    def _checksum(self, _conf: Any, _folder: str, snapshot: FakeSnapshot) -> str:
+        if self._table.has_checksums:
+            return "in the log"
+        return "in memory" if snapshot.checksumOpt().isDefined() else "none"
+
+    def _sizes(self, _conf: Any, paths: str) -> str:
+        return json.dumps([self._table.disk.get(path.removeprefix(f"{LOCATION}/")) for path in json.loads(paths)])
+
+    def hadoop_conf(self, _session: Any) -> None:
+        return None
 
     def metadata(self, fields_json: str) -> dict[str, Any]:
         fields: dict[str, Any] = json.loads(fields_json)
@@ -192,9 +208,6 @@ class FakeScala:
     def glob_filter(self, pattern: str) -> str:
         return pattern
 
-    def optimize_operation(self, *_: Any) -> str:
-        return "OPTIMIZE"
-
     def path(self, *parts: Any) -> FakePath:
         return FakePath(self._table, *parts)
 
@@ -222,9 +235,6 @@ class FakeScala:
     def removes(self, adds: "FakeSeq", at_ms: int, *, data_change: bool) -> "FakeSeq":
         return FakeSeq(add.removeWithTimestamp(at_ms, data_change) for add in adds)
 
-    def metrics(self, _context: Any, values: Mapping[str, int]) -> dict[str, Any]:
-        return {name: SimpleNamespace(value=value) for name, value in values.items()}
-
 
 class FakeSeq(list[Any]):
     """Stands for Scala's `Seq`."""
@@ -236,8 +246,12 @@ class FakeSeq(list[Any]):
 class FakeFooters:
     """Stands for `Footers`, whose every line is a call of parquet-java; see `FakeTable.storage`."""
 
-    def __init__(self, scala: FakeScala, _log: TableLog, _classes: object) -> None:
+    def __init__(self, scala: FakeScala, *_: object) -> None:
         self._table = scala._table
+
+    def columns(self, _digest: str, file: LoggedFile) -> tuple[Column, ...]:
+        (found,) = self.storage([file]).schemas
+        return found
 
     def storage(self, files: Sequence[LoggedFile], **_: bool) -> Storage:
         found = [self._table.storage.get(logged.file.path, PLAIN) for logged in files]
@@ -257,9 +271,17 @@ class FakeSessions:
         self._table = table
 
     @contextmanager
-    def lease(self, *, tag: str, more_tags: Iterable[str] = (), user_metadata: str = "") -> Iterator[str]:
+    def lease(
+        self, *, tag: str, more_tags: Iterable[str] = (), user_metadata: str = "", conf: Mapping[str, str] | None = None
+    ) -> Iterator[str]:
         self._table.user_metadata = user_metadata
-        yield tag
+        own = dict(conf or {})
+        self._table.conf |= own
+        try:
+            yield tag
+        finally:
+            for name in own:
+                self._table.conf.pop(name)
 
     @contextmanager
     def bound(self, _owned: str) -> Iterator[FakeSession]:

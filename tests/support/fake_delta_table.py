@@ -15,6 +15,8 @@ from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
 
 NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+PREFIX = "lw0-"
+"""Of the files of an attempt, where no session gives another."""
 PLAIN = Storage(((Column(("v",), "INT64", "int", (64,)),),), {"snappy": 100})
 """How files are stored unless a test says otherwise: one column of whole numbers."""
 
@@ -193,9 +195,6 @@ class FakeTransaction:
     def trackFilesRead(self, adds: list[FakeAction]) -> None:  # noqa: N802 - Delta's name
         self.read += [one.body["path"] for one in adds]
 
-    def registerSQLMetrics(self, _session: Any, metrics: dict[str, Any]) -> None:  # noqa: N802 - Delta's name
-        self._table.metrics = {name: metric.value for name, metric in metrics.items()}
-
     def __getattr__(self, name: str) -> Any:
         if name == "newMetadata_$eq":
             return self._set_metadata
@@ -267,7 +266,6 @@ class MemoryTable:
     fails_writing: dict[str, Exception] = field(default_factory=dict)
     unreadable: Exception | None = None
     conf: dict[str, str] = field(default_factory=dict)
-    inner_conf: dict[str, str] = field(default_factory=dict)
     delta_log: Any = None
     installed: list[int] = field(default_factory=list)
     checkpoint_interval: int = 10
@@ -337,7 +335,7 @@ class MemoryTable:
         spelled = frame.bodies[0]["partitionValues"]["p"] or ""
         for body in frame.bodies:
             if body["path"] in self.fails_writing:
-                self.disk[f"{folder or f'p={spelled}/'}{self.inner_conf[NAME_PREFIX]}part"] = 1
+                self.disk[f"{folder or f'p={spelled}/'}{self.conf.get(NAME_PREFIX, PREFIX)}part"] = 1
                 raise self.fails_writing[body["path"]]
         rows = frame.count() - self.drops_rows
         # As Spark: a folder by value, which tests see only where its name is not plain.

@@ -7,6 +7,7 @@ never guessed.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from shared import commit_metadata
@@ -77,6 +78,7 @@ def vector_id(vector: Mapping[str, Any] | None) -> str | None:
     return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 
 
+@lru_cache(maxsize=64)
 def decode_metadata(text: str) -> TableMetadata:
     """Decode a `metaData` action; physical names of partition columns come from the schema under column mapping."""
     metadata = json.loads(text)["metaData"]
@@ -102,6 +104,7 @@ def _partition_column(name: str, fields: Mapping[str, Mapping[str, Any]], *, map
     return PartitionColumn(name=name, physical=physical, type=str(field["type"]))
 
 
+@lru_cache(maxsize=64)
 def decode_protocol(text: str) -> TableProtocol:
     """Decode a `protocol` action."""
     protocol = json.loads(text)["protocol"]

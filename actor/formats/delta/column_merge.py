@@ -46,7 +46,7 @@ class ColumnMerger:
         if "obstacle" in result:
             return None
         try:
-            return self._tasks.output(live, result, values, is_checked=True)
+            return self._tasks.output(live, result, values, found.files[0].schema, is_checked=True)
         except Unsupported:
             return None
 

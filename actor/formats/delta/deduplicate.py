@@ -21,7 +21,7 @@ from actor.formats.delta.free_space import require_free_space
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
-from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.output_paths import OutputPaths, naming, new_prefix
 from actor.formats.delta.preflight import check_files, check_identity, check_table
 from actor.formats.delta.row_removal import NOTHING_REMOVED, RemovalCommitter, RemovalWriter
 from actor.formats.delta.snapshot import list_partition
@@ -99,10 +99,11 @@ class Deduplication:
         return TableJobOutcome(version, metadata, tuple(self._commits), dict(self._figures), is_complete)
 
     @contextmanager
-    def _log(self, mark: CommitMetadata | None = None) -> Iterator[TableLog]:
-        """Open the table's log in a session of its own, whose commits carry the mark."""
+    def _log(self, mark: CommitMetadata | None = None, prefix: str = "") -> Iterator[TableLog]:
+        """Open the table's log in a session of its own, whose commits carry the mark, and whose files the prefix."""
         text = "" if mark is None else mark.encode()
-        lease = self.sessions.lease(tag=self.job.origin.job, user_metadata=text)
+        conf = naming(prefix) if prefix else {}
+        lease = self.sessions.lease(tag=self.job.origin.job, user_metadata=text, conf=conf)
         with lease as owned, self.sessions.bound(owned) as session:
             yield TableLog(self.scala, session, self.job.location)
 
@@ -141,13 +142,15 @@ class Deduplication:
         Raises Conflict if others changed its files each time.
         """
         for _ in range(READS):
-            with self._log(mark) as log:
+            prefix = new_prefix()
+            with self._log(mark, prefix) as log:
                 reading = log.transaction()
                 shape = log.shape(reading.snapshot())
                 reason = self._not_wanted(shape)
                 if not reason and self._rule(shape) != rule:
                     reason = "the key changed since the decision, which is made again"
-                if reason or self._try(log, reading, partition, rule, is_dry=is_dry):
+                paths = OutputPaths(self.scala, log, reading, shape, prefix)
+                if reason or self._try(log, paths, reading.snapshot(), partition, rule, is_dry=is_dry):
                     return reason
             self._figures["conflicts"] += 1
         raise Conflict(
@@ -156,10 +159,11 @@ class Deduplication:
             kind="Stale",
         )
 
-    def _try(self, log: TableLog, reading: Any, partition: PartitionKey, rule: KeyRule, *, is_dry: bool) -> bool:
+    def _try(
+        self, log: TableLog, paths: OutputPaths, snapshot: Any, partition: PartitionKey, rule: KeyRule, *, is_dry: bool
+    ) -> bool:
         """Read a partition and remove its older rows; False if others changed its files before the commit."""
-        snapshot = reading.snapshot()
-        version, shape = int(snapshot.version()), log.shape(snapshot)
+        version, shape = int(snapshot.version()), paths.shape
         digest = log.digest(version)  # Before the rows are read: a commit that is undone meanwhile must be noticed.
         files = tuple(list_partition(log, snapshot, shape.metadata.partition_columns, partition))
         self._check_files(files)
@@ -174,15 +178,12 @@ class Deduplication:
             group = FileGroup(partition, tuple(logged.file for logged in files), RewriteMode.PURGE)
             live = LiveGroup(group, files, version, digest)
             committer = RemovalCommitter(self.scala, log, shape, self.job.origin, _Permission(self.control))
-            paths = OutputPaths(self.scala, log, reading, shape)
             output = OutputFormat(Footers(self.scala, log, ParquetClasses()), shape, self.job.location)
             try:
                 removal = RemovalWriter(self.scala, log, snapshot, paths, output).write(live, rows, counts)
             except BaseException:
                 committer.sweep(paths, ())
                 raise
-            finally:
-                paths.close()
             if len(removal.outputs) < len(counts) or not jvm_context(log.session).isLocal():
                 # Of a file that lost all rows, Delta writes an empty one, and does not report it. Nor does Spark report
                 # the task of a lost executor that it repeated, and the file that was begun.

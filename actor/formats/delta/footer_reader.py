@@ -20,6 +20,6 @@ class FooterReader:
         """Return the summaries in the order of the files."""
         paths = self._scala.java_list(self._log.data_location(logged.key) for logged in files)
         sizes = self._scala.java_list(logged.file.size_bytes for logged in files)
-        reader = self._scala.resolve("io.lakewright.ParquetFooter")
-        found = reader.summaries(self._log.hadoop_conf, paths, sizes, THREADS)
+        summaries = self._scala.resolve("io.lakewright.ParquetFooter.summaries")
+        found = summaries(self._log.hadoop_conf, paths, sizes, THREADS)
         return tuple(map(decode_summary, json.loads(self._scala.to_json(found))))

@@ -4,7 +4,8 @@ Only footers are read, several at once, by the library that Spark itself reads t
 """
 
 import json
-from collections import Counter
+import threading
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,9 @@ _AT_ONCE = "parquet.metadata.read.parallelism"
 _THREADS = "8"  # Requests to the store at a time: its latency is the cost, and a footer is small.
 _BATCH = 64  # Footers that the JVM holds at once: those of wide files take some hundred kilobytes each.
 _FILES_ASKED_FOR_CODEC = 16  # Largest files, which hold most bytes: a footer's codec costs eight calls into the JVM.
+MAX_CACHED_SCHEMAS = 500
+"""Schemas whose columns are cached, some 10 KB each: tables have one or a few."""
+
 _WITH_ROW_GROUPS = False  # parquet-java's flag asks to skip them.
 
 
@@ -32,14 +36,46 @@ class Storage:
     codec_bytes: Mapping[str, int]
 
 
+class SchemaCache:
+    """Columns by the digest of the files' schema (`FooterSummary.schema`). Safe to use from several threads."""
+
+    def __init__(self, max_schemas: int = MAX_CACHED_SCHEMAS) -> None:
+        self._max_schemas = max_schemas
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, tuple[Column, ...]] = OrderedDict()
+
+    def get(self, digest: str) -> tuple[Column, ...] | None:
+        """Return the columns of this schema, None if it is not cached."""
+        with self._lock:
+            if digest in self._known:
+                self._known.move_to_end(digest)
+            return self._known.get(digest)
+
+    def put(self, digest: str, columns: tuple[Column, ...]) -> None:
+        """Cache a schema, and evict the one that was not used for the longest time."""
+        with self._lock:
+            self._known[digest] = columns
+            while len(self._known) > self._max_schemas:
+                self._known.popitem(last=False)
+
+
 class Footers:
     """Reads footers of one table's files. Safe to use from several threads."""
 
-    def __init__(self, scala: Scala, log: TableLog, classes: ParquetClasses) -> None:
+    def __init__(self, scala: Scala, log: TableLog, classes: ParquetClasses, cache: SchemaCache | None = None) -> None:
         self._scala = scala
         self._log = log
         self._classes = classes
+        self._cache = cache or SchemaCache()
         self._schemas: dict[str, tuple[Column, ...]] = {}
+
+    def columns(self, digest: str, file: LoggedFile) -> tuple[Column, ...]:
+        """Return the leaf columns of the schema with this digest; read from this file, which has it, if not cached."""
+        known = self._cache.get(digest)
+        if known is None:
+            (known,) = self.storage([file], with_codecs=False).schemas
+            self._cache.put(digest, known)
+        return known
 
     def storage(self, files: Sequence[LoggedFile], *, with_codecs: bool = True) -> Storage:
         """Return how these files are stored; without codecs, whose bytes are none then, it takes fewer calls."""

@@ -7,8 +7,7 @@ large the table is.
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,10 +19,9 @@ from pyspark.sql import SparkSession
 from actor.formats.delta.actions import decode_metadata, decode_origins, decode_protocol
 from actor.formats.delta.checkpoint_writer import NO_CHECKSUM_FILE, CheckpointWriter
 from actor.formats.delta.commit_file import DIGEST_DIGITS, CommitFile
-from actor.formats.delta.snapshot_cache import CachedSnapshot, SnapshotCache, newest, with_checksum
+from actor.formats.delta.snapshot_cache import CachedSnapshot, OpenedLog, SnapshotCache, newest, with_checksum
 from actor.jvm.errors import first_line, jvm_class_names
-from actor.jvm.scala import Scala, jvm_context, jvm_session
-from actor.jvm.sessions import changed
+from actor.jvm.scala import Scala, jvm_session
 from shared.data_paths import file_name, is_absolute
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.formats.delta_vacuum import COMPLETED
@@ -35,14 +33,21 @@ MAX_COMMITS_SEARCHED = 10_000
 """Commits that `find_commit` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
 
 _NOT_DERIVED = "spark.databricks.delta.incremental.commit.enabled"
+_IN_LOG, _IN_MEMORY, _NOWHERE = "in the log", "in memory", "none"
+"""Where `LogCommit.java` says the checksum of a snapshot is."""
+
+_FALSE_WHILE_COMMITTING: Mapping[str, tuple[str, ...]] = {
+    _IN_LOG: (),
+    _IN_MEMORY: NO_CHECKSUM_FILE,
+    _NOWHERE: (*NO_CHECKSUM_FILE, _NOT_DERIVED),
+}
+"""Settings by where the checksum of the snapshot before is."""
 
 _log = structlog.get_logger(__name__)
 
 # Scala's positional flags by name.
 _MUST_BE_FRESH = False
 _NOT_STREAMING = False
-_NOT_AUTO = False
-_NOT_FULL = False
 _NOT_RECURSIVE = False
 
 
@@ -88,17 +93,18 @@ class TableLog:
         self._read: dict[int, CommitFile] = {}  # Commits read for the snapshot that was returned last.
         known = self._snapshots.get(location)
         # Delta itself keeps few logs: to open one again reads its newest checkpoint and commits.
-        self._log = known.snapshot.deltaLog() if known else self._open()
+        self._opened = known.log if known else self._open()
+        self._log = self._opened.delta_log
 
-    def _open(self) -> Any:
-        conf = jvm_session(self.session).sessionState().newHadoopConf()
-        return self._scala.replayed_log.open(hadoop_path(self.location), conf)
+    def _open(self) -> OpenedLog:
+        opened = self._scala.replayed_log.open(hadoop_path(self.location), self.hadoop_conf)
+        return OpenedLog(opened, str(opened.dataPath().toString()))
 
     def snapshot(self) -> Any:
         """Return the newest snapshot; raises InvalidInput where there is no Delta table."""
         self._read.clear()
         cached = self._snapshots.get(self.location)
-        found = None if cached is None else newest(cached, self, self._log, self._scala)
+        found = None if cached is None else newest(cached, self, self._scala)
         if found is not None:
             self._snapshots.put(self.location, found)
             return found.snapshot
@@ -119,7 +125,7 @@ class TableLog:
         complete = with_checksum(snapshot, self._log, self._scala)
         if int(self._log.unsafeVolatileSnapshot().version()) == version:
             self._log.installSnapshot(complete, int(time.time() * 1000))
-        self._snapshots.put(self.location, CachedSnapshot(complete, version, digest, version))
+        self._snapshots.put(self.location, CachedSnapshot(self._opened, complete, version, digest, version))
         return complete
 
     def transaction(self, snapshot: Any = None) -> Any:
@@ -171,9 +177,7 @@ class TableLog:
 
     def commit(self, txn: Any, actions: Any, metrics: Mapping[str, int]) -> int:
         """Commit actions as an OPTIMIZE; returns the version. Raises whatever Delta raises."""
-        none, scala = self._scala.none, self._scala
-        operation = scala.optimize_operation(scala.seq(), scala.seq(), _NOT_AUTO, none, _NOT_FULL)
-        return self._commit(txn, actions, operation, metrics)
+        return self._commit(txn, actions, self._scala.optimize, metrics)
 
     def commit_vacuum_end(self, metrics: Mapping[str, int]) -> int:
         """Commit that a vacuum has deleted all that was due, as Delta's own does; returns the version."""
@@ -186,12 +190,11 @@ class TableLog:
         return self._commit(txn, actions, operation, metrics)
 
     def _commit(self, txn: Any, actions: Any, operation: Any, metrics: Mapping[str, int]) -> int:
-        scala = self._scala
-        tags = scala.row_tracking.addPreservedRowTrackingTagIfNotSet(txn.snapshot(), scala.map())
-        txn.registerSQLMetrics(jvm_session(self.session), scala.metrics(jvm_context(self.session), metrics))
-        with self._checksum_kept_up(txn.snapshot()):
-            version = int(txn.commit(actions, operation, tags))
-        interval = int(self._log.checkpointInterval(txn.snapshot().metadata()))
+        snapshot, log_commit = txn.snapshot(), self._scala.log_commit
+        settings = json.dumps(self._settings_for_checksum(snapshot))
+        session, figures = jvm_session(self.session), json.dumps(metrics)
+        version = int(log_commit.commit(txn, session, actions, operation, figures, settings))
+        interval = int(log_commit.checkpointInterval(self._log, snapshot))
         if version % interval == 0:
             self._checkpoint_after(version, interval)
         return version
@@ -207,27 +210,23 @@ class TableLog:
 
     def checkpoint(self, snapshot: Any) -> None:
         """Write a checkpoint of this snapshot, and clean up the log; Delta logs what fails, and raises nothing."""
-        self._checkpoints.write(snapshot, has_checksum_file=self._has_checksum_file(int(snapshot.version())))
+        self._checkpoints.write(snapshot, has_checksum_file=self._checksum(snapshot) == _IN_LOG)
 
     @cached_property
     def _checkpoints(self) -> CheckpointWriter:
         return CheckpointWriter(self._scala, self.session, self._log)
 
-    @contextmanager
-    def _checksum_kept_up(self, snapshot: Any) -> Iterator[None]:
-        """Write a commit's checksum (`.crc`) only if the commit before has one, from which it follows at once.
+    def _settings_for_checksum(self, snapshot: Any) -> dict[str, str]:
+        """Return the settings of a commit that gets a checksum (`.crc`) only if the one before has one.
 
-        Otherwise Delta would list the whole snapshot in a Spark job for it, as long as the rest of a small rewrite;
-        the table's own writers do without, and so do its readers. A checksum that was carried here stays in the JVM.
+        It follows from that one at once. Otherwise Delta would list the whole snapshot in a Spark job for it, which
+        takes as long as the rest of a small rewrite; the table's own writers do without, and so do its readers. A
+        checksum that was carried here stays in the JVM.
         """
-        names: tuple[str, ...] = ()
-        if not self._has_checksum_file(int(snapshot.version())):
-            names = NO_CHECKSUM_FILE if snapshot.checksumOpt().isDefined() else (*NO_CHECKSUM_FILE, _NOT_DERIVED)
-        with changed(self._scala, self.session, dict.fromkeys(names, "false")):
-            yield
+        return dict.fromkeys(_FALSE_WHILE_COMMITTING[self._checksum(snapshot)], "false")
 
-    def _has_checksum_file(self, version: int) -> bool:
-        return bool(self.store.exists(self._scala.path(self._log.logPath(), f"{version:020d}.crc")))
+    def _checksum(self, snapshot: Any) -> str:
+        return str(self._scala.log_commit.checksum(self.hadoop_conf, self._log_path, snapshot))
 
     def touched_paths(self, *, after: int, until: int) -> Mapping[str, int]:
         """Map the path of each file action in the commits `after` < version <= `until` to the newest such version.
@@ -318,31 +317,22 @@ class TableLog:
             return str(self._scala.path(self._scala.uri(key.path)).toString())
         return f"{self.root}/{file_name(key.path)}"  # No call into the JVM: there may be thousands of files.
 
-    @cached_property
+    @property
     def root(self) -> str:
         """The table's folder as Hadoop spells it."""
-        return str(self._log.dataPath().toString())
+        return self._opened.root
 
     def sizes(self, keys: Iterable[FileKey]) -> dict[FileKey, int | None]:
         """Ask the store for the sizes of data files in bytes, None for one that is not there."""
-        store = self.store
-        sizes: dict[FileKey, int | None] = {}
-        for key in keys:
-            try:
-                sizes[key] = int(store.getFileStatus(self.data_path(key)).getLen())
-            except Py4JError as error:
-                if "FileNotFoundException" not in jvm_class_names(error):
-                    raise
-                sizes[key] = None
-        return sizes
+        wanted = list(keys)
+        paths = json.dumps([self.data_location(key) for key in wanted])
+        sizes = json.loads(self._scala.data_files.sizes(self.hadoop_conf, paths))
+        return dict(zip(wanted, sizes, strict=True))
 
     def free_bytes(self) -> int | None:
-        """Return the bytes that may still be written to the disk of a local table, None for other stores.
-
-        Hadoop's own `getStatus` counts what is reserved for the administrator, too.
-        """
-        root, store = self._log.dataPath(), self.store
-        return int(store.pathToFile(root).getUsableSpace()) if str(store.getScheme()) == "file" else None
+        """Return the bytes that may still be written to the disk of a local table, None for other stores."""
+        free = int(self._scala.data_files.freeBytes(self.hadoop_conf, self.root))
+        return None if free < 0 else free
 
     def list_names(self, folder: str, pattern: str) -> list[str]:
         """List the names in a folder below the table's root that match this glob pattern, relative to the root.
@@ -362,8 +352,8 @@ class TableLog:
 
     @cached_property
     def hadoop_conf(self) -> Any:
-        """Hadoop's configuration for the table's store; to make it takes a millisecond each time."""
-        return self._log.newDeltaHadoopConf()
+        """Hadoop's configuration for the table's store."""
+        return self._scala.hadoop_conf(self.session)
 
     @property
     def log_folder(self) -> Any:

@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote
 
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
-from actor.jvm.scala import Scala, jvm_session
+from actor.jvm.scala import Scala
 from shared.data_paths import file_name, is_absolute, is_plain, is_portable
 from shared.errors import PermanentError
 from shared.table import FileKey, PartitionColumn
@@ -48,6 +48,16 @@ _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
 _PLAIN_TYPES = re.compile(r"string|byte|short|integer|long|boolean|date|decimal\(\d+,-?\d+\)")
 """Types whose values Spark writes into a folder's name with the characters that the log's text has."""
 _LONGEST_PLAIN_DATE = len("9999-12-31")  # Spark writes later years with a plus sign.
+
+
+def new_prefix() -> str:
+    """Return a prefix for the names of one attempt's files."""
+    return f"lw{uuid.uuid4().hex[:16]}-"
+
+
+def naming(prefix: str) -> dict[str, str]:
+    """Return the session's settings under which Delta writes files of this prefix."""
+    return {_NAME_PREFIX: prefix}
 
 
 def hive_folder(columns: Sequence[PartitionColumn], values: dict[str, str | None]) -> str | None:
@@ -96,11 +106,12 @@ def _folder_texts(names: Sequence[str], path: str) -> list[str] | None:
 class OutputPaths:
     """Transactions to write groups through, and what this attempt has left on disk. Safe to use from several threads.
 
-    `txn` is a transaction that is never committed; the session belongs to this attempt alone (see `sessions`).
+    `txn` is a transaction that is never committed. `prefix`: that of the names of all files, made by `new_prefix`; the
+    session belongs to this attempt alone (see `sessions`), and its settings are those of `naming`.
     """
 
-    def __init__(self, scala: Scala, log: TableLog, txn: Any, shape: TableShape) -> None:
-        self.prefix = f"lw{uuid.uuid4().hex[:16]}-"
+    def __init__(self, scala: Scala, log: TableLog, txn: Any, shape: TableShape, prefix: str) -> None:
+        self.prefix = prefix
         self._scala = scala
         self._log = log
         self._by_value = txn
@@ -110,12 +121,6 @@ class OutputPaths:
         self._scattering: dict[str | None, Any] = {}
         self._folders: set[str] = set()
         self.has_lost_attempts = False  # Whether an executor may have ended that left a file.
-        self._conf: Any = jvm_session(log.session).sessionState().conf()
-        self._conf.setConfString(_NAME_PREFIX, self.prefix)
-
-    def close(self) -> None:
-        """Restore the session's settings: its later files must not have this attempt's prefix."""
-        self._conf.unsetConf(_NAME_PREFIX)
 
     def transaction_for(self, values: dict[str, str | None], inputs: Iterable[str]) -> Any:
         """Return the transaction whose files for these partition values lie on portable paths.

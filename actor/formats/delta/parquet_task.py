@@ -10,7 +10,7 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
 from actor.formats.delta.footer_reader import FooterReader
-from actor.formats.delta.footers import Footers, Storage
+from actor.formats.delta.footers import Footers, SchemaCache, Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.merged_statistics import merged
@@ -26,12 +26,20 @@ _FLOATS = frozenset({"float", "double"})
 class ParquetTasks:
     """Tasks on groups of one table. Safe to use from several threads."""
 
-    def __init__(self, scala: Scala, log: TableLog, paths: OutputPaths, classes: ParquetClasses) -> None:
+    def __init__(
+        self,
+        scala: Scala,
+        log: TableLog,
+        paths: OutputPaths,
+        classes: ParquetClasses,
+        schemas: SchemaCache | None = None,
+    ) -> None:
         self.log = log
         self.paths = paths
         self.classes = classes
         self.footers = FooterReader(scala, log)
-        self.format = OutputFormat(Footers(scala, log, classes), paths.shape, log.location)
+        self._stored = Footers(scala, log, classes, schemas)
+        self.format = OutputFormat(self._stored, paths.shape, log.location)
         self._scala = scala
         self._partition_columns = paths.shape.metadata.partition_columns
 
@@ -52,19 +60,25 @@ class ParquetTasks:
             f".c000{_SUFFIXES.get(codec, f'.{codec}')}.parquet",
             setting,
         )
-        run = self._scala.resolve("io.lakewright.ParquetTask").run
+        run = self._scala.resolve("io.lakewright.ParquetTask.run")
         result = json.loads(self._scala.to_json(run(jvm_context(self.log.session), task)))
         if result["attempt"] > 0:
             self.paths.note_lost_attempt()
         return {**result, "path": self.paths.logged_path(folder, result["name"])} if "name" in result else result
 
     def output(
-        self, live: LiveGroup, result: Mapping[str, Any], values: dict[str, str | None], *, is_checked: bool = False
+        self,
+        live: LiveGroup,
+        result: Mapping[str, Any],
+        values: dict[str, str | None],
+        schema: str,
+        *,
+        is_checked: bool = False,
     ) -> LoggedFile:
         """Return the task's file as the log will have it; its statistics are merged from those of the inputs.
 
-        The inputs have one schema. If that fails, the file is deleted. is_checked: raise Unsupported for an output that
-        stores columns otherwise than its inputs.
+        If that fails, the file is deleted. schema: digest of the inputs' one schema. is_checked: raise Unsupported for
+        an output that stores columns otherwise than its inputs.
         """
         add = {
             "path": result["path"],
@@ -77,12 +91,11 @@ class ParquetTasks:
             add["tags"] = dict(live.group.tags)
         bare = LoggedFile(decode_add(add, self._partition_columns), encode(add))
         try:
-            storage = self.format.storage(live.inputs[:1], with_codecs=False)
+            storage = Storage((self._stored.columns(schema, live.inputs[0]),), {})
             if is_checked:
                 self.format.check(storage, [bare])
             given = [json.loads(logged.json).get("stats") or "" for logged in live.inputs]
-            leaves = [column for schema in storage.schemas for column in schema]
-            add["stats"] = merged(given, leaves, rows=result["rows"])
+            add["stats"] = merged(given, storage.schemas[0], rows=result["rows"])
             output = LoggedFile(decode_add(add, self._partition_columns), encode(add))
             (output,) = self.format.complete(live.inputs, [output], _without_floats(storage))
         except BaseException:

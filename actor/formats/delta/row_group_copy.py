@@ -39,7 +39,7 @@ class GroupCopier:
         if "obstacle" in result:
             grew = if_full if result["obstacle"] == _GREW_FULL else None
             return NotCopied(grew or EncodeReason(result["obstacle"]), files)
-        return self._tasks.output(live, result, values)
+        return self._tasks.output(live, result, values, files[0].schema)
 
     def _choose(self, live: LiveGroup, rule: CopyRule, values: dict[str, str | None]) -> NotCopied | CopyCandidate:
         candidate = CopyCandidate(

@@ -33,9 +33,18 @@ _WITHOUT_FILES = frozenset({"commitInfo", "txn", "cdc"})
 
 
 @dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """A log as Delta has opened it, and the table's folder as Hadoop spells it."""
+
+    delta_log: Any
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
 class CachedSnapshot:
     """A snapshot of the JVM with a checksum. `digest`: that of its commit; `read_version`: where Delta read the log."""
 
+    log: OpenedLog
     snapshot: Any
     version: int
     digest: str
@@ -114,8 +123,9 @@ class CommitReader(Protocol):
         """Return whether the commit still has this digest."""
 
 
-def newest(cached: CachedSnapshot, commits: CommitReader, delta_log: Any, scala: Scala) -> CachedSnapshot | None:
+def newest(cached: CachedSnapshot, commits: CommitReader, scala: Scala) -> CachedSnapshot | None:
     """Return the newest snapshot as it follows from a cached one, None if Delta has to read the log."""
+    delta_log = cached.log.delta_log
     segment = scala.next_snapshot.segment(delta_log, cached.snapshot)
     version = int(segment.version())
     if version - cached.version > MAX_COMMITS_REPLAYED or version - cached.read_version > MAX_VERSIONS_CARRIED:
@@ -133,7 +143,7 @@ def newest(cached: CachedSnapshot, commits: CommitReader, delta_log: Any, scala:
     if not commits.has_commit(cached.version, cached.digest):
         return None
     snapshot = scala.next_snapshot.carried(delta_log, segment, cached.snapshot, change.files, change.bytes)
-    return CachedSnapshot(snapshot, version, digest, cached.read_version)
+    return CachedSnapshot(cached.log, snapshot, version, digest, cached.read_version)
 
 
 def with_checksum(snapshot: Any, delta_log: Any, scala: Scala) -> Any:

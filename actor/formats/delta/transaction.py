@@ -8,16 +8,16 @@ commit of nothing but `dataChange=false` file actions under snapshot isolation, 
 """
 
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from actor.formats.delta.actions import require_origins, with_range
 from actor.formats.delta.commit import CommitResult, Committer
+from actor.formats.delta.footers import SchemaCache
 from actor.formats.delta.free_space import MIB, require_free_space
 from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.output_paths import OutputPaths, naming, new_prefix
 from actor.formats.delta.parquet_task import ParquetTasks
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.read_cache import ReadCache
@@ -64,6 +64,7 @@ class TransactionExecutor:
         self._snapshots = snapshots
         self._settings = settings
         self._classes = ParquetClasses()
+        self._schemas = SchemaCache()
 
     def stop_copying(self) -> bool:
         """Encode every group from now on; returns whether row groups could be copied until now."""
@@ -82,10 +83,14 @@ class TransactionExecutor:
                 commit is unknown and the log does not show it.
         """
         origin, *others = require_origins(request.user_metadata)
+        prefix = new_prefix()
         lease = self._sessions.lease(
-            tag=origin.job, more_tags=[other.job for other in others], user_metadata=request.user_metadata
+            tag=origin.job,
+            more_tags=[other.job for other in others],
+            user_metadata=request.user_metadata,
+            conf=naming(prefix),
         )
-        with lease as owned, self._sessions.bound(owned) as session, ExitStack() as leased:
+        with lease as owned, self._sessions.bound(owned) as session:
             log = TableLog(self._scala, session, request.location, self._snapshots)
             started = time.monotonic()
             reading = log.transaction()
@@ -94,13 +99,12 @@ class TransactionExecutor:
             check_table(log.location, shape.metadata, shape.protocol)
             committer = Committer(self._scala, log, shape, origin, control)
             columns = shape.metadata.partition_columns
-            paths = OutputPaths(self._scala, log, reading, shape)
-            leased.callback(paths.close)
+            paths = OutputPaths(self._scala, log, reading, shape, prefix)
             known = [(group, self._read_cache.live_group(request.location, group, shape)) for group in request.groups]
             live = resolve_live(log, reading.snapshot(), known, columns)
             input_bytes = sum(group.group.bytes for group in live)
             require_free_space(log, input_bytes, reserved_bytes=self._settings.reserved_disk_bytes)
-            tasks = ParquetTasks(self._scala, log, paths, self._classes)
+            tasks = ParquetTasks(self._scala, log, paths, self._classes, self._schemas)
             rule = CopyRule(request.may_copy, request.full_bytes, self._settings.copy_limits)
             workshop = WriteContext(
                 writer=GroupWriter(self._scala, log, reading, paths, tasks, rule),

@@ -20,7 +20,7 @@ from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason,
 from actor.formats.parquet.footer_summary import FooterSummary, decode_summary
 from tests.support.fake_copies import FOOTER, FakeCopies
 from tests.support.fake_delta import FakeTable, live_group
-from tests.support.fake_delta_table import METADATA, JavaError, add
+from tests.support.fake_delta_table import METADATA, PREFIX, JavaError, add
 
 SMALL = EncodeReason.SMALL_ROW_GROUPS
 BY_COLUMN = {"small_row_groups", "small_column_chunks", "dictionaries", "large_footer", "mixed_codecs", "other_codec"}
@@ -43,7 +43,7 @@ class Bench:
         self.live = live_group(self.table, "x", "y")
         self.log = TableLog(self.scala, self.table.log().session, "file:///lake/t")  # type: ignore[arg-type]
         txn = self.log.transaction()
-        paths = OutputPaths(self.scala, self.log, txn, self.log.shape(txn.snapshot()))  # type: ignore[arg-type]
+        paths = OutputPaths(self.scala, self.log, txn, self.log.shape(txn.snapshot()), PREFIX)  # type: ignore[arg-type]
         self.tasks = ParquetTasks(self.scala, self.log, paths, ParquetClasses())  # type: ignore[arg-type]
         self.output = f"p=a/{paths.prefix}part.c000.snappy.parquet"
 

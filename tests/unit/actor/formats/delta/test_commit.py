@@ -19,7 +19,7 @@ from shared.errors import Conflict, LeaseLost, RetryableError
 from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
 from shared.table import CommitOrigin, FileKey
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
-from tests.support.fake_delta_table import METADATA, Failure, JavaError, add, remove, vector
+from tests.support.fake_delta_table import METADATA, PREFIX, Failure, JavaError, add, remove, vector
 
 ORIGIN = CommitOrigin("j-1", 7)
 MARK = json.dumps({"lakewright": {"job": "j-1", "token": 7}})
@@ -36,7 +36,7 @@ class World:
         scala = FakeScala(self.table)
         txn = self.log.transaction()
         shape = self.log.shape(txn.snapshot())
-        self.paths = OutputPaths(scala, self.log, txn, shape)
+        self.paths = OutputPaths(scala, self.log, txn, shape, PREFIX)
         tasks = ParquetTasks(scala, self.log, self.paths, ParquetClasses())
         writer = GroupWriter(scala, self.log, txn, self.paths, tasks, CopyRule(is_allowed=False))
         self.written = [writer.write(live_group(self.table, "a", "b")), writer.write(live_group(self.table, "c"))]
@@ -324,7 +324,7 @@ def test_a_sweep_finds_the_files_in_folders_whose_names_are_escaped() -> None:
     table.commit(add("x", p="a b"))
     log, scala = table.log(), FakeScala(table)
     txn = log.transaction()
-    paths = OutputPaths(scala, log, txn, log.shape(txn.snapshot()))
+    paths = OutputPaths(scala, log, txn, log.shape(txn.snapshot()), PREFIX)
     paths.transaction_for({"p": "a b"}, ["x"])
     table.disk |= {f"p=a%20b/{name}": 1 for name in (f"Qx/{paths.prefix}left", f"Qx/{paths.prefix}kept", "Qx/lwothers")}
     assert paths.leftovers({FileKey(f"p=a%2520b/Qx/{paths.prefix}kept")}) == [

@@ -8,7 +8,7 @@ import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.deduplicate import Deduplication
-from actor.formats.delta.log import TableLog
+from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.row_removal import WrittenRemoval
 from actor.ports import TableJob, TableJobOutcome
 from shared.deduplicate_options import DeduplicateOptions
@@ -64,8 +64,11 @@ class World:
 
         monkeypatch.setattr(f"{PARTS}.SupersededRows", Rows)
         monkeypatch.setattr(f"{PARTS}.RemovalWriter", Writer)
-        paths = SimpleNamespace(close=lambda: None, leftovers=lambda _known: [FileKey("an-empty-file")])
-        monkeypatch.setattr(f"{PARTS}.OutputPaths", lambda *_: paths)
+
+        def output_paths(_scala: object, _log: object, _txn: object, shape: TableShape, _prefix: str) -> Any:
+            return SimpleNamespace(shape=shape, leftovers=lambda _known: [FileKey("an-empty-file")])
+
+        monkeypatch.setattr(f"{PARTS}.OutputPaths", output_paths)
         monkeypatch.setattr(f"{PARTS}.OutputFormat", lambda *_: None)
         monkeypatch.setattr(
             f"{PARTS}.require_free_space", lambda *_, reserved_bytes: self.reserves.append(reserved_bytes)

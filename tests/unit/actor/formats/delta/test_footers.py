@@ -1,11 +1,13 @@
 """Footers are read with a configuration of their own: the table's is shared by all that read its log."""
 
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add
-from actor.formats.delta.footers import Footers, Storage
+from actor.formats.delta.columns import Column
+from actor.formats.delta.footers import Footers, SchemaCache, Storage
 from actor.formats.parquet.classes import ParquetClasses
 
 PARALLELISM = "parquet.metadata.read.parallelism"
@@ -72,3 +74,34 @@ def test_reading_footers_leaves_the_tables_shared_configuration_as_it_is() -> No
     assert shared == {"fs.s3a.endpoint": "there"}
     assert scala.read_with == [{"fs.s3a.endpoint": "there", PARALLELISM: "8"}] * 3
     assert scala.configurations_made == 1
+
+
+class _CountedFooters(Footers):
+    """Footers of files whose only column is named by their path."""
+
+    def __init__(self, cache: SchemaCache) -> None:
+        super().__init__(None, None, ParquetClasses(), cache)  # type: ignore[arg-type]
+        self.read: list[str] = []
+
+    def storage(self, files: Sequence[LoggedFile], *, with_codecs: bool = True) -> Storage:
+        assert not with_codecs
+        self.read += [logged.file.path for logged in files]
+        return Storage(tuple((column(logged.file.path),) for logged in files), {})
+
+
+def column(name: str) -> Column:
+    return Column((name,), "INT32", "int")
+
+
+def test_the_columns_of_a_schema_are_read_once_for_all_tables_of_an_actor() -> None:
+    cache = SchemaCache(max_schemas=2)
+    asked = [("first", "a"), ("second", "b"), ("first", "not read"), ("third", "c"), ("first", "d"), ("second", "e")]
+    read, found = [], []
+    for digest, path in asked:
+        add = {"path": path, "size": 1, "partitionValues": {}, "modificationTime": 5}
+        footers = _CountedFooters(cache)
+        found += footers.columns(digest, LoggedFile(decode_add(add, ()), json.dumps(add)))
+        read += footers.read
+    # Of two, the one is evicted that was not asked for lately.
+    assert read == ["a", "b", "c", "e"]
+    assert found == [column(name) for name in ("a", "b", "a", "c", "a", "e")]

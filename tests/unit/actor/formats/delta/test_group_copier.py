@@ -23,7 +23,7 @@ from shared.errors import Corrupt
 from shared.layout.planner import RewriteMode
 from tests.support.fake_copies import FOOTER, FakeCopies
 from tests.support.fake_delta import FakeTable, live_group
-from tests.support.fake_delta_table import JavaError, add, vector
+from tests.support.fake_delta_table import PREFIX, JavaError, add, vector
 
 ANY_SIZE = CopyLimits(0, 0)
 NEVER_FULL = 1 << 40
@@ -48,7 +48,7 @@ class Bench:
         self.live = live_group(self.table, "x", "y")
         self.log = TableLog(self.scala, self.table.log().session, "file:///lake/t")  # type: ignore[arg-type]
         txn = self.log.transaction()
-        self.paths = OutputPaths(self.scala, self.log, txn, self.log.shape(txn.snapshot()))  # type: ignore[arg-type]
+        self.paths = OutputPaths(self.scala, self.log, txn, self.log.shape(txn.snapshot()), PREFIX)  # type: ignore[arg-type]
         self.classes = ParquetClasses()
         self.tasks = ParquetTasks(self.scala, self.log, self.paths, self.classes)  # type: ignore[arg-type]
 

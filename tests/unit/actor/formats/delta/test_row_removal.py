@@ -14,7 +14,7 @@ from shared.errors import Conflict, Corrupt
 from shared.table import CommitOrigin, TableMetadata
 from tests.support.fake_delta import FakeScala as ScalaOfTable
 from tests.support.fake_delta import FakeTable, live_group
-from tests.support.fake_delta_table import METADATA, add, remove
+from tests.support.fake_delta_table import METADATA, PREFIX, add, remove
 
 METADATA_WITH_RANDOM_FOLDERS = {"metaData": METADATA | {"configuration": {"delta.randomizeFilePrefixes": "true"}}}
 
@@ -97,7 +97,7 @@ def test_a_sweep_leaves_the_files_of_the_change_feed_that_lie_beside_the_outputs
     table.commit(METADATA_WITH_RANDOM_FOLDERS, add("a"), add("b"))
     log = table.log()
     txn = log.transaction()
-    paths = OutputPaths(ScalaOfTable(table), log, txn, log.shape(txn.snapshot()))
+    paths = OutputPaths(ScalaOfTable(table), log, txn, log.shape(txn.snapshot()), PREFIX)
     paths.transaction_for({"p": "a"}, ["a"])
     change = SimpleNamespace(path=lambda: f"Qx/{paths.prefix}cdc")
     table.disk |= {f"Qx/{paths.prefix}{name}": 1 for name in ("cdc", "an-empty-file")}

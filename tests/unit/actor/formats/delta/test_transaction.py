@@ -200,7 +200,7 @@ def test_a_disk_without_room_for_the_outputs_and_the_reserve_is_not_written_to(
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_session_is_given_back_without_the_attempts_prefix(world: World, fails: bool) -> None:
     seen: list[dict[str, str]] = []
-    world.at["files_written"] = lambda: seen.append(dict(world.table.inner_conf))
+    world.at["files_written"] = lambda: seen.append(dict(world.table.conf))
     if fails:
         world.may_commit = _lost
         with pytest.raises(LeaseLost):
@@ -208,7 +208,7 @@ def test_the_session_is_given_back_without_the_attempts_prefix(world: World, fai
     else:
         world.rewrite()
     assert [list(conf) for conf in seen] == [[NAME_PREFIX]]
-    assert world.table.inner_conf == {}
+    assert world.table.conf == {}
 
 
 def test_groups_that_were_all_taken_before_the_commit_are_stale_and_nothing_is_committed(world: World) -> None:

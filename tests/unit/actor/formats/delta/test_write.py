@@ -19,7 +19,7 @@ from shared.errors import Corrupt, PermanentError, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import PartitionColumn
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
-from tests.support.fake_delta_table import METADATA, PLAIN, JavaError, add, vector
+from tests.support.fake_delta_table import METADATA, PLAIN, PREFIX, JavaError, add, vector
 
 P = PartitionColumn("p", "p", "string")
 
@@ -27,7 +27,7 @@ P = PartitionColumn("p", "p", "string")
 def writer(table: FakeTable, log: TableLog) -> GroupWriter:
     scala, txn = FakeScala(table), log.transaction()
     shape = log.shape(txn.snapshot())
-    paths = OutputPaths(scala, log, txn, shape)
+    paths = OutputPaths(scala, log, txn, shape, PREFIX)
     tasks = ParquetTasks(scala, log, paths, ParquetClasses())
     return GroupWriter(scala, log, txn, paths, tasks, CopyRule(is_allowed=False))
 
@@ -86,7 +86,7 @@ def test_where_executors_may_be_lost_what_spark_wrote_before_is_searched(is_loca
     table.is_local = is_local
     scala, log = FakeScala(table), table.log()
     txn = log.transaction()
-    paths = OutputPaths(scala, log, txn, log.shape(txn.snapshot()))
+    paths = OutputPaths(scala, log, txn, log.shape(txn.snapshot()), PREFIX)
     tasks = ParquetTasks(scala, log, paths, ParquetClasses())
     GroupWriter(scala, log, txn, paths, tasks, CopyRule(is_allowed=False)).write(live_group(table, "x"))
     assert paths.has_lost_attempts is not is_local
