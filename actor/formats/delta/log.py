@@ -304,8 +304,7 @@ class TableLog:
 
     def delete(self, keys: Iterable[FileKey]) -> int:
         """Delete data files of ours that no commit refers to; returns how many existed."""
-        store = self.store
-        return sum(bool(store.delete(self.data_path(key), _NOT_RECURSIVE)) for key in keys)
+        return sum(bool(self.store.delete(self.data_path(key), _NOT_RECURSIVE)) for key in keys)
 
     def data_path(self, key: FileKey) -> Any:
         """Return the location of a data file as Hadoop's `Path`."""
