@@ -24,7 +24,7 @@ SPARK_WRITER = "spark_1"
 LEASE_S = 5.0
 END_S = 60.0
 """Within which a service ends that is asked to, on a free machine: an actor completes the group that it writes."""
-START_S = 60.0
+START_S = 120.0
 """Within which a service is up, on a free machine, as all limits here."""
 QUEUE_SETTINGS = {"max_attempts": 100, "backoff_base_ms": 500, "backoff_cap_ms": 5_000}
 """Faults come every few seconds here; a job that is set aside after eight of them would prove nothing."""

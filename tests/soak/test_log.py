@@ -74,7 +74,7 @@ def test_deletion_vectors_tell_files_of_one_path_apart(tmp_path: Path) -> None:
     ("actions", "problem"),
     [
         ([{"add": file("a")}], "says that it changes data"),
-        ([{"add": file("a", change=False)}, {"remove": file("b", change=False, p="y")}], "several partitions"),
+        ([{"add": file("a", change=False)}, {"remove": file("b", change=False, p="y")}], "more partitions than"),
         ([{"add": file("a", change=False)}, {"txn": {}}], "has the action txn"),
         ([{"add": file("a", change=False)}, {"metaData": {"schemaString": SCHEMA}}], "has the action metaData"),
         ([], "without files"),
@@ -86,6 +86,15 @@ def test_a_commit_of_ours_that_breaks_a_promise_is_found(
     write(tmp_path, {"add": file("b", p="y")})
     write(tmp_path, *actions, info=OURS)
     assert [problem in broken for broken in read(tmp_path).broken] == [True]
+
+
+def test_jobs_that_share_a_commit_may_touch_as_many_partitions(tmp_path: Path) -> None:
+    files = [{"add": file(name, change=False, p=name)} for name in "xyz"]
+    for jobs in (3, 2):
+        mark = {"lakewright": {"job": "j-0", "token": 1, "others": [[f"j-{number}", 2] for number in range(1, jobs)]}}
+        write(tmp_path, *files, info={"userMetadata": json.dumps(mark)})
+    (broken,) = read(tmp_path).broken
+    assert broken == "version 1: a commit of ours touches more partitions than it has jobs"
 
 
 def test_a_null_that_delta_leaves_out_of_removes_is_no_second_partition(tmp_path: Path) -> None:
