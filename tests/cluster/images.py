@@ -115,7 +115,9 @@ class Docker:
     def _client(self) -> list[str]:
         return ["nice", "-n", "19", str(DEBIAN / "usr/bin/docker"), f"--host=unix://{self._socket}"]
 
-    def _call(self, *arguments: str, check: bool = True, stdin: IO[bytes] | None = None) -> subprocess.CompletedProcess[str]:
+    def _call(
+        self, *arguments: str, check: bool = True, stdin: IO[bytes] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [*self._client(), *arguments],
             env={**os.environ, "DOCKER_BUILDKIT": "1"},
