@@ -78,7 +78,7 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "deduplicate_every_s",
         spelled.duration,
         "1 day",
-        "least time between two automatic removals of older rows",
+        "minimum time between two automatic removals of older rows",
         "seconds",
     ),
     Property(
@@ -106,7 +106,7 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "min_retain_s",
         spelled.duration_or_zero,
         "7 days",
-        "least time for which removed files are kept; the format's own (Delta 7 days, Iceberg 5) counts if longer",
+        "minimum time for which removed files are kept; the format's own (Delta 7 days, Iceberg 5) counts if longer",
         "seconds",
         {"delta.deletedFileRetentionDuration": spelled.interval},
     ),
@@ -115,7 +115,7 @@ ACTION_PROPERTIES: tuple[Property, ...] = (
         "vacuum_every_s",
         spelled.duration,
         "1 day",
-        "least time between two automatic vacuums",
+        "minimum time between two automatic vacuums",
         "seconds",
     ),
     Property(

@@ -78,7 +78,7 @@ class AdviceChanges:
             lambda now: replace(now, properties={**now.properties, **advice.change}, is_discovered=False),
         )
         if changed is None:
-            raise InvalidInput(f"{table.name} is not registered any more", field="name")
+            raise InvalidInput(f"{table.name} is no longer registered", field="name")
         await self._refresh_queue.put(changed, None)
         return await self._move(table, advice_id, _APPLICABLE, status=AdviceStatus.APPLIED, applied_version=version)
 
@@ -93,7 +93,7 @@ class AdviceChanges:
         if advice is None or advice.id != advice_id:
             known = "none" if advice is None else advice.id
             raise InvalidInput(
-                f"{table.name} has no advice {advice_id!r} any more; read the advice again", field="id", allowed=known
+                f"{table.name} no longer has advice {advice_id!r}; read the advice again", field="id", allowed=known
             )
         if allowed is not None and advice.status not in allowed:
             raise Unsupported(

@@ -14,7 +14,7 @@ def describe(signals: TableSignals) -> str:
     if (manifests := signals.manifests) is not None:
         text += (
             f" Its snapshot has {manifests.count} manifests with {mib(manifests.bytes)}, of which {manifests.needed} "
-            "would do."
+            "would be enough."
         )
     if clustered is not None:
         text += (

@@ -91,7 +91,7 @@ class ParsedEvents:
                 case ValidationHandshake() | SubscriptionConfirmation():
                     # More than one handshake per body would let a sender trigger many requests.
                     if handshake not in (None, outcome):
-                        raise InvalidInput("the body asks for two handshakes", field="body", allowed="one handshake")
+                        raise InvalidInput("the body requests two handshakes", field="body", allowed="one handshake")
                     handshake = outcome
         return cls(tuple(hints), tuple(sorted(ignored.items())), handshake)
 

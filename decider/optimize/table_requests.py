@@ -118,7 +118,7 @@ class TableRequests:
         """
         if confirm != table.name:
             raise InvalidInput(
-                f"history of the table {table.name} is deleted for good: confirm with its name", field="confirm"
+                f"history of the table {table.name} is deleted permanently: confirm with its name", field="confirm"
             )
         cursor = await self._tracker.followed(table)
         policy = self._tracker.effective(table, cursor).policy
@@ -300,7 +300,7 @@ def _check_retention(policy: Policy, options: VacuumOptions) -> None:
         raise InvalidInput(
             f"a retention of {options.retain_s / 3600:g} hours is below the table's retention of "
             f"{least_s / 3600:g} hours: readers and writers that still use older files would fail; repeat "
-            "with force to delete them all the same",
+            "with force to delete them anyway",
             field="retain_hours",
             allowed=f"{least_s / 3600:g} hours or more",
         )

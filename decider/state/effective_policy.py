@@ -283,7 +283,7 @@ def _kept_off(found: EffectivePolicy, layers_read: Sequence[_Read]) -> Effective
         found,
         policy=replace(found.policy, enabled=False),
         origins={**found.origins, "enabled": PolicyOrigin(source, name)},
-        notes=(*found.notes, f"{name} is obeyed although another property is invalid; fix that one first"),
+        notes=(*found.notes, f"{name} is applied although another property is invalid; fix that one first"),
     )
 
 

@@ -96,11 +96,10 @@ class Cluster:
         command = ["env", *places, str(HELM.binary()), f"--kubeconfig={self.config}", "--namespace=lake"]
         return self.machine.run(*command, *arguments, seconds=seconds)
 
-    def wait_for(self, what: str, *arguments: str, seconds: float = 240) -> str:
-        """Wait until kubectl prints something, and return it; on a failure, say what the pods say."""
+    def wait_for(self, what: str, *arguments: str, seconds: float = 240) -> None:
+        """Wait until kubectl prints something; a failure shows the pods and the latest events."""
         found = comes_true(lambda: self._answers(*arguments), seconds=seconds)
         assert found, f"{what}: {self.kubectl('get', 'pods')}{self.kubectl('get', 'events')[-3000:]}"
-        return found
 
     def _write_files(self) -> None:
         user = {"name": "admin", "user": {"token": "admin"}}

@@ -21,13 +21,9 @@ def cluster() -> Iterator[Cluster]:
     for old in FOLDER.glob("run-*"):  # Kept for its logs until now.
         shutil.rmtree(old)
     made = Cluster(FOLDER / f"run-{time.time_ns()}")
-    with built_images() as docker:
-        try:
-            made.start(docker)
-        except BaseException:
-            made.close()
-            raise
     try:
+        with built_images() as docker:
+            made.start(docker)
         prepare(made)
         yield made
     finally:

@@ -1,4 +1,4 @@
-"""The images of a node: ours, now and of an earlier commit, Redis of Debian, MinIO, KEDA and a pause.
+"""The images of a node: Lakewright's of now and of an earlier commit, Debian's Redis, MinIO, KEDA and a pause.
 
 No registry of images is needed: the base is made by debootstrap, and a Docker of its own, in a machine of its own,
 builds the rest. `LAKEWRIGHT_TEST_PYTHON_IMAGE` names another base that this Docker can pull.
@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from tests.cluster.machine import Machine
 from tests.cluster.programs import DEBIAN, FOLDER, KEDA, ROOT
@@ -89,7 +90,7 @@ class Docker:
         return self._call("image", "inspect", image, check=False).returncode == 0
 
     def identity(self, image: str) -> str:
-        """Return what changes with an image's content."""
+        """Return the image's id, which changes with its content."""
         return self._call("image", "inspect", "--format", "{{.Id}}", image).stdout.strip()
 
     def build(self, image: str, folder: Path, *arguments: str) -> None:
@@ -114,11 +115,13 @@ class Docker:
     def _client(self) -> list[str]:
         return ["nice", "-n", "19", str(DEBIAN / "usr/bin/docker"), f"--host=unix://{self._socket}"]
 
-    def _call(self, *arguments: str, check: bool = True, stdin: object = None) -> subprocess.CompletedProcess[str]:
+    def _call(
+        self, *arguments: str, check: bool = True, stdin: IO[bytes] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [*self._client(), *arguments],
             env={**os.environ, "DOCKER_BUILDKIT": "1"},
-            stdin=stdin,  # type: ignore[call-overload]
+            stdin=stdin,
             capture_output=True,
             text=True,
             timeout=scaled(BUILD_S),
@@ -132,16 +135,15 @@ class Docker:
 def built_images() -> Iterator[Docker]:
     """Build all images, and serve the Docker that has them."""
     docker = Docker()
-    docker.start()
     try:
+        docker.start()
         base = os.environ.get("LAKEWRIGHT_TEST_PYTHON_IMAGE", f"{BASE}:{TAG}")
         if base == f"{BASE}:{TAG}" and not docker.has(base):
             docker.import_base(_base_tree())
         argument = f"--build-arg=PYTHON_IMAGE={base}"
         for image, service in ((DECIDER, "decider"), (ACTOR, "actor")):
             docker.build(f"{image}:{TAG}", ROOT, f"--file={ROOT}/services/{service}/Dockerfile", argument)
-            folder = _earlier_source(image)
-            docker.build(f"{image}:{EARLIER_TAG}", folder)
+            docker.build(f"{image}:{EARLIER_TAG}", _earlier_source(image))
         for image, lines in SMALL.items():
             folder = FOLDER / "images" / image
             folder.mkdir(parents=True, exist_ok=True)

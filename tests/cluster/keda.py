@@ -1,4 +1,4 @@
-"""KEDA itself, by its own manifests without its webhooks; its images are built here and never pulled."""
+"""KEDA itself, with its own manifests but without its webhooks; its images are built here and never pulled."""
 
 import shutil
 from typing import Any
@@ -11,10 +11,10 @@ from tests.cluster.programs import keda_source
 
 NAMESPACE = "keda"
 IMAGES = {"keda": KEDA_OPERATOR, "keda-metrics-apiserver": KEDA_ADAPTER}
-"""Names in its own registry, and ours."""
+"""Names in KEDA's registry, and those of the images that are built here."""
 NO_PULL = [{"op": "replace", "path": "/spec/template/spec/containers/0/imagePullPolicy", "value": "Never"}]
 START_S = 300
-"""Its programs make their certificates first, which a kubelet brings to them a minute later."""
+"""Its programs make their certificates first, and a kubelet mounts them a minute later."""
 
 
 def install(cluster: Cluster) -> None:
@@ -27,8 +27,8 @@ def install(cluster: Cluster) -> None:
     file.write_text(manifests)
     # Definitions that long do not fit into the annotation of an apply on the client's side.
     cluster.kubectl("apply", "--server-side", f"--filename={file}", namespace=None)
-    for wanted in ("deployment/keda-operator", "deployment/keda-metrics-apiserver"):
-        cluster.kubectl("rollout", "status", wanted, f"--timeout={START_S}s", namespace=NAMESPACE, seconds=START_S)
+    for deployment in ("deployment/keda-operator", "deployment/keda-metrics-apiserver"):
+        cluster.kubectl("rollout", "status", deployment, f"--timeout={START_S}s", namespace=NAMESPACE, seconds=START_S)
     service = "apiservice/v1beta1.external.metrics.k8s.io"
     cluster.wait_for(
         "KEDA serves metrics", "wait", "--for=condition=Available", "--timeout=5s", service, seconds=START_S

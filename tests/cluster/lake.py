@@ -1,4 +1,4 @@
-"""What runs beside the chart in the cluster: MinIO with notifications, and a pod that writes, reads and calls."""
+"""What runs in the cluster besides the chart: MinIO with notifications, and a pod that writes, reads and calls."""
 
 import json
 from typing import Any
@@ -164,7 +164,7 @@ class Lake:
         self.run(WRITE, COMMITS=commits, ROWS=rows, BUCKET="lake", TABLE=table)
 
     def read(self, table: str, *, bucket: str = "lake") -> dict[str, Any]:
-        """Return the version, the number of files and of rows, and whether each row is there once."""
+        """Return the version, the number of files and of rows, and whether each row is there exactly once."""
         return dict(json.loads(self.run(READ, BUCKET=bucket, TABLE=table)))
 
     def call(self, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -173,22 +173,26 @@ class Lake:
         return json.loads(self.run(CALL, RELEASE=RELEASE, TOKEN=TOKEN, PATH=path, BODY=repr(data)))
 
     def answers(self, path: str) -> Any:
-        """Return what the decider says, or None without an answer."""
+        """Return the decider's response, or None without one."""
         try:
             return self.call(path)
         except AssertionError:
             return None
 
-    def ask(self, path: str) -> Any:
-        """Call the decider from the node, which is quicker than a process in a pod."""
+    def call_from_node(self, path: str) -> Any:
+        """Call the decider from the node, which is faster than from a new process in a pod."""
         service = ("get", "service", f"{RELEASE}-decider", "--output=jsonpath={.spec.clusterIP}")
         self._address = self._address or self._cluster.kubectl(*service)
         url = f"http://{self._address}:7420{path}"
         return json.loads(self._cluster.machine.run("curl", "-sf", "-H", f"Authorization: Bearer {TOKEN}", url))
 
+    def tables(self) -> dict[str, str]:
+        """Return the names of the registered tables, by their ids."""
+        return {one["id"]: one["name"] for one in self.call("/v1/tables")["tables"]}
+
     def jobs(self) -> dict[str, int]:
         """Return the number of jobs by state."""
-        return dict(self.ask("/v1/status")["queue"]["depth"])
+        return dict(self.call_from_node("/v1/status")["queue"]["depth"])
 
     def run(self, program: str, *, pod: str = "writer", seconds: float = COMMAND_S, **words: object) -> str:
         """Run a program of Python in a pod, with `words` replaced in its text, and return its output."""

@@ -46,8 +46,8 @@ class Release:
 
     def revision(self) -> str:
         """Return the number of the release's current revision."""
-        listed = self.cluster.helm("list", "--output=json")
-        return next(str(one["revision"]) for one in yaml.safe_load(listed) if one["name"] == RELEASE)
+        listed = json.loads(self.cluster.helm("list", "--output=json"))
+        return next(str(one["revision"]) for one in listed if one["name"] == RELEASE)
 
     def roll_back(self, revision: str) -> None:
         """Go back to a revision."""
@@ -69,8 +69,13 @@ class Release:
         """Wait until so many deciders serve."""
         until(f"{number} deciders are ready", lambda: len(self.ready_pods("decider")) == number, seconds=LONG_S)
 
+    def restart_deciders(self) -> None:
+        """Replace all deciders, and wait until the new ones serve."""
+        for action in ("restart", "status"):
+            self.cluster.kubectl("rollout", action, f"deployment/{RELEASE}-decider", seconds=LONG_S)
+
     def scale_actors(self, number: int) -> None:
-        """Have so many actors; without one, jobs wait, and the first that comes begins with them."""
+        """Have so many actors; without any, jobs wait for the first one."""
         self.cluster.kubectl("scale", f"deployment/{RELEASE}-actor", f"--replicas={number}")
         if not number:
             until("no actor is left", lambda: not self.pods("actor"), seconds=LONG_S)
@@ -81,11 +86,11 @@ class Release:
         return found["spec"]["replicas"], found["status"].get("readyReplicas", 0)
 
     def wait_for_rewrites(self) -> None:
-        """Wait until an actor has begun with a job."""
+        """Wait until an actor runs a job."""
         until("a rewrite runs", lambda: self.lake.jobs()["leased"], seconds=LONG_S)
 
     def require_compacted(self, table: str, rows: int, *, bucket: str = "lake", files: int = 4) -> None:
-        """Wait until no job is left, and require that each row is there once and in few files."""
+        """Wait until no job is left, and require each row exactly once, in few files."""
         read = self.lake.read
         until(f"{table} is compacted", lambda: read(table, bucket=bucket)["files"] <= files, seconds=LONG_S)
         until("no job is left", self.is_idle, seconds=LONG_S)
@@ -95,12 +100,14 @@ class Release:
 
     def is_idle(self) -> bool:
         """Return whether no job waits or runs."""
-        depth = (self.lake.answers("/v1/status") or {}).get("queue", {}).get("depth", {"queued": 1})
-        return not any(depth.values())
+        status = self.lake.answers("/v1/status") or {}
+        depth = status.get("queue", {}).get("depth")
+        return depth is not None and not any(depth.values())
 
     def service_account(self) -> str:
-        """Return the name by which the API server knows the pods."""
-        return f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
+        """Return the name under which the API server knows deciders and actors: they share one account."""
+        (name,) = {pod["spec"]["serviceAccountName"] for one in ("decider", "actor") for pod in self.pods(one)}
+        return f"system:serviceaccount:{NAMESPACE}:{name}"
 
 
 def is_ready(pod: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Actors beside the backlog over time, as one SVG; docs/adr/0007 states why no library draws it.
+"""The backlog and the number of actors over time, as one SVG; docs/adr/0007 states why no library draws it.
 
 `python -m tests.cluster.scaling_picture RUN.json PICTURE.svg` draws the run that a test recorded.
 """
@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 960, 400
-LEFT, RIGHT, TOP, MIDDLE, BOTTOM = 64, 190, 52, 230, 40
+from tests.support.line_chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, frame, grid_line, legend
+
+RIGHT, MIDDLE = 190, 230
 GAP = 24
 WORK, DESIRED, READY = "#8a8f98", "#1864ab", "#2b8a3e"
 
@@ -48,9 +48,8 @@ def draw(title: str, samples: Sequence[Sample], *, most: int) -> str:
 
     work = " ".join(f"{x(one.at_s):.1f},{y_work(one.work_s):.1f}" for one in samples)
     area = f"{x(samples[0].at_s):.1f},{y_work(0):.1f} {work} {x(end_s):.1f},{y_work(0):.1f}"
-    parts = [f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{escape(title)}</text>']
-    parts += [_rule(y_work(part * top_work), f"{part * top_work:,.0f} s") for part in (0, 0.5, 1)]
-    parts += [_rule(y_actors(actors), str(actors)) for actors in range(most + 1)]
+    parts = [grid_line(y_work(part * top_work), f"{part * top_work:,.0f} s", right=RIGHT) for part in (0, 0.5, 1)]
+    parts += [grid_line(y_actors(actors), str(actors), right=RIGHT) for actors in range(most + 1)]
     parts += list(_ticks(end_s, x))
     parts.append(f'<polygon points="{area}" fill="{WORK}" fill-opacity="0.35" stroke="{WORK}"/>')
     for values, color, width in (
@@ -58,24 +57,13 @@ def draw(title: str, samples: Sequence[Sample], *, most: int) -> str:
         ([one.ready for one in samples], READY, 1.5),
     ):
         parts.append(f'<polyline points="{steps(values)}" fill="none" stroke="{color}" stroke-width="{width}"/>')
-    legends = ((TOP + 12, WORK, "predicted work"), (MIDDLE + 8, DESIRED, "actors desired"))
-    for at, color, label in (*legends, (MIDDLE + 30, READY, "actors ready")):
-        parts.append(
-            f'<line x1="{WIDTH - RIGHT + 16}" x2="{WIDTH - RIGHT + 40}" y1="{at}" y2="{at}" stroke="{color}" '
-            f'stroke-width="3"/><text x="{WIDTH - RIGHT + 48}" y="{at + 4}">{label}</text>'
-        )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif" font-size="12"><title>{escape(title)}</title>'
-        f'<rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>\n'
-    )
-
-
-def _rule(y: float, label: str) -> str:
-    return (
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>'
-        f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
-    )
+    for y, color, label in (
+        (TOP + 12, WORK, "predicted work"),
+        (MIDDLE + 8, DESIRED, "actors desired"),
+        (MIDDLE + 30, READY, "actors ready"),
+    ):
+        parts.append(legend(y, label, f'stroke="{color}" stroke-width="3"', right=RIGHT))
+    return frame(title, parts)
 
 
 def _ticks(end_s: float, x: Callable[[float], float]) -> Iterator[str]:
@@ -86,7 +74,7 @@ def _ticks(end_s: float, x: Callable[[float], float]) -> Iterator[str]:
 
 
 def save(file: Path, title: str, samples: Sequence[Sample], *, most: int) -> None:
-    """Write what `main` draws again, and beside it the picture."""
+    """Write the run, from which `main` can draw it again, and its picture next to it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     run = {"title": title, "most": most, "samples": [asdict(sample) for sample in samples]}
     file.write_text(json.dumps(run) + "\n")

@@ -32,8 +32,7 @@ def test_a_node_with_all_deciders_and_a_running_rewrite_is_drained(
     tables = [f"moved{number}/events" for number in range(3)]
     release.scale_actors(0)
     cluster.kubectl("cordon", FIRST)
-    cluster.kubectl("rollout", "restart", f"deployment/{RELEASE}-decider")
-    cluster.kubectl("rollout", "status", f"deployment/{RELEASE}-decider", seconds=LONG_S)
+    release.restart_deciders()
     for table in tables:
         lake.write(table, rows=20_000)
     until("jobs wait", lambda: lake.jobs()["queued"] >= len(tables), seconds=LONG_S)
@@ -52,7 +51,7 @@ def test_a_node_with_all_deciders_and_a_running_rewrite_is_drained(
 def test_the_node_with_the_volume_of_redis_is_drained_and_comes_back(
     cluster: Cluster, lake: Lake, release: Release, second: str
 ) -> None:
-    before = {one["id"]: one["name"] for one in lake.call("/v1/tables")["tables"]}
+    before = lake.tables()
     release.scale_actors(0)
     lake.write("waited/events", rows=20_000)
     until("a job waits", lambda: lake.jobs()["queued"], seconds=LONG_S)
@@ -69,8 +68,7 @@ def test_the_node_with_the_volume_of_redis_is_drained_and_comes_back(
     release.wait_for_deciders()
     release.require_compacted("waited/events", 240_000)
     release.require_compacted("away/events", 1_200)
-    after = {one["id"]: one["name"] for one in lake.call("/v1/tables")["tables"]}
-    assert before.items() <= after.items()
+    assert before.items() <= lake.tables().items()
     assert not release.restarts("decider")
 
 

@@ -34,6 +34,7 @@ print(json.dumps(reached))
 
 @pytest.fixture
 def enforced(cluster: Cluster, release: Release) -> Iterator[None]:
+    """kube-router on each node, and a pod that no policy admits."""
     enforcer = KUBE_ROUTER.binary()
     for node in cluster.nodes:
         node.machine.start_program(
@@ -73,7 +74,7 @@ def test_only_who_is_admitted_reaches_deciders_and_only_they_and_actors_reach_re
 
 
 def listen_in_the_actor(cluster: Cluster, release: Release) -> None:
-    """Have something in the actor's pod that a connection would reach: the actor itself takes none."""
+    """Start a server in the actor's pod for connections to reach: the actor itself accepts none."""
     (actor, *_) = names(release.ready_pods("actor"))
     server = f"nohup python -m http.server {PORT} --directory /tmp >/dev/null 2>&1 &"
     cluster.kubectl("exec", actor, "--", "sh", "-c", server)

@@ -70,8 +70,7 @@ def test_deciders_are_replaced_three_times_and_refuse_no_event(cluster: Cluster,
         try:
             until("the writers post", lambda: writing.done() or exists(cluster, STARTED), seconds=LONG_S)
             for _ in range(ROLLS):
-                cluster.kubectl("rollout", "restart", f"deployment/{RELEASE}-decider")
-                cluster.kubectl("rollout", "status", f"deployment/{RELEASE}-decider", seconds=LONG_S)
+                release.restart_deciders()
         finally:
             cluster.kubectl("exec", "writer", "--", "touch", STOP)
         found = json.loads(writing.result())
@@ -85,7 +84,7 @@ def test_deciders_are_replaced_three_times_and_refuse_no_event(cluster: Cluster,
 
 def known_versions(lake: Lake) -> list[int]:
     """Return the versions of the tables that the deciders have read."""
-    listed = {one["name"]: one["version"] for one in lake.ask("/v1/tables")["tables"]}
+    listed = {one["name"]: one["version"] for one in lake.call_from_node("/v1/tables")["tables"]}
     return [listed[f"rolled.{number}"] for number in range(TABLES)]
 
 

@@ -6,7 +6,7 @@ The earlier version is a commit with another library of scripts in Redis; pods o
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import count
+from itertools import chain, count
 from threading import Event
 
 import pytest
@@ -31,19 +31,18 @@ def test_an_upgrade_and_a_rollback_between_versions_lose_nothing(lake: Lake, rel
         "upgrade": lambda: release.install("--set=actor.replicas=2"),
         "rollback": lambda: release.roll_back(revision),
     }
-    tables = [f"{step}/table{number}" for step in changes for number in range(2)]
+    tables = {step: [f"{step}/table{number}" for number in range(2)] for step in changes}
     with writer(lake) as written:
         for step, change in changes.items():
             release.scale_actors(0)
-            for table in tables:
-                if table.startswith(step):
-                    lake.write(table, rows=20_000)
+            for table in tables[step]:
+                lake.write(table, rows=20_000)
             release.scale_actors(2)
             release.wait_for_rewrites()
             assert while_it_runs(change, lambda: serving(release)) == {"decider": True, "actor": True}, step
     assert len(written) > 2
     release.install()
-    for table in tables:
+    for table in chain.from_iterable(tables.values()):
         release.require_compacted(table, 240_000)
     for table in written:
         release.require_compacted(table, WRITER_COMMITS * 50, files=16)

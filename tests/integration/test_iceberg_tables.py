@@ -381,7 +381,7 @@ def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables
     requested = decider.post("/v1/tables/orders/rewrite-manifests", {}).json()
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("rewrite_manifests", "merged")]
     called = CliRunner().invoke(app, ["--url", decider.url, "rewrite-manifests", "orders", "--dry-run"])
-    assert "1 would do" in called.stdout.replace("\n", " ")
+    assert "1 would be enough" in called.stdout.replace("\n", " ")
     write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
     register(decider, str(tmp_path / "delta"), name="delta", properties={"lakewright.rewrite-manifests-at": "4"})
     for body in ({}, {"dry_run": True}):

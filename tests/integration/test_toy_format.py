@@ -8,6 +8,7 @@ import pytest
 
 from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.ports import TableEngine
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
@@ -69,6 +70,13 @@ def toy_table(path: Path, commits: int = 12) -> ToyTable:
     for number in range(commits):
         made.append([f"row-{number}-{row}" for row in range(200)])
     return made
+
+
+def test_the_engine_has_each_method_of_its_port() -> None:
+    """No type checker reads it, and the worker calls some of them only after a failure."""
+    methods = {name for name in vars(TableEngine) if not name.startswith("_")}
+    assert "find_commit" in methods
+    assert methods <= set(dir(ToyEngine))
 
 
 def test_a_table_of_another_format_is_followed_decided_and_rewritten(

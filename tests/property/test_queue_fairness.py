@@ -4,7 +4,7 @@ Goyal, Vin, Cheng 1996: for two flows that have work throughout, |S_i/w_i - S_j/
 the service they got in any interval and L their largest job.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -17,13 +17,12 @@ from shared.queue.admin_commands import SlotLimit
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import ALONE, Band, Claim, JobKey, JobRequest, RunResult, Scope, Share
 from shared.queue.settings import SETTINGS
+from tests.support.queue_bench import QUEUE
 from tests.support.queue_invariants import every_queued_job_is_reachable
-from tests.support.queue_state import TestClock, library_with_test_clock, read_state
-from tests.support.redis_server import RedisServer
+from tests.support.queue_state import emptied, library_with_test_clock, read_state
 
 pytestmark = pytest.mark.redis
 
-QUEUE = "fair"
 LEASE_MS = 3_600_000
 MIB = 1 << 20
 CLAIMS = 60
@@ -132,18 +131,6 @@ class Race:
                 apart = abs(got[i] / one.weight - got[j] / other.weight)
                 bound = self.largest(one) / one.weight + self.largest(other) / other.weight
                 assert apart <= bound + 0.01 * CLAIMS, f"{i} and {j} are {apart} MiB apart, the bound is {bound}"
-
-
-@pytest.fixture(scope="module")
-def queue(redis_server: RedisServer) -> Iterator[SyncQueueExecutor]:
-    with redis_server.client() as client:
-        yield SyncQueueExecutor(client, QUEUE, library=library_with_test_clock())
-        client.flushdb()
-
-
-def emptied(queue: SyncQueueExecutor) -> TestClock:
-    queue.redis.flushdb()
-    return TestClock(queue.redis, QUEUE)
 
 
 @pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT, Scope.TABLE])
@@ -334,7 +321,7 @@ AGING_MS = SETTINGS["aging_ms"].default
 def test_a_job_is_overtaken_only_by_those_that_arrive_soon_enough(
     queue: SyncQueueExecutor, priority: int, rivals: list[tuple[int, int]]
 ) -> None:
-    """A better priority p' overtakes priority p only if it arrives less than (p - p') ageing intervals later."""
+    """A better priority p' overtakes priority p only if it arrives less than (p - p') aging intervals later."""
     clock = emptied(queue)
     start_ms = clock.now_ms
     queue.run(commands.enqueue(QUEUE, request("patient", priority=priority)))

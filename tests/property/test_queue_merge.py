@@ -2,27 +2,23 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import redis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actor.queue_executor import SyncQueueExecutor
-from shared.queue import commands, queries
+from shared.queue import commands, keys, queries
 from shared.queue.model import Band, Debounce, JobKey, JobRequest
-from tests.support.queue_state import TestClock, library_with_test_clock
-from tests.support.redis_server import RedisServer
+from tests.support.queue_bench import QUEUE
+from tests.support.queue_state import emptied
 
 pytestmark = pytest.mark.redis
 
-QUEUE = "laws"
 MIB = 1 << 20
 REQUEST = (b"tenant", b"band", b"prio", b"cost", b"version", b"payload", b"extent", b"first_ms")
 KEY = JobKey("t", "{}", "compact")
-FLUSHED_BY_HAND = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 requests = st.builds(
     JobRequest,
@@ -39,18 +35,9 @@ requests = st.builds(
 )
 
 
-@pytest.fixture
-def queue(redis_server: RedisServer) -> Iterator[SyncQueueExecutor]:
-    with redis_server.client() as client:
-        yield SyncQueueExecutor(client, QUEUE, library=library_with_test_clock())
-        client.flushdb()
-
-
 def merged(queue: SyncQueueExecutor, specs: list[JobRequest], *, while_running: bool) -> tuple[bytes, ...]:
     """Return what becomes of these requests, waiting or beside a run."""
-    redis_client: redis.Redis = queue.redis
-    redis_client.flushdb()
-    TestClock(redis_client, QUEUE)
+    emptied(queue)
     if while_running:
         queue.run(commands.enqueue(QUEUE, JobRequest(KEY, "zz", Band.LOW, 9, 9, 9, "zz")))
         queue.run(commands.claim(QUEUE, worker="w", nonce="n", slots=1, lease_ms=60_000))
@@ -58,7 +45,7 @@ def merged(queue: SyncQueueExecutor, specs: list[JobRequest], *, while_running: 
         queue.run(commands.enqueue(QUEUE, spec))
     job = queue.run(queries.job(QUEUE, specs[0].id))
     assert job is not None
-    raw: Any = redis_client.hgetall("{lw:laws}:j:" + job.id)
+    raw: Any = queue.redis.hgetall(keys.job(QUEUE, job.id))
     mark = b"d_" if while_running else b""
     delay = (raw[b"d_quiet"], raw[b"d_max"]) if while_running else (job.ready_at_ms,)
     return (*(raw.get(mark + name, b"0") for name in REQUEST), *delay)
@@ -68,7 +55,7 @@ def texts(spec: JobRequest) -> tuple[bytes, bytes]:
     return spec.payload.encode(), spec.tenant.encode()
 
 
-@FLUSHED_BY_HAND
+@settings(max_examples=100)
 @given(specs=st.lists(requests, min_size=1, max_size=5), data=st.data(), while_running=st.booleans())
 def test_order_and_repetition_of_requests_change_nothing(
     queue: SyncQueueExecutor, specs: list[JobRequest], data: st.DataObject, *, while_running: bool
@@ -99,7 +86,7 @@ def test_order_and_repetition_of_requests_change_nothing(
         assert found[8] is None
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(data=st.data())
 def test_two_tenants_that_stay_ready_get_the_same_within_one_job_each(
     queue: SyncQueueExecutor, data: st.DataObject
@@ -109,8 +96,7 @@ def test_two_tenants_that_stay_ready_get_the_same_within_one_job_each(
     Tenants come and go: one that returns neither catches up on what it did not request nor waits for others to. Tables
     of one tenant are ordered by the ranks of their jobs instead.
     """
-    queue.redis.flushdb()
-    TestClock(queue.redis, QUEUE)
+    emptied(queue)
     numbers = itertools.count()
     waiting: Counter[str] = Counter()
     costs = {flow: data.draw(st.integers(1, 8)) * MIB for flow in "abc"}

@@ -1,6 +1,5 @@
 """The order that is foreseen is the order of the claims, and within a tenant it is that of benefit per cost."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
 
 import pytest
@@ -13,13 +12,12 @@ from shared.queue.admin_commands import SlotLimit
 from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult, Scope
 from shared.queue.settings import QueueSettings
 from tests.support.queue_audit import repaired
+from tests.support.queue_bench import QUEUE
 from tests.support.queue_invariants import every_queued_job_is_reachable, turns_follow_ranks
-from tests.support.queue_state import TestClock, library_with_test_clock, read_state
-from tests.support.redis_server import RedisServer
+from tests.support.queue_state import emptied, read_state
 
 pytestmark = pytest.mark.redis
 
-QUEUE = "order"
 LEASE_MS = 3_600_000
 MIB = 1 << 20
 AGING_MS = QueueSettings().aging_ms
@@ -34,18 +32,6 @@ requests = st.builds(
     cost_bytes=st.sampled_from([0, 64 * MIB, 1_024 * MIB, 16_384 * MIB]),
     version=st.integers(0, 3),
 )
-
-
-@pytest.fixture(scope="module")
-def queue(redis_server: RedisServer) -> Iterator[SyncQueueExecutor]:
-    with redis_server.client() as client:
-        yield SyncQueueExecutor(client, QUEUE, library=library_with_test_clock())
-        client.flushdb()
-
-
-def emptied(queue: SyncQueueExecutor) -> TestClock:
-    queue.redis.flushdb()
-    return TestClock(queue.redis, QUEUE)
 
 
 def claimed(queue: SyncQueueExecutor, nonce: str, slots: int = 1) -> tuple[Claim, ...]:

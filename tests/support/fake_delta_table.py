@@ -100,9 +100,6 @@ class JavaList(list[Any]):
     def size(self) -> int:
         return len(self)
 
-    def mkString(self, between: str) -> str:  # noqa: N802 - Scala's name
-        return between.join(self)
-
 
 class FakeChecksum:
     """What a snapshot's checksum says; a snapshot with one knows nothing else of its metadata."""

@@ -31,12 +31,7 @@ def draw(title: str, lines: Sequence[Line], *, unit: str, marks: Sequence[tuple[
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - value / most * (HEIGHT - TOP - BOTTOM)
 
-    parts = [f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{escape(title)}</text>']
-    parts += [
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#e5e5e5"/>'
-        f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value:,g}</text>'
-        for value in _grid(most)
-    ]
+    parts = [grid_line(y(value), f"{value:,g}") for value in _grid(most)]
     parts.append(f'<text x="{LEFT - 8}" y="{TOP - 8}" text-anchor="end">{escape(unit)}</text>')
     parts += [
         f'<text x="{x(60 * minute):.1f}" y="{HEIGHT - 16}" text-anchor="middle">{minute:g} min</text>'
@@ -50,16 +45,33 @@ def draw(title: str, lines: Sequence[Line], *, unit: str, marks: Sequence[tuple[
     for index, line in enumerate(lines):
         style = f'stroke="{COLORS[index % len(COLORS)]}" stroke-width="2"'
         path = " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in line.points)
-        legend = TOP + 8 + index * 22
-        parts.append(
-            f'<polyline points="{path}" fill="none" {style}/>'
-            f'<line x1="{WIDTH - RIGHT + 16}" x2="{WIDTH - RIGHT + 40}" y1="{legend}" y2="{legend}" {style}/>'
-            f'<text x="{WIDTH - RIGHT + 48}" y="{legend + 4}">{escape(line.label)}</text>'
-        )
+        parts += [f'<polyline points="{path}" fill="none" {style}/>', legend(TOP + 8 + index * 22, line.label, style)]
+    return frame(title, parts)
+
+
+def frame(title: str, parts: Sequence[str]) -> str:
+    """Return the SVG text of a chart with these parts."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'font-family="sans-serif" font-size="12"><title>{escape(title)}</title>'
-        f'<rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>\n'
+        '<rect width="100%" height="100%" fill="white"/>'
+        f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{escape(title)}</text>{"".join(parts)}</svg>\n'
+    )
+
+
+def grid_line(y: float, label: str, *, right: int = RIGHT) -> str:
+    """Return a horizontal line with a label to its left."""
+    return (
+        f'<line x1="{LEFT}" x2="{WIDTH - right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>'
+        f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
+    )
+
+
+def legend(y: float, label: str, style: str, *, right: int = RIGHT) -> str:
+    """Return the entry of one curve, to the right of the chart."""
+    return (
+        f'<line x1="{WIDTH - right + 16}" x2="{WIDTH - right + 40}" y1="{y}" y2="{y}" {style}/>'
+        f'<text x="{WIDTH - right + 48}" y="{y + 4}">{escape(label)}</text>'
     )
 
 

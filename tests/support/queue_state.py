@@ -6,6 +6,7 @@ from typing import Any
 
 import redis
 
+from actor.queue_executor import SyncQueueExecutor
 from shared.queue import keys
 from shared.queue.lua_library import ScriptLibrary
 
@@ -47,6 +48,12 @@ class TestClock:
     def advance(self, by_ms: int) -> None:
         self.now_ms += by_ms
         self._client.set(self._key, self.now_ms * 1000)
+
+
+def emptied(queue: SyncQueueExecutor) -> TestClock:
+    """Delete all that the server holds, and return a clock for the queue."""
+    queue.redis.flushdb()
+    return TestClock(queue.redis, queue.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ REASONS: Mapping[DecisionReason, str] = {
     SortReason.CURVE_OF_OTHERS: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
     Reason.DISABLED: "Set `lakewright.enabled=true`",
     Reason.SWITCHED_OFF: "Set the action's own property, such as `lakewright.vacuum=on`, or request a run",
-    Reason.NOT_FOR_FORMAT: "Use the engine's own procedures ([Iceberg](iceberg.md#not-built))",
+    Reason.NOT_FOR_FORMAT: "Use the engine's own procedures ([Iceberg](iceberg.md#not-implemented))",
     Reason.CLUSTERED_TABLE: "Nothing; [clustering](clustering.md) does what compaction does elsewhere",
     Reason.INDEXED_TABLE: "Nothing; the [index](qbeast.md) is optimized by its own library",
     Reason.OWN_COMMIT: "Nothing",

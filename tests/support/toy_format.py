@@ -13,7 +13,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
+from actor.ports import (
+    Control,
+    EngineDeath,
+    GroupOutcome,
+    GroupStatus,
+    LivePartition,
+    RewriteOutcome,
+    RewriteRequest,
+    TableJob,
+    TableJobControl,
+    TableJobOutcome,
+)
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage
 from decider.formats.table_format import (
     MAX_SCANNED,
@@ -344,19 +355,23 @@ class ToyEngine:
     def is_alive(self) -> bool:
         return True
 
-    def bury(self) -> EngineDeath | None:
+    def terminate(self) -> EngineDeath | None:
         return EngineDeath("it was asked to", was_requested=True)
 
     def cancel(self, job: str) -> None:
         """Nothing here takes long enough to be cancelled."""
 
-    def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+    def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         table, wanted = _at(location), CommitOrigin(job, token)
         for version in table.versions():
             mark = commit_metadata.decode(table.body(version).get("mark"))
             if version > since_version and mark is not None and wanted in mark.origins:
                 return version
         return None
+
+    def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
+        """Unreachable: `table_kinds` is empty."""
+        raise NotImplementedError(job.kind)
 
 
 def _at(location: str) -> ToyTable:

@@ -96,7 +96,7 @@ class ClusterJob:
         )
         if not detail[0][0]:
             raise Unsupported(
-                f"{self.job.location} has no clustering columns any more (CLUSTER BY NONE): unset lakewright.cluster, "
+                f"{self.job.location} no longer has clustering columns (CLUSTER BY NONE): unset lakewright.cluster, "
                 f"or drop the feature {CLUSTERING!r}, and the table is compacted as others are",
                 field=CLUSTERING,
             )

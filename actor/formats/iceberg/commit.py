@@ -231,7 +231,7 @@ class IcebergCommitter:
         """Return the version of the commit that was just made."""
         version = self._find_this_commit()
         if version is None:
-            raise RetryableError(f"the commit to {self._target.location} was made, and no snapshot shows it any more")
+            raise RetryableError(f"the commit to {self._target.location} was made, but no snapshot shows it any longer")
         return version
 
     def _find_this_commit(self) -> int | None:

@@ -150,7 +150,7 @@ def _counted(count: int, noun: str) -> str:
 def _manifests_view(preview: ManifestPreview) -> ManifestsDryRun:
     files = preview.files or ManifestFiles(0, 0, 0)
     number = _counted(files.count, "manifest")
-    message = f"{number} with {files.bytes} bytes; {files.needed} would do."
+    message = f"{number} with {files.bytes} bytes; {files.needed} would be enough."
     return ManifestsDryRun(
         version=preview.version,
         message=message if preview.refusal is None else preview.refusal.message,

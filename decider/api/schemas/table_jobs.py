@@ -32,7 +32,7 @@ class VacuumRequest(RequestModel):
 
 
 class ReclaimRequest(RequestModel):
-    """Request to delete all history outside the retention, at once and for good."""
+    """Request to delete all history outside the retention, immediately and permanently."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -150,7 +150,7 @@ class ManifestsDryRun(ResponseModel):
             "examples": [
                 {
                     "version": 1_767_225_600_000,
-                    "message": "240 manifests with 1680000 bytes; 1 would do.",
+                    "message": "240 manifests with 1680000 bytes; 1 would be enough.",
                     "due": True,
                     "reason": "many_manifests",
                     "manifests": 240,

@@ -92,7 +92,7 @@ class IcebergTable:
         later = snapshots_after(await self._source.head(), after)
         if later is None:
             return HistoryEnd(
-                lost=f"the snapshot of position {after.version} is no ancestor of the current one any more: "
+                lost=f"the snapshot of position {after.version} is no longer an ancestor of the current one: "
                 "it expired, or the table was rolled back or replaced"
             )
         return HistoryEnd(is_end=not later)

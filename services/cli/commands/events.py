@@ -10,7 +10,7 @@ from services.cli.cli_context import print_answer, setting_of
 from services.cli.client import CallFailed, segment
 from services.cli.render import Output, at
 
-app = typer.Typer(no_args_is_help=True, help="Post commit events, and list those that were set aside.")
+app = typer.Typer(no_args_is_help=True, help="Post commit events, and list messages that could not be used.")
 
 
 @app.command("post")

@@ -52,7 +52,7 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
         list[str] | None,
         typer.Option("--set", help="Policy property of this run, such as min-input-files=4; may be repeated."),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="By name only: wait until the jobs are over.")] = False,  # noqa: FBT002
+    wait: Annotated[bool, typer.Option("--wait", help="By name only: wait until the jobs have ended.")] = False,  # noqa: FBT002
     yes: Annotated[bool, typer.Option("--yes", "-y", help="By location only: skip the confirmation.")] = False,  # noqa: FBT002
 ) -> None:
     """Optimize a table now: by name through the decider's queue; by location in this process, after confirmation.
@@ -73,7 +73,7 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
         return by_name(setting, table, body, wait=wait)
     if priority != PRIORITY or wait:
         raise typer.BadParameter(
-            "--priority and --wait need the name of a registered table: a location is rewritten here and now"
+            "--priority and --wait need the name of a registered table: a location is rewritten immediately"
         )
     if not (dry_run or yes) and (setting.as_json or not sys.stdin.isatty()):
         raise typer.BadParameter(

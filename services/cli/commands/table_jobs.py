@@ -60,7 +60,7 @@ def reclaim(
         ),
     ] = None,
 ) -> None:
-    """Delete all history of a table outside the retention, at once and for good."""
+    """Delete all history of a table outside the retention, immediately and permanently."""
     setting = setting_of(context)
     _show_jobs(setting, _call(setting, table, "reclaim", {"confirm": confirm, "retain_hours": retain_hours}))
 

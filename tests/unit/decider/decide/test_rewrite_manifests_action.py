@@ -46,5 +46,5 @@ def test_a_table_is_evaluated_some_time_after_new_commits_and_not_later_for_thos
 def test_the_record_of_a_decision_has_the_numbers() -> None:
     signals = TableSignals(7, manifests=ManifestFiles(51, 1 << 20, 1))
     assert TableSignals.decode(signals.encode()) == signals
-    assert "51 manifests with 1 MiB, of which 1 would do." in describe(signals)
+    assert "51 manifests with 1 MiB, of which 1 would be enough." in describe(signals)
     assert "manifests" not in describe(TableSignals(7))
