@@ -28,8 +28,11 @@ from tests.bench.machine import machine
 FILES = 5
 """Files of a table before the measurement: more add to its log and nothing to what is kept of it."""
 
-SWEEP_S = 300.0
-"""The default interval between two reads of a table without events."""
+SWEEP_S, SWEEP_S_PER_TABLE = 300.0, 0.025
+"""Interval between two reads of a table without events: the default, and longer where a fifth of a core would not do.
+
+A sweep takes 5 ms of CPU per table: with 300 s, a decider of 60,000 tables would do nothing else.
+"""
 
 POST = 500
 """Tables that one event names."""
@@ -44,12 +47,13 @@ MILLION = 1_000_000
 class Capacity:
     """What one size costs.
 
-    first_read_s: until all tables were registered and read. decider_share, redis_share: cores, while the fleet is
-    swept; busy_*: with commits as well. lag_s: wait of the oldest table after these. jobs: what they led to;
-    busy_slots: how many slots of actors this would keep busy.
+    sweep_s: interval of the sweep. first_read_s: until all tables were registered and read. decider_share, redis_share:
+    cores, while the fleet is swept; busy_*: with commits as well. lag_s: wait of the oldest table after these. jobs:
+    what they led to; busy_slots: how many slots of actors that would keep busy, predicted before a run is measured.
     """
 
     tables: int
+    sweep_s: float
     first_read_s: float
     first_read_cpu_ms_per_table: float
     decider_mib: float
@@ -97,7 +101,7 @@ def measure(folder: Path, tables: int, *, seconds: float, per_s: float, seed: in
     declared.write_text("tables: []")
     environment = {
         "LAKEWRIGHT_TABLES_FILE": str(declared),
-        "LAKEWRIGHT_SWEEP_S": str(SWEEP_S),
+        "LAKEWRIGHT_SWEEP_S": str(sweep_s(tables)),
         "LAKEWRIGHT_LOG_LEVEL": "error",
         "LAKEWRIGHT_CALLS_PER_S": "10000",
     }
@@ -117,6 +121,7 @@ def measure(folder: Path, tables: int, *, seconds: float, per_s: float, seed: in
         used_bytes = _redis_bytes(home)
     return Capacity(
         tables=tables,
+        sweep_s=sweep_s(tables),
         first_read_s=round(first[0].wall_s, 1),
         first_read_cpu_ms_per_table=round(1e3 * first[0].decider_s / tables, 3),
         decider_mib=round(memory / 2**20, 1),
@@ -133,15 +138,21 @@ def measure(folder: Path, tables: int, *, seconds: float, per_s: float, seed: in
     )
 
 
+def sweep_s(tables: int) -> float:
+    """Return the interval of the sweep for so many tables, in seconds."""
+    return max(SWEEP_S, tables * SWEEP_S_PER_TABLE)
+
+
 def million(found: Sequence[Capacity]) -> dict[str, float]:
-    """Extend what grows with the tables to a million of them, by the two largest sizes."""
+    """Extend what grows with the tables to a million of them, by the two largest sizes; and how often to sweep."""
     less, more = sorted(found, key=lambda one: one.tables)[-2:]
 
     def at(field: str) -> float:
         low, high = getattr(less, field), getattr(more, field)
         return float(round(high + (high - low) / (more.tables - less.tables) * (MILLION - more.tables), 2))
 
-    return {field: at(field) for field in ("decider_mib", "redis_mib", "decider_share", "redis_share", "first_read_s")}
+    grown = {field: at(field) for field in ("decider_mib", "redis_mib", "first_read_s")}
+    return {**grown, "sweep_s": sweep_s(MILLION)}
 
 
 def _log(path: Path, seed: float) -> WrittenLog:

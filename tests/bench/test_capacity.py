@@ -10,7 +10,7 @@ import pytest
 from tests.bench import capacity
 from tests.bench.capacity import Capacity, million
 
-ONE = Capacity(10_000, 10.0, 1.0, 100.0, 20.0, 1_000.0, 0.1, 0.01, 5.0, 0.2, 0.02, 0.1, 7, 1.5)
+ONE = Capacity(10_000, 300.0, 10.0, 1.0, 100.0, 20.0, 1_000.0, 0.1, 0.01, 5.0, 0.2, 0.02, 0.1, 7, 1.5)
 
 
 def test_a_million_tables_are_extended_from_the_two_largest_sizes() -> None:
