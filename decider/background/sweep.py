@@ -45,7 +45,7 @@ class Sweep:
         pause_s = spread_s / count if count else 0.0
         tables = 0
         async for table in self._registry.all():
-            await self._refresh_queue.put(table, None)
+            await self._refresh_queue.put_swept(table)
             tables += 1
             if pause_s:
                 await asyncio.sleep(pause_s)

@@ -1,13 +1,15 @@
 """Deduplicating refresh queue, keyed by table: each table is queued once, whatever the number of events.
 
 It is bounded by the number of tables, so a burst costs no memory. It is local to the process: the sweep finds what a
-crash loses. A refresh that fails temporarily is retried with exponential backoff.
+crash loses. Tables of the sweep wait behind those that events named, which a sweep of a large fleet would hold up for
+minutes. A refresh that fails temporarily is retried with exponential backoff.
 """
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import structlog
 
@@ -23,6 +25,13 @@ Handle = Callable[[TableRef, int | None], Awaitable[None]]
 
 FAILED_REFRESH = RetryPolicy(max_attempts=8, first_s=1.0, longest_s=60.0)
 """Retries of a failed refresh before the sweep takes over; eight tries cover an outage of about two minutes."""
+
+
+MAX_SWEPT = 1_000
+"""Tables of the sweep that wait at most: the sweep waits for room, and so takes as long as the refreshes do."""
+
+EVENTS_PER_SWEPT = 8
+"""Tables that events named for each one of the sweep, where both wait: no load of events ends the sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,9 @@ class RefreshQueue:
         self._returning: set[asyncio.Future[None]] = set()
         self._paused: dict[TableId, asyncio.TimerHandle] = {}
         self._waiting: dict[TableId, _QueuedRefresh] = {}
+        self._swept: dict[TableId, _QueuedRefresh] = {}
+        self._room = asyncio.Semaphore(MAX_SWEPT)
+        self._turns = 0
         self._running: set[TableId] = set()
         self._arrived = asyncio.Condition()
         # Not the condition above: one that waits for an idle queue would take wake-ups of the workers.
@@ -57,6 +69,21 @@ class RefreshQueue:
         """Queue a refresh; version None means the latest, takes precedence, and ends a pause."""
         await self._put(_QueuedRefresh(table, version, asyncio.get_running_loop().time(), tracing.current_contexts()))
 
+    async def put_swept(self, table: TableRef) -> None:
+        """Queue a refresh to the latest version that no event led to, behind those of events; waits for room."""
+        await self._room.acquire()
+        async with self._arrived:
+            line = self._waiting if table.id in self._waiting else self._swept
+            if table.id in line:
+                self._room.release()
+                line[table.id] = replace(line[table.id], table=table, version=None)
+                return
+            if table.id in self._paused:
+                self._paused.pop(table.id).cancel()
+            self._swept[table.id] = _QueuedRefresh(table, None, asyncio.get_running_loop().time())
+            self._idle.clear()
+            self._arrived.notify()
+
     async def _put(self, new: _QueuedRefresh) -> None:
         table, version = new.table, new.version
         async with self._arrived:
@@ -65,7 +92,10 @@ class RefreshQueue:
                     return  # The retry requests the newest version; events do not shorten the pause.
                 self._paused.pop(table.id).cancel()
             before = self._waiting.get(table.id)
-            if before is None:
+            if self._swept.pop(table.id, None) is not None:
+                self._room.release()
+                self._waiting[table.id] = replace(new, version=None)
+            elif before is None:
                 self._waiting[table.id] = new
             else:
                 unbounded = before.version is None or version is None
@@ -78,7 +108,7 @@ class RefreshQueue:
     @property
     def backlog(self) -> int:
         """Number of tables queued or being refreshed."""
-        return len(self._waiting) + len(self._running)
+        return len(self._waiting) + len(self._swept) + len(self._running)
 
     @property
     def retrying(self) -> int:
@@ -92,9 +122,8 @@ class RefreshQueue:
     @property
     def oldest_wait_s(self) -> float:
         """Wait of the oldest queued table in seconds; 0 if none is queued."""
-        if not self._waiting:
-            return 0.0
-        return asyncio.get_running_loop().time() - min(waiting.since for waiting in self._waiting.values())
+        queued = [waiting.since for waiting in chain(self._waiting.values(), self._swept.values())]
+        return asyncio.get_running_loop().time() - min(queued) if queued else 0.0
 
     async def drained(self) -> None:
         """Return once the queue is empty and idle."""
@@ -104,8 +133,8 @@ class RefreshQueue:
         """Refresh the next queued table, once there is one that is not being refreshed; errors are kept, not raised."""
         async with self._arrived:
             await self._arrived.wait_for(self._ready)
-            table_id = next(key for key in self._waiting if key not in self._running)
-            waiting = self._waiting.pop(table_id)
+            waiting = self._take()
+            table_id = waiting.table.id
             self._running.add(table_id)
         try:
             await self._refresh(waiting)
@@ -145,8 +174,8 @@ class RefreshQueue:
         self._failures[table.id] = failures
         pause_s = self._pause_s(failures)
         log.warning("table_refresh_failed", table=table.name, retry_in_s=round(pause_s, 1), error=str(problem))
-        if table.id in self._waiting:
-            return  # Another event has queued it already.
+        if table.id in self._waiting or table.id in self._swept:
+            return  # It is queued again already.
         loop = asyncio.get_running_loop()
         self._paused[table.id] = loop.call_later(pause_s, self._again, failed)
 
@@ -161,4 +190,14 @@ class RefreshQueue:
         task.add_done_callback(self._returning.discard)
 
     def _ready(self) -> bool:
-        return any(key not in self._running for key in self._waiting)
+        return any(key not in self._running for key in chain(self._waiting, self._swept))
+
+    def _take(self) -> _QueuedRefresh:
+        """Take the next table that is not being refreshed; there is one."""
+        self._turns += 1
+        is_turn_of_sweep = self._turns % (EVENTS_PER_SWEPT + 1) == 0
+        lines = (self._swept, self._waiting) if is_turn_of_sweep else (self._waiting, self._swept)
+        line, table_id = next((line, key) for line in lines for key in line if key not in self._running)
+        if line is self._swept:
+            self._room.release()
+        return line.pop(table_id)

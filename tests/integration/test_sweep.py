@@ -22,11 +22,11 @@ class Held(RefreshQueue):
         self.real = real
         self.reached, self.may_go_on = asyncio.Event(), asyncio.Event()
 
-    async def put(self, table: TableRef, version: int | None) -> None:
+    async def put_swept(self, table: TableRef) -> None:
         """Wait, then pass on."""
         self.reached.set()
         await self.may_go_on.wait()
-        await self.real.put(table, version)
+        await self.real.put_swept(table)
 
 
 def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, tmp_path: Path) -> None:

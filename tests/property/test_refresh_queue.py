@@ -1,4 +1,4 @@
-"""Whatever the order of events, a table is read once for all that waited, at the newest version that any named."""
+"""Whatever the order of events and sweeps, a table is read once for all that waited, at the newest version named."""
 
 import asyncio
 
@@ -12,8 +12,12 @@ from tests.support.refreshing import RecordedRefreshes, play, refreshing
 A, B = (TableRef(TableId(name), name, f"file:///{name}") for name in ("a", "b"))
 
 
-@settings(max_examples=50)
-@given(st.lists(st.tuples(st.sampled_from([A, B]), st.none() | st.integers(0, 9)), max_size=20))
+SWEPT = -1
+"""In place of a version: the sweep asks for the table."""
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.sampled_from([A, B]), st.none() | st.integers(SWEPT, 9)), max_size=20))
 def test_in_any_order_each_table_is_read_once_for_all_that_was_asked(
     events: list[tuple[TableRef, int | None]],
 ) -> None:
@@ -22,11 +26,11 @@ def test_in_any_order_each_table_is_read_once_for_all_that_was_asked(
         refreshes.open.set()
         inbox = RefreshQueue(refreshes, workers=2)
         for table, version in events:
-            await inbox.put(table, version)
+            await (inbox.put_swept(table) if version == SWEPT else inbox.put(table, version))
         work = asyncio.create_task(refreshing(inbox))
         await inbox.drained()
         work.cancel()
-        asked = {table.name: [v for t, v in events if t is table] for table in (A, B)}
+        asked = {table.name: [None if v == SWEPT else v for t, v in events if t is table] for table in (A, B)}
         assert sorted(refreshes.seen, key=lambda refresh: refresh[0]) == [
             (name, None if None in versions else max(v for v in versions if v is not None))
             for name, versions in asked.items()

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from decider.events import refresh_queue
 from decider.events.refresh_queue import RefreshQueue
 from shared.errors import InvalidInput, RetryableError
 from shared.retry import RetryPolicy
@@ -155,3 +156,105 @@ def test_why_a_refresh_failed_is_known_until_one_succeeds() -> None:
         return found
 
     assert asyncio.run(reported()) == ["", "the store is away", ""]
+
+
+def _tables(kind: str, number: int) -> list[TableRef]:
+    return [TableRef(TableId(f"{kind}{n}"), f"{kind}{n}", f"file:///{kind}{n}") for n in range(number)]
+
+
+async def _order(refreshes: RecordedRefreshes, inbox: RefreshQueue) -> list[str]:
+    """Serve the queue by one worker until it is empty, and return the tables in their order."""
+    refreshes.open.set()
+    work = asyncio.create_task(refreshing(inbox))
+    await inbox.drained()
+    work.cancel()
+    return [name for name, _ in refreshes.seen]
+
+
+async def _turns() -> None:
+    """Let all tasks go on as far as they can without waiting for anything."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+def test_tables_of_the_sweep_wait_behind_those_of_events_but_have_every_ninth_turn() -> None:
+    async def story() -> None:
+        refreshes = RecordedRefreshes()
+        inbox = RefreshQueue(refreshes, workers=1)
+        for table in _tables("s", 3):
+            await inbox.put_swept(table)
+        for number, table in enumerate(_tables("e", 17)):
+            await inbox.put(table, number)
+        assert inbox.backlog == 20
+        events = [f"e{n}" for n in range(17)]
+        assert await _order(refreshes, inbox) == [*events[:8], "s0", *events[8:16], "s1", "e16", "s2"]
+        assert dict(refreshes.seen)["s0"] is None
+
+    play(story)
+
+
+def test_an_event_moves_a_swept_table_among_those_of_events_and_a_sweep_adds_nothing_to_one_that_waits() -> None:
+    async def story() -> None:
+        refreshes = RecordedRefreshes()
+        inbox = RefreshQueue(refreshes, workers=1)
+        swept = _tables("s", 2)
+        for table in (*swept, swept[0]):
+            await inbox.put_swept(table)
+        await inbox.put(A, 3)
+        await inbox.put(swept[1], 7)
+        await inbox.put_swept(A)
+        assert inbox.backlog == 3
+        assert await _order(refreshes, inbox) == ["a", "s1", "s0"]
+        assert [version for _, version in refreshes.seen] == [None, None, None]
+        assert inbox._room._value == refresh_queue.MAX_SWEPT
+
+    play(story)
+
+
+def test_the_sweep_waits_while_as_many_of_its_tables_wait_as_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refresh_queue, "MAX_SWEPT", 2)
+
+    async def story() -> None:
+        refreshes = RecordedRefreshes()
+        inbox = RefreshQueue(refreshes, workers=1)
+
+        async def sweep() -> None:
+            for table in _tables("s", 5):
+                await inbox.put_swept(table)
+
+        sweeping = asyncio.create_task(sweep())
+        await _turns()
+        assert (inbox.backlog, sweeping.done()) == (2, False)
+        await inbox.put(A, 1)  # Events wait for no room.
+        refreshes.open.set()
+        work = asyncio.create_task(refreshing(inbox))
+        await sweeping
+        await inbox.drained()
+        work.cancel()
+        assert [name for name, _ in refreshes.seen] == ["a", "s0", "s1", "s2", "s3", "s4"]
+
+    play(story)
+
+
+def test_a_table_that_failed_for_the_moment_is_refreshed_at_once_by_the_sweep() -> None:
+    async def story() -> None:
+        refreshes = RecordedRefreshes()
+        refreshes.open.set()
+        failing = [RetryableError("away")]
+
+        async def refresh(table: TableRef, version: int | None) -> None:
+            if failing:
+                raise failing.pop()
+            await refreshes(table, version)
+
+        inbox = RefreshQueue(refresh, retry_policy=RetryPolicy(max_attempts=8, first_s=600.0, longest_s=600.0))
+        work = asyncio.create_task(refreshing(inbox))
+        await inbox.put(A, 1)
+        await _turns()
+        assert inbox.retrying == 1
+        await inbox.put_swept(A)
+        await inbox.drained()
+        work.cancel()
+        assert (refreshes.seen, inbox.retrying) == ([("a", None)], 0)
+
+    play(story)
