@@ -3,7 +3,6 @@ package io.lakewright;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.Iterator;
-import java.util.Locale;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -15,6 +14,7 @@ import org.apache.spark.sql.delta.DeltaOperations;
 import org.apache.spark.sql.delta.OptimisticTransaction;
 import org.apache.spark.sql.delta.RowTracking$;
 import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.util.FileNames;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
 import scala.collection.immutable.Seq;
@@ -54,8 +54,7 @@ public final class LogCommit {
 
   /** Says where the checksum of a snapshot is: beside its commit as a file, only in the snapshot, or nowhere. */
   public static String checksum(Configuration configuration, String folder, Snapshot snapshot) throws IOException {
-    Object[] version = {Long.valueOf(snapshot.version())};
-    Path file = new Path(folder, String.format(Locale.ROOT, "%020d.crc", version));
+    Path file = FileNames.checksumFile(new Path(folder), snapshot.version());
     if (file.getFileSystem(configuration).exists(file)) {
       return CHECKSUM_IN_LOG;
     }
