@@ -9,6 +9,7 @@ URI (`deltalake_location`). A URI that is taken for a decoded path leads to anot
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 from shared.errors import InvalidInput
@@ -55,6 +56,9 @@ MAX_LOCATION_CHARS = 2_048
 MAX_ENCODINGS = 8
 """Maximum nested encodings of a path that are searched for a `..`; engines write one, and read two at most."""
 
+RECENT_LOCATIONS = 1_024
+"""Locations whose canonical form is remembered: each check of a table's place asks for that of the same five again."""
+
 _SLUG_CHARS = 40
 """Enough of a location to recognise the table in a list; the hash makes it unique."""
 
@@ -76,6 +80,7 @@ def canonical_location(text: str) -> str:
     return canonical
 
 
+@lru_cache(maxsize=RECENT_LOCATIONS)
 def _canonical(text: str) -> str:
     if text.startswith("/"):
         return "file://" + _path(text, text, is_encoded=False, keeps_empty=False)

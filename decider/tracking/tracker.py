@@ -73,13 +73,15 @@ class TrackResult:
 class _TrackStep:
     """One attempt to advance: `rescan` requests a rebuild, `raced`: another process moved the cursor.
 
-    `caught_up` is the state in which there is nothing more to apply. `fitted`: the state to rebuild, with other levels.
+    state: what is stored after it, as far as this process knows; `is_caught_up`: nothing more is to be applied to it.
+    `fitted`: the state to rebuild, with other levels.
     """
 
     commits: int = 0
     raced: bool = False
     rescan: str = ""
-    caught_up: TableState | None = None
+    state: TableState | None = None
+    is_caught_up: bool = False
     fitted: TableState | None = None
 
 
@@ -190,7 +192,7 @@ class _TableTracking:
         total = races = 0
         rescan = ""
         while races < MAX_RACES:
-            cursor, known = known or await self._parts.states.state(self._table.id), None
+            cursor = known or await self._parts.states.state(self._table.id)
             if cursor is None:
                 step = await self._rebuild(None, FIRST_SIGHT)
             else:
@@ -203,12 +205,13 @@ class _TableTracking:
             total += step.commits
             rescan = step.rescan or rescan
             races = races + 1 if step.raced else 0
-            if step.caught_up is not None:
+            known = step.state
+            if known is not None and step.is_caught_up:
                 drifted = await self._parts.drift.found(self._table, self._reader)
                 if drifted is None:
-                    return TrackResult(step.caught_up, total, rescan)
+                    return TrackResult(known, total, rescan)
                 rescan = drifted.reason
-                await self._rebuild(drifted.cursor, rescan, counters={DRIFT: 1})
+                known = (await self._rebuild(drifted.cursor, rescan, counters={DRIFT: 1})).state
         raise RetryableError(f"table {self._table.name}: other deciders moved its cursor {MAX_RACES} times in a row")
 
     async def _advance(self, cursor: TableState, hinted: int | None) -> _TrackStep:
@@ -245,7 +248,7 @@ class _TableTracking:
         if not len(batch):
             return await self._nothing_new(cursor, hinted)
         with tracing.step(SpanName.DECIDE, self._attributes(last.version, commits=len(batch))):
-            return await self._ingest(cursor, last, batch, caught_up=hinted is not None and hinted <= last.version)
+            return await self._ingest(cursor, last, batch, is_caught_up=hinted is not None and hinted <= last.version)
 
     def _in_force(self, cursor: TableState) -> EffectivePolicy:
         """Return the policy for a table at this version, by the rule of refusals that this release has."""
@@ -327,9 +330,9 @@ class _TableTracking:
                 return _TrackStep(rescan=end.lost)
             if not end.is_end:
                 return _TrackStep(raced=True)
-        return _TrackStep(caught_up=cursor)
+        return _TrackStep(state=cursor, is_caught_up=True)
 
-    async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
+    async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, is_caught_up: bool) -> _TrackStep:
         fit = new.level_fit.refitted(batch.policy, self._parts.now_ms())
         if fit.typical_file_bytes != old.level_fit.typical_file_bytes:
             return _TrackStep(rescan=fit.reason, fitted=replace(old, level_fit=fit))
@@ -352,7 +355,7 @@ class _TableTracking:
         log.info(
             "commits_applied", table=self._table.name, version=new.version, commits=len(batch), jobs=len(step.jobs)
         )
-        return _TrackStep(len(batch), caught_up=new if caught_up else None)
+        return _TrackStep(len(batch), state=new, is_caught_up=is_caught_up)
 
     def _attributes(self, version: int, *, commits: int = 0) -> tracing.Attributes:
         return {Attribute.TABLE: self._table.name, Attribute.VERSION: version, Attribute.COMMITS: commits}
@@ -365,7 +368,7 @@ class _TableTracking:
             cursor = await self._parts.rebuilder.rebuild(self._table, self._reader, old, reason, counters=counters)
         if cursor is None:
             return _TrackStep(raced=True)
-        return _TrackStep(rescan=reason)
+        return _TrackStep(rescan=reason, state=cursor)
 
 
 class _Learned(NamedTuple):
