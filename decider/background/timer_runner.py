@@ -4,7 +4,8 @@ A tick takes each due timer together with its job and its ledger record in one s
 was read; so any number of deciders may tick, a crash repeats nothing, and a commit in between postpones.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -27,7 +28,7 @@ from shared.errors import LakewrightError
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
 from shared.queue.model import Band, DecideOutcome, Timer, TimerChange
-from shared.table import TableRef
+from shared.table import TableId, TableRef
 
 EVERY_S = 5.0
 """Seconds between two ticks; one that finds nothing costs one read."""
@@ -36,8 +37,11 @@ AGAIN_MS = 600_000
 """How long a timer is postponed by a job of its partition or by the table's writers, and a table by a failure: ten
 minutes, after which most jobs are over."""
 
-TABLES_PER_TICK = 200
-"""Tables with due timers that one tick processes."""
+TABLES_PER_TICK = 1_000
+"""Tables with due timers that one tick processes: some seconds of work, so that a fleet's leave room for its events."""
+
+TABLES_AT_ONCE = 8
+"""Tables that a tick processes side by side, which hides the latency of their stores."""
 
 TIMERS_PER_TABLE = 100
 """Timers of one table that one tick takes, so that a table with many idle partitions does not delay the others."""
@@ -72,16 +76,21 @@ class TimerRunner:
 
     async def run_once(self) -> TimerRunResult:
         """Take the timers that are due; a table that cannot be read keeps its timers and goes behind the others."""
-        taken = jobs = 0
-        for table_id in await self._timers.due_tables(self._now_ms(), limit=TABLES_PER_TICK):
+        due = iter(await self._timers.due_tables(self._now_ms(), limit=TABLES_PER_TICK))
+        found = await asyncio.gather(*(self._process(due) for _ in range(TABLES_AT_ONCE)))
+        outcomes = [outcome for some in found for outcome in some]
+        return TimerRunResult(len(outcomes), outcomes.count(DecideOutcome.QUEUED))
+
+    async def _process(self, due: Iterator[TableId]) -> list[DecideOutcome]:
+        """Take the due timers of one table after the other, from those that others of its kind take from as well."""
+        outcomes: list[DecideOutcome] = []
+        for table_id in due:
             table = await self._registry.get(table_id)
             if table is None:
                 await self._timers.delete(table_id)
-                continue
-            outcomes = await self._try(table)
-            taken += len(outcomes)
-            jobs += outcomes.count(DecideOutcome.QUEUED)
-        return TimerRunResult(taken, jobs)
+            else:
+                outcomes += await self._try(table)
+        return outcomes
 
     async def _try(self, table: TableRef) -> list[DecideOutcome]:
         """Take the due timers of one table; a failure postpones the table, which leaves room for others."""
@@ -97,11 +106,7 @@ class TimerRunner:
 
     async def _take_due(self, table: TableRef) -> list[DecideOutcome]:
         """Take the due timers of one table, after reading its log: a commit that no event announced postpones them."""
-        await self._tracker.follow(table)
-        cursor = await self._states.state(table.id)
-        if cursor is None:
-            await self._timers.delete(table.id)
-            return []
+        cursor = (await self._tracker.follow(table)).state
         effective = self._tracker.effective(table, cursor).policy
         due = await self._timers.due(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
         targets = [(timer, *found) for timer in due if (found := self._tracker.actions.parse_timer(timer.name))]

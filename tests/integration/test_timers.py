@@ -5,12 +5,13 @@ import asyncio
 import pytest
 
 from decider.archive.ledger_reader import LedgerReader
-from decider.background.timer_runner import AGAIN_MS, TABLES_PER_TICK, TimerRunner, TimerRunResult
+from decider.background.timer_runner import AGAIN_MS, TABLES_AT_ONCE, TABLES_PER_TICK, TimerRunner, TimerRunResult
 from decider.decide.action import TimerTarget
 from decider.decide.compaction_timers import COMPACTION_TIMERS, timer_name
 from decider.decide.decision import DecisionKind
 from decider.decide.recomputing import contradictions, recompute
 from decider.state.effective_policy import PolicyDefaults
+from decider.state.file_columns import LiveFiles
 from decider.store.cleanup import delete_table
 from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
@@ -19,7 +20,7 @@ from shared.layout.eligibility import Reason
 from shared.policy import MIB
 from shared.queue import commands, keys
 from shared.queue.model import DecideOutcome, Timer
-from shared.table import RemovedFile, TableId, TableMetadata, TableRef
+from shared.table import Position, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
 from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, World, in_world, partition
@@ -327,6 +328,33 @@ def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> 
     in_world(redis_url, story)
 
 
+class MeetingLog(MemoryLog):
+    """A log whose snapshot can be read only while those of all others that share its barrier are."""
+
+    def __init__(self, barrier: asyncio.Barrier) -> None:
+        super().__init__(TableMetadata("t", ()))
+        self._barrier = barrier
+
+    async def live_files(self, at: Position | None = None) -> LiveFiles:
+        await asyncio.wait_for(self._barrier.wait(), 30)
+        return await super().live_files(at)
+
+
+def test_tables_are_read_side_by_side(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        barrier = asyncio.Barrier(TABLES_AT_ONCE)
+        tables = [TableRef(TableId(f"m-{n}"), f"m{n}", f"memory:///m{n}") for n in range(2 * TABLES_AT_ONCE)]
+        logs = {table.location: MeetingLog(barrier) for table in tables}
+        for table in tables:
+            await world.registry.register(table)
+        await world.queue.redis.zadd(keys.due_tables("default"), {table.id: 1 for table in tables})
+        follower = TableTracker(world.queue, logs.__getitem__, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)))
+        await TimerRunner(world.queue, world.registry, follower, lambda: world.now_ms).run_once()
+        assert await world.timers.due_tables(world.now_ms + AGAIN_MS, limit=1) == ()
+
+    in_world(redis_url, story)
+
+
 def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url: str) -> None:
     """They are due for longer than the table that can be followed, and more of them than one tick reads."""
 
@@ -350,6 +378,6 @@ def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url
         assert [(await settle.run_once()).jobs for _ in range(2)] == [0, 1]
         assert await world.timers.due_tables(world.now_ms, limit=9) == ()
         world.now_ms += AGAIN_MS
-        assert len(await world.timers.due_tables(world.now_ms, limit=999)) == len(broken)
+        assert len(await world.timers.due_tables(world.now_ms, limit=2 * TABLES_PER_TICK)) == len(broken)
 
     in_world(redis_url, story)
