@@ -1,12 +1,14 @@
-"""A sweep requests every table: at once until one has succeeded, then spread over most of its interval."""
+"""A sweep requests every table: at once until one has succeeded, then in bursts spread over most of its interval."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import cast
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from decider.background.sweep import SPREAD, Sweep
+from decider.background.sweep import BURST_S, SPREAD, Sweep
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.table_registry import TableRegistry
 from shared.errors import RetryableError
@@ -53,3 +55,54 @@ def test_the_first_sweep_comes_at_once_and_the_next_ones_are_spread(monkeypatch:
 
     monkeypatch.setattr(asyncio, "sleep", noted)
     asyncio.run(story())
+
+
+class World:
+    """A registry of so many tables, and a queue that notes them and the pauses between them."""
+
+    def __init__(self, tables: int) -> None:
+        self._tables = tables
+        self.done: list[str | float] = []
+
+    async def count(self) -> int:
+        return self._tables
+
+    async def all(self) -> AsyncIterator[TableRef]:
+        for number in range(self._tables):
+            yield TableRef(TableId(f"t{number}"), f"t{number}", f"file:///t{number}")
+
+    async def put_swept(self, table: TableRef) -> None:
+        self.done.append(table.name)
+
+    async def sleep(self, pause_s: float) -> None:
+        self.done.append(pause_s)
+
+    @property
+    def pauses(self) -> list[float]:
+        return [one for one in self.done if isinstance(one, float)]
+
+
+def swept(tables: int, spread_s: float) -> World:
+    world: Any = World(tables)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "sleep", world.sleep)
+        result = asyncio.run(Sweep(world, world, interval_s=300).run_once(spread_s=spread_s))
+    assert result.tables == tables
+    assert [one for one in world.done if isinstance(one, str)] == [f"t{number}" for number in range(tables)]
+    found: World = world
+    return found
+
+
+def test_many_tables_come_in_bursts_and_few_one_by_one() -> None:
+    assert swept(100, 10.0).pauses == [1.0] * 10
+    assert swept(3, 30.0).pauses == [10.0] * 3
+    assert swept(100, 0.0).pauses == []
+
+
+@given(st.integers(0, 500), st.floats(0.1, 1_000))
+def test_a_sweep_takes_its_time_and_bursts_are_small(tables: int, spread_s: float) -> None:
+    world = swept(tables, spread_s)
+    each_s = spread_s / tables if tables else 0.0
+    assert sum(world.pauses) <= spread_s * 1.001
+    assert spread_s - sum(world.pauses) <= max(1.5 * BURST_S, each_s) + 0.001 or not tables
+    assert all(pause_s <= max(1.5 * BURST_S, each_s) * 1.001 for pause_s in world.pauses)
