@@ -11,7 +11,7 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,18 @@ import psutil
 
 from shared.locations import table_id
 from shared.queue import keys
-from tests.bench.decide.house import QUEUE, House, house
+from tests.bench.decide.house import QUEUE, Cost, House, house
 from tests.bench.decide.logs import DAYS, WrittenLog
 from tests.bench.machine import machine
 
 FILES = 5
 """Files of a table before the measurement: more add to its log and nothing to what is kept of it."""
 
-SWEEP_S, SWEEP_S_PER_TABLE = 300.0, 0.025
-"""Interval between two reads of a table without events: the default, and longer where a fifth of a core would not do.
+SWEEP_S, SWEEP_S_PER_TABLE = 100.0, 0.01
+"""Interval between two reads of a table without events: long enough that a window lies within one sweep, and a fifth of
+a core for large fleets, as a read takes some 2 ms."""
 
-A sweep takes 5 ms of CPU per table: with 300 s, a decider of 60,000 tables would do nothing else.
-"""
+REFRESHES = "lakewright_table_refreshes_total"
 
 POST = 500
 """Tables that one event names."""
@@ -48,9 +48,10 @@ class Capacity:
     """What one size costs.
 
     sweep_s: interval of the sweep. first_read_s: until all tables were registered and read; settled_s: and the timers
-    that were due taken; first_cpu_ms_per_table: of the decider for both. decider_share, redis_share: cores, while the
-    fleet is swept; busy_*: with commits as well. lag_s: wait of the oldest table after these. jobs: what they led to;
-    busy_slots: how many slots of actors that would keep busy, predicted before a run is measured.
+    that were due taken; first_cpu_ms_per_table: of the decider for both. swept_per_s: tables. decider_share,
+    redis_share: cores, while the fleet is swept; busy_*: with commits as well. lag_s: wait of the oldest table after
+    these. jobs: what they led to; busy_slots: how many slots of actors that would keep busy, predicted before a run is
+    measured.
     """
 
     tables: int
@@ -61,6 +62,7 @@ class Capacity:
     decider_mib: float
     redis_mib: float
     redis_bytes_per_table: float
+    swept_per_s: float
     decider_share: float
     redis_share: float
     commits_per_s: float
@@ -116,11 +118,10 @@ def measure(folder: Path, tables: int, *, seconds: float, per_s: float, seed: in
             read_s = time.monotonic() - began_s
             _await_timers(home)
         print(f"  all read after {read_s:.0f} s, and their timers taken after {first[0].wall_s:.0f} s", flush=True)
-        with home.metered() as swept:
-            time.sleep(seconds)
+        swept, swept_tables = _while_swept(home, tables, seconds, lambda: time.sleep(seconds))
         before = _backlog(home)
-        with home.metered() as busy:
-            commits, lag_s = _commit(home, logs, per_s=per_s, seconds=seconds, dice=dice)
+        writers = _Writers(home, logs, per_s=per_s, seconds=seconds, dice=dice)
+        busy, _ = _while_swept(home, tables, seconds, writers.commit)
         after = _backlog(home)
         memory = psutil.Process(home.decider.popen.pid).memory_info().rss
         used_bytes = _redis_bytes(home)
@@ -133,14 +134,15 @@ def measure(folder: Path, tables: int, *, seconds: float, per_s: float, seed: in
         decider_mib=round(memory / 2**20, 1),
         redis_mib=round(used_bytes / 2**20, 1),
         redis_bytes_per_table=round((used_bytes - empty_bytes) / tables, 1),
-        decider_share=round(swept[0].decider_s / swept[0].wall_s, 4),
-        redis_share=round(swept[0].redis_s / swept[0].wall_s, 4),
-        commits_per_s=round(commits / busy[0].wall_s, 2),
-        busy_decider_share=round(busy[0].decider_s / busy[0].wall_s, 4),
-        busy_redis_share=round(busy[0].redis_s / busy[0].wall_s, 4),
-        lag_s=round(lag_s, 2),
+        swept_per_s=round(swept_tables / swept.wall_s, 2),
+        decider_share=round(swept.decider_s / swept.wall_s, 4),
+        redis_share=round(swept.redis_s / swept.wall_s, 4),
+        commits_per_s=round(writers.done / busy.wall_s, 2),
+        busy_decider_share=round(busy.decider_s / busy.wall_s, 4),
+        busy_redis_share=round(busy.redis_s / busy.wall_s, 4),
+        lag_s=round(writers.lag_s, 2),
         jobs=int(after["jobs"] - before["jobs"]),
-        busy_slots=round((after["work_s"] - before["work_s"]) / busy[0].wall_s, 2),
+        busy_slots=round((after["work_s"] - before["work_s"]) / busy.wall_s, 2),
     )
 
 
@@ -195,24 +197,66 @@ def _await_timers(home: House) -> None:
         time.sleep(1.0)
 
 
-def _commit(
-    home: House, logs: Sequence[WrittenLog], *, per_s: float, seconds: float, dice: random.Random
-) -> tuple[int, float]:
-    """Commit to random tables at a steady rate, and tell of it; return the commits, and the wait that was left."""
-    began_s = time.monotonic()
-    done = 0
-    while (passed_s := time.monotonic() - began_s) < seconds:
-        due = min(POST, int(passed_s * per_s) - done)
-        if due <= 0:
-            time.sleep(0.05)
-            continue
-        chosen = [dice.choice(logs) for _ in range(due)]
-        for log in chosen:
-            log.write(log.body())
-        home.report([log.path.name for log in chosen])
-        done += due
-    lag_s = float(httpx.get(f"{home.url}/v1/status", timeout=60).raise_for_status().json()["backlog"]["oldest_wait_s"])
-    return done, lag_s
+def _while_swept(home: House, tables: int, seconds: float, work: Callable[[], None]) -> tuple[Cost, int]:
+    """Work while a sweep is under way; return what it cost, and how often tables were read."""
+    _await_sweep(home, seconds, sweep_s(tables))
+    before = _refreshes(home)
+    with home.metered() as cost:
+        work()
+    return cost[0], _refreshes(home) - before
+
+
+def _await_sweep(home: House, seconds: float, interval_s: float) -> None:
+    """Wait until a sweep begins; one that is under way will do where it takes much longer than a window."""
+    may_be_under_way = interval_s > 5 * seconds
+    before, was_idle = _refreshes(home), may_be_under_way
+    deadline_s = time.monotonic() + 2 * interval_s
+    while True:
+        time.sleep(1.0)
+        now = _refreshes(home)
+        if now > before and was_idle:
+            return
+        if time.monotonic() > deadline_s:
+            raise RuntimeError(f"no sweep began within {2 * interval_s:.0f} s")
+        before, was_idle = now, may_be_under_way or now == before
+
+
+def _refreshes(home: House) -> int:
+    """Return how often the decider has refreshed a table, for events and for sweeps."""
+    found = httpx.get(f"{home.url}/metrics", timeout=60).raise_for_status().text.splitlines()
+    return int(sum(float(line.rpartition(" ")[2]) for line in found if line.startswith(REFRESHES)))
+
+
+class _Writers:
+    """Commits to random tables at a steady rate, and tells of them; `lag_s` is the wait that was left at the end."""
+
+    def __init__(
+        self, home: House, logs: Sequence[WrittenLog], *, per_s: float, seconds: float, dice: random.Random
+    ) -> None:
+        self._home = home
+        self._logs = logs
+        self._per_s = per_s
+        self._seconds = seconds
+        self._dice = dice
+        self.done = 0
+        self.lag_s = 0.0
+
+    def commit(self) -> None:
+        """Commit for so many seconds."""
+        home, began_s = self._home, time.monotonic()
+        self.done = 0
+        while (passed_s := time.monotonic() - began_s) < self._seconds:
+            due = min(POST, int(passed_s * self._per_s) - self.done)
+            if due <= 0:
+                time.sleep(0.05)
+                continue
+            chosen = [self._dice.choice(self._logs) for _ in range(due)]
+            for log in chosen:
+                log.write(log.body())
+            home.report([log.path.name for log in chosen])
+            self.done += due
+        status = httpx.get(f"{home.url}/v1/status", timeout=60).raise_for_status().json()
+        self.lag_s = float(status["backlog"]["oldest_wait_s"])
 
 
 def _backlog(home: House) -> dict[str, float]:

@@ -10,7 +10,25 @@ import pytest
 from tests.bench import capacity
 from tests.bench.capacity import Capacity, million
 
-ONE = Capacity(10_000, 300.0, 10.0, 1.0, 100.0, 20.0, 1_000.0, 0.1, 0.01, 5.0, 0.2, 0.02, 0.1, 7, 1.5)
+ONE = Capacity(
+    tables=10_000,
+    sweep_s=300.0,
+    first_read_s=10.0,
+    settled_s=11.0,
+    first_cpu_ms_per_table=1.0,
+    decider_mib=100.0,
+    redis_mib=20.0,
+    redis_bytes_per_table=1_000.0,
+    swept_per_s=40.0,
+    decider_share=0.1,
+    redis_share=0.01,
+    commits_per_s=5.0,
+    busy_decider_share=0.2,
+    busy_redis_share=0.02,
+    lag_s=0.1,
+    jobs=7,
+    busy_slots=1.5,
+)
 
 
 def test_a_million_tables_are_extended_from_the_two_largest_sizes() -> None:
@@ -25,13 +43,15 @@ def test_a_million_tables_are_extended_from_the_two_largest_sizes() -> None:
 @pytest.mark.long("contracts")
 def test_every_figure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "capacity.json"
-    arguments = f"--sizes 3 6 --seconds 2 --per-s 5 --json {kept}".split()
+    arguments = f"--sizes 3 6 --seconds 4 --per-s 5 --json {kept}".split()
     monkeypatch.setattr(sys, "argv", ["capacity", *arguments])
+    monkeypatch.setattr(capacity, "SWEEP_S", 6.0)
     capacity.main()
     figures = json.loads(kept.read_text())
     assert [one["tables"] for one in figures["sizes"]] == [3, 6]
     for one in figures["sizes"]:
         assert one["commits_per_s"] > 1
         assert one["busy_decider_share"] > 0
+        assert one["swept_per_s"] > 0
         assert one["redis_bytes_per_table"] > 100
     assert figures["million"].keys() >= {"redis_mib", "decider_mib"}
