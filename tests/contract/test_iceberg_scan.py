@@ -1,6 +1,5 @@
 """What one call says of the files of a scan is what Iceberg's objects say, asked field by field."""
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ def both(ice: "IcebergLab", table: str) -> list[dict[str, "LiveInput"]]:
     for is_at_once in (True, False):
         java = ice.engine._tables.load(ice.location(table))
         if is_at_once:
-            java.rows_of = partial(ice.engine._rows_of, ice.session)
+            java.with_classes = partial(ice.engine._with_classes, ice.session)
         head = java.refresh()
         assert head.current is not None
         live = java.inputs(head, head.current, partitions=None)
@@ -33,7 +32,7 @@ def both(ice: "IcebergLab", table: str) -> list[dict[str, "LiveInput"]]:
         }
         for one in live.values():
             assert java.inputs(head, head.current, partitions={one.file.partition})[one.path].file == one.file
-        found.append({path: replace(one, task=None) for path, one in live.items()})
+        found.append(live)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.conflicts import is_token_refused
+from actor.formats.iceberg.head_cache import HeadCache
 from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.scala import Scala, jvm_session
 from shared.errors import InvalidInput, Unsupported
@@ -59,18 +60,19 @@ class TableLoader:
         self._reads_folders = reads_folders
         self._opened: dict[str, Any] = {}
         self._opening = threading.Lock()
+        self._heads = HeadCache()
 
     def load(self, location: str) -> JavaTable:
         """Load a table; raises InvalidInput for an unknown catalog, Unsupported for a folder that may not be read."""
         named = catalog_name(location)
         if named is None:
-            return JavaTable(self._scala, self._folder(location), location)
+            return JavaTable(self._scala, self._folder(location), location, self._heads)
         name, parts = named
         if not parts:
             raise InvalidInput(f"{location} names a catalog and no table", field="location")
         namespace = self._scala.resolve("org.apache.iceberg.catalog.Namespace").of(self._array(parts[:-1]))
         identifier = self._scala.resolve("org.apache.iceberg.catalog.TableIdentifier").of(namespace, parts[-1])
-        return JavaTable(self._scala, self._load(name, identifier), location)
+        return JavaTable(self._scala, self._load(name, identifier), location, self._heads)
 
     def _load(self, name: str, identifier: Any) -> Any:
         """Load a table; a catalog that has been open for a while is opened again if it refuses its token."""

@@ -30,9 +30,12 @@ class ManifestEntry:
     """One input as its manifest describes it; `sort_order`: id of the order that its rows are declared to have."""
 
     format: str = PARQUET
-    has_deletes: bool = False
     is_encrypted: bool = False
     sort_order: int = 0
+
+
+PLAIN_ENTRY = ManifestEntry()
+"""That of most files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,8 @@ class IcebergCandidate:
     """A group that may be copied: what the metadata say of its table and inputs, and what their footers say if read.
 
     mode: of the group's rewrite. bytes: of the inputs. full_bytes: size from which a file counts as full; 0: each does.
-    mismatch: why the inputs' columns or partitions are not those of the table, as Iceberg compares them; empty: they
-    are, or it is not known yet.
+    has_deletes: rows of an input are hidden by delete files. mismatch: why the inputs' columns or partitions are not
+    those of the table, as Iceberg compares them; empty: they are, or it is not known yet.
     """
 
     mode: RewriteMode
@@ -50,6 +53,7 @@ class IcebergCandidate:
     format_version: int
     properties: Mapping[str, str]
     inputs: Sequence[ManifestEntry]
+    has_deletes: bool = False
     is_allowed: bool = True
     is_available: bool = True
     files: Sequence[FooterSummary] | None = None
@@ -89,7 +93,7 @@ def _reason_in_metadata(candidate: IcebergCandidate) -> EncodeReason | None:
         EncodeReason.UNAVAILABLE: not candidate.is_available,
         EncodeReason.NOT_PARQUET: any(one.lower() != PARQUET for one in formats),
         EncodeReason.ENCRYPTION: any(one.is_encrypted for one in candidate.inputs),
-        EncodeReason.DELETE_FILES: any(one.has_deletes for one in candidate.inputs),
+        EncodeReason.DELETE_FILES: candidate.has_deletes,
         EncodeReason.SORT_ORDER: len({one.sort_order for one in candidate.inputs}) > 1,
     }
     return next((reason for reason, is_so in found.items() if is_so), None)

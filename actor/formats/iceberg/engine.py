@@ -1,6 +1,5 @@
 """Iceberg tables behind the worker's port: reads, rewrites and look-ups, each in a session of its own."""
 
-import json
 import os
 import time
 import uuid
@@ -8,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -176,7 +174,7 @@ class IcebergEngine(JvmEngine):
         lease = self._sessions.lease(tag=tag, more_tags=more_tags, conf=SESSION_CONF)
         with _translated(f"{location}"), lease as owned, self._sessions.bound(owned) as session:
             table = self._tables.load(location)
-            table.rows_of = partial(self._rows_of, session)
+            table.with_classes = partial(self._with_classes, session)
             try:
                 yield _OpenedTable(table, session, partial(self._sessions.bound, owned))
             except Exception as error:
@@ -184,16 +182,15 @@ class IcebergEngine(JvmEngine):
                     raise RetryableError(f"{location}: the catalog no longer accepts the token of this run") from error
                 raise
 
-    def _rows_of(self, session: SparkSession, tasks: Any) -> list[list[Any]] | None:
-        """Return what `IcebergScan` says of scan tasks, None in a JVM that cannot use our classes."""
+    def _with_classes(self, session: SparkSession, call: Callable[[], object]) -> object:
+        """Return what a call of our Java classes returns, None in a JVM that cannot use them."""
         if not self.classes.are_usable(session):
             return None
         try:
-            rows: list[list[Any]] = json.loads(self._scala.to_json(self._scala.iceberg_scan.rows(tasks)))
+            return call()
         except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
             self.classes.give_up_if_refused(session, problem)
             return None
-        return rows
 
 
 class _Rewrite:
@@ -248,7 +245,7 @@ class _Rewrite:
         return self._outcome(skipped, result, started, written_at)
 
     def _copier(self, head: TableHead) -> IcebergCopier:
-        tasks = IcebergTasks(self._engine._scala, self._session, self._java.raw)  # noqa: SLF001 - of the same module
+        tasks = IcebergTasks(self._engine._scala, self._session, self._java)  # noqa: SLF001 - of the same module
         rule = CopyRule(self._request.may_copy, self._request.full_bytes, self._engine.settings.copy_limits)
         return IcebergCopier(self._java, head, tasks, self._engine.classes, rule)
 

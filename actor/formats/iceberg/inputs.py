@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Protocol
 
+from actor.formats.iceberg.copy_choice import PLAIN_ENTRY, ManifestEntry
 from shared.formats.iceberg.metadata import TableHead
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, DeleteKind, PartitionKey
@@ -38,8 +39,19 @@ class AppliedDelete:
 
 
 @dataclass(frozen=True, slots=True)
+class ScannedTask:
+    """A scan task by its number in Java's list of those of a scan: to get each would take a round trip."""
+
+    tasks: Any
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class LiveInput:
-    """One live data file: `file` as it is planned with, `spec` its partition spec, `task` Iceberg's scan task of it."""
+    """One live data file: `file` as it is planned with, and `spec` its partition spec.
+
+    `entry` is what its manifest says of how it is stored; `scanned` is Iceberg's scan task of it.
+    """
 
     path: str
     size_bytes: int
@@ -47,7 +59,13 @@ class LiveInput:
     spec: int
     deletes: tuple[AppliedDelete, ...]
     file: DataFile
-    task: Any = None
+    entry: ManifestEntry = PLAIN_ENTRY
+    scanned: ScannedTask | None = field(default=None, compare=False)
+
+    @property
+    def task(self) -> Any:
+        """Iceberg's scan task of the file; one round trip."""
+        return None if self.scanned is None else self.scanned.tasks.get(self.scanned.number)
 
     @property
     def positional(self) -> frozenset[str]:

@@ -4,15 +4,25 @@ Every private or awkward name of Iceberg's Java classes is here, so that no othe
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
 import structlog
 from py4j.java_gateway import JavaMember
 
 from actor.formats.iceberg.commit import Replacement
+from actor.formats.iceberg.copy_choice import ManifestEntry
 from actor.formats.iceberg.float_columns import float_columns
-from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, delete_digest, deleted_rows_to_plan_with
+from actor.formats.iceberg.head_cache import HeadCache
+from actor.formats.iceberg.inputs import (
+    AppliedDelete,
+    InputGroup,
+    LiveInput,
+    ScannedTask,
+    delete_digest,
+    deleted_rows_to_plan_with,
+)
 from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala
 from shared.errors import Corrupt
@@ -36,12 +46,13 @@ _MAX_FILTERED = 100
 class JavaTable:
     """A loaded table; `table` is Iceberg's object."""
 
-    def __init__(self, scala: Scala, table: Any, location: str) -> None:
+    def __init__(self, scala: Scala, table: Any, location: str, heads: HeadCache | None = None) -> None:
         self._scala = scala
         self._table = table
+        self._heads = heads or HeadCache()
         self.location = location
-        self.rows_of: Callable[[Any], list[list[Any]] | None] = lambda _: None
-        """Describes the files of scan tasks in one call, by our class in the JVM; None where that is missing."""
+        self.with_classes: Callable[[Callable[[], Any]], Any] = lambda _: None
+        """Returns what a call of our Java classes returns, none of them None; None in a JVM that cannot use them."""
 
     @property
     def raw(self) -> Any:
@@ -54,10 +65,18 @@ class JavaTable:
         return self.head()
 
     def head(self) -> TableHead:
-        """Return the metadata as they were last read."""
+        """Return the metadata as they were last read; decoded once, as every snapshot of the table is in them."""
+        identity = self.with_classes(lambda: str(self._scala.iceberg_scan.identity(self._table)))
+        known = self._heads.get(self.location, identity) if identity else None
+        if known is not None:
+            return known
         parser = self._scala.resolve(f"{_ICEBERG}.TableMetadataParser")
         current = self._table.operations().current()
-        return decode_head(json.loads(parser.toJson(current)), self.location, str(current.metadataFileLocation() or ""))
+        path = str(current.metadataFileLocation() or "")
+        head = decode_head(orjson.loads(parser.toJson(current)), self.location, path)
+        if identity:
+            self._heads.put(self.location, identity, head)
+        return head
 
     def inputs(
         self,
@@ -88,7 +107,7 @@ class JavaTable:
             tasks = self._scala.resolve(f"{_ICEBERG}.relocated.com.google.common.collect.Lists").newArrayList(planned)
         finally:
             planned.close()
-        rows = self.rows_of(tasks)
+        rows = self.with_classes(lambda: orjson.loads(self._scala.to_json(self._scala.iceberg_scan.rows(tasks))))
         for one in self._asked(tasks, head) if rows is None else self._described(tasks, rows, head):
             if (paths is None or one.path in paths) and (partitions is None or one.key in partitions):
                 if one.path in found:
@@ -100,10 +119,10 @@ class JavaTable:
     def _described(self, tasks: Any, rows: list[list[Any]], head: TableHead) -> Iterator["_Found"]:
         """Return what is known of the files of a scan (see `IcebergScan.rows`); each partition is asked for once."""
         keys: dict[int, PartitionKey] = {}
-        for number, (path, size, count, spec, sequence, deletes, first) in enumerate(rows):
+        for number, (path, size, count, spec, sequence, deletes, first, *entry) in enumerate(rows):
             if first not in keys:
                 keys[first] = self._key(head.specs[spec], tasks.get(first).file())
-            yield _Found(number, path, size, count, spec, sequence, bool(deletes), keys[first])
+            yield _Found(number, path, size, count, spec, sequence, bool(deletes), ManifestEntry(*entry), keys[first])
 
     def _asked(self, tasks: Any, head: TableHead) -> Iterator["_Found"]:
         """Return the same, field by field: in a JVM that could not make our classes."""
@@ -117,14 +136,16 @@ class JavaTable:
                 int(file.specId()),
                 file.fileSequenceNumber(),
                 bool(len(task.deletes())),
+                ManifestEntry(str(file.format()).lower(), file.keyMetadata() is not None, file.sortOrderId() or 0),
                 self._key(head.specs[file.specId()], file),
             )
 
     def _live_input(
         self, found: "_Found", tasks: Any, head: TableHead, tags: "_TagLookup", *, has_task: bool
     ) -> LiveInput:
-        task: Any = tasks.get(found.number) if has_task or found.has_deletes else None
-        deletes = tuple(self._applied(one, found.path, head) for one in task.deletes()) if found.has_deletes else ()
+        deletes: tuple[AppliedDelete, ...] = ()
+        if found.has_deletes:
+            deletes = tuple(self._applied(one, found.path, head) for one in tasks.get(found.number).deletes())
         of_file, added_ms = tags.of(found.sequence, found.path)
         file = DataFile(
             found.path,
@@ -136,7 +157,8 @@ class JavaTable:
             modified_ms=added_ms,
             tags=of_file,
         )
-        return LiveInput(found.path, found.size, found.rows, found.spec, deletes, file, task)
+        scanned = ScannedTask(tasks, found.number) if has_task else None
+        return LiveInput(found.path, found.size, found.rows, found.spec, deletes, file, found.entry, scanned)
 
     def _schema(self, scan: Any) -> Mapping[str, Any]:
         parser = self._scala.resolve(f"{_ICEBERG}.SchemaParser")
@@ -198,8 +220,28 @@ class JavaTable:
     def stage(self, name: str, group: InputGroup) -> None:
         """Make the group's scan tasks readable and its outputs collectable under a name."""
         self._static("SparkTableCache").add(name, self._table)
-        tasks = self._scala.java_list(one.task for one in group.inputs)
+        tasks = self._of_inputs("tasks", group.inputs)
+        if tasks is None:
+            tasks = self._scala.java_list(one.task for one in group.inputs)
         self._manager().stageTasks(self._table, name, tasks)
+
+    def files(self, inputs: Sequence[LiveInput]) -> Any:
+        """Return Iceberg's objects of these files as a list of Java's."""
+        found = self._of_inputs("files", inputs)
+        return self._scala.java_list(one.task.file() for one in inputs) if found is None else found
+
+    def _of_inputs(self, member: str, inputs: Sequence[LiveInput], *first: Any) -> Any:
+        """Return what a member of `IcebergScan` returns for the tasks of inputs; None where one call cannot do it.
+
+        first: its arguments before these.
+        """
+        found = _of_one_scan(inputs)
+        if found is None:
+            return None
+        tasks, numbers = found
+        return self.with_classes(
+            lambda: getattr(self._scala.iceberg_scan, member)(*first, tasks, self._scala.java_list(numbers))
+        )
 
     def unstage(self, name: str) -> None:
         """Forget a name."""
@@ -235,8 +277,9 @@ class JavaTable:
         rewrite = self._table.newRewrite().validateFromSnapshot(since)
         rewrite.dataSequenceNumber(self._table.snapshot(since).sequenceNumber())
         for group in change.groups:
-            for file in group.live.inputs:
-                rewrite.deleteFile(file.task.file())
+            if self._of_inputs("remove", group.live.inputs, rewrite) is None:
+                for file in group.live.inputs:
+                    rewrite.deleteFile(file.task.file())
             for output in group.raw:
                 rewrite.addFile(output)
         for delete in change.deletes:
@@ -283,7 +326,16 @@ class _Found(NamedTuple):
     spec: int
     sequence: int | None
     has_deletes: bool
+    entry: ManifestEntry
     key: PartitionKey
+
+
+def _of_one_scan(inputs: Sequence[LiveInput]) -> tuple[Any, list[int]] | None:
+    """Return Java's list of the tasks of these files, and the number of each in it; None if they are of several."""
+    scanned = [one.scanned for one in inputs if one.scanned is not None]
+    if len(scanned) < len(inputs) or any(one.tasks is not scanned[0].tasks for one in scanned):
+        return None
+    return scanned[0].tasks, [one.number for one in scanned]
 
 
 class _TagLookup:

@@ -9,27 +9,20 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.formats.iceberg.copy_choice import LINEAGE_IDS, ManifestEntry
+from actor.formats.iceberg.copy_choice import LINEAGE_IDS
 from actor.formats.iceberg.inputs import LiveInput
+from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.parquet.footer_summary import THREADS, FooterSummary, decode_summary
 from actor.jvm.scala import Scala, jvm_context
 
 
 class IcebergTasks:
-    """Calls for the files of one table; `table` is Iceberg's object."""
+    """Calls for the files of one table."""
 
-    def __init__(self, scala: Scala, session: SparkSession, table: Any) -> None:
+    def __init__(self, scala: Scala, session: SparkSession, table: JavaTable) -> None:
         self.session = session
         self._scala = scala
         self._table = table
-
-    def manifest_entry(self, one: LiveInput) -> ManifestEntry:
-        """Return what a file's manifest says of how it is stored."""
-        file = one.task.file()
-        order = file.sortOrderId()
-        return ManifestEntry(
-            str(file.format()).lower(), bool(one.deletes), file.keyMetadata() is not None, 0 if order is None else order
-        )
 
     def footers(self, inputs: Sequence[LiveInput]) -> tuple[FooterSummary, ...]:
         """Return the summaries of the footers, in the order of the inputs."""
@@ -41,7 +34,7 @@ class IcebergTasks:
     def mismatch(self, inputs: Sequence[LiveInput]) -> str:
         """Return why the columns or the partitions of inputs of one schema are not those of the table."""
         first = inputs[0]
-        return str(self._files().mismatch(self._table, self._raw(inputs), first.path, first.size_bytes))
+        return str(self._files().mismatch(self._table.raw, self._table.files(inputs), first.path, first.size_bytes))
 
     def copy(self, inputs: Sequence[LiveInput], end_bytes: int) -> Mapping[str, Any]:
         """Copy the row groups of the inputs into a file below `end_bytes` (0: of any size) and return what it is.
@@ -57,16 +50,13 @@ class IcebergTasks:
 
     def describe(self, inputs: Sequence[LiveInput], path: str, size_bytes: int) -> Any:
         """Return Iceberg's object of an output, with the metrics that Iceberg's own writer would have given it."""
-        return self._files().describe(self._table, self._raw(inputs), path, size_bytes)
+        return self._files().describe(self._table.raw, self._table.files(inputs), path, size_bytes)
 
     def _store(self, inputs: Sequence[LiveInput]) -> Any:
-        return self._scala.resolve("io.lakewright.IcebergStore")(self._table, inputs[0].task.file())
+        return self._scala.resolve("io.lakewright.IcebergStore")(self._table.raw, inputs[0].task.file())
 
     def _files(self) -> Any:
         return self._scala.resolve("io.lakewright.IcebergFiles")
-
-    def _raw(self, inputs: Sequence[LiveInput]) -> Any:
-        return self._scala.java_list(one.task.file() for one in inputs)
 
     def _paths(self, inputs: Sequence[LiveInput]) -> Any:
         return self._scala.java_list(one.path for one in inputs)

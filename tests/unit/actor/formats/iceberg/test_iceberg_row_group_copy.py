@@ -8,7 +8,6 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from actor.formats.iceberg.copy_choice import ManifestEntry
 from actor.formats.iceberg.inputs import InputGroup, LiveInput
 from actor.formats.iceberg.row_group_copy import CopiedFile, IcebergCopier
 from actor.formats.parquet.classes import ICEBERG_SOURCES, SOURCES, ParquetClasses
@@ -42,9 +41,6 @@ class Tasks:
         self.calls: list[str] = []
         self.end_bytes = -1
         self.describes = True
-
-    def manifest_entry(self, one: LiveInput) -> ManifestEntry:
-        return ManifestEntry(has_deletes=bool(one.deletes))
 
     def footers(self, inputs: Sequence[LiveInput]) -> tuple[FooterSummary, ...]:
         self.calls.append("footers")

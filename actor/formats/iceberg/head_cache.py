@@ -1,0 +1,31 @@
+"""Decoded metadata of the tables that were used last: they list every snapshot, and a rewrite reads them six times."""
+
+import threading
+from collections import OrderedDict
+
+from shared.formats.iceberg.metadata import TableHead
+
+TABLES = 32
+"""Tables whose metadata are kept: those that an actor's slots work on, and some that come back soon."""
+
+
+class HeadCache:
+    """The newest metadata of each table; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._heads: OrderedDict[str, tuple[str, TableHead]] = OrderedDict()
+
+    def get(self, location: str, identity: str) -> TableHead | None:
+        """Return the metadata of a table with this identity, None if others or none were kept."""
+        with self._lock:
+            known, head = self._heads.get(location, ("", None))
+            return head if known == identity else None
+
+    def put(self, location: str, identity: str, head: TableHead) -> None:
+        """Keep the metadata of a table, whose identity tells them from any others, instead of earlier ones."""
+        with self._lock:
+            self._heads.pop(location, None)
+            self._heads[location] = (identity, head)
+            if len(self._heads) > TABLES:
+                self._heads.popitem(last=False)
