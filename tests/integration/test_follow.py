@@ -11,10 +11,10 @@ from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
 from decider.state.fold import count_live_files
 from decider.store.queue_executor import AsyncQueueExecutor, connect
-from decider.store.table_state import PartitionStates, TableStateStore
+from decider.store.table_state import PartitionStates, TableState, TableStateStore
 from decider.tracking.followed_table import TRUSTED_MS
 from decider.tracking.rebuild import StateRebuilder
-from decider.tracking.tracker import TableTracker
+from decider.tracking.tracker import COMMITS_PER_INGEST, TableTracker
 from shared.layout.partition_stats import PartitionStats
 from shared.policy import MIB, Policy
 from shared.queue import keys, queries
@@ -93,6 +93,32 @@ def test_wide_commits_are_taken_and_every_partition_that_needs_a_job_gets_one(
         await world.decider.follow(TABLE)
         await world.expect_exact()
         assert await world.waiting() == max(widths)
+
+    in_world(redis_url, story)
+
+
+def test_a_state_is_read_once_and_what_was_stored_since_is_known(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a rebuild, and after each batch of commits, the state is the stored one without another read."""
+    reads = 0
+    stored = TableStateStore.state
+
+    async def counted(self: TableStateStore, table: TableId) -> TableState | None:
+        nonlocal reads
+        reads += 1
+        return await stored(self, table)
+
+    async def story(world: World) -> None:
+        monkeypatch.setattr(TableStateStore, "state", counted)
+        batches = 2 * COMMITS_PER_INGEST + 1
+        for round_ in (1, 2):  # In the first one, the levels are fitted to the files, which is a rebuild.
+            for number in range(batches):
+                world.log.add(files(partition(number % 3), 2, (round_, number)))
+            followed = await world.decider.follow(TABLE)
+            assert (reads, followed.version) == (round_, round_ * batches)
+            assert followed.state == await stored(world.states, TABLE.id)
+        assert followed.commits == batches
 
     in_world(redis_url, story)
 
