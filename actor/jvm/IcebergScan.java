@@ -20,8 +20,8 @@ public final class IcebergScan {
   private IcebergScan() {}
 
   /**
-   * Returns what tells the metadata of a table, as they were last read, from any others of a table at its place; empty
-   * if nothing does.
+   * Returns what distinguishes the metadata of a table, as they were last read, from any others of a table at its place;
+   * empty if nothing does.
    */
   public static String identity(HasTableOperations table) {
     TableMetadata current = table.operations().current();

@@ -27,11 +27,15 @@ LINEAGE_IDS = (ROW_ID, LAST_UPDATED)
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """One input as its manifest describes it; `sort_order`: id of the order that its rows are declared to have."""
+    """One input as its manifest describes it; `sort_order`: id of the order that its rows are declared to have.
+
+    has_deletes: whether delete files apply to it, which are in manifests of their own.
+    """
 
     format: str = PARQUET
     is_encrypted: bool = False
     sort_order: int = 0
+    has_deletes: bool = False
 
 
 PLAIN_ENTRY = ManifestEntry()
@@ -43,8 +47,8 @@ class IcebergCandidate:
     """A group that may be copied: what the metadata say of its table and inputs, and what their footers say if read.
 
     mode: of the group's rewrite. bytes: of the inputs. full_bytes: size from which a file counts as full; 0: each does.
-    has_deletes: rows of an input are hidden by delete files. mismatch: why the inputs' columns or partitions are not
-    those of the table, as Iceberg compares them; empty: they are, or it is not known yet.
+    mismatch: why the inputs' columns or partitions are not those of the table, as Iceberg compares them; empty: they
+    are, or it is not known yet.
     """
 
     mode: RewriteMode
@@ -53,7 +57,6 @@ class IcebergCandidate:
     format_version: int
     properties: Mapping[str, str]
     inputs: Sequence[ManifestEntry]
-    has_deletes: bool = False
     is_allowed: bool = True
     is_available: bool = True
     files: Sequence[FooterSummary] | None = None
@@ -93,7 +96,7 @@ def _reason_in_metadata(candidate: IcebergCandidate) -> EncodeReason | None:
         EncodeReason.UNAVAILABLE: not candidate.is_available,
         EncodeReason.NOT_PARQUET: any(one.lower() != PARQUET for one in formats),
         EncodeReason.ENCRYPTION: any(one.is_encrypted for one in candidate.inputs),
-        EncodeReason.DELETE_FILES: candidate.has_deletes,
+        EncodeReason.DELETE_FILES: any(one.has_deletes for one in candidate.inputs),
         EncodeReason.SORT_ORDER: len({one.sort_order for one in candidate.inputs}) > 1,
     }
     return next((reason for reason, is_so in found.items() if is_so), None)

@@ -23,7 +23,7 @@ class HeadCache:
             return head if known == identity else None
 
     def put(self, location: str, identity: str, head: TableHead) -> None:
-        """Keep the metadata of a table, whose identity tells them from any others, instead of earlier ones."""
+        """Keep the metadata of a table, which its identity distinguishes from any others, instead of earlier ones."""
         with self._lock:
             self._heads.pop(location, None)
             self._heads[location] = (identity, head)

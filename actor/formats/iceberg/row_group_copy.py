@@ -66,8 +66,7 @@ class IcebergCopier:
             full_bytes=self._rule.full_bytes,
             format_version=self._head.protocol.min_writer,
             properties=self._head.metadata.configuration,
-            inputs=tuple(one.entry for one in live.inputs),
-            has_deletes=any(one.deletes for one in live.inputs),
+            inputs=tuple(replace(one.entry, has_deletes=bool(one.deletes)) for one in live.inputs),
             is_allowed=self._rule.is_allowed,
         )
         reason = reason_to_encode(candidate, self._rule.limits)

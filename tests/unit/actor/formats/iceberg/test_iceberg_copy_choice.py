@@ -60,7 +60,7 @@ SAMPLES: list[tuple[EncodeReason, Change]] = [
     (EncodeReason.NOT_PARQUET, with_entry(format="orc")),
     (EncodeReason.NOT_PARQUET, lambda given: replace(given, properties={"write.format.default": "avro"})),
     (EncodeReason.ENCRYPTION, with_entry(is_encrypted=True)),
-    (EncodeReason.DELETE_FILES, lambda given: replace(given, has_deletes=True)),
+    (EncodeReason.DELETE_FILES, with_entry(has_deletes=True)),
     (EncodeReason.SORT_ORDER, with_entry(sort_order=1)),
     (EncodeReason.DAMAGED, with_second(obstacle="damaged")),
     (EncodeReason.SCHEMA, with_second(schema="t")),
@@ -102,7 +102,7 @@ def test_the_reserved_ids_are_those_of_the_specification() -> None:
 def test_what_the_metadata_alone_forbid_is_known_without_footers() -> None:
     asked = replace(CANDIDATE, files=None)
     assert reason_to_encode(asked, LIMITS) is None
-    assert reason_to_encode(replace(asked, has_deletes=True), LIMITS) is EncodeReason.DELETE_FILES
+    assert reason_to_encode(with_entry(has_deletes=True)(asked), LIMITS) is EncodeReason.DELETE_FILES
 
 
 def test_files_that_all_declare_one_sort_order_are_joined() -> None:
