@@ -7,11 +7,9 @@ The errors are kept beside it, to be shown.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from functools import lru_cache
-from typing import NamedTuple
 
 from decider.state.format_limits import limit, limited_to
 from shared.errors import InvalidInput
@@ -76,25 +74,6 @@ class EffectivePolicy:
     refusal: Refusal | None = None
 
 
-_Items = tuple[tuple[str, str], ...]
-"""A mapping as a value: its items in the order of their keys."""
-
-
-class _Inputs(NamedTuple):
-    """All that the policy of a table depends on beside the defaults; `registered`: properties of its registration."""
-
-    tenant: str
-    registered: _Items
-    configuration: _Items
-    last_good: _Items
-    log_status: LogStatus
-
-
-RECENT_POLICIES = 1_000
-"""Policies that are remembered: a refresh asks for that of its table two or three times, and many tables have the same
-properties."""
-
-
 @dataclass(frozen=True, slots=True)
 class PolicyDefaults:
     """Defaults of tables: the service's policy, and the properties that it gives each tenant.
@@ -105,13 +84,11 @@ class PolicyDefaults:
     service: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     queue: str = "default"
-    # All are derived from the fields above, and needed at every refresh of a table.
+    # Both are derived from the fields above, and needed at every refresh of a table.
     _layers: Mapping[str, "_Read"] = field(init=False, repr=False, compare=False)
     _defaults: Mapping[str, PolicyOrigin] = field(init=False, repr=False, compare=False)
-    _recent: Callable[[_Inputs], EffectivePolicy] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_recent", lru_cache(RECENT_POLICIES)(self._resolve))
         layers = {tenant: _read(PolicySource.TENANT, layers_read) for tenant, layers_read in self.tenants.items()}
         object.__setattr__(self, "_layers", layers)
         object.__setattr__(self, "_defaults", _defaults(self.service))
@@ -129,13 +106,7 @@ class PolicyDefaults:
         A table with a refusal is disabled by its policy, so for every decision: nothing overrides that. One whose
         refusal allows some kinds of jobs, and whose owner wants the first of them, gets only those.
         """
-        return self._recent(
-            _Inputs(table.tenant, _items(table.properties), _items(configuration), _items(last_good), log_status)
-        )
-
-    def _resolve(self, inputs: _Inputs) -> EffectivePolicy:
-        configuration, log_status = dict(inputs.configuration), inputs.log_status
-        found, refusal = self._resolved(inputs), log_status.refusal
+        found, refusal = self._resolved(table, configuration, last_good), log_status.refusal
         support = support_of(log_status.format)
         if refusal is not None and CLUSTER in refusal.allows and found.policy.cluster:
             found, support = _clustered(found, refusal), limited_to(support, refusal.allows, "clustered")
@@ -149,20 +120,23 @@ class PolicyDefaults:
         found = _fitted(replace(found, policy=policy, notes=(*found.notes, *notes)), log_status.typical_file_bytes)
         return _refused(_stopped(found) if log_status.is_stopped_by_qbeast else found, refusal)
 
-    def _resolved(self, inputs: _Inputs) -> EffectivePolicy:
-        configuration, last_good = dict(inputs.configuration), dict(inputs.last_good)
-        tenant = self._layers.get(inputs.tenant, (PolicySource.TENANT, PolicyLayer()))
+    def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
+        tenant = self._layers.get(table.tenant, (PolicySource.TENANT, PolicyLayer()))
         asked = _read(PolicySource.TABLE, configuration)
-        request = _read(PolicySource.REQUEST, dict(inputs.registered))
+        request = _read(PolicySource.REQUEST, table.properties)
         layers_read = (tenant, asked, request)
         policy, issues = _laid(self.service, *layers_read)
         if policy is not None:
-            return self._served(EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, configuration))
+            return self._served(
+                EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(configuration))
+            )
         if last_good:
             layers_read = (tenant, _read(PolicySource.TABLE, last_good), request)
             policy, _ = _laid(self.service, *layers_read)
             if policy is not None:
-                return self._served(EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, last_good))
+                return self._served(
+                    EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(last_good))
+                )
         # Only properties of the registration can contradict the defaults by themselves, once these have changed.
         usable, policy = next(
             (layers, laid)
@@ -219,10 +193,6 @@ def resolve_unregistered(
     return PolicyDefaults(default, queue="").resolve(
         unregistered, configuration, last_good, LogStatus(format=table_format)
     )
-
-
-def _items(mapping: Mapping[str, str]) -> _Items:
-    return tuple(sorted(mapping.items()))
 
 
 def _fitted(found: EffectivePolicy, typical_file_bytes: int) -> EffectivePolicy:

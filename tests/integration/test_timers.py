@@ -23,6 +23,7 @@ from shared.queue.model import DecideOutcome, Timer
 from shared.table import Position, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
+from tests.support.time_limits import scaled
 from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, World, in_world, partition
 
 pytestmark = pytest.mark.redis
@@ -336,7 +337,7 @@ class MeetingLog(MemoryLog):
         self._barrier = barrier
 
     async def live_files(self, at: Position | None = None) -> LiveFiles:
-        await asyncio.wait_for(self._barrier.wait(), 30)
+        await asyncio.wait_for(self._barrier.wait(), scaled(30))
         return await super().live_files(at)
 
 
