@@ -5,6 +5,7 @@ by the package's own code. CI asks for it with LAKEWRIGHT_PACKAGED_BROWSER=true,
 not download 60 MB without being asked.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -30,8 +31,11 @@ def packaged_browser() -> tuple[Path, tuple[tuple[str, str], ...]] | None:
     """Return the browser and the environment that it needs; None if it was not asked for."""
     if os.environ.get("LAKEWRIGHT_PACKAGED_BROWSER") != "true":
         return None
-    _install()
-    done = _node("--input-type=module", "--eval", UNPACK, environment=LAMBDA)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:  # Released when it is closed, also by the end of the process.
+        fcntl.flock(lock, fcntl.LOCK_EX)  # A browser that another process of the tests still unpacks cannot be started.
+        _install()
+        done = _node("--input-type=module", "--eval", UNPACK, environment=LAMBDA)
     unpacked = json.loads(done.splitlines()[-1])
     return Path(unpacked["path"]), (("LD_LIBRARY_PATH", unpacked["libraries"]),)
 
@@ -41,7 +45,6 @@ def _install() -> None:
     lock = (LOCK / "package-lock.json").read_text(encoding="utf-8")
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == lock:
         return
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(LOCK / name, FOLDER / name)
     npm = _home() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
