@@ -51,6 +51,10 @@ public final class LogReplay {
           .add("protocol", Protocol.FULL_SCHEMA)
           .add("domainMetadata", DomainMetadata.FULL_SCHEMA);
 
+  /** What is read of one: also what names further files that hold its adds, which the protocol allows under this name. */
+  private static final StructType READ_SCHEMA =
+      CHECKPOINT_SCHEMA.add("sidecar", new StructType().add("path", StringType.STRING));
+
   /** Bytes of commits, and of a checkpoint, which is compressed: some 0.2 s to read. */
   private static final long MAX_COMMIT_BYTES = 8L << 20;
 
@@ -91,7 +95,8 @@ public final class LogReplay {
    *
    * @param removedAfter milliseconds since 1970: older removals are left out; none keeps all
    * @param notedAfter the same for the versions that applications noted
-   * @throws IOException if a path has several spellings, which only Delta's job makes one
+   * @throws IOException if a path has several spellings, which only Delta's job makes one, or if the checkpoint names
+   *     further files
    */
   public static InMemoryLogReplay of(DeltaLog log, LogSegment segment, Option removedAfter, Option notedAfter)
       throws IOException {
@@ -130,7 +135,7 @@ public final class LogReplay {
         DefaultEngine.create(conf)
             .getParquetHandler()
             .readParquetFiles(
-                Utils.singletonCloseableIterator(file), CHECKPOINT_SCHEMA, Optional.empty());
+                Utils.singletonCloseableIterator(file), READ_SCHEMA, Optional.empty());
     try {
       while (batches.hasNext()) {
         CloseableIterator rows = ((FileReadResult) batches.next()).getData().getRows();
@@ -147,6 +152,9 @@ public final class LogReplay {
   private static Action action(String line) throws IOException {
     ObjectMapper mapper = org.apache.spark.sql.delta.util.JsonUtils.mapper();
     JsonNode node = mapper.readTree(line);
+    if (node.has("sidecar")) {
+      throw new IOException("a checkpoint that names further files: " + node.get("sidecar"));
+    }
     // What is left out is null to Delta's job, but an empty map to this mapper.
     setMissing(node.get("add"), "tags");
     setMissing(node.get("remove"), "tags");

@@ -9,14 +9,12 @@ import random
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
-from py4j.protocol import Py4JError
 
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.snapshot_cache import SnapshotCache
@@ -208,8 +206,11 @@ def test_random_logs_are_replayed_as_deltas_job_reads_them(lab: DeltaLab, tmp_pa
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """A table of deltalake's with a removal, a restored version, and columns that need statistics."""
-    table = tmp_path / "t"
+    return restored(tmp_path / "t")
+
+
+def restored(table: Path) -> Path:
+    """A table of deltalake's with a removal, a restored version, and columns that need statistics: 11 live files."""
     for number in range(6):
         rows = pa.table({"p": ["a", "b"], "id": [2 * number, 2 * number + 1], "text": [f"t{number}", None]})
         write_deltalake(table, rows, mode="append", partition_by=["p"], post_commithook_properties=QUIET)
@@ -289,6 +290,17 @@ def test_tables_of_sparks_kinds_are_replayed(lab: DeltaLab, tmp_path: Path, clau
     assert sorted(row.id for row in lab.spark.read.format("delta").load(str(ours)).collect()) == expected
 
 
+def test_what_streams_and_features_noted_is_handed_on(lab: DeltaLab, tmp_path: Path) -> None:
+    """A stream that finds no note of its last batch writes it again."""
+    table = tmp_path / "t"
+    log = RandomCommits(1, table / "_delta_log")
+    log.commits(12)
+    assert by_replay(lab, table) == by_job(lab, table)
+    checkpoints_agree(lab, table)
+    rows = [json.loads(row) for row in checkpoint_rows(table.with_name("t-ours"))]
+    assert {"txn", "domainMetadata", "remove", "add"} <= {name for row in rows for name in row}
+
+
 def test_a_path_of_several_spellings_is_left_to_deltas_job(lab: DeltaLab, table: Path) -> None:
     log = table / "_delta_log"
     commit = max(log.glob("*.json"))
@@ -306,30 +318,6 @@ def test_a_snapshot_that_counts_other_files_gets_no_checkpoint(lab: DeltaLab, ta
     with pytest.raises(Exception, match=r"the log has 11 files of \d+ bytes, the snapshot 12"):
         lab.engine._scala.checkpoint_file.write(log.delta_log, wrong, wrong.logSegment())
     assert not list((table / "_delta_log").glob("*checkpoint*"))
-
-
-def test_a_checkpoint_for_which_the_disk_has_no_room_leaves_nothing_and_is_written_later(
-    lab: DeltaLab, small_disk: Path
-) -> None:
-    table = small_disk / "t"
-    log = RandomCommits(1, table / "_delta_log")
-    log.commits(40)
-    before = sorted(path.name for path in (table / "_delta_log").iterdir())
-    ours = our_log(lab, table)
-    snapshot = ours.snapshot()
-    balloon = small_disk / "balloon"
-    balloon.write_bytes(bytes(shutil.disk_usage(small_disk).free - 4096))  # One page is left: a file can be begun.
-    with pytest.raises(Exception, match="No space left on device"):
-        lab.engine._scala.checkpoint_file.write(ours.delta_log, snapshot, snapshot.logSegment())
-    assert sorted(path.name for path in (table / "_delta_log").iterdir()) == before
-    with suppress(Py4JError):  # Delta's job, which is asked next, finds no room either.
-        ours.checkpoint(snapshot)
-    assert not (table / "_delta_log" / "_last_checkpoint").exists()
-    balloon.unlink()
-    ours.checkpoint(snapshot)
-    rows = [json.loads(line) for line in checkpoint_rows(table)]
-    assert by_replay(lab, table) == by_job(lab, table)
-    assert sum("add" in row for row in rows) == by_job(lab, table)[2]
 
 
 @pytest.mark.long("contracts")
