@@ -15,6 +15,7 @@ from actor.ports import GroupStatus
 from shared.errors import RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
+from tests.contract.test_parquet_footers import set_nine_rows, with_footer
 from tests.contract.test_row_group_copy import replaced, rewritten, spoil
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
@@ -103,7 +104,7 @@ def test_files_without_rows_and_row_groups_without_rows_add_nothing(lab: DeltaLa
 def test_files_of_another_schema_and_pages_that_cannot_be_decoded_are_obstacles_and_leave_no_file(
     lab: DeltaLab,
 ) -> None:
-    one, other, broken = (lab.directory / f"{name}.parquet" for name in ("one", "other", "broken"))
+    one, other, broken, fewer = (lab.directory / f"{name}.parquet" for name in ("one", "other", "broken", "fewer"))
     pq.write_table(pa.table({"id": range(10)}), one)
     pq.write_table(pa.table({"id": map(str, range(10))}), other)
     pq.write_table(pa.table({"id": range(10)}), broken)
@@ -114,6 +115,8 @@ def test_files_of_another_schema_and_pages_that_cannot_be_decoded_are_obstacles_
 
     assert merged(lab, one, other) == {"attempt": 0, "obstacle": "schema"}
     assert merged(lab, one, broken) == {"attempt": 0, "obstacle": "damaged"}
+    fewer.write_bytes(with_footer(lab, one.read_bytes(), set_nine_rows))
+    assert merged(lab, one, fewer) == {"attempt": 0, "obstacle": "damaged"}
     assert list((lab.directory / "out").iterdir()) == []
 
 

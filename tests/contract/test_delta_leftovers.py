@@ -208,3 +208,16 @@ def test_the_space_of_a_local_disk_is_known(lab: DeltaLab) -> None:
 
     assert free is not None
     assert abs(free - shutil.disk_usage(table.path).free) < 1 << 30
+
+
+def test_the_size_of_a_file_is_known_that_needs_more_than_32_bits(lab: DeltaLab) -> None:
+    """An output that is not found with its size is not committed."""
+    table = tables.table(lab.directory / "t", files=1)
+    (there, _), *_ = tables.live(table.path)
+    with (table.path / "large.parquet").open("wb") as file:
+        file.truncate(3 << 30)  # Takes no room.
+    keys = [FileKey(name) for name in ("gone.parquet", "large.parquet", there)]
+    with lab.engine._sessions.lease(tag="t") as owned:
+        sizes = TableLog(lab.engine._scala, owned.session, table.location).sizes(keys)
+
+    assert [sizes[key] for key in keys] == [None, 3 << 30, (table.path / there).stat().st_size]

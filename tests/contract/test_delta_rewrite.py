@@ -2,10 +2,12 @@
 
 import json
 import threading
+import time
 
 import pytest
 
 from actor.formats.delta.engine import DeltaEngine
+from actor.formats.delta.log import TableLog
 from actor.ports import GroupStatus
 from shared.errors import Unsupported
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG
@@ -24,7 +26,7 @@ def test_exactly_the_planned_files_are_replaced_in_one_commit_that_changes_no_da
     table = tables.table(lab.directory / "t", days=True)
     before, version = lab.digest(table.location), table.version
     group = lab.group(table.location, PARTITION_1, first=1)
-    control = Steering()
+    control, begun_ms = Steering(), int(time.time() * 1000)
 
     outcome = lab.rewrite(table.location, [group], control, job="j-1", token=7)
 
@@ -41,6 +43,8 @@ def test_exactly_the_planned_files_are_replaced_in_one_commit_that_changes_no_da
         body for action in tables.actions(table.path, new) for kind, body in action.items() if kind != "commitInfo"
     ]
     assert {body["dataChange"] for body in bodies} == {False}
+    removed_ms = [body["deletionTimestamp"] for body in bodies if "deletionTimestamp" in body]
+    assert [begun_ms <= at_ms <= time.time() * 1000 for at_ms in removed_ms] == [True] * 4, "a vacuum goes by them"
     assert len(tables.live(table.path)) == 12 - 3
     assert lab.digest(table.location) == before
     assert lab.digest(table.location, version=version) == before
@@ -64,6 +68,14 @@ def test_history_shows_the_rewrite_with_its_numbers_and_its_origin(lab: DeltaLab
     assert last.operationMetrics["numRemovedFiles"] == "4"
     assert last.operationMetrics["numAddedFiles"] == "1"
     assert last.operationMetrics["numRemovedBytes"] == str(group.bytes)
+
+
+def test_history_shows_figures_that_need_more_than_32_bits(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=1)
+    with lab.engine._sessions.lease(tag="t") as owned, lab.engine._sessions.bound(owned):
+        log = TableLog(lab.engine._scala, owned.session, table.location)
+        version = log.commit_vacuum_end({"numDeletedFiles": 5_000_000_000})
+    assert tables.commit_info(table.path, version)["operationMetrics"]["numDeletedFiles"] == "5000000000"
 
 
 def test_a_stream_that_reads_the_table_sees_each_row_once(lab: DeltaLab) -> None:
@@ -126,6 +138,8 @@ def test_several_groups_of_several_partitions_land_in_one_commit_and_keep_their_
     assert [end.group for end in outcome.groups] == groups
     assert len(tables.live(lab.directory / "t")) == 3
     assert row_ids() == before
+    tags = tables.commit_info(lab.directory / "t", outcome.version or 0)["tags"]
+    assert tags["delta.rowTracking.preserved"] == "true"
 
 
 def test_an_output_carries_the_tags_of_its_group_and_shows_them_to_the_next_plan(lab: DeltaLab) -> None:

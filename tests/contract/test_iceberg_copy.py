@@ -33,6 +33,10 @@ COUNTS = ("record_count", "value_counts", "null_value_counts", "nan_value_counts
 
 @pytest.fixture
 def copying(ice: "IcebergLab") -> "IcebergLab":
+    return forced(ice)
+
+
+def forced(ice: "IcebergLab") -> "IcebergLab":
     """The same laboratory with an engine that copies row groups however small they are."""
     from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
     from tests.support.forced_copies import FORCED_LIMITS

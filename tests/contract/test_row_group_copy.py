@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 import re
 import threading
 from pathlib import Path
@@ -11,12 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from actor.formats.delta.actions import LoggedFile, decode_add
 from actor.formats.delta.engine import DeltaEngine
-from actor.formats.delta.footers import Footers
-from actor.formats.delta.log import TableLog
-from actor.formats.parquet.classes import SOURCES, ParquetClasses
-from actor.formats.parquet.copy_rules import EncodeReason
+from actor.formats.parquet.classes import SOURCES
 from actor.jvm import java_sources
 from actor.jvm.java_sources import compile_sources
 from actor.jvm.scala import Scala
@@ -24,6 +19,7 @@ from actor.ports import GroupOutcome, GroupStatus, RewriteRequest
 from shared.errors import Corrupt, RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
+from tests.contract.test_parquet_footers import chunk_of, footer, summaries, with_footer
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark
 from tests.support.forced_copies import CountingEngine
@@ -67,9 +63,19 @@ def _log_sizes(table: tables.HandTable) -> None:
         log.write_text("\n".join(map(json.dumps, actions)))
 
 
+SEVERAL_PAGES: dict[str, Any] = {
+    "row_group_size": 7,
+    "data_page_size": 1,
+    "write_batch_size": 2,
+    "write_page_index": True,
+    "bloom_filter_options": {"id": True},
+}
+"""Pages of two rows with indexes, and a filter of the ids for each row group."""
+
+
 def test_row_groups_are_copied_with_all_that_their_writer_left_beside_them(copying: DeltaLab) -> None:
     table = tables.table(copying.directory / "t", files=3)
-    replaced(table, lambda rows, path: pq.write_table(rows, path, row_group_size=7, write_page_index=True))
+    replaced(table, lambda rows, path: pq.write_table(rows, path, **SEVERAL_PAGES))
     before = tables.rows(table.path)
     inputs = [pq.ParquetFile(table.path / file.path).metadata for file in copying.files(table.location)]
 
@@ -84,9 +90,16 @@ def test_row_groups_are_copied_with_all_that_their_writer_left_beside_them(copyi
     assert found.metadata == inputs[0].metadata
     chunks = [found.row_group(n).column(0) for n in range(9)]
     assert all(chunk.has_column_index and chunk.has_offset_index for chunk in chunks)
+    groups = footer(copying, (table.path / output.path).read_bytes()).getRow_groups()
+    starts = [chunk.dictionary_page_offset or chunk.data_page_offset for chunk in chunks]
+    assert [group.getFile_offset() for group in groups] == starts, "a reader that splits a file goes by them"
     stats = json.loads(tables.live(table.path)[output.path, None]["stats"])
     assert (stats["numRecords"], stats["minValues"], stats["maxValues"]) == (60, {"id": 0}, {"id": 59})
-    assert copying.spark.read.format("delta").load(str(table.path)).where("id = 33").count() == 1
+    # Each row is found by the indexes of its pages, and by the filter of its row group.
+    read = copying.spark.read.format("delta").load(str(table.path))
+    assert [[row.v for row in read.where(f"id = {number}").collect()] for number in (1, 33, 59)] == [
+        ["v1"], ["v33"], ["v59"]
+    ]  # fmt: skip
 
 
 ENDS = [
@@ -120,59 +133,34 @@ def test_a_copy_that_grows_to_the_full_size_is_an_obstacle_and_leaves_no_file(la
     inputs = [lab.directory / "one.parquet"] * 2
     (summary, _) = summaries(lab, *inputs)
     assert (summary["row_groups"], len(summary["codecs"])) == (1, 1)
-    scala, size = Scala(lab.spark), inputs[0].stat().st_size
-    conf, folder = lab.spark._jsc.hadoopConfiguration(), f"file://{lab.directory}/out"
-    paths, sizes = scala.java_list(map(str, inputs)), scala.java_list([size] * 2)
-    ends = []
-    for end_bytes in (1, 2 * size):
-        task = scala.resolve("io.lakewright.RowGroupCopy")(conf, paths, sizes, folder, "lw-", ".parquet", end_bytes)
-        ends.append(json.loads(scala.to_json(task.call(None))))
+    ends = [joined(lab, *inputs, end_bytes=end_bytes) for end_bytes in (1, 2 * inputs[0].stat().st_size)]
     assert ends[0] == {"attempt": 0, "obstacle": "full"}
     assert (ends[1]["rows"], ends[1]["row_groups"]) == (20, 2)
     assert [path.name for path in (lab.directory / "out").iterdir()] == [ends[1]["name"]]
 
 
-OBSTACLES: dict[str, dict[str, Any]] = {
-    "int96": {"use_deprecated_int96_timestamps": True},
-    "nanoseconds": {"version": "2.6"},
-    "": {"version": "2.6", "coerce_timestamps": "us", "allow_truncated_timestamps": True},
-}
-
-
-def summaries(lab: DeltaLab, *files: Path) -> list[dict[str, Any]]:
+def joined(lab: DeltaLab, *files: Path, end_bytes: int = 0) -> dict[str, Any]:
+    """What the task says of its output in the folder `out`."""
     compile_sources(lab.spark, SOURCES)
-    scala = Scala(lab.spark)
+    scala, conf = Scala(lab.spark), lab.spark._jsc.hadoopConfiguration()
     paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
-    conf = lab.spark._jsc.hadoopConfiguration()
-    found = scala.resolve("io.lakewright.ParquetFooter").summaries(conf, paths, sizes, 4)
-    read: list[dict[str, Any]] = json.loads(scala.to_json(found))
-    return read
+    folder = f"file://{lab.directory}/out"
+    task = scala.resolve("io.lakewright.RowGroupCopy")(conf, paths, sizes, folder, "lw-", ".parquet", end_bytes)
+    said: dict[str, Any] = json.loads(scala.to_json(task.call(None)))
+    return said
 
 
-def test_obstacles_are_found_in_the_footer_of_a_file(lab: DeltaLab) -> None:
-    rows = pa.table({"t": pa.array([1, 2, 3], pa.timestamp("ns"))})
-    for name, options in OBSTACLES.items():
-        pq.write_table(rows, lab.directory / f"{name}.parquet", **options)
-    whole = (lab.directory / ".parquet").read_bytes()
-    made = {name: (lab.directory / f"{name}.parquet").read_bytes() for name in OBSTACLES}
-    made |= {"no_footer": whole[:-1], "encryption": whole[:-4] + b"PARE", "data_elsewhere": _elsewhere(lab.directory)}
-    files = []
-    for name, content in made.items():
-        files.append(lab.directory / f"made-{name}.parquet")
-        files[-1].write_bytes(content)
+def test_files_of_another_schema_and_pages_of_other_values_are_obstacles_and_leave_no_file(lab: DeltaLab) -> None:
+    one, other, more = (lab.directory / f"{name}.parquet" for name in ("one", "other", "more"))
+    pq.write_table(pa.table({"id": range(10), "list": [[1, 2]] * 10}), one)
+    pq.write_table(pa.table({"id": map(str, range(10)), "list": [[1, 2]] * 10}), other)
+    more.write_bytes(with_footer(lab, one.read_bytes(), lambda metadata: chunk_of(metadata, 1).setNum_values(21)))
+    assert [found["obstacle"] for found in summaries(lab, one, other, more)] == [""] * 3, "the footers say nothing"
 
-    found = summaries(lab, *files)
-
-    assert [one["obstacle"] for one in found] == list(made)
-    assert {one["obstacle"] for one in found} - {""} <= set(EncodeReason)
-
-
-def _elsewhere(folder: Path) -> bytes:
-    """A footer that refers to columns in another file, as `_metadata` files do."""
-    metadata = pq.ParquetFile(folder / ".parquet").metadata
-    metadata.set_file_path("other.parquet")
-    metadata.write_metadata_file(folder / "_metadata")
-    return (folder / "_metadata").read_bytes()
+    assert joined(lab, one, other) == {"attempt": 0, "obstacle": "schema"}
+    assert joined(lab, one, more) == {"attempt": 0, "obstacle": "damaged"}
+    assert list((lab.directory / "out").iterdir()) == []
+    assert joined(lab, one, one)["rows"] == 20
 
 
 def test_files_of_other_schemas_and_codecs_are_encoded(copying: DeltaLab) -> None:
@@ -269,32 +257,6 @@ def test_a_group_with_an_input_that_cannot_be_read_fails_alone(copying: DeltaLab
     assert tables.removed(table.path, outcome.version or 0) == {file.path for file in files[4:]}
 
 
-def test_footers_that_contradict_themselves_are_no_ground_for_a_copy(lab: DeltaLab) -> None:
-    whole = lab.directory / "whole.parquet"
-    pq.write_table(pa.table({"id": range(10), "list": [[1, 2]] * 10}), whole)
-    raw = whole.read_bytes()
-    fewer = lab.directory / "fewer.parquet"
-    fewer.write_bytes(_with_rows(lab, raw, 9))
-    broken = lab.directory / "broken.parquet"
-    length = int.from_bytes(raw[-8:-4], "little")
-    broken.write_bytes(raw[: -8 - length] + b"\x7f" * length + raw[-8:])
-
-    assert [one["obstacle"] for one in summaries(lab, whole, fewer, broken)] == ["", "damaged", "damaged"]
-
-
-def _with_rows(lab: DeltaLab, raw: bytes, rows: int) -> bytes:
-    """The same pages under a footer that counts other rows, in the row group and in the file."""
-    scala, length = Scala(lab.spark), int.from_bytes(raw[-8:-4], "little")
-    util = scala.resolve("org.apache.parquet.format.Util")
-    given = scala.resolve("java.io.ByteArrayInputStream")(bytearray(raw[-8 - length : -8]))
-    metadata, written = util.readFileMetaData(given), scala.resolve("java.io.ByteArrayOutputStream")()
-    metadata.setNum_rows(rows)
-    metadata.getRow_groups().get(0).setNum_rows(rows)
-    util.writeFileMetaData(metadata, written)
-    footer = bytes(written.toByteArray())
-    return raw[: -8 - length] + footer + len(footer).to_bytes(4, "little") + raw[-4:]
-
-
 def test_not_a_number_is_never_beyond_the_bounds_of_a_copy(copying: DeltaLab) -> None:
     """Writers leave it out of the footer's bounds, and readers of Delta take it for the greatest value."""
     path = copying.directory / "t"
@@ -336,30 +298,6 @@ def test_without_the_classes_groups_are_encoded_to_the_same_files_and_one_warnin
     lab.rewrite(other.location, [lab.group(other.location, count=2)], may_copy=False)
     (mine,), (theirs,) = tables.live(one.path).values(), tables.live(other.path).values()
     assert mine["stats"] == theirs["stats"]
-
-
-def test_bounds_are_the_same_with_and_without_the_classes(lab: DeltaLab) -> None:
-    from tests.support.parquet_lab import PALETTE  # It imports DuckDB, which is not everywhere.
-
-    table = tables.table(lab.directory / "t", files=1)
-    schema = pa.schema([(name, kind) for name, (kind, _) in PALETTE.items() if not pa.types.is_nested(kind)])
-    dice = random.Random(7)
-    rows = [{name: dice.choice([None, PALETTE[name][1](dice)]) for name in schema.names} for _ in range(100)]
-    replaced(table, lambda _, path: pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, row_group_size=9))
-    with lab.engine._sessions.lease(tag="t") as owned:
-        log = TableLog(lab.engine._scala, owned.session, table.location)
-        add = next(iter(tables.live(table.path).values()))
-        file = LoggedFile(decode_add(add, ()), json.dumps(add))
-        found = []
-        for are_usable in (True, False):
-            classes = ParquetClasses()
-            assert are_usable or not classes.give_up()
-            footers = Footers(lab.engine._scala, log, classes)
-            columns = [column for one in footers.storage([file]).schemas for column in one]
-            found.append(footers.bounds(file, columns))
-
-    assert len(found[0]) >= len(schema) - 2  # Not-a-number leaves floats without bounds.
-    assert found[0] == found[1]
 
 
 @pytest.fixture
