@@ -56,5 +56,5 @@ def test_files_of_several_partitions_are_never_joined(copying: "IcebergLab") -> 
         parts.setdefault(one.file.partition, []).append(one)
     (first, second), (other, _) = parts.values()
     compile_sources(copying.session, ICEBERG_SOURCES)
-    tasks = IcebergTasks(copying.engine._scala, copying.session, java.raw)
+    tasks = IcebergTasks(copying.engine._scala, copying.session, java)
     assert [tasks.mismatch(inputs) for inputs in ((first, second), (first, other))] == ["", "partition"]
