@@ -1,7 +1,7 @@
 """Sweep: refreshes every table once per interval, to find commits of lost events.
 
-It alone reads the log of an idle table, and it spreads the refreshes over the interval, so that a hundred thousand
-tables cause no burst but small ones.
+It alone reads the log of an idle table, and it spreads the refreshes over the interval, in bursts of a second, so that
+those of a hundred thousand tables do not come at once.
 """
 
 import asyncio

@@ -38,7 +38,7 @@ AGAIN_MS = 600_000
 minutes, after which most jobs are over."""
 
 TABLES_PER_TICK = 1_000
-"""Tables with due timers that one tick processes: some seconds of work, so that a fleet's leave room for its events."""
+"""Tables with due timers that one tick processes: seconds of work, and then a pause leaves room for events."""
 
 TABLES_AT_ONCE = 8
 """Tables that a tick processes side by side, which hides the latency of their stores."""
@@ -82,7 +82,7 @@ class TimerRunner:
         return TimerRunResult(len(outcomes), outcomes.count(DecideOutcome.QUEUED))
 
     async def _process(self, due: Iterator[TableId]) -> list[DecideOutcome]:
-        """Take the due timers of one table after the other, from those that others of its kind take from as well."""
+        """Take the due timers of one table after the other, until the iterator, which several calls share, is empty."""
         outcomes: list[DecideOutcome] = []
         for table_id in due:
             table = await self._registry.get(table_id)
