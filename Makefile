@@ -6,12 +6,15 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-iceberg test test-page pictures page-api check integration stress chaos load minio helm osv-scanner test-s3 test-images test-cluster fmt lock clean distclean mutants interop soak coverage copies test-iceberg test-care test-crashes test-contracts test-kafka setup-qbeast test-qbeast test-spark-cluster
-.PHONY: everything sbom scan bench bench-advice bench-autocomp bench-capacity bench-fleet bench-netflix bench-policy bench-queue bench-decide bench-rebuild bench-rewrite bench-spark-cluster bench-delta bench-iceberg bench-read
+.PHONY: help setup demo demo-iceberg check test test-all nightly coverage test-page test-images test-cluster test-qbeast
+.PHONY: stress copies interop soak chaos load mutants test-attacks fuzz bench bench-fleet minio helm osv-scanner setup-qbeast
+.PHONY: pictures page-api size sbom scan fmt lock clean distclean
 
 help: ## this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "  settings: PYTHON=python3.12 (3.11 to 3.13)  ARGS='arguments for pytest'  JSON=file (demo, bench, bench-policy)"
+	@awk 'BEGIN { FS = ":.*## " } /^[a-zA-Z %-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  suites: $(SUITES) page images cluster qbeast attacks"
+	@echo "  benches: $(BENCHES)"
+	@echo "  settings: ARGS='arguments'  JSON=file for figures  SECONDS_=n  EXAMPLES=n  SEED=n  ONLY=regex  PYTHON=python3.12"
 
 setup: ## virtual environment, locked packages, Java where none fits, Spark's jars; quick the second time
 	@PYTHON="$(PYTHON)" sh .ci/setup
@@ -29,166 +32,147 @@ check: setup ## formatting, lint, types of Python and of the page, import laws; 
 	@echo "[check] page";         $(BIN)/python page/build.py check
 	@echo "[check] lint-imports"; out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }
 
-test: check ## the checks, and the tests with real Redis, real Spark and a real browser; long ones have targets of their own
-	@echo "[test] unit tests of the page"; $(BIN)/python page/build.py test
-	@echo "[test] all tests but the long ones; the slowest and the reasons of skips are listed at the end"
-	@$(BIN)/pytest -n 3 --dist loadgroup --durations=10 --durations-min=1 $(ARGS)
+# Units and properties, the contracts that need no JVM and one that does, the flows of integration, and the page.
+QUICK := tests/unit tests/property tests/contract tests/page $(wildcard $(patsubst %,tests/integration/test_%.py, \
+	archive cli follow http_end_to_end http_queue http_tables registry_entries stream table_intake table_jobs worker))
+TEST.quick := -m "quick or not (spark or e2e or s3)" $(QUICK)
+PYTEST := $(BIN)/pytest --dist loadgroup --durations-min=1
 
-test-page: check ## the page: unit tests, and all tests in a real browser, those of 100,000 tables included
+test: check ## the checks, and the tests of a few minutes (ARGS="tests/unit -x": tests that you name)
 	@$(BIN)/python page/build.py test
-	@LAKEWRIGHT_PACKAGED_BROWSER=true $(BIN)/pytest --long page -q -s tests/page $(ARGS)
+	@LAKEWRIGHT_HYPOTHESIS_PROFILE=dev LAKEWRIGHT_STRESS_EXAMPLES=50 \
+		$(if $(ARGS),,LAKEWRIGHT_TEST_SECONDS=.cache/test-seconds) $(PYTEST) -n 3 --durations=10 \
+		$(if $(findstring tests/,$(ARGS)),,$(TEST.quick)) $(ARGS)
 
-pictures: setup ## pictures of every view of the page on a running demo, into artifacts/pictures (TO=folder)
-	@$(BIN)/python -m tests.support.page_pictures $(or $(TO),artifacts/pictures)
+# The long suites that say whether rows, events or jobs are lost. They run with all other tests, as one suite: they wait
+# for services and JVMs, which the others need not, and load Spark once. The core is measured beside them.
+LONG := crashes contracts s3
+# What the tests of benches and rigs keep right says nothing of the product: they run nightly.
+RIGS := tests/bench tests/soak tests/iceberg_stress tests/interop
 
-page-api: setup ## write page/openapi.json again, from which the types of the page are generated
-	@$(BIN)/python -m tests.support.page_api
+test-all: setup ## what CI runs: each test once, but for the suites of hours; what fails does not keep others from running
+	@$(BIN)/python -m tests.support.go_programs minio || true
+	@mkdir -p .cache; $(MAKE) --no-print-directory coverage PROCESSES=1 >.cache/core.log 2>&1 & beside=$$!; failed=; \
+		$(MAKE) --no-print-directory check || failed="$$failed check"; \
+		$(BIN)/python page/build.py test || failed="$$failed page"; \
+		$(PYTEST) -n 3 --durations=40 $(LONG:%=--long %) $(patsubst %,--ignore=%,$(CORE) $(RIGS)) $(ARGS) || failed="$$failed tests"; \
+		wait $$beside || failed="$$failed coverage"; cat .cache/core.log; \
+		if [ -n "$$failed" ]; then echo "[test-all] failed:$$failed"; exit 1; fi
 
-integration: setup ## only the tests that need real Redis or real Spark
-	@$(BIN)/pytest --durations=10 --durations-min=1 -m "redis or spark or e2e" $(ARGS)
+nightly: setup ## all suites and benches, and one report, into artifacts/everything (TO=folder, ONLY=regex); a day
+	@$(BIN)/python -m tests.support.everything $(if $(TO),--to $(TO)) $(if $(ONLY),--only '$(ONLY)')
 
 # The tests of the core: what lies beside it, and the suites that hold its laws, with one seed: a branch that only some
-# seeds take needs a test of its own.
-COVERING := tests/unit/shared tests/unit/actor tests/unit/decider/decide tests/unit/decider/state tests/property \
+# seeds take needs a test of its own. In CI they run here alone.
+CORE := tests/unit/shared tests/unit/actor tests/unit/decider/decide tests/unit/decider/state tests/property \
 	tests/contract/test_actions.py tests/contract/test_table_actions.py $(wildcard tests/contract/test_queue_*.py)
 
-coverage: setup ## branch coverage of the core, which must be complete; no Spark; JSON=file, HTML=folder
-	@$(BIN)/coverage run -m pytest -q -p no:xdist --hypothesis-seed=0 -m "not spark" $(COVERING) $(ARGS)
+coverage: setup ## the tests of the core, and its branch coverage, which must be complete; no Spark (HTML=folder)
+	@rm -f .cache/coverage .cache/coverage.*
+	@$(BIN)/python -m pytest -q -p tests.support.core_coverage -n $(or $(PROCESSES),2) --dist loadgroup --hypothesis-seed=0 \
+		--durations=10 --durations-min=1 $(CORE) $(ARGS)
+	@$(BIN)/coverage combine --quiet
 	@$(if $(JSON),$(BIN)/coverage json --quiet --fail-under=0 -o $(JSON))
 	@$(if $(HTML),$(BIN)/coverage html --quiet --fail-under=0 -d $(HTML))
 	@$(BIN)/coverage report
 
-stress: setup ## 5,000 random lives of the queue instead of 200 (EXAMPLES=n for another number)
-	@LAKEWRIGHT_STRESS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout=0 tests/property/test_queue_machine.py $(ARGS)
+# What each suite adds to pytest, and what it fetches or builds before.
+SUITES := crashes contracts s3 altered rigs iceberg kafka properties proofread care spark-cluster
+SUITE.crashes := -n 2 --dist loadgroup --long crashes --durations=5 --durations-min=1 -m long
+SUITE.contracts := -n 2 --dist loadgroup --long contracts --durations=5 --durations-min=1 -m long
+SUITE.s3 := --long s3 --durations=5 --durations-min=1 -m s3
+SUITE.altered := --long altered --durations=5 --durations-min=1 -m long
+SUITE.rigs := -n 2 --dist loadgroup $(RIGS)
+BEFORE.s3 := tests.support.go_programs minio
+SUITE.iceberg := --long iceberg --durations=5 --durations-min=1 -k iceberg
+BEFORE.iceberg := tests.support.iceberg_server
+SUITE.kafka := --long kafka -q -s tests/integration/test_kafka_broker.py
+BEFORE.kafka := tests.support.kafka_broker
+SUITE.care := --long care --timeout=0 -q -s tests/care
+BEFORE.care := tests.support.go_programs minio
+SUITE.properties := -n 2 --timeout=0 tests/property
+ENV.properties := LAKEWRIGHT_HYPOTHESIS_PROFILE=nightly
+SUITE.proofread := --timeout=0 -q -s tests/property/test_proofreading.py
+ENV.proofread = LAKEWRIGHT_PROOFREAD_EXAMPLES=$(or $(EXAMPLES),1000) LAKEWRIGHT_PROOFREAD_SEED=$(or $(SEED),1)
+SUITE.spark-cluster := --long spark-cluster --timeout=0 -q -s tests/spark_cluster
 
-minio: setup ## build MinIO once, where there is Go; without it the tests that need it are skipped
-	@$(BIN)/python -m tests.support.go_programs minio
+test-%: setup ## one suite of long tests
+	@$(if $(SUITE.$*),,$(error there is no suite $*: take one of $(SUITES)))
+	@$(if $(BEFORE.$*),$(BIN)/python -m $(BEFORE.$*))
+	@$(ENV.$*) $(BIN)/pytest $(SUITE.$*) $(ARGS)
 
-helm: setup ## build Helm once, where there is Go; without it the tests of the chart are skipped
-	@$(BIN)/python -m tests.support.go_programs helm
+test-page: check # the page: unit tests, and all tests in a real browser, those of 100,000 tables included
+	@$(BIN)/python page/build.py test
+	@LAKEWRIGHT_PACKAGED_BROWSER=true $(BIN)/pytest --long page -q -s tests/page $(ARGS)
 
-osv-scanner: setup ## build OSV-Scanner once, where there is Go; without it tests of make scan are skipped
-	@$(BIN)/python -m tests.support.go_programs osv-scanner
-
-test-s3: minio ## only the tests with MinIO and with S3's jars in the actor
-	@$(BIN)/pytest --long s3 --durations=5 --durations-min=1 -m s3 $(ARGS)
-
-test-images: setup ## build the images and run them as compose.yaml says; needs Docker (PYTHON_IMAGE, REDIS_IMAGE: other bases)
+test-images: setup # build the images and run them as compose.yaml says; needs Docker (PYTHON_IMAGE, REDIS_IMAGE: other bases)
 	@LAKEWRIGHT_TOKEN=not-used-for-building docker compose --profile qbeast build
 	@$(BIN)/pytest --long images tests/e2e/test_images.py tests/e2e/test_qbeast_image.py $(ARGS)
 
-test-cluster: helm minio ## the chart on a real Kubernetes of one and two nodes; needs Linux, root, Debian's APT and Go; first builds for an hour
+test-cluster: helm minio # the chart on a real Kubernetes of one and two nodes; needs Linux, root, Debian's APT and Go
 	@$(BIN)/python -m tests.support.go_programs kube-router
 	@$(BIN)/python -m tests.cluster.programs
 	@$(BIN)/pytest --long cluster -q -s tests/cluster $(ARGS)
 
-load: setup ## 2,000 events/s for a minute against one decider, with slow clients and 10 MB bodies; JSON=file
-	@$(BIN)/python -m tests.load $(if $(JSON),--json $(JSON)) $(ARGS)
-
-chaos: setup ## ten kinds of faults against the queue for ten minutes (SECONDS_=n for another time)
-	@$(BIN)/python -m tests.chaos $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(JSON),--json $(JSON))
-
-mutants: setup ## one-line changes that tests must notice, each in a copy; none may survive (ONLY=text, JSON=file)
-	@$(BIN)/python -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON)) $(ARGS)
-
-# Engines whose versions the locked environment cannot hold as well live in one of their own.
-interop: setup ## every engine reads and writes tables that we rewrote; JSON=file DOCS=page ARGS="--only REGEX"
-	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .cache/interop
-	@$(BIN)/uv pip sync --quiet --python .cache/interop/bin/python --require-hashes tests/interop/engines.lock
-	@$(BIN)/python -m tests.interop $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) $(ARGS)
-
-soak: setup ## three deltalake writers and Spark on ten tables for twenty minutes, with faults (SECONDS_=n, SEED=n); JSON=file
-	@$(BIN)/python -m tests.soak $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON)) $(ARGS)
-
-test-iceberg: setup ## the tests of Iceberg tables, the long ones, too; fetches the REST server of Iceberg (27 MB)
-	@$(BIN)/python -m tests.support.iceberg_server
-	@$(BIN)/pytest --long iceberg --durations=5 --durations-min=1 -k iceberg $(ARGS)
-
-setup-qbeast: setup ## environment of the Qbeast actor in .cache/qbeast; LAKEWRIGHT_QBEAST_JAR names the library's jar
-	@sh .ci/setup-qbeast
-
-test-qbeast: setup ## Qbeast: the laws on 1,000 simulated indexes (EXAMPLES=n), and real tables if the library is there
+test-qbeast: setup # Qbeast: the laws on 1,000 simulated indexes (EXAMPLES=n), and real tables if the library is there
 	@LAKEWRIGHT_QBEAST_EXAMPLES=$(or $(EXAMPLES),1000) $(BIN)/pytest --timeout=0 -q tests/property/test_qbeast_index.py \
 		tests/property/test_qbeast_sampling.py $(ARGS)
 	@$(BIN)/pytest --long qbeast --timeout=0 -q -s tests/qbeast $(ARGS)
 
-test-kafka: setup ## events from a real Kafka broker; fetches it (43 MB); consumers and broker are killed (LAKEWRIGHT_KAFKA_SEED=n)
-	@$(BIN)/python -m tests.support.kafka_broker
-	@$(BIN)/pytest --long kafka -q -s tests/integration/test_kafka_broker.py $(ARGS)
+setup-qbeast: setup # environment of the Qbeast actor in .cache/qbeast; LAKEWRIGHT_QBEAST_JAR names the library's jar
+	@sh .ci/setup-qbeast
 
-copies: setup ## copies of row groups: 200 random tables (EXAMPLES=n, SEED=n), a cluster, all contract tests with copying forced
+stress: setup ## 5,000 random lives of the queue instead of 100 (EXAMPLES=n for another number)
+	@LAKEWRIGHT_STRESS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout=0 tests/property/test_queue_machine.py $(ARGS)
+
+copies: setup ## copies of row groups: 200 random tables, a cluster, all contract tests with copying forced
 	@LAKEWRIGHT_COPY_EXAMPLES=$(or $(EXAMPLES),200) LAKEWRIGHT_COPY_SEED=$(or $(SEED),1) $(BIN)/pytest --long contracts --timeout=0 -q -s tests/contract/test_copied_and_encoded.py $(ARGS)
 	@$(BIN)/pytest --long copies -q tests/integration/test_copy_on_cluster.py $(ARGS)
 	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --long contracts --timeout=0 -q -s -m spark tests/contract $(ARGS)
 
-test-spark-cluster: setup ## actors on a real standalone cluster of Spark with two workers: where tasks run, killed executors, two actors
-	@$(BIN)/pytest --long spark-cluster --timeout=0 -q -s tests/spark_cluster $(ARGS)
+# Engines whose versions the locked environment cannot hold as well live in one of their own.
+interop: setup ## every engine reads and writes tables that we rewrote (DOCS=page)
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .cache/interop
+	@$(BIN)/uv pip sync --quiet --python .cache/interop/bin/python --require-hashes tests/interop/engines.lock
+	@$(BIN)/python -m tests.interop $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) $(ARGS)
 
-test-crashes: setup ## what kills services, JVMs and Redis, which make test leaves out: no row, event or job is lost
-	@$(BIN)/pytest -n 2 --dist loadgroup --long crashes --durations=5 --durations-min=1 -m long $(ARGS)
+soak chaos load mutants test-attacks: setup ## writers, faults, load (ATTACKED=1: hostile clients too), changes of code
+	@$(BIN)/python -m tests.$(@:test-%=%) $(if $(ONLY),--only '$(ONLY)') $(if $(SECONDS_),--seconds $(SECONDS_)) \
+		$(if $(SEED),--seed $(SEED)) $(if $(ATTACKED),--attacked) $(if $(JSON),--json $(JSON)) $(ARGS)
 
-test-contracts: setup ## further types, names and engines of the contracts, which make test leaves out
-	@$(BIN)/pytest -n 2 --dist loadgroup --long contracts --durations=5 --durations-min=1 -m long $(ARGS)
+fuzz: setup ## 10,000 damaged inputs of each kind: logs, events, tables files, catalogs' answers (INPUTS=n, SEED=n)
+	@LAKEWRIGHT_FUZZ=$(or $(INPUTS),10000) LAKEWRIGHT_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest --timeout=0 -q -s tests/property/test_hostile_bytes.py $(ARGS)
 
-test-care: minio ## vacuum, order and metadata of tables for an hour: kills, two writers, 100,000 files, MinIO
-	@$(BIN)/pytest --long care --timeout=0 -q -s tests/care $(ARGS)
+BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg autocomp read capacity advice
 
-bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
-	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
-
-everything: setup ## all suites and benches, one after another, and one report, into artifacts/everything (TO=folder, ONLY=regex); a day
-	@$(BIN)/python -m tests.support.everything $(if $(TO),--to $(TO)) $(if $(ONLY),--only '$(ONLY)')
-
-BENCHES := policy fleet netflix queue decide rebuild rewrite spark-cluster delta iceberg autocomp read
-
-bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
-	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
+bench: setup ## every benchmark but the slowest two; JSON=b.json keeps b-policy.json, b-queue.json and so on
+	@status=0; for part in $(filter-out capacity advice,$(BENCHES)); do echo "[bench] $$part"; \
 		$(MAKE) --no-print-directory bench-$$part $(if $(JSON),JSON=$(basename $(JSON))-$$part.json) || status=1; done; exit $$status
 
-bench-decide: setup ## commits folded per core, event to decision, Redis bytes per partition, Delta and Iceberg; five minutes; JSON=file
-	@$(BIN)/python -m tests.bench.decide $(if $(JSON),--json $(JSON)) $(ARGS)
+bench-%: setup ## one benchmark
+	@$(if $(filter $*,$(BENCHES)),,$(error there is no benchmark $*: take one of $(BENCHES)))
+	@$(BIN)/python -m tests.bench.$(subst -,_,$*) $(if $(JSON),--json $(JSON)) $(ARGS)
 
-bench-capacity: setup ## CPU and memory of a decider and its Redis with 1,000 to 100,000 tables; an hour; JSON=file, ARGS="--sizes 1000"
-	@$(BIN)/python -m tests.bench.capacity $(if $(JSON),--json $(JSON)) $(ARGS)
-
-bench-rebuild: setup ## a rebuild of a million files beside deltalake, and other tables meanwhile; JSON=file, ARGS="--files 100000"
-	@$(BIN)/python -m tests.bench.rebuild $(if $(JSON),--json $(JSON)) $(ARGS)
-
-bench-rewrite: setup ## one rewrite against Delta's OPTIMIZE on the same files, and where the time goes; JSON=file
-	@$(BIN)/python -m tests.bench.rewrite $(if $(JSON),--json $(JSON)) $(ARGS)
-
-bench-spark-cluster: setup ## a job of 64 groups on a standalone cluster of Spark, with one executor and with two; JSON=file
-	@$(BIN)/python -m tests.bench.spark_cluster $(if $(JSON),--json $(JSON)) $(ARGS)
-
-bench-advice: setup ## advice against the best of all settings on ten histories, and its CPU time for a lake; JSON=file
-	@$(BIN)/python -m tests.bench.advice $(if $(JSON),--json $(JSON)) $(ARGS)
-
-bench-policy: setup ## rules side by side on four streams, with the optimum; no Spark; JSON=file keeps the figures
-	@$(BIN)/python -m tests.bench.policy $(if $(JSON),--json $(JSON))
-
-bench-fleet: setup ## orders of dispatch over 1,000 tables: simulated, and on real Delta tables with one slot; JSON=file
+bench-fleet: setup # orders of dispatch over 1,000 tables: simulated, and on real Delta tables with one slot
 	@$(BIN)/python -m tests.bench.fleet
 	@$(BIN)/python -m tests.bench.fleet.real $(if $(JSON),--json $(JSON)) $(ARGS)
 
-bench-netflix: setup ## the seven figures of Netflix's post, ours beside theirs, simulated and on a small real table; JSON=file
-	@$(BIN)/python -m tests.bench.netflix $(if $(JSON),--json $(JSON)) $(ARGS)
+minio helm osv-scanner: setup ## build one of these once, where there is Go; without it the tests that need it are skipped
+	@$(BIN)/python -m tests.support.go_programs $@
 
-bench-autocomp: setup ## TPC-H tables written in a trickle: files, query time and cost, left alone, periodic and ours; JSON=file
-	@$(BIN)/python -m tests.bench.autocomp $(if $(JSON),--json $(JSON)) $(ARGS)
+pictures: setup # pictures of every view of the page on a running demo, into artifacts/pictures (TO=folder)
+	@$(BIN)/python -m tests.support.page_pictures $(or $(TO),artifacts/pictures)
 
-bench-delta: setup ## one trace under Lakewright, OPTIMIZE, auto-compaction and deltalake; real Spark; JSON=file, ARGS="--commits 60"
-	@$(BIN)/python -m tests.bench.delta $(if $(JSON),--json $(JSON)) $(ARGS)
+page-api: setup # write page/openapi.json again, from which the types of the page are generated
+	@$(BIN)/python -m tests.support.page_api
 
-bench-iceberg: setup ## the same trace under Lakewright, rewrite_data_files and Amoro's rule; real Spark and Iceberg; JSON=file, ARGS="--commits 60"
-	@$(BIN)/python -m tests.bench.iceberg $(if $(JSON),--json $(JSON)) $(ARGS)
-
-bench-read: setup ## tables that rules left, read by Spark, DuckDB and deltalake; how large row groups must be; JSON=file
-	@$(BIN)/python -m tests.bench.read $(if $(JSON),--json $(JSON)) $(ARGS)
+size: setup ## lines of product and tests, words of docs, files, and the seconds of the last whole make test
+	@$(BIN)/python -m tests.support.size
 
 sbom: setup ## what the images consist of, as CycloneDX, without a network, into artifacts/sbom
 	@$(BIN)/python -m tests.support.bill_of_materials $(ARGS)
 
-scan: osv-scanner sbom ## known vulnerabilities of what the images consist of; needs Go; ADVISORIES=folder: without a network
+scan: osv-scanner sbom ## known vulnerabilities of what the images consist of (ADVISORIES=folder: without a network)
 	@$(BIN)/python -m tests.support.vulnerability_scan $(if $(ADVISORIES),--advisories $(ADVISORIES)) $(ARGS)
 
 fmt: setup ## format, and apply the fixes of ruff
@@ -196,7 +180,7 @@ fmt: setup ## format, and apply the fixes of ruff
 	@$(BIN)/ruff check --fix-only --quiet .
 
 # The one lock: all extras and groups, Python 3.11 to 3.13, Linux and macOS, hashes, and no index in it.
-lock: setup ## write requirements.lock again, keeping versions where possible (UPGRADE=1: the newest allowed)
+lock: setup ## write the lock files again, keeping versions where possible (UPGRADE=1: the newest allowed)
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 		--all-extras --group dev --group build --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
 		--output-file requirements.lock

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 from actor.ports import EngineDeath, TableEngine
 from shared.errors import InvalidInput, RetryableError
-from shared.job_payload import COMPACT, SORT
+from shared.formats.registry import support_of
+from shared.jobs.payload import COMPACT, SORT
 
 RUNNABLE_KINDS = (COMPACT, SORT)
-"""Kinds of jobs on partitions that an actor of this release runs, on every format: those of the decider's registry.
+"""Kinds of jobs on partitions that an actor of this release runs, on every format, as in the decider's registry.
 
 Which kinds of jobs on whole tables it runs is its engine's answer (`TableEngine.table_kinds`)."""
 
@@ -26,11 +27,12 @@ class EngineSet:
 
     @property
     def abilities(self) -> tuple[str, ...]:
-        """What the actor can do, each as `format/action`."""
+        """Abilities of the actor, each as `format/action`: what the decider plans for the format, and no more."""
         return tuple(
             f"{name}/{kind}"
             for name, engine in sorted(self._engines.items())
             for kind in (*self._partition_kinds, *engine.table_kinds)
+            if support_of(name).runs(kind)
         )
 
     @property

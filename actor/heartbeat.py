@@ -120,14 +120,21 @@ class Heartbeat:
         while not self._closing.wait(self._times.interval_s):
             with self._lock:
                 leases = tuple(self._leases.values())
-            self._announce_presence(leases)
-            if not leases:
-                continue
             try:
-                self._send(leases)
-            except LakewrightError as problem:
-                log.warning("heartbeat_failed", jobs=len(leases), error=str(problem))
-            self._cancel_overdue(leases)
+                self._beat(leases)
+            except Exception:
+                # Without this thread all leases run out and no commit succeeds any more, while the actor looks alive.
+                log.exception("heartbeat_crashed", jobs=len(leases))
+
+    def _beat(self, leases: Sequence[Lease]) -> None:
+        self._announce_presence(leases)
+        if not leases:
+            return
+        try:
+            self._send(leases)
+        except LakewrightError as problem:
+            log.warning("heartbeat_failed", jobs=len(leases), error=str(problem))
+        self._cancel_overdue(leases)
 
     def _announce_presence(self, leases: Sequence[Lease]) -> None:
         """Report that the actor is alive and what it runs; nothing depends on it, so a failure is only logged."""

@@ -4,7 +4,9 @@ It decides nothing about other jobs: the worker lets several of one table plan, 
 """
 
 import json
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 import structlog
@@ -12,16 +14,19 @@ import structlog
 from actor.engines import RUNNABLE_KINDS, EngineSet
 from actor.leased_run import LeasedRun, Report, stopped_result
 from actor.outcomes import FailedGroups, live_after
-from actor.ports import LivePartition, RewriteOutcome
+from actor.ports import GroupStatus, LivePartition, RewriteOutcome
+from actor.refused_files import RefusedInRun
 from actor.report import RunReport
 from actor.slot_queue import HeldJob
-from shared.errors import Conflict, PermanentError, RetryableError
-from shared.job_payload import SORT, JobPayload, RewriteKind
+from shared import tracing
+from shared.errors import Conflict, PermanentError, RefusedFiles, RetryableError, Unsupported
+from shared.jobs.payload import SORT, JobPayload, RewriteKind
 from shared.layout.partition_stats import stats_of_files
 from shared.layout.planner import Plan, plan, plan_rewrite
 from shared.layout.sort_planner import plan_sort
-from shared.properties import is_switched_off, policy_digest
+from shared.policy.properties import is_switched_off, policy_digest
 from shared.queue.model import Claim, FinishOutcome, RunResult
+from shared.run_counters import RunCounter
 from shared.table import DataFile, PartitionKey
 from shared.tracing import Attribute
 
@@ -55,6 +60,7 @@ class JobRun(LeasedRun):
         self._live: LivePartition | None = None
         self._conflicts_in_row = 0
         self._failed = FailedGroups()
+        self._refused = RefusedInRun(held.claim.refusals, _now_ms, self.log)
 
     @property
     def result(self) -> Report | None:
@@ -62,8 +68,23 @@ class JobRun(LeasedRun):
         return self.report
 
     @property
+    def refusals(self) -> str | None:
+        """Refusals of the partition's files to be remembered; None: nothing new."""
+        return self._refused.to_remember(self.claim.version)
+
+    def fail(self, failure: Exception) -> None:
+        """End the job; what refuses the partition as a whole is remembered, and is no failure of the job."""
+        super().fail(failure)
+        if self.report is None or self.verdict is not RunResult.CANCELLED or not isinstance(failure, Unsupported):
+            return
+        self._refused.note_whole(failure, self.payload)
+        self.report.record_refusals(self._refused.new)
+        if isinstance(failure, RefusedFiles):
+            self.verdict, self.error = RunResult.DONE, ""
+
+    @property
     def payload(self) -> JobPayload:
-        """What the job requests; read by `open`."""
+        """Payload of the job; read by `open`."""
         return self._opened.payload
 
     @property
@@ -84,9 +105,9 @@ class JobRun(LeasedRun):
         payload = newest.with_extent(self.claim.extent)
         is_predicted = payload.rewrite_kind is newest.rewrite_kind
         self.report = RunReport(
-            payload, kind=self.claim.key.kind, is_predicted=is_predicted, traceparent=self.span.context
+            payload, kind=self.claim.key.kind, is_predicted=is_predicted, traceparent=tracing.context_of(self.span)
         )
-        self.span.set({Attribute.TABLE: payload.name})
+        tracing.describe(self.span, {Attribute.TABLE: payload.name})
         if payload.is_contended:
             self.commits_single_groups = self.commits_alone = True
         self._live = self._read()
@@ -105,7 +126,8 @@ class JobRun(LeasedRun):
             # The decider has not read the commit that disabled the table yet; then it cancels waiting jobs.
             self._end(_JobEnd.SWITCHED_OFF)
             return None
-        planned = self._failed.without(_plan(self.claim.key.kind, self.partition, live.files, payload))
+        left = self._refused.left(live, payload)
+        planned = self._failed.without(_plan(self.claim.key.kind, self.partition, left, payload))
         report.record_snapshot(live.version, planned.before)
         report.policy_changed = policy_digest(live.metadata.configuration) != payload.policy_digest
         if not planned.groups:
@@ -131,8 +153,11 @@ class JobRun(LeasedRun):
         report = self._opened
         report.record_rewrite(outcome)
         self._failed.note(outcome)
-        self._conflicts_in_row = 0 if outcome.version is not None else self._conflicts_in_row + 1
-        if outcome.version is not None and planned.is_truncated and report.bytes_replaced >= planned.bytes:
+        self._refused.note(outcome, self.payload)
+        report.record_refusals(self._refused.new)
+        is_refused = any(end.status is GroupStatus.REFUSED for end in outcome.groups)
+        self._conflicts_in_row = 0 if outcome.version is not None or is_refused else self._conflicts_in_row + 1
+        if outcome.version is not None and planned.is_truncated and report.cost_bytes >= planned.bytes:
             self._end(_JobEnd.ROUNDS_USED_UP)  # the policy's bytes for one job are spent; the rest is the next job's
             return
         if self._conflicts_in_row > self._max_conflicts:
@@ -141,6 +166,10 @@ class JobRun(LeasedRun):
                 kind="Stale",
             )
         self._live = None if self._live is None else live_after(self._live, outcome)
+
+    def commit_single_groups(self) -> None:
+        """Commit each group by itself: of several in a commit, the engine does not say which one it refuses."""
+        self.commits_single_groups = self.commits_alone = True
 
     def commit_alone(self) -> None:
         """Share no more commits, and plan on a new snapshot: a rewrite that several jobs shared failed."""
@@ -160,7 +189,7 @@ class JobRun(LeasedRun):
 
         The share done determines what a preemption of the run costs.
         """
-        landed = self._opened.groups_committed
+        landed = self._opened.counts[RunCounter.GROUPS_COMMITTED]
         share = landed / (landed + planned)
         progress = {"point": point, "round": self._opened.rounds, "groups_committed": landed, "share": round(share, 3)}
         self.lease.set_progress(json.dumps(progress))
@@ -190,8 +219,20 @@ class JobRun(LeasedRun):
             return None
 
 
+def _now_ms() -> int:
+    """Return milliseconds since 1970-01-01 UTC."""
+    return time.time_ns() // 1_000_000
+
+
 def _plan(kind: str, partition: PartitionKey, files: Sequence[DataFile], payload: JobPayload) -> Plan:
-    """Plan what the job requests; a partition is idle-compacted only when no promotion in it is eligible any more."""
+    """Plan what the job requests; a partition is idle-compacted only when no promotion in it is eligible any more.
+
+    Of files that readers may take for those of several partitions, a plan has those of one; another round has others.
+    """
+    if len(spellings := sorted({file.spelling for file in files})) > 1:
+        plans = [_plan(kind, partition, [one for one in files if one.spelling == kept], payload) for kept in spellings]
+        found = next((one for one in plans if one.groups), plans[0])
+        return replace(found, before=stats_of_files(files, payload.policy.size_levels))
     if kind == SORT:
         return plan_sort(partition, files, payload.policy)
     rewrite_kind, policy, before = payload.rewrite_kind, payload.policy, None

@@ -32,7 +32,7 @@ class Lease:
 
     @property
     def slot(self) -> Token:
-        """What identifies the slot among those held: the token of the first job that was claimed for it."""
+        """Identity of the slot among the held ones: the token of the first job that was claimed for it."""
         return self._slot[0].token
 
     def extend(self, valid_until_s: float) -> None:

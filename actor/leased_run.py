@@ -8,14 +8,15 @@ from typing import Protocol
 import structlog
 
 from actor.slot_queue import HeldJob
-from shared.errors import LeaseLost, OtherTable, PermanentError, Unsupported
+from shared import tracing
+from shared.errors import InvalidInput, LeaseLost, OtherTable, PermanentError, Unsupported
 from shared.queue.model import Claim, FinishOutcome, RunResult, StopReason
 
 log = structlog.get_logger()
 
 
 class Report(Protocol):
-    """What a run has done so far, in the form that `finish` sends."""
+    """Report of a run so far, in the form that `finish` sends."""
 
     @property
     def satisfied_version(self) -> int:
@@ -58,23 +59,28 @@ class LeasedRun:
         """The report as far as it goes; None if the job was not opened."""
         raise NotImplementedError
 
+    @property
+    def refusals(self) -> str | None:
+        """Refusals to be remembered; None: nothing new."""
+        raise NotImplementedError
+
     def lose(self, lost: LeaseLost) -> None:
         """End the job without a report: it belongs to another actor by now."""
         self.log.warning("lease_lost", error=str(lost))
         self.is_over = self.is_lost = True
-        self.span.fail(type(lost).__name__)
+        tracing.fail(self.span, type(lost).__name__)
 
     def fail(self, failure: Exception) -> None:
         """End the job with what ended it."""
         self.is_over = True
         self.error = f"{type(failure).__name__}: {failure}"
-        self.span.fail(type(failure).__name__)
+        tracing.fail(self.span, type(failure).__name__)
         if self.lease.stop_reason is not None:
             # Cancelled inside a group, because it did not end when it was asked to: that is no failure of the job.
             self.verdict = stopped_result(self.lease.stop_reason)
         elif _is_fault_of_table(failure):
             self.verdict, self.error = RunResult.CANCELLED, str(failure)
-        elif isinstance(failure, PermanentError):
+        elif _cannot_be_retried(failure):
             self.verdict = RunResult.QUARANTINE
         self.log.warning(
             "job_failed", run_result=self.verdict, error=self.error, exc_info=self.verdict is RunResult.FAIL
@@ -90,6 +96,12 @@ def stopped_result(stop_reason: str | None) -> RunResult:
     return RunResult.CANCELLED if stop_reason == StopReason.CANCEL else RunResult.YIELD
 
 
+def _cannot_be_retried(failure: Exception) -> bool:
+    """Return whether the same job fails in the same way again: it is kept, and tried once every six hours."""
+    is_of_place = isinstance(failure, InvalidInput) and failure.field == "location"
+    return isinstance(failure, PermanentError | InvalidInput) and not is_of_place
+
+
 def _is_fault_of_table(failure: Exception) -> bool:
-    """Whether no actor can ever run the job; a location that this one cannot access is another matter."""
+    """Return whether no actor can ever run the job; a location that this one cannot access is another matter."""
     return isinstance(failure, OtherTable) or (isinstance(failure, Unsupported) and failure.field != "location")

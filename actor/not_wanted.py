@@ -1,7 +1,7 @@
 """Why a decided job on a table as a whole is not wanted any more: one rule for all kinds and formats."""
 
 from actor.ports import TableJob
-from shared.properties import is_switched_off, policy_digest
+from shared.policy.properties import is_switched_off, policy_digest
 from shared.table import TableMetadata
 
 SWITCHED_OFF = "the table's properties switch it off"

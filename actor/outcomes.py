@@ -1,9 +1,10 @@
-"""What follows from the outcome of a rewrite within one run: the files that are live now, and what to leave alone."""
+"""Consequences of the outcome of a rewrite within one run: the files that are live now, and what to leave alone."""
 
 from dataclasses import replace
 
 from actor.ports import GroupOutcome, GroupStatus, LivePartition, RewriteOutcome
-from shared.layout.planner import Plan
+from shared.errors import LakewrightError, RefusedFiles
+from shared.layout.planner import FileGroup, Plan
 from shared.table import DataFile
 
 
@@ -30,9 +31,15 @@ class FailedGroups:
             raise error
 
 
+def not_written(group: FileGroup, error: LakewrightError) -> GroupOutcome:
+    """Return the outcome of a group that failed for itself: refused, which is remembered, or failed."""
+    status = GroupStatus.REFUSED if isinstance(error, RefusedFiles) else GroupStatus.FAILED
+    return GroupOutcome(group, status, error=error)
+
+
 def live_after(live: LivePartition, outcome: RewriteOutcome) -> LivePartition | None:
     """Derive the live files after our own commit if no other commit lies between; None: they must be read again."""
-    if outcome.version != live.version + 1:
+    if outcome.version is None or outcome.follows != live.version:
         return None
     landed = [group for group in outcome.groups if group.status is GroupStatus.COMMITTED]
     gone = {file.key for group in landed for file in group.group.files}

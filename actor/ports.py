@@ -1,13 +1,14 @@
-"""What a worker needs from a table format, as small protocols: the worker never learns that Spark exists."""
+"""Ports of a worker to a table format, as small protocols: the worker never learns that Spark exists."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from actor.proofread.model import Proof
 from shared.errors import LakewrightError, PermanentError
 from shared.layout.planner import FileGroup
-from shared.policy import Policy
+from shared.policy.policy import Policy, Proofread
 from shared.table import CommitOrigin, DataFile, PartitionKey, TableMetadata, TableProtocol
 
 
@@ -27,6 +28,7 @@ class RewriteRequest:
 
     `table_uuid` is the `metaData.id` that the table must have; empty: any. `may_copy`: row groups may be copied as
     bytes where that is exact. `full_bytes`: size from which an output is never merged again; 0: each may be the last.
+    `proofread`: which groups are compared with their inputs before they are committed.
     """
 
     location: str
@@ -35,18 +37,21 @@ class RewriteRequest:
     table_uuid: str = ""
     may_copy: bool = True
     full_bytes: int = 0
+    proofread: Proofread = Proofread.NEW
 
 
 class GroupStatus(StrEnum):
-    """Outcome of a file group: committed, conflicted (another writer removed an input), not started, or failed.
+    """Outcome of a file group: committed, conflicted (another writer removed an input), not started, failed, refused.
 
-    A rewrite returns failed groups only beside others that it could write; otherwise it raises.
+    A rewrite returns failed groups only beside others that it could write; otherwise it raises. Refused groups, whose
+    `error` is a `RefusedFiles`, it always returns: they are remembered, and not tried again as they are.
     """
 
     COMMITTED = "committed"
     CONFLICTED = "conflicted"
     SKIPPED = "skipped"
     FAILED = "failed"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class GroupOutcome:
 
     `is_copied`: its row groups were copied as bytes; otherwise `encoded_because` says why not, if the engine can copy.
     `by_column`: it was encoded column by column, without putting rows together.
-    `error`: of a group that failed.
+    `error`: of a group that failed or was refused. `proof`: what proofreading found of a group that was committed.
     """
 
     group: FileGroup
@@ -66,17 +71,22 @@ class GroupOutcome:
     encoded_because: str = ""
     by_column: bool = False
     error: LakewrightError | None = None
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteOutcome:
-    """The committed version (None: nothing was committed), outcome of each group, wall times, and conflicts."""
+    """The committed version (None: nothing was committed), outcome of each group, wall times, and conflicts.
+
+    follows: the version right before the committed one; None where that is not known.
+    """
 
     version: int | None
     groups: tuple[GroupOutcome, ...]
     prepare_ms: int
     commit_ms: int
     conflicts: int = 0
+    follows: int | None = None
 
 
 class EngineDied(PermanentError):  # noqa: N818
@@ -108,7 +118,7 @@ class Control(Protocol):
 class TableJob:
     """Work on a table as a whole, such as vacuum: it plans and runs in one call, and replaces no data file.
 
-    `origin` names job and token; `options` are those of the kind. `table_uuid` is the id that the table must have;
+    `origin` names job and token; `options` are the kind's. `table_uuid` is the id that the table must have;
     empty: any. `even_if_disabled`: run although the table's properties switch it off. `policy_digest`: digest of the
     properties that it was decided by; empty: not known. `trace`: context of its span, for its commits' metadata.
     """
@@ -126,7 +136,7 @@ class TableJob:
 
 @dataclass(frozen=True, slots=True)
 class TableJobOutcome:
-    """What a table job did: the version that it read, versions that it committed, and its figures by name.
+    """Outcome of a table job: the version that it read, versions that it committed, and its figures by name.
 
     Not `is_complete`: it stopped because it was asked to, and the next run goes on where it stopped. `reason`: why
     nothing was to be done, or what was left out, as a sentence.
@@ -160,8 +170,8 @@ class TableEngine(Protocol):
     """Reading and rewriting tables of one format.
 
     `table_kinds` are the kinds of jobs on whole tables that it runs, beside those on partitions.
-    Versions grow by one or more with every commit. If our own commit made version n + 1 right after version n was read,
-    its result is known; otherwise the partition is read again.
+    Versions grow by one or more with every commit. If our own commit follows the version that was read, its result is
+    known; otherwise the partition is read again.
     """
 
     format: str

@@ -23,7 +23,7 @@ DEATH_TTL_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class ActorInfo:
-    """What does not change while an actor lives; `versions` by what they are of, `started_ms` since 1970.
+    """Attributes of an actor that never change; `versions` by what they are of, `started_ms` since 1970.
 
     `abilities`: what it can do, each as `format/action`; it claims no other jobs.
     """

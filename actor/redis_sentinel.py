@@ -27,7 +27,7 @@ class SyncSentinelPool(SentinelConnectionPool, BlockingConnectionPool):
 
 
 def sentinel_pool(url: SentinelUrl, **settings: Any) -> SyncSentinelPool:
-    """Return a pool for the primary; `settings` are those of a BlockingConnectionPool."""
+    """Return a pool for the primary; `settings` are a BlockingConnectionPool's."""
     given: Any = parse_url(url.primary_url)  # type: ignore[no-untyped-call]
     is_encrypted = given.pop("connection_class", None) is SSLConnection
     to_primary = primary_settings(settings | given, is_encrypted=is_encrypted)

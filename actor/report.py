@@ -7,9 +7,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actor.ports import GroupOutcome, GroupStatus, RewriteOutcome
-from shared.job_payload import CALIBRATED_KINDS, COMPACT, JobPayload, RunMeasure
+from actor.proofread.model import PROOF_COUNTERS, Proof
+from shared.jobs.payload import CALIBRATED_KINDS, COMPACT, JobPayload, RunMeasure
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import RewriteMode
+from shared.partition_refusals import FileRefusal
+from shared.run_counters import RunCounter
+
+MOST_REASONS = 5
+"""Different reasons for unverified groups that a report keeps: they are sentences, and one run rarely has two."""
+
+REFUSALS_SHOWN = 10
+"""Refusals that the report of a run names; all are remembered with the partition."""
+
+_COUNTERS = {
+    GroupStatus.COMMITTED: RunCounter.GROUPS_COMMITTED,
+    GroupStatus.CONFLICTED: RunCounter.GROUPS_CONFLICTED,
+    GroupStatus.FAILED: RunCounter.GROUPS_FAILED,
+    GroupStatus.REFUSED: RunCounter.GROUPS_REFUSED,
+}
+_SHRINKING = (
+    *(RunMeasure.MERGED_BYTES, RunMeasure.MERGED_INTO_BYTES),
+    *(RunMeasure.FILLED_BYTES, RunMeasure.FILLED_INTO_BYTES),
+)
+_ENCODED = "encoded_"
+"""Begins the counters of groups that had to be encoded; the reason follows."""
 
 
 @dataclass(slots=True)
@@ -17,7 +39,8 @@ class RunReport:
     """Filled while a job runs; sizes in bytes, times in milliseconds.
 
     Not `is_predicted`: the job does more than its newest request requested, which is all that was predicted.
-    `traceparent`: context of the run's span, empty without traces.
+    `traceparent`: context of the run's span, empty without traces. counts: by `RunCounter`, and by `encoded_REASON`;
+    shrinking: sizes of inputs and outputs, by `RunMeasure`.
     """
 
     payload: JobPayload
@@ -29,25 +52,10 @@ class RunReport:
     rounds: int = 0
     seen_version: int = -1
     policy_changed: bool = False
-    conflicts: int = 0
-    groups_committed: int = 0
-    groups_conflicted: int = 0
-    groups_promoted: int = 0
-    groups_not_promoted: int = 0
-    levels_not_reached: int = 0
-    groups_failed: int = 0
-    groups_copied: int = 0
-    bytes_copied: int = 0
-    groups_encoded_by_column: int = 0
-    encoded_because: Counter[str] = field(default_factory=Counter)
-    merged_bytes: int = 0
-    merged_into_bytes: int = 0
-    filled_bytes: int = 0
-    filled_into_bytes: int = 0
-    files_replaced: int = 0
-    files_written: int = 0
-    bytes_replaced: int = 0
-    bytes_written: int = 0
+    refusals: tuple[FileRefusal, ...] = ()
+    counts: Counter[str] = field(default_factory=Counter)
+    shrinking: Counter[str] = field(default_factory=Counter)
+    unverified_because: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     prepare_ms: int = 0
     commit_ms: int = 0
@@ -62,31 +70,42 @@ class RunReport:
 
     def record_rewrite(self, outcome: RewriteOutcome) -> None:
         """Add what a rewrite did."""
-        self.conflicts += outcome.conflicts
+        self.counts[RunCounter.CONFLICTS] += outcome.conflicts
         self.prepare_ms += outcome.prepare_ms
         self.commit_ms += outcome.commit_ms
         if outcome.version is not None:
             self.versions.append(outcome.version)
         for group in outcome.groups:
-            if group.status is GroupStatus.CONFLICTED:
-                self.groups_conflicted += 1
-            if group.status is GroupStatus.FAILED:
-                self.groups_failed += 1
-            if group.status is not GroupStatus.COMMITTED:
-                continue
-            self.groups_committed += 1
-            self.files_replaced += len(group.group.files)
-            self.bytes_replaced += group.group.bytes
-            self.files_written += len(group.outputs)
-            self.bytes_written += sum(file.size_bytes for file in group.outputs)
-            self.rows += group.rows or 0
-            if group.is_copied:
-                self.groups_copied += 1
-                self.bytes_copied += group.group.bytes
-            elif group.encoded_because:
-                self.encoded_because[group.encoded_because] += 1
-                self.groups_encoded_by_column += group.by_column
-            self._compare(group)
+            if group.status in _COUNTERS:
+                self.counts[_COUNTERS[group.status]] += 1
+            if group.status is GroupStatus.COMMITTED:
+                self._add_committed(group)
+
+    def _add_committed(self, group: GroupOutcome) -> None:
+        self.counts[RunCounter.FILES_REPLACED] += len(group.group.files)
+        self.counts[RunCounter.BYTES_REPLACED] += group.group.bytes
+        self.counts[RunCounter.FILES_WRITTEN] += len(group.outputs)
+        self.counts[RunCounter.BYTES_WRITTEN] += sum(file.size_bytes for file in group.outputs)
+        self.rows += group.rows or 0
+        if group.is_copied:
+            self.counts[RunCounter.GROUPS_COPIED] += 1
+            self.counts[RunCounter.BYTES_COPIED] += group.group.bytes
+        elif group.encoded_because:
+            self.counts[f"{_ENCODED}{group.encoded_because}"] += 1
+            self.counts[RunCounter.GROUPS_ENCODED_BY_COLUMN] += group.by_column
+        if group.proof is not None:
+            self._add_proof(group.proof)
+        self._compare(group)
+
+    def _add_proof(self, proof: Proof) -> None:
+        self.counts.update(proof.figures)
+        is_kept = proof.unverified_because in self.unverified_because or len(self.unverified_because) < MOST_REASONS
+        if proof.unverified_because and is_kept:
+            self.unverified_because[proof.unverified_because] += 1
+
+    def record_refusals(self, refusals: tuple[FileRefusal, ...]) -> None:
+        """Note what the run has refused so far."""
+        self.refusals = refusals[:REFUSALS_SHOWN]
 
     def _compare(self, outcome: GroupOutcome) -> None:
         """Compare a group's outputs with what was predicted: how much they shrank, and whether they were promoted."""
@@ -98,21 +117,17 @@ class RunReport:
             short = size_levels.levels_below_target(
                 largest_bytes=largest_bytes, output_bytes=min(file.size_bytes for file in outcome.outputs)
             )
-            self.levels_not_reached += short
-            self.groups_not_promoted += short > 0
-            self.groups_promoted += short == 0
+            self.counts[RunCounter.LEVELS_NOT_REACHED] += short
+            self.counts[RunCounter.GROUPS_NOT_PROMOTED if short else RunCounter.GROUPS_PROMOTED] += 1
 
     def _add_shrinking(self, read_bytes: int, written_bytes: int) -> None:
-        """Add the size of a group and of its outputs to the sums of full files, or to those of smaller ones.
+        """Add the size of a group and of its outputs to the sums of full files, or of smaller ones.
 
         They shrink by different factors: row groups are mostly copied until a file is full, and then merged.
         """
-        if read_bytes >= self.payload.policy.size_levels.full_bytes:
-            self.filled_bytes += read_bytes
-            self.filled_into_bytes += written_bytes
-        else:
-            self.merged_bytes += read_bytes
-            self.merged_into_bytes += written_bytes
+        is_full = read_bytes >= self.payload.policy.size_levels.full_bytes
+        self.shrinking[RunMeasure.FILLED_BYTES if is_full else RunMeasure.MERGED_BYTES] += read_bytes
+        self.shrinking[RunMeasure.FILLED_INTO_BYTES if is_full else RunMeasure.MERGED_INTO_BYTES] += written_bytes
 
     @property
     def satisfied_version(self) -> int:
@@ -125,57 +140,50 @@ class RunReport:
     @property
     def cost_bytes(self) -> int:
         """Bytes that the run is charged with: those that it replaced."""
-        return self.bytes_replaced
+        return self.counts[RunCounter.BYTES_REPLACED]
+
+    @property
+    def files_removed(self) -> int:
+        """Decrease of the number of files."""
+        return self.counts[RunCounter.FILES_REPLACED] - self.counts[RunCounter.FILES_WRITTEN]
 
     @property
     def found_nothing(self) -> bool:
-        """Whether the run found no work; finding an earlier run's commit counts as work."""
-        return not self.groups_committed and not self.groups_conflicted and self.recovered_version is None
+        """True if the run found no work; finding an earlier run's commit counts as work."""
+        tried = self.counts[RunCounter.GROUPS_COMMITTED] + self.counts[RunCounter.GROUPS_CONFLICTED]
+        return not tried and not self.refusals and self.recovered_version is None
 
     def counters(self) -> dict[str, int]:
         """Counters that this run adds to the funnel."""
         counts = {
-            "jobs_run": 1,
-            "plans_empty": int(self.found_nothing),
-            "commits_recovered": int(self.recovered_version is not None),
-            "rewrites": len(self.versions),
-            "files_replaced": self.files_replaced,
-            "files_written": self.files_written,
-            "bytes_replaced": self.bytes_replaced,
-            "bytes_written": self.bytes_written,
-            "conflicts": self.conflicts,
-            "groups_committed": self.groups_committed,
-            "groups_conflicted": self.groups_conflicted,
-            "groups_failed": self.groups_failed,
-            "groups_copied": self.groups_copied,
-            "bytes_copied": self.bytes_copied,
-            **self._encoded(),
-            "groups_promoted": self.groups_promoted,
-            "groups_not_promoted": self.groups_not_promoted,
-            "levels_not_reached": self.levels_not_reached,
+            RunCounter.JOBS_RUN: 1,
+            RunCounter.PLANS_EMPTY: int(self.found_nothing),
+            RunCounter.COMMITS_RECOVERED: int(self.recovered_version is not None),
+            RunCounter.REWRITES: len(self.versions),
+            **self.counts,
         }
         return {name: count for name, count in counts.items() if count}
 
     def _encoded(self) -> dict[str, int]:
         """Return how many groups had to be encoded, column by column and by reason."""
-        reasons = {f"encoded_{reason}": count for reason, count in sorted(self.encoded_because.items())}
-        return {"groups_encoded_by_column": self.groups_encoded_by_column, **reasons}
+        reasons = {name: count for name, count in sorted(self.counts.items()) if name.startswith(_ENCODED)}
+        return {**self._counts(RunCounter.GROUPS_ENCODED_BY_COLUMN), **reasons}
+
+    def _counts(self, *names: RunCounter) -> dict[str, int]:
+        return {name: self.counts[name] for name in names}
 
     def measures(self) -> dict[str, int]:
         """Measures for the decider: none, unless the kind is calibrated and the run rewrote what was predicted."""
-        if self.kind not in CALIBRATED_KINDS or not self.groups_committed or not self.is_predicted:
+        if self.kind not in CALIBRATED_KINDS or not self.counts[RunCounter.GROUPS_COMMITTED] or not self.is_predicted:
             return {}
         predicted = self.payload.predicted
         return {
             RunMeasure.RUNS: 1,
             RunMeasure.PREDICTED_BYTES: predicted.uncalibrated_bytes,
-            RunMeasure.MEASURED_BYTES: self.bytes_replaced,
+            RunMeasure.MEASURED_BYTES: self.cost_bytes,
             RunMeasure.PREDICTED_REMOVED: predicted.uncalibrated_files_removed,
-            RunMeasure.MEASURED_REMOVED: max(0, self.files_replaced - self.files_written),
-            RunMeasure.MERGED_BYTES: self.merged_bytes,
-            RunMeasure.MERGED_INTO_BYTES: self.merged_into_bytes,
-            RunMeasure.FILLED_BYTES: self.filled_bytes,
-            RunMeasure.FILLED_INTO_BYTES: self.filled_into_bytes,
+            RunMeasure.MEASURED_REMOVED: max(0, self.files_removed),
+            **{measure: self.shrinking[measure] for measure in _SHRINKING},
         }
 
     def encode(self) -> str:
@@ -193,21 +201,20 @@ class RunReport:
                 "bytes": self.payload.predicted.bytes,
             },
             "measured": {
-                "files_replaced": self.files_replaced,
-                "files_removed": self.files_replaced - self.files_written,
-                "bytes": self.bytes_replaced,
-                "bytes_written": self.bytes_written,
+                **self._counts(RunCounter.FILES_REPLACED, RunCounter.BYTES_WRITTEN),
+                "files_removed": self.files_removed,
+                "bytes": self.cost_bytes,
                 "rows": self.rows,
                 "prepare_ms": self.prepare_ms,
                 "commit_ms": self.commit_ms,
-                "groups_not_promoted": self.groups_not_promoted,
-                "groups_copied": self.groups_copied,
-                "bytes_copied": self.bytes_copied,
+                **self._counts(RunCounter.GROUPS_NOT_PROMOTED, RunCounter.GROUPS_COPIED, RunCounter.BYTES_COPIED),
                 **self._encoded(),
+                **self._counts(*PROOF_COUNTERS.values(), RunCounter.PROOFREAD_CPU_MS),
             },
-            "conflicts": self.conflicts,
-            "groups_conflicted": self.groups_conflicted,
-            "groups_failed": self.groups_failed,
+            **({"unverified_because": dict(self.unverified_because)} if self.unverified_because else {}),
+            **self._counts(RunCounter.CONFLICTS, RunCounter.GROUPS_CONFLICTED),
+            **self._counts(RunCounter.GROUPS_FAILED, RunCounter.GROUPS_REFUSED),
+            "refusals": [{"reason": one.reason, "message": one.message, "files": one.count} for one in self.refusals],
             "before": _state(self.before),
             "after": _state(self.after),
             **({"traceparent": self.traceparent} if self.traceparent else {}),

@@ -1,4 +1,4 @@
-"""What goes into one commit: the groups of one job, or of several that were claimed together.
+"""Content of one commit: the groups of one job, or of several that were claimed together.
 
 Each job plans for itself. Jobs share a commit if their rewrites differ in nothing but the partition: same table, same
 policy. The commit names all of them, so that each finds it again by its own token.
@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 from actor.job_run import JobRun
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
-from shared.commit_metadata import CommitMetadata
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, Plan
-from shared.policy import RowGroupCopy
+from shared.policy.policy import RowGroupCopy
 from shared.table import CommitOrigin, FileKey
 
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What one job puts into a commit: some of the groups that it planned."""
+    """Part of one job in a commit: some of the groups that it planned."""
 
     run: JobRun
     planned: Plan
@@ -26,7 +26,7 @@ class Portion:
 
 
 def choose_portions(planned: Sequence[tuple[JobRun, Plan]], groups_per_commit: int) -> tuple[Portion, ...]:
-    """Return the first job's next groups, with those of later jobs that fit into the same commit as a whole.
+    """Return the first job's next groups, with groups of later jobs that fit into the same commit as a whole.
 
     A file that two jobs plan, whatever their partitions are called, is replaced once: twice would double its rows.
     """
@@ -60,6 +60,7 @@ def request_of(portions: Sequence[Portion], trace: str = "") -> RewriteRequest:
         payload.table_uuid,
         may_copy=payload.policy.row_group_copy is RowGroupCopy.AUTO,
         full_bytes=payload.policy.size_levels.full_bytes,
+        proofread=payload.policy.proofread,
     )
 
 

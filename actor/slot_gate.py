@@ -38,7 +38,7 @@ class SlotGate:
 
     @property
     def is_exclusive_awaited(self) -> bool:
-        """Whether another slot is alone or waits to be, so that a slot must leave when its jobs have ended."""
+        """True if another slot is alone or waits to be, so that a slot must leave when its jobs have ended."""
         with self._changed:
             return self._waiting_for_exclusive > 0
 

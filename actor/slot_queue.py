@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import structlog
+from opentelemetry.trace import INVALID_SPAN, Span
 
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
@@ -20,7 +21,6 @@ from shared.errors import RetryableError
 from shared.queue import commands
 from shared.queue.command import Command
 from shared.queue.model import Claim, Finished, FinishOutcome, JobId, Share
-from shared.tracing import NO_SPAN, Span
 
 log = structlog.get_logger()
 
@@ -37,7 +37,7 @@ class HeldJob:
 
     claim: Claim
     lease: Lease
-    span: Span = NO_SPAN
+    span: Span = INVALID_SPAN
 
 
 class SlotQueue:
@@ -113,7 +113,7 @@ class SlotQueue:
 
     def _start_span(self, claim: Claim) -> Span:
         if not tracing.is_on():
-            return NO_SPAN
+            return INVALID_SPAN
         return start_run(self.queue.name, claim, self.queue.traces(claim.id))
 
     @property

@@ -1,9 +1,11 @@
 """One claimed job on a table as a whole, such as vacuum: the engine runs it in one call, under the job's lease.
 
-It excludes no other job of its table: rewrites go on beside it, in other slots.
+It excludes no other job of its table: rewrites go on beside it, in other slots. One that is refused, as after a
+difference between what it wrote and what it read, is remembered by its kind, and not tried again for every commit.
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,16 +13,20 @@ from actor.engines import EngineSet
 from actor.leased_run import LeasedRun, Report, stopped_result
 from actor.ports import TableJob, TableJobOutcome
 from actor.slot_queue import HeldJob
-from shared.job_payload import JobPayload
-from shared.properties import policy_digest
+from shared import tracing
+from shared.errors import RefusedFiles
+from shared.jobs.payload import JobPayload
+from shared.partition_refusals import PartitionRefusals, TableFingerprint
+from shared.policy.properties import policy_digest
 from shared.queue.model import RunResult
+from shared.run_counters import RunCounter, runs_of_kind
 from shared.table import CommitOrigin
 from shared.tracing import Attribute
 
 
 @dataclass(slots=True)
 class TableJobReport:
-    """What a table job did; its figures are also counters of the table, as `KIND_FIGURE`.
+    """Report of a table job; its figures are also counters of the table, as `KIND_FIGURE`.
 
     so_far: figures of a job that has not ended, or failed.
     """
@@ -47,7 +53,7 @@ class TableJobReport:
     def counters(self) -> dict[str, int]:
         """Counters that this run adds to the funnel; a dry run has only counted what it would do."""
         figures = {f"{self.kind}_{name}": count for name, count in self._changes.items() if count}
-        return {"jobs_run": 1, f"{self.kind}_runs": 1, **figures}
+        return {RunCounter.JOBS_RUN: 1, runs_of_kind(self.kind): 1, **figures}
 
     def measures(self) -> dict[str, int]:
         """Measures for the decider: none, because its predictions are not calibrated."""
@@ -113,17 +119,39 @@ class TableJobRun(LeasedRun):
         super().__init__(held)
         self._engines = engines
         self._report: TableJobReport | None = None
+        self._refusals = held.claim.refusals
 
     @property
     def result(self) -> Report | None:
         """The report as far as it goes."""
         return self._report
 
+    @property
+    def refusals(self) -> str | None:
+        """Refusals to remember of the table as a whole; None: nothing new."""
+        return None if self._refusals == self.claim.refusals else self._refusals
+
+    def fail(self, failure: Exception) -> None:
+        """End the job; a refusal is remembered."""
+        super().fail(failure)
+        if isinstance(failure, RefusedFiles) and self.verdict is RunResult.CANCELLED:
+            self._remember(failure)
+
+    def _remember(self, refused: RefusedFiles | None) -> None:
+        """Note that the job was refused, or no longer is."""
+        claim, known = self.claim, PartitionRefusals.decode(self.claim.refusals)
+        if self._report is None or (refused is None and not known.jobs):
+            return
+        if refused is not None:
+            known = known.in_force(TableFingerprint(*self._report.payload.fingerprint))
+        now_ms = time.time_ns() // 1_000_000
+        self._refusals = known.after_job(claim.key.kind, refused, claim.version, now_ms=now_ms).encode()
+
     def work(self, control: TableJobProgress) -> None:
         """Run the job to its end."""
         claim = self.claim
         payload = JobPayload.decode(claim.payload)
-        self.span.set({Attribute.TABLE: payload.name})
+        tracing.describe(self.span, {Attribute.TABLE: payload.name})
         self._report = TableJobReport(claim.key.kind, payload, so_far=control.figures)
         engine = self._engines.of(payload.format)
         job = TableJob(
@@ -135,8 +163,10 @@ class TableJobRun(LeasedRun):
             even_if_disabled=payload.even_if_disabled,
             policy_digest=payload.policy_digest,
             options=payload.options,
-            trace=self.span.context,
+            trace=tracing.context_of(self.span),
         )
         done = self._report.outcome = engine.run_table_job(job, control)
         self.is_over = True
+        if done.commits:
+            self._remember(None)
         self.verdict = RunResult.DONE if done.is_complete else stopped_result(self.lease.stop_reason)

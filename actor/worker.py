@@ -21,16 +21,19 @@ from actor.leased_run import LeasedRun
 from actor.outage_log import OutageLog
 from actor.ports import EngineDied, RewriteOutcome
 from actor.queue_executor import SyncQueueExecutor
+from actor.refused_files import refused_outcome
 from actor.run_span import end_rewrite, end_run, start_rewrite
 from actor.shared_commit import Portion, choose_portions, outcome_of, request_of
 from actor.slot_gate import SlotGate
 from actor.slot_queue import DEFAULT_SHARE, HeldJob, SlotQueue
 from actor.table_job_run import TableJobProgress, TableJobRun
-from shared.errors import LakewrightError, LeaseLost
+from shared import tracing
+from shared.errors import LakewrightError, LeaseLost, RefusedFiles
 from shared.layout.planner import Plan
 from shared.queue import commands
 from shared.queue.command import Command
 from shared.queue.model import Claim, Finished, FinishOutcome, RunResult, Share
+from shared.run_counters import RunCounter
 
 log = structlog.get_logger()
 
@@ -61,7 +64,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ActorContext:
-    """What the slots of one actor share: its name among the workers, its heartbeat, and requests to stop or drain.
+    """Context of the slots of one actor: its name among the workers, its heartbeat, and requests to stop or drain.
 
     stopping: end at the next group boundary. draining: take no more jobs, finish those at hand, and stay.
     gate: lets a job that is suspected of killing the engine run alone.
@@ -145,7 +148,7 @@ class Worker:
         return held is None
 
     def _wants_more(self) -> bool:
-        """Whether this slot would claim again at once, so that it may do so in the call that ends its last job."""
+        """Return whether this slot would claim at once, so that the call that ends its last job may claim."""
         is_free = not self._stopping.is_set() and not self._draining.is_set() and not self._gate.is_exclusive_awaited
         return is_free and self._engines.is_alive()
 
@@ -183,7 +186,7 @@ class Worker:
         finally:
             for run in left:
                 self._heartbeat.release(run.lease)
-                run.span.end()
+                tracing.end(run.span)
         return following
 
     def _work_on_table(self, run: TableJobRun) -> None:
@@ -238,7 +241,7 @@ class Worker:
         return None
 
     def _must_stop(self, run: LeasedRun) -> bool:
-        """Whether a job begins no further rewrite: its actor ends, or it was asked to stop."""
+        """Return whether a job begins no further rewrite: its actor ends, or it was asked to stop."""
         return self._stopping.is_set() or run.lease.stop_reason is not None
 
     def _engine_died(self, runs: Sequence[LeasedRun], failure: Exception) -> EngineDied:
@@ -254,7 +257,7 @@ class Worker:
             return EngineDied(f"the engine died while job {jobs} ran and cannot be ended: {failure}")
         verdict = RunResult.YIELD if death.was_requested else RunResult.CRASHED
         for run in held:
-            run.span.fail("EngineDied")
+            tracing.fail(run.span, "EngineDied")
             if run.is_over:
                 self._end(run, _never)
             elif ended := self._report_end(run, verdict, death.cause, _never):
@@ -283,10 +286,13 @@ class Worker:
         )
         engine = self._engines.of(runs[0].payload.format)
         span = start_rewrite([run.span for run in runs], sum(len(portion.groups) for portion in portions))
-        rewrite = partial(engine.rewrite, request_of(portions, span.context), control)
+        rewrite = partial(engine.rewrite, request_of(portions, tracing.context_of(span)), control)
         outcome = None
         try:
-            outcome = self._guarded(runs[0], rewrite) if len(runs) == 1 else self._shared(runs, rewrite)
+            if len(runs) == 1:
+                outcome = self._guarded(runs[0], partial(_refusing, portions[0], rewrite))
+            else:
+                outcome = self._shared(runs, rewrite)
         finally:
             end_rewrite(span, outcome)
         if outcome is None:
@@ -347,13 +353,29 @@ class Worker:
             cost_bytes=report.cost_bytes if report else 0,
             seen_version=report.satisfied_version if report else -1,
             result=report.encode() if report else "{}",
-            counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict in _FAILURES else {}),
+            counters=(report.counters() if report else {})
+            | ({RunCounter.JOBS_FAILED: 1} if verdict in _FAILURES else {}),
             measures=report.measures() if report and verdict is RunResult.DONE else {},
             error=error,
+            refusals=run.refusals,
         )
 
     def _pause(self) -> None:
         self._stopping.wait(self._settings.idle_s)
+
+
+def _refusing(portion: Portion, rewrite: Callable[[], RewriteOutcome]) -> RewriteOutcome | None:
+    """Rewrite; a refusal that an engine raises becomes the outcome of the groups that it is about.
+
+    None: it does not say which of several, so that each is tried by itself.
+    """
+    try:
+        return rewrite()
+    except RefusedFiles as refused:
+        if len(portion.groups) > 1 and not refused.files:
+            portion.run.commit_single_groups()
+            return None
+        return refused_outcome(portion.groups, refused)
 
 
 @dataclass(frozen=True, slots=True)

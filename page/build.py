@@ -5,7 +5,7 @@
     python page/build.py test      # unit tests
 
 The built files are not committed: a review cannot read them, and each change of the page would add them again. Only the
-standard library is used, because a build of the wheel runs this too (`page/wheel_hook.py`).
+standard library is used, because a build of the wheel runs this too (`hatch_build.py`).
 """
 
 import gzip
@@ -59,6 +59,8 @@ def check() -> None:
 def test() -> None:
     """Run the unit tests."""
     _install(everything=True)
+    _types()
+    _dashboard()
     _node("node_modules/vitest/vitest.mjs", "run", quiet=False)
 
 

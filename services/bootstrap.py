@@ -1,4 +1,4 @@
-"""What an actor needs beyond Python packages is there before the first start: a Java, and the jars of Delta.
+"""Provides what an actor needs beyond Python packages, before the first start: a Java, and the jars of Delta.
 
 Jars for S3 are fetched only if LAKEWRIGHT_ALLOW_S3 is set, that for Iceberg only if LAKEWRIGHT_CATALOGS or
 LAKEWRIGHT_ICEBERG_FOLDERS is. `python -m services.bootstrap` prints what it finds and fetches; a second call only
@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Mapping
 
 from actor.jvm import jars
-from actor.jvm.java import JavaHome, find_java
+from actor.jvm.java import find_java
 from services.actor.settings import allows_s3
-from services.paths import ivy_dir, java_search
+from services.missing_jars import fetch_missing
+from services.paths import java_search
 from services.settings import format_options
+from services.visible_text import visible_lines
 from shared.errors import LakewrightError
 
 
@@ -34,20 +36,6 @@ def prepare(environ: Mapping[str, str], report: Callable[[str], None] | None = N
         fetch_missing(wanted, java, environ, report)
 
 
-def fetch_missing(
-    wanted: jars.JarSet, java: JavaHome, environ: Mapping[str, str], report: Callable[[str], None]
-) -> None:
-    """Fetch a set of jars unless they are all there; `report` gets each step."""
-    directory = ivy_dir(environ)
-    found = jars.look_up(directory, wanted)
-    about = f"Spark's jars for {wanted.purpose}"
-    if found.complete:
-        report(f"{about}: all {len(found.files)} in {found.directory}")
-        return
-    report(f"{about}: fetching {len(found.missing) + len(found.damaged)} ({wanted.size_mb} MB) into {found.directory}")
-    jars.fetch(directory, java, environment=environ, progress=lambda line: report(f"  {line}"), wanted=wanted)
-
-
 def _print(line: str) -> None:
     print(f"[setup] {line}", flush=True)
 
@@ -57,7 +45,7 @@ def main() -> int:
     try:
         prepare(os.environ)
     except LakewrightError as error:
-        print(f"[setup] error: {error}", file=sys.stderr)
+        print(f"[setup] error: {visible_lines(str(error))}", file=sys.stderr)
         return 1
     return 0
 

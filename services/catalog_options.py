@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from services.unity_client import UnityClient
-from shared.boundary import Boundary
+from shared.paths.boundary import Boundary
 from shared.unity.catalog import UnityCatalog
 from shared.unity.options import is_unity, parse_options
 
@@ -29,7 +29,7 @@ def parse_catalogs(text: str) -> dict[str, dict[str, str]]:
 
 
 def unity_catalogs(catalogs: Mapping[str, Mapping[str, str]]) -> dict[str, UnityCatalog]:
-    """Return those of the catalogs that are Unity's, ready to be asked; no request is made yet."""
+    """Return the catalogs that are Unity's, ready to be asked; no request is made yet."""
     found = {name: parse_options(name, options) for name, options in catalogs.items() if is_unity(options)}
     return {
         name: UnityCatalog(

@@ -2,8 +2,8 @@
 
 import json
 
-from shared.locations import canonical_location
-from shared.store_options import ALL, StoreOptions
+from shared.paths.locations import canonical_location
+from shared.paths.store_options import ALL, StoreOptions
 
 
 def parse_store_options(text: str) -> StoreOptions:

@@ -1,4 +1,4 @@
-"""What others on this machine must not read or replace lies in folders of our own: made, checked, closed."""
+"""Private folders for what others on this machine must not read or replace: made, checked, closed."""
 
 import os
 import stat

@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 from services.catalog_options import parse_catalogs, unity_catalogs
 from services.object_store_options import parse_store_options
 from services.redis_socket import socket_path, socket_url
-from shared.boundary import Boundary
 from shared.errors import InvalidInput
-from shared.format_options import FormatOptions
-from shared.locations import canonical_location
+from shared.formats.options import FormatOptions
+from shared.paths.boundary import Boundary
+from shared.paths.locations import canonical_location
+from shared.paths.store_options import StoreOptions
 from shared.queue.client_settings import SENTINEL_URL_FORM, parse_sentinel_url
-from shared.store_options import StoreOptions
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -65,6 +65,17 @@ CALLS_PER_S = "LAKEWRIGHT_CALLS_PER_S"
 BODY_TIMEOUT_S = "LAKEWRIGHT_BODY_TIMEOUT_S"
 """Seconds within which a request body must have arrived. Default 10: enough for a megabyte over a slow connection."""
 
+REQUEST_TIMEOUT_S = "LAKEWRIGHT_REQUEST_TIMEOUT_S"
+"""Seconds after which a request without a response is given up with 503; its sender repeats it. Default 30."""
+
+MAX_CONNECTIONS = "LAKEWRIGHT_MAX_CONNECTIONS"
+"""Maximum number of HTTP connections; half of them per address. Default 2,048, or as many as the limit of descriptors
+permits. A new one displaces the one that has waited longest without a call."""
+
+TRUSTED_PROXIES = "LAKEWRIGHT_TRUSTED_PROXIES"
+"""Addresses or networks of proxies, comma-separated, whose `X-Forwarded-For` names the client for limits. Default:
+none; the header is ignored."""
+
 SNS_TOPICS = "LAKEWRIGHT_SNS_TOPICS"
 """ARNs of SNS topics, comma-separated, whose subscriptions are confirmed automatically. Default: none; confirm
 them manually."""
@@ -105,6 +116,9 @@ read per hour for each table that changes."""
 TENANT = "LAKEWRIGHT_TENANT"
 """Tenant of tables without an explicit one. Default `path`: the first folder below the table's root, as in
 `<root>/<tenant>/<table>`; a table directly below its root belongs to `default`."""
+
+DISCOVER = "LAKEWRIGHT_DISCOVER"
+"""State of tables that discovery or an event finds: `paused` (default) until they are resumed, or `active`."""
 
 DISCOVERY_S = "LAKEWRIGHT_DISCOVERY_S"
 """Seconds between two discovery scans of the allowed roots; 0 disables them. Default 3600: events register new tables
@@ -165,7 +179,7 @@ TENANTS = "LAKEWRIGHT_TENANTS"
 
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
 """Largest request body in bytes. Default 1 MiB: ten thousand events fit, and the memory suffices
-for the 512 requests that may be in progress."""
+for all requests that may be in progress."""
 
 ARCHIVE = "LAKEWRIGHT_ARCHIVE"
 """Location of the Delta table that archives every decision; Lakewright creates, registers and compacts it.

@@ -1,4 +1,4 @@
-"""Starts the traces of a service: off unless an OTLP endpoint is configured; nothing of OpenTelemetry is loaded then.
+"""Starts the traces of a service: off unless an OTLP endpoint is configured; OpenTelemetry's SDK is not loaded then.
 
 OpenTelemetry's own variables configure the rest (docs/monitoring.md). A collector that cannot be reached, or a setting
 that cannot be used, never stops a service: traces are only observed.
@@ -31,7 +31,7 @@ def start_traces(service: str, release: str, environment: Mapping[str, str]) -> 
         log.warning("traces_off", reason=f"{missing}; install the extra: pip install 'lakewright[traces]'")
         return None
     tracer = OpenTelemetryTracer(endpoint, service=f"lakewright-{service}", release=release)
-    tracing.install(tracer)
+    tracing.install(tracer.tracer)
     log.info("traces_on", endpoint=endpoint)
     return tracer
 

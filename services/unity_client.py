@@ -7,14 +7,11 @@ not followed, because the token would go along to wherever they lead.
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING
 
-from shared.errors import PermanentError, RetryableError
-from shared.unity.exchange import MAX_ANSWER_BYTES, UnityAnswer, UnityRequest
+from shared.bounded_answer import joined
+from shared.errors import RetryableError
+from shared.unity.exchange import UnityAnswer, UnityRequest
 from shared.unity.options import UnityOptions
-
-if TYPE_CHECKING:
-    import httpx
 
 CONNECT_TIMEOUT_S = 10.0
 """Seconds to connect: a host that does not answer by then is down, or behind a firewall."""
@@ -47,31 +44,16 @@ class UnityClient:
                     headers={"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {}),
                 ) as response,
             ):
-                return UnityAnswer(response.status_code, self._body(response, deadline_s))
+                of = f"catalog {self._name}: an answer of {self._options.uri} (limit: `timeout-s`)"
+                return UnityAnswer(
+                    response.status_code,
+                    joined(response.iter_bytes(), of, until_s=deadline_s, now_s=time.monotonic),
+                )
         except httpx.HTTPError as problem:
             raise RetryableError(
                 f"catalog {self._name}: {request.method} {request.path} at {self._options.uri}: no answer "
                 f"({type(problem).__name__}: {problem})"
             ) from problem
-
-    def _body(self, response: "httpx.Response", deadline_s: float) -> bytes:
-        """Read an answer; the client's own limit is that of each part, and a slow server has any number of them."""
-        parts: list[bytes] = []
-        size = 0
-        for part in response.iter_bytes():
-            parts.append(part)
-            size += len(part)
-            if size > MAX_ANSWER_BYTES:
-                raise PermanentError(
-                    f"catalog {self._name}: an answer of {self._options.uri} has more than {MAX_ANSWER_BYTES} bytes, "
-                    "which is not read"
-                )
-            if time.monotonic() > deadline_s:
-                raise RetryableError(
-                    f"catalog {self._name}: an answer of {self._options.uri} took longer than "
-                    f"{self._options.timeout_s:g} s (`timeout-s`)"
-                )
-        return b"".join(parts)
 
     def _certificates(self) -> ssl.SSLContext:
         """Return the machine's and the configured certificates, read once: that takes 20 ms."""

@@ -1,1 +1,1 @@
-"""What the decider and the actor must agree on: pure, standard library only, no I/O, no clock, no randomness."""
+"""Rules and values that decider and actor share: pure, standard library only, no I/O, no clock, no randomness."""

@@ -5,12 +5,16 @@ LakewrightError
 │   ├── NoTable         there is no table at a place: it vanished, or it never was
 │   ├── OtherTable      another table lies at the place than the one that was decided on
 │   └── Unsupported     a table or a feature that we refuse, with the reason
+│       └── RefusedFiles    files that cannot be rewritten until they, their table or this release change
+│           └── Difference  outputs hold other rows than their inputs: never committed, never tried again
 ├── RetryableError      the same call may succeed later: back off, then try again
 │   ├── LeaseLost       another actor may own the job: stop, write nothing more
 │   └── Conflict        another writer committed first: plan again on the newer snapshot
 └── PermanentError      a retry cannot help: quarantine and report
     └── Corrupt         data that contradicts itself (rows lost in a rewrite, a damaged log)
 """
+
+from shared.refusals import RefusalReason
 
 
 class LakewrightError(Exception):
@@ -36,6 +40,26 @@ class OtherTable(InvalidInput):
 
 class Unsupported(InvalidInput):
     """A table, protocol feature or layout that Lakewright refuses to change; the message names it and the reason."""
+
+
+class RefusedFiles(Unsupported):
+    """Files that are not rewritten as they are: remembered until they, the table's schema or properties, or we change.
+
+    `files` are their paths as the table spells them, empty: all of a group.
+    """
+
+    def __init__(self, message: str, *, reason: RefusalReason, files: tuple[str, ...] = (), field: str = "") -> None:
+        super().__init__(message, field=field)
+        self.reason = reason
+        self.files = files
+
+
+class Difference(RefusedFiles):
+    """Outputs hold other rows than their inputs; `columns` differ. Nothing was committed, and the outputs are gone."""
+
+    def __init__(self, message: str, *, files: tuple[str, ...] = (), columns: tuple[str, ...] = ()) -> None:
+        super().__init__(message, reason=RefusalReason.DIFFERENCE, files=files)
+        self.columns = columns
 
 
 class RetryableError(LakewrightError):

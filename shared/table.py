@@ -7,6 +7,7 @@ A path is kept exactly as the log spells it: it is an identity, never a location
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
 from typing import NewType
 
 from shared.refusals import Refusal
@@ -58,7 +59,8 @@ class DataFile:
 
     `rows` counts the physical rows (None where the log has no statistics), `deleted_rows` those that the deletion
     vector hides. `tags` are the AddFile's tags. `key_range`: least and greatest value of the key that the table is
-    sorted by (see `shared.layout.key_values`), None where it has none or the log does not know.
+    sorted by (see `shared.layout.key_values`), None where it has none or the log does not know. `spelling`: how its
+    partition values differ for some readers from others of the same partition; only files of one are merged.
     """
 
     path: str
@@ -70,6 +72,7 @@ class DataFile:
     modified_ms: int = 0
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     key_range: tuple[int, int] | None = None
+    spelling: str = ""
 
     @property
     def key(self) -> FileKey:
@@ -100,7 +103,7 @@ class RemovedFile:
 
 
 class DeleteKind(StrEnum):
-    """What a delete file holds: positions of deleted rows, one file's deletion vector, or values of deleted rows."""
+    """Content of a delete file: positions of deleted rows, one file's deletion vector, or values of deleted rows."""
 
     POSITION = "position"
     VECTOR = "vector"
@@ -139,6 +142,7 @@ class TableMetadata:
     """The part of a table's metadata that decisions depend on; `format` names the format that decoded it.
 
     `sort_key`: the first column of the sort order that the table's own properties name, where files have bounds of it.
+    `schema_digest`: changes with the schema; empty where it is not known.
     """
 
     table_uuid: str
@@ -146,6 +150,12 @@ class TableMetadata:
     configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
     format: str = ""
     sort_key: PartitionColumn | None = None
+    schema_digest: str = ""
+
+
+def schema_digest(schema: str) -> str:
+    """Return the digest of a schema's text, as the format writes it."""
+    return blake2b(schema.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +251,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All live files of one version, each key once; `digest` is that of its commit, empty if it was cleaned up.
+    """All live files of one version, each key once; `digest` is its commit's, empty if it was cleaned up.
 
     `deletes` are its delete files, where these are files of their own.
     `refusal` is why the table must not be rewritten at this version, by the rule of its format.

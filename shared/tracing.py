@@ -1,14 +1,29 @@
-"""Traces from an event to the commit that follows from it: names, attributes, and the port to what records them.
+"""Traces from an event to the commit that follows from it: names, attributes, and where each span begins.
 
-Nothing is recorded unless a service installs a tracer when it starts. A trace's context is text, a W3C `traceparent`,
-so that Redis and a commit's metadata can carry it; an empty one means that there is none.
+Spans are OpenTelemetry's, whose API records nothing unless a service installs a tracer when it starts. A
+trace's context is text, a W3C `traceparent`, so that Redis and a commit's metadata can carry it; an empty one means
+that there is none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    Link,
+    NoOpTracer,
+    Span,
+    SpanContext,
+    SpanKind,
+    StatusCode,
+    Tracer,
+    get_current_span,
+    set_span_in_context,
+    use_span,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 MAX_TEXT = 256
 """Characters of an attribute; partitions and names of tables may be longer, and collectors reject large spans."""
@@ -22,6 +37,9 @@ Value = str | int | bool
 Attributes = dict[str, Value]
 """Attributes of a span, by name."""
 
+_W3C = TraceContextTextMapPropagator()
+_OFF = NoOpTracer()
+
 
 class SpanName(StrEnum):
     """Names of spans. Those of `enqueue` and `run` are followed by the queue's, as messaging systems name them."""
@@ -32,14 +50,6 @@ class SpanName(StrEnum):
     RUN = "run"
     REWRITE = "rewrite"
     COMMIT = "commit"
-
-
-class SpanKind(StrEnum):
-    """Role of a span: a step inside a process, or the two ends of a queue."""
-
-    INTERNAL = "internal"
-    PRODUCER = "producer"
-    CONSUMER = "consumer"
 
 
 class Attribute(StrEnum):
@@ -68,59 +78,11 @@ class Origin:
     links: tuple[str, ...] = ()
 
 
-class Span(Protocol):
-    """A step that is being recorded."""
-
-    @property
-    def context(self) -> str:
-        """The `traceparent` of its children; empty if it is not recorded."""
-
-    def set(self, attributes: Mapping[str, Value]) -> None:
-        """Add attributes."""
-
-    def fail(self, reason: str) -> None:
-        """Note that the step failed; `reason` is a class of errors, not a message, which could hold data."""
-
-    def end(self) -> None:
-        """End the step; a second call changes nothing."""
-
-
-class Tracer(Protocol):
-    """Records spans."""
-
-    def start(
-        self, name: str, kind: SpanKind, origin: Origin, attributes: Mapping[str, Value], *, started_ms_ago: int
-    ) -> Span:
-        """Begin a span, or one that began earlier."""
-
-    def activate(self, span: Span) -> AbstractContextManager[object]:
-        """Make a span the current one of this thread or task."""
-
-    def current(self) -> str:
-        """Return the context of the current span."""
-
-
-class _NoSpan:
-    context = ""
-
-    def set(self, attributes: Mapping[str, Value]) -> None:
-        """Record nothing."""
-
-    def fail(self, reason: str) -> None:
-        """Record nothing."""
-
-    def end(self) -> None:
-        """Record nothing."""
-
-
-NO_SPAN: Span = _NoSpan()
-
-
 @dataclass(slots=True)
 class _Process:
-    """The tracer of this process; None: traces are off."""
+    """The tracer of this process."""
 
-    tracer: Tracer | None = field(default=None)
+    tracer: Tracer = field(default=_OFF)
 
 
 _process = _Process()
@@ -128,17 +90,24 @@ _process = _Process()
 
 def install(tracer: Tracer | None) -> None:
     """Record the spans of this process from now on; None: none any more."""
-    _process.tracer = tracer
+    _process.tracer = tracer or _OFF
 
 
 def is_on() -> bool:
     """Return whether spans are recorded."""
-    return _process.tracer is not None
+    return _process.tracer is not _OFF
+
+
+def context_of(span: Span) -> str:
+    """Return the `traceparent` of a span's children; empty if it is not recorded."""
+    carrier: dict[str, str] = {}
+    _W3C.inject(carrier, set_span_in_context(span))
+    return carrier.get("traceparent", "")
 
 
 def current() -> str:
     """Return the context of the current span; empty if there is none."""
-    return _process.tracer.current() if _process.tracer is not None else ""
+    return context_of(get_current_span()) if is_on() else ""
 
 
 def start(
@@ -147,12 +116,30 @@ def start(
     attributes: Mapping[str, Value],
     *,
     kind: SpanKind = SpanKind.INTERNAL,
-    started_ms_ago: int = 0,
+    started_ns: int | None = None,
 ) -> Span:
-    """Begin a span that its caller ends; without a parent it begins a trace."""
-    if _process.tracer is None:
-        return NO_SPAN
-    return _process.tracer.start(name, kind, origin, bounded(attributes), started_ms_ago=started_ms_ago)
+    """Begin a span that its caller ends; without a parent it begins a trace. `started_ns`: since 1970; None: now."""
+    if not is_on():
+        return INVALID_SPAN
+    return _process.tracer.start_span(
+        name,
+        context=_W3C.extract({"traceparent": origin.parent}),
+        kind=kind,
+        attributes=bounded(attributes),
+        links=[Link(found) for context in origin.links if (found := _span_context(context)).is_valid],
+        start_time=started_ns,
+    )
+
+
+def describe(span: Span, attributes: Mapping[str, Value]) -> None:
+    """Add attributes to a span."""
+    span.set_attributes({str(name): value for name, value in attributes.items()})
+
+
+def fail(span: Span, reason: str) -> None:
+    """Note that a step failed; `reason` is a class of errors, not a message, which could hold data."""
+    span.set_attribute("error.type", reason)
+    span.set_status(StatusCode.ERROR)
 
 
 @contextmanager
@@ -160,25 +147,31 @@ def span(
     name: str, origin: Origin, attributes: Mapping[str, Value], *, kind: SpanKind = SpanKind.INTERNAL
 ) -> Iterator[Span]:
     """Record a step and make it the current one; an exception ends it as failed."""
-    tracer = _process.tracer
-    if tracer is None:
-        yield NO_SPAN
-        return
     made = start(name, origin, attributes, kind=kind)
     try:
-        with tracer.activate(made):
+        with use_span(made, record_exception=False, set_status_on_exception=False):
             yield made
     except BaseException as problem:
-        made.fail(type(problem).__name__)
+        fail(made, type(problem).__name__)
         raise
     finally:
-        made.end()
+        end(made)
+
+
+def end(span: Span) -> None:
+    """End a step; a second call changes nothing."""
+    if span.is_recording():
+        span.end()
 
 
 def step(name: str, attributes: Mapping[str, Value]) -> AbstractContextManager[Span]:
     """Record a step of the current trace; nothing outside of a trace."""
     parent = current()
-    return span(name, Origin(parent), attributes) if parent else nullcontext(NO_SPAN)
+    return span(name, Origin(parent), attributes) if parent else nullcontext(INVALID_SPAN)
+
+
+def _span_context(context: str) -> SpanContext:
+    return get_current_span(_W3C.extract({"traceparent": context})).get_span_context()
 
 
 def origin_of(contexts: Sequence[str]) -> Origin:

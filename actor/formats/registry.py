@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 from actor.engines import EngineSet
 from actor.formats.delta.engine import EngineSettings, start_engine
 from actor.formats.delta.named_tables import NamedTables
-from actor.formats.delta.self_test import SelfTestResult
-from actor.formats.delta.transaction import TransactionSettings
 from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits
 from actor.formats.qbeast.engine import QbeastEngine, QbeastEngineSettings
@@ -20,34 +18,39 @@ from actor.formats.qbeast.spark import QbeastSparkSettings
 from actor.formats.qbeast.spark import start_spark as start_qbeast_spark
 from actor.jvm.java import PARALLEL_COLLECTOR
 from actor.ports import TableEngine
-from shared.boundary import Boundary
-from shared.format_options import FormatOptions
+from actor.proofread.proofreader import Proofreader, ProofreadSettings
+from actor.rewrite.run import RewriteSettings
+from shared.formats.options import FormatOptions
+from shared.paths.boundary import Boundary
+from shared.paths.store_options import StoreOptions
 from shared.unity.catalog import UnityCatalog
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What engines may do, whatever the format.
+    """Options of engines, whatever the format.
 
     allow_s3: every writer of tables on S3 takes part in mutual exclusion. reserved_disk_bytes: space that a rewrite
     leaves free. min_row_group_bytes and min_column_chunk_bytes, for each column: of row
     groups that are copied into a final file, on average. secrets: texts that no message may contain. formats: which
     tables there are beside Delta's. parallel_groups: groups of a job that are written at once.
+    stores: options of object stores.
     """
 
     boundary: Boundary
     allow_s3: bool = False
-    reserved_disk_bytes: int = TransactionSettings().reserved_disk_bytes
+    reserved_disk_bytes: int = RewriteSettings().reserved_disk_bytes
     min_row_group_bytes: int = DEFAULT_LIMITS.min_row_group_bytes
     min_column_chunk_bytes: int = DEFAULT_LIMITS.min_column_chunk_bytes
     secrets: tuple[str, ...] = field(default=(), repr=False)
     formats: FormatOptions = field(default_factory=FormatOptions)
-    parallel_groups: int = TransactionSettings().write_threads
+    parallel_groups: int = RewriteSettings().write_threads
+    stores: StoreOptions = field(default_factory=StoreOptions, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEngineOptions:
-    """What the engine of indexes is started with; `library_jar` is the jar of Qbeast's library.
+    """Options of the engine of indexes; `library_jar` is the jar of Qbeast's library.
 
     secrets: texts that no message may contain. unity: catalogs that know tables by name.
     """
@@ -89,20 +92,23 @@ def start_index_engine(
     return spark, EngineSet([named], partition_kinds=engine.partition_kinds), took_ms
 
 
-def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) -> tuple[EngineSet, SelfTestResult]:
-    """Start every engine on one Spark application; each tests its rewrite on a table below `scratch`, a URI."""
+def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) -> tuple[EngineSet, int]:
+    """Start every engine on one Spark application; Delta's tests its rewrite on a table below `scratch`, a URI.
+
+    Returns how long that took in ms; raises PermanentError where it failed.
+    """
     copy_limits = CopyLimits(options.min_row_group_bytes, options.min_column_chunk_bytes)
+    rewrite = RewriteSettings(options.parallel_groups, reserved_disk_bytes=options.reserved_disk_bytes)
+    proofreader = Proofreader(ProofreadSettings(stores=options.stores))
     settings = EngineSettings(
         allow_s3=options.allow_s3,
-        transaction=TransactionSettings(
-            write_threads=options.parallel_groups,
-            reserved_disk_bytes=options.reserved_disk_bytes,
-            copy_limits=copy_limits,
-        ),
+        rewrite=rewrite,
+        copy_limits=copy_limits,
         secrets=options.secrets,
         boundary=options.boundary,
+        proofreader=proofreader,
     )
-    delta, tested = start_engine(spark, settings, scratch=scratch)
+    delta, took_ms = start_engine(spark, settings, scratch=scratch)
     engines: list[TableEngine] = [NamedTables(delta, options.formats.unity)]
     if options.formats.has_iceberg:
         iceberg = IcebergEngineSettings(
@@ -111,7 +117,7 @@ def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) 
             secrets=options.secrets,
             boundary=options.boundary,
             copy_limits=copy_limits,
-            write_threads=options.parallel_groups,
+            rewrite=rewrite,
         )
-        engines.append(IcebergEngine(spark, iceberg))
-    return EngineSet(engines), tested
+        engines.append(IcebergEngine(spark, iceberg, proofreader))
+    return EngineSet(engines), took_ms

@@ -10,15 +10,21 @@ from actor.jvm.scala import Scala, jvm_context
 from actor.jvm.sessions import Sessions
 from actor.jvm.spark import jvm_process
 from actor.ports import EngineDeath
+from actor.proofread.proofreader import Proofreader
 
 
 class JvmEngine:
-    """Base of the engines on one Spark application; `secrets` are removed from what the JVM printed."""
+    """Base of the engines on one Spark application, reached by `scala`; `secrets` are removed from what it printed.
 
-    def __init__(self, spark: SparkSession, *, secrets: tuple[str, ...]) -> None:
+    `proofreader` compares what they write with what they read; one may serve all engines of an actor.
+    """
+
+    def __init__(
+        self, spark: SparkSession, scala: Scala, *, secrets: tuple[str, ...], proofreader: Proofreader | None = None
+    ) -> None:
+        self.proofreader = proofreader or Proofreader()
         self._spark = spark
-        self._scala = Scala(spark)
-        self._sessions = Sessions(self._scala, spark)
+        self._sessions = Sessions(scala, spark)
         self._jvm = jvm_process(spark, secrets=secrets)
         self._autopsy = Autopsy(self._jvm)
         self._context = jvm_context(spark)
@@ -39,3 +45,4 @@ class JvmEngine:
     def cancel(self, job: str) -> None:
         """Cancel the Spark jobs that run for this job; its rewrite then fails with a RetryableError."""
         self._sessions.cancel(job)
+        self.proofreader.cancel(job)

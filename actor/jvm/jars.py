@@ -112,6 +112,15 @@ DELTA_FOR_QBEAST = JarSet(
 )
 """For the actor of Qbeast tables alone, whose environment has another Spark."""
 
+COMPILER = JarSet(
+    purpose="compiling Lakewright's Java classes",
+    packages=("org.eclipse.jdt:ecj:3.38.0",),  # The newest that runs on Java 17.
+    excludes=(),
+    listing="compiler.sha256",
+    size_mb=3,
+)
+"""Eclipse's compiler for Java, which needs no JDK. No actor needs it."""
+
 _FETCH_TIMEOUT_S = 900  # 25 MB; a quarter of an hour is a line of 15 kB/s or a mirror that never answers.
 _FETCH_ATTEMPTS = 3  # What arrived stays in Ivy's cache: another attempt only requests what a mirror dropped.
 FETCH_LOCK = ".fetch.lock"  # In the ivy directory; Ivy does not lock its own cache, and two that share it both fail.
@@ -136,6 +145,13 @@ class Jars:
     def files(self) -> tuple[Path, ...]:
         """The jars as files, for `spark.jars`: a start that asks no resolver."""
         return tuple(self.directory / name for name in self.names)
+
+
+def of_spark() -> list[Path]:
+    """Return the jars that PySpark brings."""
+    import pyspark  # noqa: PLC0415 - listing the jars must be possible without Spark
+
+    return sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
 
 
 def look_up(ivy_dir: Path, wanted: JarSet = DELTA) -> Jars:

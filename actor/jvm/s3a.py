@@ -1,13 +1,13 @@
 """The options of a decider's store, translated for Hadoop: one setting serves both kinds of processes.
 
-Hadoop names one bucket's options `fs.s3a.bucket.NAME.…`; they override those of all buckets, as Lakewright's do.
+Hadoop names one bucket's options `fs.s3a.bucket.NAME.…`; they override all buckets' options, as Lakewright's do.
 Options of Hadoop that are not listed here are passed unchanged (`fs.s3a.…`).
 """
 
 from collections.abc import Mapping
 
 from shared.errors import InvalidInput
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 
 _PLAIN = {
     "access_key_id": "access.key",

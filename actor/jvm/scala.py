@@ -95,107 +95,25 @@ class Scala:
             copy.put(key, value)
         return self._python_utils.toScalaMap(copy)
 
-    @property
-    def delta_log(self) -> Any:
-        """Class `DeltaLog`."""
-        return self.resolve(f"{_DELTA}.DeltaLog")
-
-    @property
-    def rewrite_transaction(self) -> Any:
-        """Our transaction of Delta's, which leaves the checkpoint to us (`RewriteTransaction.java`)."""
-        return self.resolve("io.lakewright.RewriteTransaction")
-
     @cached_property
     def session_settings(self) -> JavaStatics:
         """Our class that sets and restores settings of a session (`SessionSettings.java`)."""
-        return JavaStatics(self, "SessionSettings")
+        return JavaStatics(self, "spark.SessionSettings")
 
     @cached_property
     def local_tasks(self) -> JavaStatics:
         """Our class that runs tasks in a local driver (`LocalTasks.java`)."""
-        return JavaStatics(self, "LocalTasks")
-
-    @cached_property
-    def iceberg_scan(self) -> JavaStatics:
-        """Our class that describes what a scan of an Iceberg table found (`IcebergScan.java`)."""
-        return JavaStatics(self, "IcebergScan")
-
-    @cached_property
-    def row_tracking(self) -> Any:
-        """Object `RowTracking`."""
-        return self.module(f"{_DELTA}.RowTracking")
-
-    @cached_property
-    def optimize(self) -> Any:
-        """A `DeltaOperations.Optimize` of chosen files: without predicates and columns to cluster by."""
-        is_auto = is_full = False
-        operation = self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
-        return operation(self.seq(), self.seq(), is_auto, self.none, is_full)
-
-    @cached_property
-    def replayed_log(self) -> JavaStatics:
-        """Our log of Delta's that needs no Spark job while it is small (`ReplayedLog.java`)."""
-        return JavaStatics(self, "ReplayedLog")
-
-    @cached_property
-    def checkpoint_file(self) -> JavaStatics:
-        """Our class that writes the checkpoint of a small log (`CheckpointFile.java`)."""
-        return JavaStatics(self, "CheckpointFile")
-
-    @cached_property
-    def next_snapshot(self) -> JavaStatics:
-        """Our class that makes a snapshot out of the one before (`NextSnapshot.java`)."""
-        return JavaStatics(self, "NextSnapshot")
-
-    @property
-    def vacuum_end(self) -> Any:
-        """Case class `DeltaOperations.VacuumEnd`."""
-        return self.resolve(f"{_DELTA}.DeltaOperations$VacuumEnd")
-
-    @property
-    def delete_operation(self) -> Any:
-        """Case class `DeltaOperations.Delete`."""
-        return self.resolve(f"{_DELTA}.DeltaOperations$Delete")
-
-    @property
-    def sql_parser(self) -> Any:
-        """Object `CatalystSqlParser`."""
-        return self.module("org.apache.spark.sql.catalyst.parser.CatalystSqlParser")
-
-    @property
-    def java_string(self) -> Any:
-        """Class `java.lang.String`."""
-        return self.resolve("java.lang.String")
-
-    @property
-    def delta_options(self) -> Any:
-        """Class `DeltaOptions`, made of a Scala map and a session's configuration."""
-        return self.resolve(f"{_DELTA}.DeltaOptions")
+        return JavaStatics(self, "spark.LocalTasks")
 
     @property
     def path(self) -> Any:
         """Class `org.apache.hadoop.fs.Path`."""
         return self.resolve("org.apache.hadoop.fs.Path")
 
-    @property
-    def glob_filter(self) -> Any:
-        """Class `GlobFilter`, a filter of names in a listing."""
-        return self.resolve("org.apache.hadoop.fs.GlobFilter")
-
-    @cached_property
-    def commit_file(self) -> JavaStatics:
-        """Our class that reads a commit of a Delta log (`CommitFile.java`)."""
-        return JavaStatics(self, "CommitFile")
-
-    @property
-    def uri(self) -> Any:
-        """Class `java.net.URI`."""
-        return self.resolve("java.net.URI")
-
     @cached_property
     def bound_thread(self) -> JavaStatics:
         """Our class that sets what Spark keeps for each thread (`BoundThread.java`)."""
-        return JavaStatics(self, "BoundThread")
+        return JavaStatics(self, "spark.BoundThread")
 
     @cached_property
     def _mapper(self) -> Any:
@@ -205,42 +123,6 @@ class Scala:
     def _list_class(self) -> Any:
         return self.resolve("java.lang.Class").forName("java.util.ArrayList")
 
-    @cached_property
-    def data_files(self) -> JavaStatics:
-        """Our class that asks a store for data files and free space (`DataFiles.java`)."""
-        return JavaStatics(self, "DataFiles")
-
-    @cached_property
-    def log_commit(self) -> JavaStatics:
-        """Our class that commits to a Delta log (`LogCommit.java`)."""
-        return JavaStatics(self, "LogCommit")
-
-    @cached_property
-    def _log_actions(self) -> JavaStatics:
-        return JavaStatics(self, "LogActions")
-
-    @cached_property
-    def _metadata(self) -> Any:
-        """The class `Metadata[]`."""
-        return self._gateway.new_array(self.resolve(f"{_DELTA}.actions.Metadata"), 0).getClass()
-
-    def metadata(self, fields_json: str) -> Any:
-        """Read a `Metadata` from the JSON of its fields (without the `metaData` wrapper)."""
-        return self._mapper.readValue(f"[{fields_json}]", self._metadata)[0]
-
-    def shape(self, snapshot: Any) -> tuple[str, str]:
-        """Return the JSON of a snapshot's metadata and of its protocol, as the log has them."""
-        metadata, protocol = str(self._log_actions.shape(snapshot)).split("\n")
-        return metadata, protocol
-
     def to_json(self, value: object) -> str:
         """Serialize a JVM value with Delta's own mapper, in one round trip whatever its size."""
         return str(self._mapper.writeValueAsString(value))
-
-    def adds(self, json_array: str) -> Any:
-        """Read a Scala `Seq` of `AddFile`s from a JSON array of their fields (without the `add` wrapper)."""
-        return self._log_actions.adds(json_array)
-
-    def removes(self, adds: Any, at_ms: int, *, data_change: bool) -> Any:
-        """Return a Scala `Seq` of the `RemoveFile` of each `AddFile` of a `Seq`."""
-        return self._log_actions.removes(adds, at_ms, data_change)

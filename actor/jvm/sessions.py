@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from actor.jvm.scala import Scala, jvm_session
 
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 COMMIT_RETRIES = 20
 """Times that Delta itself tries the next version inside one commit call, before the lease is checked again."""
@@ -102,7 +102,7 @@ class Sessions:
     ) -> Iterator[OwnedSession]:
         """Own a session whose commits carry `user_metadata`; `conf` is set for this lease only."""
         session, pool = self._take()
-        own = {**(conf or {}), **({_USER_METADATA: user_metadata} if user_metadata else {})}
+        own = {**(conf or {}), **({USER_METADATA: user_metadata} if user_metadata else {})}
         try:
             with changed(self._scala, session, own):
                 yield OwnedSession(session, pool, (tag, *more_tags))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import structlog
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -23,35 +22,25 @@ from pyspark.sql import SparkSession
 from actor.jvm import log_stores
 from actor.jvm.autopsy import JvmProcess
 from actor.jvm.class_archive import class_archive, options_now
-from actor.jvm.jars import DELTA, ICEBERG, S3, look_up
+from actor.jvm.jars import DELTA, ICEBERG, S3, look_up, of_spark
 from actor.jvm.java import PARALLEL_COLLECTOR
-from actor.jvm.java_sources import CLASSES, classes_dir, compile_sources
+from actor.jvm.own_jar import own_jar
 from actor.jvm.spark_options import CLUSTER_DEFAULTS
+from actor.jvm.submitted_options import submitted_options
 from shared.errors import PermanentError
 
 _log = structlog.get_logger(__name__)
 
 _JVM_LOG = "spark.lakewright.jvm.log"  # Our own setting: the file that the JVM prints to.
 _JVM_LOG_FILE = "jvm.log"  # Its name in the work directory.
-LOCAL_TASKS = "LocalTasks"
-"""The Java class of ours that every application needs, because work is cancelled through it."""
+VERIFIES_PAGES = "spark.hadoop.parquet.page.verify-checksum.enabled"
+"""parquet-java's option: whether what Spark reads is compared with its checksum, where it has one."""
 
-_SOURCES = (
-    "Json",
-    "CommitFile",
-    "DataFiles",
-    "LogActions",
-    "BoundThread",
-    "RewriteTransaction",
-    "SessionSettings",
-    "LogCommit",
-    "NextSnapshot",
-    "LogReplay",
-    "MemoryFile",
-    "ReplayedLog",
-    "CheckpointFile",
-)
-"""Java classes of ours that know this Spark's Delta."""
+_CLASSES_AT_START = "-XX:MetaspaceSize=192m"
+"""Classes take 150 MB once an actor has started; from 21 MB on, each growth by half would collect the whole heap."""
+
+_LAUNCHER = "-XX:TieredStopAtLevel=1"
+"""For the JVM that only prints the command by which Spark's own is started: half of its CPU seconds."""
 
 _TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the end.
 
@@ -82,7 +71,6 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     conf = {
         "spark.app.name": "lakewright-actor",
         "spark.master": settings.master,
-        CLASSES: str(classes_dir(settings.work_dir).resolve()),
         "spark.driver.memory": settings.driver_memory,
         "spark.local.dir": str(settings.work_dir / "spark"),
         "spark.sql.warehouse.dir": str(settings.work_dir / "warehouse"),
@@ -99,6 +87,7 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
         # A log in Delta's own cache holds up to 3 MB of query plans: of the default of 10,000 logs a heap holds 300.
         "spark.databricks.delta.delta.log.cacheSize": "32",
         "spark.sql.session.timeZone": "UTC",
+        VERIFIES_PAGES: "true",  # A damaged page that is encoded again would have a valid checksum.
     }
     if settings.local:
         conf |= {
@@ -108,10 +97,9 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
         }
     jars = _jars(settings)
     # After an OutOfMemoryError threads are missing and locks are held: a JVM that continues would fail in other ways.
-    java_options = ["-XX:+ExitOnOutOfMemoryError", *settings.collector]
+    java_options = ["-XX:+ExitOnOutOfMemoryError", _CLASSES_AT_START, *settings.collector]
     if settings.archive_dir is not None:
-        own = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
-        archive = class_archive(settings.archive_dir, java_home=java_home, jars=[*own, *jars])
+        archive = class_archive(settings.archive_dir, java_home=java_home, jars=[*of_spark(), *jars])
         try:
             java_options += options_now(archive)
         except OSError as problem:
@@ -125,20 +113,16 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
             "spark.speculation": "false",  # A second attempt of a task would write a second file.
             **CLUSTER_DEFAULTS,
         }
-    for store in _log_stores(settings):
-        conf |= store.configuration
+    conf |= log_stores.EXCLUSIVE
     if settings.s3 is not None:
+        conf |= log_stores.CONDITIONAL_PUT
         conf |= {f"spark.hadoop.{name}": value for name, value in settings.s3.items()}
     return conf | dict(settings.extra)
 
 
-def _log_stores(settings: SparkSettings) -> tuple[log_stores.LogStore, ...]:
-    return (log_stores.EXCLUSIVE,) if settings.s3 is None else (log_stores.EXCLUSIVE, log_stores.CONDITIONAL_PUT)
-
-
 def _jars(settings: SparkSettings) -> list[Path]:
-    """Return the pinned jars; raises PermanentError unless they are all there."""
-    files: list[Path] = []
+    """Return the pinned jars and our own; raises PermanentError unless they are all there."""
+    files = [own_jar()]
     for wanted in (DELTA, *((ICEBERG,) if settings.iceberg else ()), *(() if settings.s3 is None else (S3,))):
         found = look_up(settings.ivy_dir, wanted)
         if not found.complete:
@@ -156,10 +140,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
     What the JVM prints goes to `jvm.log` in the work directory. Raises PermanentError with its end if the JVM dies.
     """
     conf = configuration(settings, java_home=java_home)
-    session = launch(conf, work_dir=settings.work_dir, java_home=java_home, local=settings.local)
-    log_stores.install(session, *_log_stores(settings))
-    compile_sources(session, (LOCAL_TASKS, *_SOURCES))
-    return session
+    return launch(conf, work_dir=settings.work_dir, java_home=java_home, local=settings.local)
 
 
 def launch(conf: Mapping[str, str], *, work_dir: Path, java_home: Path, local: bool) -> SparkSession:
@@ -167,12 +148,17 @@ def launch(conf: Mapping[str, str], *, work_dir: Path, java_home: Path, local: b
     work_dir.mkdir(parents=True, exist_ok=True)
     settings = SparkConf(loadDefaults=False).setAll(list({**conf, _JVM_LOG: str(work_dir / _JVM_LOG_FILE)}.items()))
     printed = work_dir / _JVM_LOG_FILE
-    variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+    variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable, "SPARK_LAUNCHER_OPTS": _LAUNCHER}
     if local:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # Otherwise Spark requests the host's address and warns of it.
-    with printed.open("wb") as output, _environment(variables), _interrupt_kept():
+    with (
+        printed.open("wb") as output,
+        submitted_options(dict(settings.getAll()), work_dir) as arguments,
+        _environment({**variables, "PYSPARK_SUBMIT_ARGS": arguments}),
+        _interrupt_kept(),
+    ):
         try:
-            gateway = launch_gateway(settings, {"stdout": output, "stderr": output})
+            gateway = launch_gateway(popen_kwargs={"stdout": output, "stderr": output})
             context = SparkContext(conf=settings, gateway=gateway)
         except Exception as error:
             tail = "\n".join(printed.read_text(errors="replace").splitlines()[-_TAIL_LINES:])

@@ -1,4 +1,4 @@
-"""Which options of Spark people may set for an actor: any of `spark.*` but those that the actor depends on.
+"""Options of Spark that people may set for an actor: any of `spark.*` but those that the actor depends on.
 
 They cannot be overwritten, because a rewrite is exact under them, or because a setting of the actor has their value.
 """
@@ -23,6 +23,7 @@ OWN = frozenset(
         "spark.sql.session.timeZone",
         "spark.sql.warehouse.dir",
         "spark.databricks.delta.optimizeWrite.enabled",
+        "spark.hadoop.parquet.page.verify-checksum.enabled",
     }
 )
 """Options that the actor sets itself and depends on."""

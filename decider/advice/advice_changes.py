@@ -1,4 +1,4 @@
-"""What people do with advice: apply it, which changes the table's own properties or its overrides, or dismiss it.
+"""People apply advice, which changes the table's own properties or its overrides, or dismiss it.
 
 The table's own properties are set by a job, with one `ALTER TABLE`. It changes the metadata, and with that Delta aborts
 every other transaction that is open; an override has no such cost, and is not seen by other readers of the table. An
@@ -11,12 +11,12 @@ from typing import Any
 
 from decider.events.refresh_queue import RefreshQueue
 from decider.optimize.table_requests import TableRequests
-from decider.store.advice_records import Advice, AdviceStatus
-from decider.store.advice_store import AdviceStore
-from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableStateStore
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.advice_records import Advice, AdviceStatus
+from decider.store.tables.advice_store import AdviceStore
+from decider.store.tables.table_state import TableStateStore
 from shared.errors import InvalidInput, LakewrightError, RetryableError, Unsupported
-from shared.properties import read_properties, read_settings
+from shared.policy.properties import read_properties, read_settings
 from shared.table import TableRef
 
 ATTEMPTS = 5

@@ -9,20 +9,23 @@ from dataclasses import replace
 from fractions import Fraction
 
 from decider.state.effective_policy import EffectivePolicy
-from decider.store.advice_records import Advice, Judgement, Proof, ReplayedCost
+from decider.store.tables.advice_records import Advice, Evidence, Judgement, ReplayedCost
 from decider.whatif.comparison import MS_PER_HOUR, CostModel, Recommendation, Tick, recommend
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_untouched
 from decider.whatif.trace import CommitTrace
 from decider.whatif.trace_reader import TableTrace
-from shared.policy import GIB, Policy, apply
-from shared.properties import read_settings
+from shared.policy.policy import GIB, Policy, apply
+from shared.policy.properties import read_settings
 from shared.table import TableId
 
 MIN_COMMITS = 50
 """Fewest commits that an advice, and a judgement, can rest on."""
 
-MIN_HOURS = 1.0
-"""Shortest history that an advice, and a judgement, can rest on: minutes are no habit."""
+MIN_HOURS = 24.0
+"""Shortest history that an advice can rest on: what a table does in an hour, it may not do at night."""
+
+MIN_JUDGED_HOURS = 1.0
+"""Shortest time after which an applied advice is judged."""
 
 MIN_SAVED_SHARE = 0.10
 """Smallest share of the cost that is worth a person's attention; above what-if's, which someone asked for."""
@@ -87,7 +90,7 @@ def judge(advice: Advice, trace: TableTrace, prices: CostModel, now_ms: int, tic
     history = trace.history
     _, hours = _until_now(history, prices, now_ms)
     first_ms, last_ms = _span(history)
-    if len(history.commits) < MIN_COMMITS or hours < MIN_HOURS:
+    if len(history.commits) < MIN_COMMITS or hours < MIN_JUDGED_HOURS:
         return None
     prices = replace(prices, tail_hours=0.0)
     former = Policy.decode(advice.former)
@@ -150,8 +153,8 @@ def cost_s(history: CommitTrace, policy: Policy, prices: CostModel) -> float:
     return prices.cost_s(replayed(history, policy, tail_ms=prices.tail_ms))
 
 
-def _proof(trace: TableTrace, hours: float, prices: CostModel, found: Recommendation, newer_share: float) -> Proof:
-    return Proof(
+def _proof(trace: TableTrace, hours: float, prices: CostModel, found: Recommendation, newer_share: float) -> Evidence:
+    return Evidence(
         first_version=trace.first_version,
         last_version=trace.last_version,
         commits=len(trace.history.commits),

@@ -1,49 +1,26 @@
-"""The REST application over its services; background tasks run for as long as it does."""
+"""The REST application over its services, with all of `routes`; background tasks run for as long as it does."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
+from decider.api import routes
 from decider.api.dependencies import ProbeSources
 from decider.api.health_snapshot import HealthReader
 from decider.api.metrics import RequestCounter
 from decider.api.openapi import describe
-from decider.api.routes import (
-    actors,
-    advice,
-    api_docs,
-    backlog,
-    discovery,
-    events,
-    health,
-    jobs,
-    layout_history,
-    me,
-    optimizations,
-    optimize,
-    page,
-    queue,
-    reads,
-    rejected_events,
-    scheduled,
-    status,
-    stream,
-    table_index,
-    table_jobs,
-    table_pauses,
-    table_rows,
-    tables,
-    what_if,
-)
 from decider.api.services import Services
 from decider.background.runner import BackgroundTasks
 from decider.gateway.authentication import AuthMiddleware
-from decider.gateway.body_limit import BodyLimit
+from decider.gateway.body_intake import BodyIntake, WholeBodies
+from decider.gateway.call_deadline import CallDeadline
 from decider.gateway.concurrency import ConcurrencyLimit
 from decider.gateway.rate_limit import RateLimit
 from decider.gateway.safe_writes import SafeWrites
@@ -76,12 +53,13 @@ class _DocumentedApp(FastAPI):
         return self.openapi_schema
 
 
-def create_app(services: Services, traces: Any = None) -> FastAPI:
+def create_app(services: Services, traces: Any = None, on_task_end: Callable[[], None] = lambda: None) -> FastAPI:
     """Build the application; its lifespan starts and stops the background tasks.
 
-    `traces`: OpenTelemetry's provider, which records its requests; None: they are not recorded.
+    `traces`: OpenTelemetry's provider, which records its requests; None: they are not recorded. `on_task_end`: called
+    if a background task ended although it was not asked to.
     """
-    background = BackgroundTasks(services.background)
+    background = BackgroundTasks(services.background, on_task_end)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -107,44 +85,15 @@ def create_app(services: Services, traces: Any = None) -> FastAPI:
     app.state.probes = ProbeSources(
         HealthReader(services.tables, services.queue, services.operations.safety, time.monotonic), background
     )
-    for router in (
-        events.router,
-        rejected_events.router,
-        reads.router,
-        tables.router,
-        table_rows.router,
-        table_pauses.router,
-        optimize.router,
-        layout_history.router,
-        table_index.router,
-        table_jobs.router,
-        what_if.router,
-        advice.router,
-        optimizations.router,
-        scheduled.router,
-        discovery.router,
-    ):
-        app.include_router(router)
-    for router in (
-        jobs.router,
-        queue.router,
-        backlog.router,
-        actors.router,
-        status.router,
-        me.router,
-        stream.router,
-        health.router,
-    ):
-        app.include_router(router)
-    app.include_router(api_docs.router)
-    app.include_router(page.router)
+    for module in iter_modules(routes.__path__):
+        app.include_router(import_module(f"{routes.__name__}.{module.name}").router)
     errors.install(app)
     _protect(app, services)
     return app
 
 
 def _telemetry(traces: Any) -> TelemetryConfig:
-    """Return which requests FastAPI records by itself: those of the API, without its stream, which lasts for hours."""
+    """Return which requests FastAPI records by itself: calls of the API, without its stream, which lasts for hours."""
     return TelemetryConfig(
         tracer_provider=traces,
         tracing=traces is not None,
@@ -159,22 +108,25 @@ def _telemetry(traces: Any) -> TelemetryConfig:
 def _protect(app: FastAPI, services: Services) -> None:
     """Add the middleware; the last one added runs first.
 
-    Order: metrics, security headers, concurrency, body size, authentication, rate (known clients only), and
-    the durability of Redis for writes.
+    Order: metrics, security headers, authentication, rate (known clients only), the body, a slot, the deadline, and
+    the durability of Redis for writes. So no client holds a slot while its body trickles.
     """
     limits = services.http.settings.limits
+    intake = BodyIntake(limit_bytes=limits.max_body_bytes, timeout_s=limits.body_timeout_s)
     app.add_middleware(SafeWrites, safety=services.operations.safety)
+    app.add_middleware(CallDeadline, timeout_s=limits.request_timeout_s)
+    app.add_middleware(ConcurrencyLimit)
+    app.add_middleware(WholeBodies, intake=intake)
     app.add_middleware(
         RateLimit, events_per_s=limits.events_per_s, calls_per_s=limits.calls_per_s, clock_s=time.monotonic
     )
     app.add_middleware(
         AuthMiddleware,
         credentials=services.http.settings.credentials,
+        intake=intake,
         clock_s=time.monotonic,
         unix_s=lambda: services.operations.now_ms() / 1000,
     )
-    app.add_middleware(BodyLimit, limit_bytes=limits.max_body_bytes, timeout_s=limits.body_timeout_s)
-    app.add_middleware(ConcurrencyLimit)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestCounter, metrics=services.operations.metrics)
 

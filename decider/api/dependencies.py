@@ -1,4 +1,4 @@
-"""What a route can depend on: one annotation per group of services, the probes' sources, and the table in the path.
+"""Dependencies of routes: one annotation per group of services, the probes' sources, and the table in the path.
 
 Each is a coroutine: FastAPI calls a plain function, or a class, in a thread of its pool, at every request.
 """
@@ -6,7 +6,7 @@ Each is a coroutine: FastAPI calls a plain function, or a class, in a thread of 
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request
 
 from decider.api.health_snapshot import HealthReader
 from decider.api.services import (
@@ -18,13 +18,14 @@ from decider.api.services import (
     TableServices,
 )
 from decider.background.runner import BackgroundTasks
+from decider.web.base_model import MAX_PAGE
 from decider.web.errors import not_found
 from shared.table import TABLE_NAME, TableRef
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSources:
-    """What probes and the status read: health in Redis, and the background tasks of this process."""
+    """Sources of probes and the status: health in Redis, and the background tasks of this process."""
 
     health: HealthReader
     background: BackgroundTasks
@@ -97,3 +98,9 @@ async def _known_table(name: TableName, tables: Tables) -> TableRef:
 
 KnownTable = Annotated[TableRef, Depends(_known_table)]
 """Injects the table named in the path; 404 if it does not exist."""
+
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")]
+"""How many items a list returns."""
+
+PageToken = Annotated[str | None, Query(max_length=20_000, description="`next_page_token` of the previous page.")]
+"""Where a list goes on."""

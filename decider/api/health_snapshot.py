@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from decider.api.services import QueueServices, TableServices
-from decider.store.redis_health import RedisSafety, ServerStatus
+from decider.store.fleet_history import FleetSample
+from decider.store.redis.redis_health import RedisSafety, ServerStatus
 from shared.errors import LakewrightError
 from shared.queue import queries
 from shared.queue.model import JobState
@@ -20,7 +21,7 @@ NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
 
 @dataclass(frozen=True, slots=True)
 class HealthSnapshot:
-    """Health as read from Redis; `server` is None if Redis does not respond, and `error` is the reason."""
+    """Health as read from Redis; `error` is why something could not be read, `server` None if nothing could."""
 
     server: ServerStatus | None
     tables: int | None
@@ -30,16 +31,22 @@ class HealthSnapshot:
     actors: dict[str, int]
     error: str = ""
     unserved: dict[str, int] = field(default_factory=dict)
+    refusing_partitions: int | None = None
+    sample: FleetSample | None = None
 
     @property
     def issues(self) -> tuple[str, ...]:
         """Everything that is wrong with Redis; empty if nothing is."""
-        return (self.error,) if self.server is None else self.server.issues
+        return (() if self.server is None else self.server.issues) or self._error
 
     @property
     def blockers(self) -> tuple[str, ...]:
         """Reasons for not being ready; empty if ready. A nearly full Redis is none: it still takes writes."""
-        return (self.error,) if self.server is None else self.server.blockers
+        return (() if self.server is None else self.server.blockers) or self._error
+
+    @property
+    def _error(self) -> tuple[str, ...]:
+        return (self.error,) if self.error else ()
 
 
 class HealthReader:
@@ -58,16 +65,24 @@ class HealthReader:
     async def read(self) -> HealthSnapshot:
         """Read everything that a status shows from Redis."""
         registry, queue = self._tables.registry, self._queue
+        server = None
         try:
             server = await self._safety.read()
             tables, refused = await registry.count(), await registry.count_refused()
+            refusing = sum((await self._tables.states.refusing_tables()).values())
             depth = await queue.executor.run(queries.depth(queue.executor.name))
             funnel = dict(await queue.counters.read())
             seen = await queue.actors.all()
+            sample = await queue.history.newest()
             actors, unserved = dict(Counter(one.state for one in seen)), await queue.actors.unserved(seen)
         except LakewrightError as problem:
-            return HealthSnapshot(None, None, None, NO_DEPTH, {}, {}, str(problem))
-        return HealthSnapshot(server, tables, refused, depth, funnel, actors, unserved=unserved)
+            return HealthSnapshot(server, None, None, NO_DEPTH, {}, {}, str(problem))
+        return HealthSnapshot(
+            *(server, tables, refused, depth, funnel, actors),
+            unserved=unserved,
+            refusing_partitions=refusing,
+            sample=sample,
+        )
 
     async def recent(self) -> HealthSnapshot:
         """Return health that is at most MAX_AGE_S seconds old; concurrent callers share one read."""

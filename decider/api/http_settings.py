@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from decider.api.shared_reads import SharedReads
 from decider.gateway.call_limits import CallLimits
 from decider.gateway.concurrency import BoundedSemaphore, PerClientLimit
 from decider.gateway.credentials import Credentials
@@ -40,9 +41,12 @@ class ExpensiveCalls:
     """Concurrency limits of expensive requests.
 
     what_if: seconds of computation, so one at a time without a queue. table_reads: a table's history, status and
-    decisions, which read much; a dashboard requests several at once, so some wait.
+    decisions, which read much; a dashboard requests several at once, so some wait. optimize: seconds for thousands of
+    partitions. queue_reads: the queue, its backlog and its jobs, each read once for all who wait for it.
     """
 
+    optimize: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore("optimize", at_once=2, waiting=30))
+    queue_reads: SharedReads = field(default_factory=SharedReads)
     what_if: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore("what-if", at_once=1, waiting=0))
     table_reads: BoundedSemaphore = field(
         default_factory=lambda: BoundedSemaphore("table history", at_once=4, waiting=60)

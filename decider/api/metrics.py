@@ -13,77 +13,23 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from decider.background.runner import TaskHealth
 from decider.background.tables_file_sync import TablesFileStatus
-from decider.store.saved_registry import SaveStatus
+from decider.decide.actions import ACTIONS
+from decider.decide.funnel import CommitCounter, funnel_stages
+from decider.store.fleet_history import FleetSample
+from decider.store.registry.saved_registry import SaveStatus
+from decider.store.registry.table_query import TableCondition
 from shared.errors import LakewrightError
 from shared.table import TableRef
 
+CLIENT_LEFT = 499
+"""Status in the metric of requests of a client that left before it could be answered, as nginx counts them."""
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-FUNNEL = (
-    "commits",
-    "own_commits",
-    "partitions_touched",
-    "partitions_rewritten",
-    "files_added",
-    "bytes_added",
-    "disabled",
-    "refused",
-    "pruned_by_entropy",
-    "pruned_by_levels",
-    "enqueued",
-    "rebuilds",
-    "drift",
-    "tables_initialized",
-    "jobs_run",
-    "jobs_failed",
-    "plans_empty",
-    "commits_recovered",
-    "rewrites",
-    "groups_committed",
-    "groups_conflicted",
-    "conflicts",
-    "files_replaced",
-    "files_written",
-    "bytes_replaced",
-    "bytes_written",
-    "groups_copied",
-    "bytes_copied",
-    "groups_encoded_by_column",
-    "vacuum_runs",
-    "vacuum_files_deleted",
-    "vacuum_bytes_freed",
-    "vacuum_orphan_files_deleted",
-    "vacuum_orphan_bytes_freed",
-    "vacuum_snapshots_expired",
-    "checkpoint_runs",
-    "checkpoint_written",
-    "rewrite_manifests_runs",
-    "rewrite_manifests_replaced",
-    "rewrite_manifests_written",
-    "set_properties_runs",
-    "set_properties_changed",
-    "deduplicate_runs",
-    "deduplicate_rows_removed",
-    "deduplicate_files_replaced",
-    "deduplicate_bytes_replaced",
-    "deduplicate_files_written",
-    "deduplicate_bytes_written",
-    "deduplicate_partitions_read",
-    "deduplicate_conflicts",
-    "index_runs",
-    "index_iterations",
-    "index_files_replaced",
-    "index_bytes_replaced",
-    "index_files_written",
-    "index_bytes_written",
-    "cluster_runs",
-    "cluster_files_replaced",
-    "cluster_bytes_replaced",
-    "cluster_files_written",
-    "cluster_bytes_written",
-)
-"""Funnel stages that are exported; other counters are on the status page only."""
+STAGES = funnel_stages(ACTIONS)
+"""Stages that are exported though nothing was counted yet; every other counter is exported once it is."""
 
 ACTOR_STATES = ("working", "idle", "draining", "drained")
 """States of an actor."""
@@ -102,7 +48,8 @@ METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"}
 class MetricsSnapshot:
     """Values at a scrape; None where Redis did not respond.
 
-    `registry`: None where it is not saved elsewhere; `tables_file`: None where there is none.
+    `registry`: None where it is not saved elsewhere; `tables_file`: None where there is none; `sample`: sums over all
+    tables of the last minutes, None while they are read.
     """
 
     release: str
@@ -119,8 +66,11 @@ class MetricsSnapshot:
     object_reads: Mapping[str, int]
     funnel: Mapping[str, int]
     unserved: Mapping[str, int] = field(default_factory=dict)
+    background: Mapping[str, TaskHealth] = field(default_factory=dict)
     registry: SaveStatus | None = None
     tables_file: TablesFileStatus | None = None
+    refusing_partitions: int | None = None
+    sample: FleetSample | None = None
 
 
 class Metrics:
@@ -209,12 +159,7 @@ class _SnapshotCollector(Collector):
         yield GaugeMetricFamily(
             "lakewright_redis_durable", "Whether Redis is configured for durability.", int(now.redis_safe)
         )
-        if now.tables is not None:
-            yield GaugeMetricFamily("lakewright_tables", "Registered tables.", now.tables)
-        if now.refused is not None:
-            yield GaugeMetricFamily(
-                "lakewright_tables_refused", "Tables that are refused, unreadable or missing.", now.refused
-            )
+        yield from _table_families(now)
         if now.registry is not None:
             yield from _registry_families(now.registry)
         if now.tables_file is not None:
@@ -251,12 +196,52 @@ class _SnapshotCollector(Collector):
         for kind, count in now.object_reads.items():
             reads.add_metric([kind], count)
         yield reads
+        yield from _background_families(now.background)
         funnel = CounterMetricFamily(
             "lakewright_funnel", "Counts from commits to rewrites, over all deciders.", labels=["stage"]
         )
-        for step in FUNNEL:
-            funnel.add_metric([step], now.funnel.get(step, 0))
+        for stage in dict.fromkeys((*STAGES, *sorted(now.funnel))):
+            funnel.add_metric([stage], now.funnel.get(stage, 0))
         yield funnel
+
+
+def _background_families(tasks: Mapping[str, TaskHealth]) -> Iterable[Metric]:
+    failures = CounterMetricFamily(
+        "lakewright_background_failures", "Failed passes of background tasks.", labels=["task"]
+    )
+    failing = GaugeMetricFamily(
+        "lakewright_background_failing", "Failed passes in a row; 0 after one that succeeded.", labels=["task"]
+    )
+    for name, health in tasks.items():
+        failures.add_metric([name], health.failures)
+        failing.add_metric([name], health.in_a_row)
+    yield failures
+    yield failing
+
+
+def _table_families(now: MetricsSnapshot) -> Iterable[Metric]:
+    gauges = (
+        ("lakewright_tables", "Registered tables.", now.tables),
+        ("lakewright_tables_refused", "Tables that are refused, unreadable or missing.", now.refused),
+        (
+            "lakewright_partitions_with_refused_files",
+            "Partitions with files that actors refused.",
+            now.refusing_partitions,
+        ),
+    )
+    yield from (GaugeMetricFamily(name, text, value) for name, text, value in gauges if value is not None)
+    left = now.funnel.get(CommitCounter.BACKLOG_BYTES_FOUND, 0) - now.funnel.get(CommitCounter.BACKLOG_BYTES_DONE, 0)
+    yield GaugeMetricFamily("lakewright_backlog_bytes", "Bytes of existing files that are still to be rewritten.", left)
+    states = GaugeMetricFamily("lakewright_tables_by_state", "Tables by state.", labels=["state"])
+    for state in TableCondition:
+        if now.sample is not None:
+            states.add_metric([state], now.sample.states.get(state, 0))
+    yield states
+    if now.sample is not None:
+        yield GaugeMetricFamily("lakewright_files", "Live files of all tables.", now.sample.files)
+        yield GaugeMetricFamily(
+            "lakewright_files_needed", "Files that would do for the same bytes.", now.sample.files_needed
+        )
 
 
 def _tables_file_families(file: TablesFileStatus) -> Iterable[Metric]:
@@ -293,7 +278,7 @@ class RequestCounter:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
+        started, status = time.perf_counter(), CLIENT_LEFT
 
         async def watched(message: Message) -> None:
             nonlocal status
@@ -303,6 +288,9 @@ class RequestCounter:
 
         try:
             await self._app(scope, receive, watched)
+        except Exception:
+            status = 500
+            raise
         finally:
             route = getattr(scope.get("route"), "path", OTHER)
             method = scope["method"] if scope["method"] in METHODS else OTHER

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
+from decider.api.example_answers import example_of
 from decider.gateway.roles import needed, takes_events
 from decider.web.base_model import RequestModel, ResponseModel
 from decider.web.errors import MEDIA_TYPE
@@ -63,7 +64,7 @@ SECURITY_SCHEMES = {
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the documented failures of an operation, those of every operation included."""
+    """Return the documented failures of an operation, including the ones common to all operations."""
     chosen = sorted({*statuses, *ANYWHERE})
     return {status: {"model": ProblemDocument, "description": FAILURES[status]} for status in chosen}
 
@@ -110,6 +111,8 @@ def _finish(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
         for early in WITH_BODY:
             problem = {"application/json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
             operation["responses"].setdefault(str(early), {"description": FAILURES[early], "content": problem})
+        for body in operation["requestBody"]["content"].values():
+            _with_example(body, schemas, status=None)
         operation["responses"] = dict(sorted(operation["responses"].items()))
     for status, response in operation["responses"].items():
         content = response.get("content", {})
@@ -122,9 +125,11 @@ def _finish(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
 
 
 def _with_example(media: dict[str, Any], schemas: Mapping[str, Any], *, status: int | None) -> dict[str, Any]:
-    """Put the example of the schema beside it, with the right status if it is a problem."""
+    """Put the example of the schema beside it, or one that is composed, with the right status if it is a problem."""
     name = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
-    examples = schemas.get(name, {}).get("examples", [])
-    if examples and "example" not in media and "examples" not in media:
-        media["example"] = examples[0] | ({} if status is None or name != "ProblemDocument" else {"status": status})
+    if name and "example" not in media and "examples" not in media:
+        own = schemas[name].get("examples")
+        media["example"] = dict(own[0]) if own else example_of(schemas[name], schemas)
+        if name == "ProblemDocument" and status is not None:
+            media["example"]["status"] = status
     return media

@@ -23,24 +23,26 @@ from decider.formats.registry import TableFormats
 from decider.optimize.on_demand import OnDemandOptimizer
 from decider.optimize.table_requests import TableRequests
 from decider.storage.object_reads import ReadMeter
-from decider.store.actor_registry import ActorRegistry
-from decider.store.advice_store import AdviceStore
-from decider.store.counters import CounterReader
-from decider.store.manual_runs import ManualRunStore
-from decider.store.operator_settings import OperatorSettings
-from decider.store.queue_admin import QueueAdmin
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.read_counts import ReadCounts
-from decider.store.redis_health import RedisSafety
-from decider.store.rejected_events import RejectedEvents
-from decider.store.run_queries import RunQueries
-from decider.store.saved_registry import SavedRegistry
-from decider.store.stream_reader import StreamReader
-from decider.store.table_index import TableIndex
-from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableStateStore
+from decider.store.fleet_history import FleetHistory
+from decider.store.queue.actor_registry import ActorRegistry
+from decider.store.queue.queue_admin import QueueAdmin
+from decider.store.queue.run_queries import RunQueries
+from decider.store.queue.stream_reader import StreamReader
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.redis.redis_health import RedisSafety
+from decider.store.registry.manual_runs import ManualRunStore
+from decider.store.registry.operator_settings import OperatorSettings
+from decider.store.registry.rejected_events import RejectedEvents
+from decider.store.registry.saved_registry import SavedRegistry
+from decider.store.registry.table_index import TableIndex
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.advice_store import AdviceStore
+from decider.store.tables.counters import CounterReader
+from decider.store.tables.read_counts import ReadCounts
+from decider.store.tables.table_state import TableStateStore
 from decider.tracking.shared_defaults import SharedDefaults
 from decider.tracking.tracker import TableTracker
+from shared.table import TableId
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class RegistrySources:
 
 @dataclass(frozen=True, slots=True)
 class TableServices:
-    """What is known of tables: registration, state, policy defaults, decisions, and their own logs."""
+    """Services that know tables: registration, state, policy defaults, decisions, and their own logs."""
 
     registry: TableRegistry
     sources: RegistrySources
@@ -73,7 +75,10 @@ class TableServices:
 
 @dataclass(frozen=True, slots=True)
 class QueueServices:
-    """The job queue: its scripts, administration, runs, streams and counters, the actors, and reads that weigh jobs."""
+    """The job queue: its scripts, administration, runs, streams and counters, the actors, and reads that weigh jobs.
+
+    own_tables: the archives, which this service fills.
+    """
 
     executor: AsyncQueueExecutor
     admin: QueueAdmin
@@ -83,11 +88,13 @@ class QueueServices:
     streams: StreamReader
     counters: CounterReader
     reads: ReadCounts
+    history: FleetHistory
+    own_tables: frozenset[TableId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class RequestServices:
-    """What has tables read or rewritten: events, discovery, refreshes and requests."""
+    """Services that have tables read or rewritten: events, discovery, refreshes and requests."""
 
     resolver: EventResolver
     rejected: RejectedEvents

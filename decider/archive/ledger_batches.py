@@ -13,17 +13,15 @@ from typing import Any
 from redis.exceptions import WatchError
 
 from decider.archive.ledger_rows import kept
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.redis_errors import translate_redis_errors
+from decider.decide.funnel import CommitCounter
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.redis.redis_errors import translate_redis_errors
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId
 
 START = "0-0"
 """The position before every record of a stream."""
-
-UNREADABLE = "records_unreadable"
-"""Counter of the records that were archived without having been read."""
 
 Span = tuple[str, str]
 """Records after the first entry, up to and including the second."""
@@ -145,7 +143,7 @@ class LedgerBatches:
             pipe.hset(self._key, "number", str(number))
             pipe.hdel(self._key, "pending")
             if unreadable:
-                pipe.hincrby(keys.counters(self._queue.name), UNREADABLE, unreadable)
+                pipe.hincrby(keys.counters(self._queue.name), CommitCounter.RECORDS_UNREADABLE, unreadable)
             try:
                 await pipe.execute()
             except WatchError:

@@ -11,8 +11,8 @@ from decider.archive.ledger_rows import kept, placed_ms
 from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.redis.redis_errors import translate_redis_errors, translating_redis_errors
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import PartitionKey, TableId

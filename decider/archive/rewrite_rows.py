@@ -1,11 +1,11 @@
 """Archive rows of rewrites: replaced files, written files, and duration."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from decider.formats.rewrites import FileStats, Rewrite, index_fields
+from decider.store.stored_values import moment
 from shared.table import TableRef
 
 _STATS = pa.struct(
@@ -57,8 +57,8 @@ def optimization_row(table: TableRef, event: Rewrite) -> dict[str, Any]:
         "write_id": mark.write_id,
         "job": mark.origin.job,
         "partition_key": mark.partition,
-        "started_at": _moment(mark.started_ms),
-        "finished_at": _moment(event.finished_ms),
+        "started_at": moment(mark.started_ms),
+        "finished_at": moment(event.finished_ms),
         "process_time_ms": event.process_time_ms,
         "target_bytes": mark.size_levels.target_bytes if mark.size_levels else None,
         "input": _stats(event.inputs),
@@ -72,7 +72,3 @@ def _stats(stats: FileStats) -> dict[str, Any]:
     levels = None if stats.levels is None else list(stats.levels)
     counts = {"num_files": stats.num_files, "bytes": stats.bytes, "element_count": stats.rows, "levels": levels}
     return {**counts, **index_fields(stats)}
-
-
-def _moment(ms: int | None) -> datetime | None:
-    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None

@@ -1,10 +1,9 @@
-"""What is scheduled as a Delta table, for SQL: one row for each job that waits or runs, replaced as a whole."""
+"""The scheduled jobs as a Delta table, for SQL: one row for each job that waits or runs, replaced as a whole."""
 
 import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from decider.archive.delta_archive import PATIENCE, ArchiveSpec
+from decider.store.stored_values import json_object, moment
 from shared.errors import RetryableError
 from shared.queue.records import JobView
 
@@ -58,7 +58,7 @@ SCHEDULED_SCHEMA = pa.schema(
 
 def scheduled_row(job: JobView) -> dict[str, Any]:
     """Return the row of a job; of a payload that cannot be read the row has what the queue knows."""
-    payload = _object(job.payload)
+    payload = json_object(job.payload)
     predicted = payload.get("predicted")
     predicted = predicted if isinstance(predicted, Mapping) else {}
     return {
@@ -77,9 +77,9 @@ def scheduled_row(job: JobView) -> dict[str, Any]:
         "predicted_bytes": _number(predicted.get("bytes")),
         "predicted_files_removed": _number(predicted.get("files_removed")),
         "actor": job.worker,
-        "enqueued_at": _moment(job.enqueued_at_ms),
-        "started_at": _moment(job.started_ms),
-        "ready_at": _moment(job.ready_at_ms),
+        "enqueued_at": moment(job.enqueued_at_ms),
+        "started_at": moment(job.started_ms),
+        "ready_at": moment(job.ready_at_ms),
         "error": job.error,
     }
 
@@ -139,17 +139,5 @@ class ScheduledJobsTable:
             return DeltaTable(self.place.location, storage_options=options)
 
 
-def _object(text: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(text) if text else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _number(value: object) -> int | None:
     return int(value) if isinstance(value, int | float) else None
-
-
-def _moment(ms: int | None) -> datetime | None:
-    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None

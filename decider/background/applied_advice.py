@@ -4,22 +4,21 @@ Every decider reads the history of runs from its own position on; only one moves
 decider reads is found by the next analysis of the table.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import structlog
 
 from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
-from decider.store.advice_records import Advice, AdviceStatus
-from decider.store.advice_store import AdviceStore
-from decider.store.run_queries import RunQueries
-from decider.store.stream_reader import NOTES, RUNS, StreamEntry, StreamPosition, StreamReader
-from decider.store.table_registry import TableRegistry
-from shared.job_payload import SET_PROPERTIES
-from shared.property_options import PROPERTIES_SET
+from decider.store.queue.run_queries import RunQueries
+from decider.store.queue.stream_reader import NOTES, RUNS, StreamEntry, StreamPosition, StreamReader
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.stored_values import json_object
+from decider.store.tables.advice_records import Advice, AdviceStatus
+from decider.store.tables.advice_store import AdviceStore
+from shared.jobs.payload import SET_PROPERTIES
+from shared.jobs.property_options import PROPERTIES_SET
 from shared.queue.model import FinishOutcome, JobId, JobState
 from shared.table import TableId
 
@@ -98,7 +97,7 @@ class AppliedAdvice:
 
 def after_run(advice: Advice, run: Mapping[str, str], now_ms: int) -> Advice | None:
     """Return an advice after a run of its job, as the history of runs has it; None if the job is tried again."""
-    report = _report(run.get("result", ""))
+    report = json_object(run.get("result", ""))
     if PROPERTIES_SET in report.get("measured", {}):
         version = next(iter(report.get("versions", ())), report.get("seen_version", -1))
         return replace(advice, status=AdviceStatus.APPLIED, applied_version=version, changed_ms=now_ms, problem="")
@@ -116,13 +115,5 @@ def after_cancel(advice: Advice, job: str) -> Advice | None:
 
 
 def _is_cancelled_while_waiting(note: Mapping[str, str]) -> bool:
-    """Whether a note is of a cancelled job that no actor ran; the end of a run reports itself."""
+    """Return whether a note is of a cancelled job that no actor ran; the end of a run reports itself."""
     return note.get("event") == "cancel" and note.get("detail") != JobState.LEASED
-
-
-def _report(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

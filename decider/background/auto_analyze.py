@@ -19,14 +19,14 @@ from decider.advice.cpu_budget import CpuBudget, run_paced
 from decider.background.runner import Schedule
 from decider.formats.registry import TableFormats
 from decider.state.effective_policy import EffectivePolicy, LogStatus
-from decider.store.advice_records import Advice, AdviceStatus, Analysis
-from decider.store.advice_store import AdviceStore
-from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableStateStore
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.advice_records import Advice, AdviceStatus, Analysis
+from decider.store.tables.advice_store import AdviceStore
+from decider.store.tables.table_state import TableStateStore
 from decider.tracking.shared_defaults import SharedDefaults
 from decider.whatif.comparison import CostModel, Tick
 from decider.whatif.trace_reader import TableTrace, read_history
-from shared.errors import InvalidInput, LakewrightError
+from shared.errors import Corrupt, InvalidInput, LakewrightError
 from shared.table import TableId, TableRef
 
 EVERY_S = 1.0
@@ -54,7 +54,7 @@ PAGE = 1_000
 """Tables whose versions one round trip reads."""
 
 PRICES = CostModel()
-"""Assumed costs, those of what-if; their tail is replaced by the time since the last commit."""
+"""Assumed costs, as in what-if; their tail is replaced by the time since the last commit."""
 
 NEVER_ANALYZED = Analysis(0, -1)
 
@@ -182,7 +182,7 @@ class AutoAnalyze:
         state = await self._sources.states.state(table.id)
         if state is None:
             return AnalysisOutcome.NOTHING
-        files = state.summary.files if state.summary else 0
+        files = state.summary.files
         if files > MAX_FILES:
             raise InvalidInput(
                 f"the table has {files:,} files, and at most {MAX_FILES:,} are analyzed without a request; run "
@@ -226,6 +226,8 @@ class AutoAnalyze:
         started_s = process_time()
         trace = await read_history(self._sources.formats.open(table.location), max_commits=commits)
         await asyncio.sleep(self._budget.pause_s(process_time() - started_s))
+        if trace.contradiction:
+            raise Corrupt(trace.contradiction)
         return trace
 
     async def _judged(self, advice: Advice, trace: TableTrace, now_ms: int) -> tuple[Advice, AnalysisOutcome]:

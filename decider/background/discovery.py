@@ -14,7 +14,7 @@ import structlog
 
 from decider.background.runner import Schedule
 from decider.formats.scanner import ScannedFolder
-from decider.store.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
+from decider.store.registry.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
 from shared.errors import InvalidInput, LakewrightError, PermanentError, RetryableError
 
 LEASE_MS = 60_000
@@ -86,7 +86,7 @@ class Discovery:
 
     @property
     def is_periodic(self) -> bool:
-        """Whether it scans by itself: it has roots and an interval."""
+        """True if it scans by itself: it has roots and an interval."""
         return bool(self.roots and self.pace.interval_s)
 
     async def run_once(self) -> tuple[DiscoveryProgress, ...]:
@@ -146,7 +146,13 @@ class Discovery:
         finally:
             holding.cancel()
         round_ = replace(round_, state=DiscoveryState.DONE, finished_ms=self._now_ms())
-        log.info("discovery_completed", root=round_.root, folders=round_.folders, tables=round_.tables)
+        log.info(
+            "discovery_completed",
+            root=round_.root,
+            folders=round_.folders,
+            tables=round_.tables,
+            new_tables=round_.new_tables,
+        )
         await self._rounds.save(round_)
         return round_
 

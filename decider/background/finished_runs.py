@@ -10,8 +10,8 @@ import structlog
 
 from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
-from decider.store.stream_reader import RUNS, StreamEntry, StreamPosition, StreamReader
-from decider.store.table_registry import TableRegistry
+from decider.store.queue.stream_reader import RUNS, StreamEntry, StreamPosition, StreamReader
+from decider.store.registry.table_registry import TableRegistry
 from shared.table import TableId
 
 POLL_EVERY_S = 1.0

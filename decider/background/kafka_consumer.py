@@ -1,6 +1,6 @@
 """Kafka consumer: has the tables refreshed that messages of topics name; deciders share the partitions as one group.
 
-Kafka has no acknowledgment of single messages: the offset that is committed for a partition is that of its first
+Kafka has no acknowledgment of single messages: a partition's committed offset is the offset of its first
 message that is not handled. Messages behind one whose table cannot be read now are handled, and come again after a
 crash, which costs a read.
 """
@@ -25,7 +25,7 @@ MAX_PENDING = 1_000
 
 
 class Topics(Protocol):
-    """What is consumed."""
+    """Port: the messages of the topics that are consumed."""
 
     def receive(self, *, wait_s: float, is_full: bool) -> list[KafkaMessage]:
         """Wait for messages; none of the assigned partitions delivers if `is_full`."""

@@ -15,7 +15,7 @@ from decider.archive.ledger_rows import FURTHEST, ledger_row
 from decider.background.runner import Schedule
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
-from decider.store.table_registry import TableRegistry
+from decider.store.registry.table_registry import TableRegistry
 from shared.errors import InvalidInput
 from shared.table import TableId, TableRef
 
@@ -36,10 +36,6 @@ TABLES_AT_ONCE = 200
 
 KEPT_MS = 7 * 86_400_000
 """Retention of archived records in Redis, from which queries are answered: a week."""
-
-LEDGER_KEPT = 5_000
-"""Records per table that Redis holds at most while there is an archive: a minute of the widest commits, with slack for
-an unavailable store. Beyond it the oldest are dropped, archived or not: memory is bounded."""
 
 log = structlog.get_logger()
 

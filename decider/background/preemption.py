@@ -3,7 +3,7 @@
 import structlog
 
 from decider.background.runner import Schedule
-from decider.store.queue_admin import QueueAdmin
+from decider.store.queue.queue_admin import QueueAdmin
 from shared.queue.admin_commands import Preemption
 
 EVERY_S = 2.0

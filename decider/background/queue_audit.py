@@ -1,7 +1,7 @@
 """Queue audit: recomputes the queue's indexes from its jobs and repairs what differs."""
 
 from decider.background.runner import Schedule
-from decider.store.queue_admin import QueueAdmin
+from decider.store.queue.queue_admin import QueueAdmin
 
 EVERY_S = 600.0
 """An audit reads every job; ten minutes is far below what a lost job could cost."""

@@ -1,13 +1,13 @@
-"""Redis upkeep: the append-only file of a restarted server is rewritten, and old script libraries are deleted."""
+"""Redis upkeep: the append-only file is rewritten after a start or a full disk, old script libraries are deleted."""
 
 import structlog
 
 from decider.background.runner import Schedule
-from decider.store.queue_admin import QueueAdmin
-from decider.store.redis_errors import CommandRefused
+from decider.store.queue.queue_admin import QueueAdmin
+from decider.store.redis.redis_errors import CommandRefused
 
-AOF_EVERY_S = 5.0
-"""Well below the time between two crashes of a server; a check costs one round trip."""
+AOF_EVERY_S = 1.0
+"""A full disk may have room again after seconds; a check costs one round trip."""
 
 LIBRARIES_EVERY_S = 600.0
 """A library of another release costs some memory and no time."""
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 class AofRewrite:
-    """Rewrites the append-only file of a restarted server, so that it holds current data only."""
+    """Rewrites the append-only file of a server that restarted or had no room, so that it holds current data only."""
 
     def __init__(self, admin: QueueAdmin) -> None:
         self.schedule = Schedule(AOF_EVERY_S, "queue_maintenance_failed")
@@ -24,7 +24,7 @@ class AofRewrite:
         self._refused = ""
 
     async def run_once(self) -> None:
-        """Rewrite the file if the server was restarted since it was last rewritten; a server may not allow it."""
+        """Rewrite the file if that is due; a server may not allow it."""
         try:
             if await self._admin.rewrite_aof():
                 log.info("redis_aof_rewritten")

@@ -11,13 +11,13 @@ import structlog
 
 from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
-from decider.store.cleanup import delete_table
-from decider.store.merge_mark import MergeMark
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.registry_document import removed_tables
-from decider.store.registry_entries import AppliedEntries, RegistryEntries
-from decider.store.saved_registry import SavedRegistry
-from decider.store.table_registry import TableRegistry
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.registry.merge_mark import MergeMark
+from decider.store.registry.registry_document import removed_tables
+from decider.store.registry.registry_entries import AppliedEntries, RegistryEntries
+from decider.store.registry.saved_registry import SavedRegistry
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.cleanup import delete_table
 from shared.errors import RetryableError
 from shared.table import TableId
 

@@ -13,12 +13,13 @@ import structlog
 from decider.archive.delta_archive import DeltaArchive
 from decider.archive.rewrite_rows import optimization_row
 from decider.background.runner import Schedule
+from decider.decide.funnel import CommitCounter
 from decider.events.refresh_queue import RefreshQueue
 from decider.formats.rewrites import Rewrite
 from decider.formats.table_format import MAX_SCANNED, RewriteReader
-from decider.store.counters import CounterReader
-from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableState, TableStateStore
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.counters import CounterReader
+from decider.store.tables.table_state import TableState, TableStateStore
 from shared.errors import InvalidInput, LakewrightError
 from shared.table import TableId, TableRef
 
@@ -66,7 +67,7 @@ class RewriteArchiver:
             if cursor is None:
                 continue
             counts = await self._from.counters.read(table.id)
-            seen = (counts.get("own_commits", 0), cursor.rebuilds, cursor.metadata.table_uuid)
+            seen = (counts.get(CommitCounter.OWN_COMMITS, 0), cursor.rebuilds, cursor.metadata.table_uuid)
             if self._taken.get(table.id) == seen:
                 continue
             try:

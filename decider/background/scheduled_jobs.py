@@ -4,7 +4,7 @@ import structlog
 
 from decider.archive.scheduled_jobs import ScheduledJobsTable, scheduled_row
 from decider.background.runner import Schedule
-from decider.store.run_queries import JobStage, RunQueries
+from decider.store.queue.run_queries import JobStage, RunQueries
 from shared.queue.limits import MAX_PAGE
 from shared.queue.records import JobView
 

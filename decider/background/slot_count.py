@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from decider.background.runner import Schedule
-from decider.store.queue_admin import QueueAdmin
+from decider.store.queue.queue_admin import QueueAdmin
 
 EVERY_S = 10.0
 """Actors change within minutes; a check costs one round trip."""

@@ -1,7 +1,7 @@
 """Sweep: refreshes every table once per interval, to find commits of lost events.
 
 It alone reads the log of an idle table, and it spreads the refreshes over the interval, in bursts of a second, so that
-those of a hundred thousand tables do not come at once.
+reads of a hundred thousand tables do not come at once.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
-from decider.store.table_registry import TableRegistry
+from decider.store.registry.table_registry import TableRegistry
 
 SPREAD = 0.8
 """Share of the interval over which one sweep is spread; the rest is slack for slow stores."""

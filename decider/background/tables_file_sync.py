@@ -4,7 +4,6 @@ A decider applies a file that is new to it. So of two whose files differ for a m
 replaced, the one that still has the old file leaves the newer one in force.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +13,10 @@ from redis.asyncio import Redis
 
 from decider.background.runner import Schedule
 from decider.declared.table_declarations import AppliedDeclarations, TableDeclarations
-from decider.declared.tables_file import DeclaredTables, TablesFileReader
-from decider.store.redis_errors import translate_redis_errors
+from decider.declared.tables_file import MAX_BYTES, DeclaredTables, TablesFileReader
+from decider.storage.local_files import read_chosen_file
+from decider.storage.reading_threads import ReadingThreads
+from decider.store.redis.redis_errors import translate_redis_errors
 from shared.errors import InvalidInput
 from shared.queue import keys
 from shared.queue.decode import text
@@ -61,7 +62,7 @@ class TablesFile:
             seen = (found.st_mtime_ns, found.st_size, found.st_ino)
             if seen == self._seen:
                 return self._good
-            declared = reader.read(self._path.read_bytes(), str(self._path))
+            declared = reader.read(read_chosen_file(self._path, MAX_BYTES), str(self._path))
         except OSError as problem:
             self._seen = ()
             self._refuse(f"{self._path}: {problem.strerror}")
@@ -103,12 +104,13 @@ class TablesFileSync:
         self._declarations = declarations
         self._redis = redis
         self._clock_s = clock_s
+        self._threads = ReadingThreads()
         self._applied = self._run = ""
         self._full_at_s = float("-inf")
 
     async def run_once(self) -> AppliedDeclarations:
         """Apply the file if it is new to this decider, or Redis may have lost it, or that was long ago."""
-        declared = await asyncio.to_thread(self._file.current, self._reader)
+        declared = await self._threads.run("the tables file", self._file.current, self._reader)
         if declared is None:
             return AppliedDeclarations()
         in_force, run = await self._mark()

@@ -19,14 +19,17 @@ from decider.decide.evaluate import evaluate
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
 from decider.decide.table_action import evaluate_table, table_timer
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableState, TableStateStore
-from decider.store.timer_queries import TimerStore
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.table_state import TableState, TableStateStore
+from decider.store.tables.timer_queries import TimerStore
+from decider.tracking.table_context import TableContext
 from decider.tracking.tracker import TableTracker
 from shared.errors import LakewrightError
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason
+from shared.partition_refusals import TableFingerprint
+from shared.partitions import WHOLE_TABLE
 from shared.queue.model import Band, DecideOutcome, Timer, TimerChange
 from shared.table import TableId, TableRef
 
@@ -107,16 +110,13 @@ class TimerRunner:
     async def _take_due(self, table: TableRef) -> list[DecideOutcome]:
         """Take the due timers of one table, after reading its log: a commit that no event announced postpones them."""
         cursor = (await self._tracker.follow(table)).state
-        effective = self._tracker.effective(table, cursor).policy
+        found = TableContext(table, cursor, self._tracker.effective(table, cursor))
         due = await self._timers.due(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
-        targets = [(timer, *found) for timer in due if (found := self._tracker.actions.parse_timer(timer.name))]
-        known = await self._states.calibrated_partitions(table.id, [target.partition for _, _, target in targets])
-        context = DecisionContext.resolve(
-            *(table, cursor.metadata, effective, known.calibration),
-            contention=cursor.contention,
-            at_ms=self._now_ms(),
-            last_rewrite_ms=cursor.last_rewrite_ms,
-        )
+        targets = [(timer, *parsed) for timer in due if (parsed := self._tracker.actions.parse_timer(timer.name))]
+        partitions = {WHOLE_TABLE, *(target.partition for _, _, target in targets)}
+        known = await self._states.calibrated_partitions(table.id, sorted(partitions))
+        refusals = known.refusals.in_force(TableFingerprint.of(cursor.metadata, found.policy), cursor.version)
+        context = found.deciding(known.calibration, self._now_ms(), refusals=refusals)
         outcomes: list[DecideOutcome] = []
         for timer, action, target in targets:
             trigger = _trigger(cursor.version, target, context)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from decider.decide.decision import Prediction, Trigger
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import Timer
 from shared.table import DataFile, PartitionColumn, PartitionKey
 
@@ -24,7 +24,7 @@ from shared.table import DataFile, PartitionColumn, PartitionKey
 class Proposal:
     """An action's answer for one partition: why, and the predicted effect of a job (None: there is nothing to do).
 
-    rewrite_kind: extent of the rewrite, where it is not that of the trigger.
+    rewrite_kind: extent of the rewrite, where it differs from the trigger's.
     """
 
     reason: DecisionReason
@@ -34,14 +34,14 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class TimerTarget:
-    """What a timer evaluates: a partition, and the extent of the rewrite."""
+    """The partition that a timer evaluates, and the extent of the rewrite."""
 
     partition: PartitionKey
     rewrite_kind: RewriteKind = RewriteKind.LEVELS
 
 
 class ActionKind(Protocol):
-    """What is known of every kind of work, on partitions and on whole tables."""
+    """Properties of every kind of work, on partitions and on whole tables."""
 
     @property
     def kind(self) -> str:
@@ -50,7 +50,7 @@ class ActionKind(Protocol):
 
     @property
     def reasons(self) -> type[DecisionReason]:
-        """Reasons of its own; those of the pipeline (`PIPELINE_REASONS`) need not be among them."""
+        """Reasons of its own; reasons of the pipeline (`PIPELINE_REASONS`) need not be among them."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class Action(ActionKind, Protocol):
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether its predictions are corrected by the table's measured runs, which are those of compaction."""
+        """True if its predictions are corrected by the table's measured runs, which only compaction has."""
         ...
 
     @property

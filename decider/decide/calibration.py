@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from shared.job_payload import RunMeasure
-from shared.policy import Policy
+from shared.jobs.payload import RunMeasure
+from shared.policy.policy import Policy
 
 DOUBT_RUNS = 4
 """Weight of the initial ratio of 1 in costs, in runs: after as many runs, the measurements count for half."""
@@ -41,7 +41,7 @@ class Calibration:
     """Sums over `runs` newest runs of a table that rewrote something; bytes, and files removed.
 
     merged_bytes, merged_into_bytes: inputs and outputs of groups without deleted rows that total less than a full file;
-    filled_bytes, filled_into_bytes: those of groups that total as much or more. weekly_reads: reported reads, at their
+    filled_bytes, filled_into_bytes: the same of larger groups. weekly_reads: reported reads, at their
     rate of the last seven days; 0: none were reported.
     """
 
@@ -91,11 +91,11 @@ class Calibration:
         return Fraction(2) ** min(MOST_READ_STEPS, max(-MOST_READ_STEPS, steps))
 
     def applied_to(self, policy: Policy) -> Policy:
-        """Return a policy with what was learned of the table: shrink factors, and reads unless its owner set them."""
-        read_weight = policy.read_weight or self.read_weight
-        if (self.shrink, self.full_shrink, read_weight) == (policy.shrink, policy.full_shrink, policy.read_weight):
-            return policy
-        return replace(policy, shrink=self.shrink, full_shrink=self.full_shrink, read_weight=read_weight)
+        """Return a policy with the shrink factors and the reads of the table."""
+        learned = replace(
+            policy.learned, shrink=self.shrink, full_shrink=self.full_shrink, read_weight=self.read_weight
+        )
+        return policy if learned == policy.learned else replace(policy, learned=learned)
 
     def _stepped(self, into_bytes: int, from_bytes: int) -> Fraction:
         believed = self._drawn(into_bytes, from_bytes, SHRINK_DOUBT_RUNS)

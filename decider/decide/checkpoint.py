@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
-from shared.job_payload import CHECKPOINT
+from shared.jobs.payload import CHECKPOINT
 from shared.layout.eligibility import DecisionReason
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
-from shared.job_payload import CLUSTER
+from shared.jobs.payload import CLUSTER
 from shared.layout.clustered_files import ClusterReason
 from shared.layout.eligibility import DecisionReason
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
 _STAGES: Mapping[DecisionReason, str] = {

@@ -9,7 +9,7 @@ from fractions import Fraction
 from decider.decide.action import ActionTimers, Proposal
 from decider.decide.compaction_timers import COMPACTION_TIMERS
 from decider.decide.decision import Prediction, Trigger, TriggerSource
-from shared.job_payload import COMPACT, RewriteKind
+from shared.jobs.payload import COMPACT, RewriteKind
 from shared.layout.eligibility import (
     DecisionReason,
     Evaluation,
@@ -21,7 +21,7 @@ from shared.layout.eligibility import (
 )
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.planner import Plan, plan_rewrite
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 
 _STAGES: Mapping[DecisionReason, str] = {
@@ -35,7 +35,7 @@ _STAGES: Mapping[DecisionReason, str] = {
 
 
 class Compaction:
-    """What the levels permit after a commit, the idle compaction and the full rewrite that timers request."""
+    """Merges that the levels permit after a commit, the idle compaction and the full rewrite that timers request."""
 
     kind: str = COMPACT
     reasons: type[DecisionReason] = Reason
@@ -53,7 +53,7 @@ class Compaction:
         for kind in (trigger.rewrite_kind,) if due is None else (due, trigger.rewrite_kind):
             found = _evaluate(stats, policy, kind, trigger.purgeable)
             if found.needs_rewrite:
-                # Commits lead to other rewrites than those of the levels only by what they count.
+                # Commits lead to other rewrites than the levels' only by what they count.
                 is_counted = trigger.source is TriggerSource.DATA_CHANGE and kind is not RewriteKind.LEVELS
                 reason = _reason_of_counts(kind, trigger) if is_counted else found.reason
                 return Proposal(reason, predict(stats, found, policy), rewrite_kind=kind)

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from decider.decide.action import TimerTarget
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import evaluate_full, evaluate_idle, has_idle_compaction_inputs
 from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import PartitionStats
-from shared.partition_filter import permits
-from shared.policy import Policy
+from shared.policy.partition_filter import permits
+from shared.policy.policy import Policy
 from shared.queue.model import Timer, TimerChange
 from shared.table import PartitionColumn, PartitionKey
 
 
 def timer_name(kind: RewriteKind, partition: PartitionKey, start_ms: int | None = None) -> str:
-    """Return the queue's name of a partition's timer, or of that of one of its time windows, by the window's start."""
+    """Return the queue's name of the timer of a partition or of one of its time windows, by the window's start."""
     return f"{kind} {partition}" if start_ms is None else f"{kind}@{start_ms} {partition}"
 
 
@@ -69,7 +69,7 @@ class CompactionTimers:
         """
         known = dict(state.windows)
         for start_ms in rewritten:
-            if start_ms not in known or not has_idle_compaction_inputs(known[start_ms], policy):
+            if start_ms not in known or not has_idle_compaction_inputs(known[start_ms], policy.automatic_levels):
                 yield Timer(timer_name(RewriteKind.IDLE, partition, start_ms), 0, TimerChange.STOP)
         if policy.time_window_s is None and not evaluate_idle(state, policy).needs_rewrite:
             yield Timer(timer_name(RewriteKind.IDLE, partition), 0, TimerChange.STOP)
@@ -105,7 +105,7 @@ def _window_timers(
     """Yield a timer for each window with files to compact; it is due when the window has been over for long enough."""
     after_ms, length_ms = (policy.idle_compaction_after_s or 0) * 1000, (policy.time_window_s or 0) * 1000
     for start_ms, state in windows:
-        if has_idle_compaction_inputs(state, policy):
+        if has_idle_compaction_inputs(state, policy.automatic_levels):
             due_ms = max(start_ms + length_ms, at_ms) + after_ms
             yield Timer(timer_name(RewriteKind.IDLE, partition, start_ms), due_ms, TimerChange.EARLIER)
 

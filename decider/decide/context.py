@@ -1,12 +1,15 @@
-"""What decisions about one table rest on, resolved once and passed as a value: policy, calibration, writers, clock."""
+"""Inputs of decisions about one table, resolved once and passed as a value: policy, calibration, writers, clock."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from shared.policy import Policy
+from decider.decide.decision import NOTHING_REFUSED, RefusedPart, Trigger, TriggerSource
+from shared.partition_refusals import PartitionRefusals
+from shared.partitions import WHOLE_TABLE
+from shared.policy.policy import Policy
 from shared.table import PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
 
 
@@ -29,12 +32,60 @@ class ConstantContention:
         return self.ratio
 
 
+class Refusals(Protocol):
+    """Refused files of a table."""
+
+    def part(self, partition: PartitionKey, trigger: Trigger, policy: Policy) -> RefusedPart:
+        """Return the part of a partition that does not count for a decision."""
+        ...
+
+    def of_job(self, kind: str, version: int) -> RefusedPart:
+        """Return whether jobs of a kind on the table as a whole are held at a version."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRefusals:
+    """Remembered refusals, by partition."""
+
+    partitions: Mapping[PartitionKey, PartitionRefusals] = field(default_factory=dict)
+
+    def part(self, partition: PartitionKey, trigger: Trigger, policy: Policy) -> RefusedPart:
+        """Return the part of a partition that does not count; a timer or a person waits for no hold but the longest."""
+        known = self.partitions.get(partition)
+        if known is None:
+            return NOTHING_REFUSED
+        is_automatic = trigger.source not in (TriggerSource.TIMER, TriggerSource.REQUEST)
+        return RefusedPart(known.stats(policy), known.blocks(trigger.version, is_automatic=is_automatic))
+
+    def of_job(self, kind: str, version: int) -> RefusedPart:
+        """Return whether jobs of a kind on the table as a whole are held at a version."""
+        known = self.partitions.get(WHOLE_TABLE)
+        return RefusedPart(is_held=known is not None and known.holds_job(kind, version))
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRefusal:
+    """The same part of every partition, such as the one that a ledger record keeps of its partition."""
+
+    refused: RefusedPart = NOTHING_REFUSED
+
+    def part(self, partition: PartitionKey, trigger: Trigger, policy: Policy) -> RefusedPart:  # noqa: ARG002
+        """Return the part."""
+        return self.refused
+
+    def of_job(self, kind: str, version: int) -> RefusedPart:  # noqa: ARG002
+        """Return the part."""
+        return self.refused
+
+
 @dataclass(frozen=True, slots=True)
 class DecisionContext:
     """One table at one moment; `policy` is the effective one with the table's learned shrink factor.
 
     at_ms: the decider's clock, for the ledger and for contention. last_rewrite_ms: commit time of the newest rewrite,
-    0 if there was none or it is not known.
+    0 if there was none or it is not known. refusals: files that actors refused. commit_every_ms: mean time between the
+    commits of its writers, 0 if it is not known.
     """
 
     table: TableRef
@@ -44,6 +95,8 @@ class DecisionContext:
     contention: Contention = ConstantContention()
     at_ms: int = 0
     last_rewrite_ms: int = 0
+    refusals: Refusals = KnownRefusals()
+    commit_every_ms: int = 0
 
     @staticmethod
     def resolve(  # noqa: PLR0913 - every part is independent of the others
@@ -55,10 +108,15 @@ class DecisionContext:
         contention: Contention,
         at_ms: int,
         last_rewrite_ms: int = 0,
+        refusals: Mapping[PartitionKey, PartitionRefusals] | None = None,
+        commit_every_ms: int = 0,
     ) -> "DecisionContext":
         """Return the context of a table under its effective policy, which is calibrated here and nowhere else."""
         calibrated = calibration.applied_to(policy)
-        return DecisionContext(table, metadata, calibrated, calibration, contention, at_ms, last_rewrite_ms)
+        known = KnownRefusals(refusals or {})
+        return DecisionContext(
+            table, metadata, calibrated, calibration, contention, at_ms, last_rewrite_ms, known, commit_every_ms
+        )
 
     @staticmethod
     def of_policy(policy: Policy, columns: Sequence[PartitionColumn] = ()) -> "DecisionContext":

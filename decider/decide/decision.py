@@ -7,20 +7,20 @@ from fractions import Fraction
 from typing import Any
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from shared.index_signal import IndexSignal
-from shared.job_payload import RewriteKind
+from shared.index.signal import IndexSignal
+from shared.jobs.payload import RewriteKind
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.eligibility import DecisionReason
 from shared.layout.key_runs import NO_KEY_RUNS, KeyRuns
 from shared.layout.manifest_files import ManifestFiles
-from shared.layout.partition_stats import PartitionStats
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.removals import NO_REMOVALS, Removals
 from shared.queue.model import Band
 from shared.table import Commit, PartitionColumn, PartitionKey
 
 
 class TriggerSource(StrEnum):
-    """What made a partition be evaluated."""
+    """The cause of an evaluation."""
 
     DATA_CHANGE = "data_change"
     OWN_REWRITE = "own_rewrite"
@@ -36,7 +36,7 @@ class Trigger:
 
     purgeable: files known to be rewritten even alone. closed_ms: with time windows, those that ended by then are
     compacted (None: all). band: the one requested (None: the policy's). is_forced: a person overrides switch and
-    tolerance; is_custom: a person set the terms of this run, which come before those of an event at this version.
+    tolerance; is_custom: a person set the terms of this run, which take precedence over an event at this version.
     commits: how many changed data in the partition until then, this one included; 0 where none is counted.
     is_deletes_due: the commit took the files with deletes of the partition to a number that requests a full rewrite.
     """
@@ -69,13 +69,14 @@ def commit_trigger(commit: Commit, purgeable: int = 0, commits: int = 0, *, is_d
 
 @dataclass(frozen=True, slots=True)
 class TableSignals:
-    """What decisions about a whole table rest on, beside its policy and the time.
+    """Inputs of decisions about a whole table, beside its policy and the time.
 
     checkpoint: version of the table's newest checkpoint, -1 if it has none; None where it is not known.
     new_commits: how many commits led to this version since the signals were evaluated last; timers alone depend on it.
     key_runs: which rows were added and compared by their keys. clustered: files of a clustered table; None for others.
     index: an index on several columns, where it was read; None elsewhere.
-    manifests: those of the newest snapshot; None where they are not known.
+    manifests: the newest snapshot's; None where they are not known. twins: other names of the table, whose
+    metadata may need any of its files.
     """
 
     version: int
@@ -86,33 +87,11 @@ class TableSignals:
     clustered: ClusteredFiles | None = None
     index: IndexSignal | None = None
     manifests: ManifestFiles | None = None
-
-    def encode(self) -> dict[str, Any]:
-        """Write as JSON values."""
-        written = {"v": self.version, "removals": self.removals.encode()}
-        keys = {} if self.key_runs == NO_KEY_RUNS else {"keys": self.key_runs.encode()}
-        checkpoint = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
-        clustered = {} if self.clustered is None else {"clustered": self.clustered.encode()}
-        index = {} if self.index is None else {"index": self.index.encode()}
-        manifests = {} if self.manifests is None else {"manifests": self.manifests.encode()}
-        return {**written, **checkpoint, **keys, **clustered, **index, **manifests}
-
-    @staticmethod
-    def decode(raw: Mapping[str, Any]) -> "TableSignals":
-        """Read what `encode` wrote."""
-        return TableSignals(
-            int(raw["v"]),
-            Removals.decode(raw["removals"]),
-            raw.get("checkpoint"),
-            key_runs=KeyRuns.decode(raw.get("keys", {})),
-            clustered=ClusteredFiles.decode(raw.get("clustered")),
-            index=IndexSignal.decode(raw.get("index")),
-            manifests=ManifestFiles.decode(raw.get("manifests")),
-        )
+    twins: tuple[str, ...] = ()
 
 
 class DecisionKind(StrEnum):
-    """What was decided: no job, a job, or a job that waits for the table's writers first."""
+    """Outcome of a decision: no job, a job, or a job that waits for the table's writers first."""
 
     SKIP = "skip"
     ENQUEUE = "enqueue"
@@ -136,13 +115,26 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedPart:
+    """Files of a partition that actors refused: what they add to its state; `is_held`: it gets no job until later."""
+
+    stats: PartitionStats = EMPTY_STATS
+    is_held: bool = False
+
+
+NOTHING_REFUSED = RefusedPart()
+"""The value of nearly every partition."""
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided about one partition for one action; the ledger keeps all of it.
+    """A decision about one partition for one action; the ledger keeps all of it.
 
     action: kind of job that it is about. purgeable: files known to be rewritten even alone, 0 where the decision does
     not rest on them. busy_ratio: share of the last hour in which MERGE, UPDATE and DELETE ran in the partition, where
     it mattered. columns: what the policy's filter was evaluated with, where it has one. signals: what a decision about
-    a whole table rests on; None for one about a partition. options: those of its job.
+    a whole table rests on; None for one about a partition. options: its job's. refused: the part of the
+    state that was not counted.
     """
 
     partition: PartitionKey
@@ -158,6 +150,7 @@ class Decision:
     action: str = field(kw_only=True)
     signals: TableSignals | None = None
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    refused: RefusedPart = NOTHING_REFUSED
 
     @property
     def version(self) -> int:

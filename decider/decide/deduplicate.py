@@ -9,10 +9,10 @@ from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
-from shared.deduplicate_options import DeduplicateOptions
-from shared.job_payload import DEDUPLICATE
+from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.payload import DEDUPLICATE
 from shared.layout.eligibility import DecisionReason
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
 

@@ -9,19 +9,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from decider.decide.action import Action
+from decider.decide.action import Action, Proposal
 from decider.decide.calibration import Calibration
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger, TriggerSource
+from decider.decide.decision import (
+    NOTHING_REFUSED,
+    Decision,
+    DecisionKind,
+    Prediction,
+    RefusedPart,
+    Trigger,
+    TriggerSource,
+)
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import PartitionStats
-from shared.partition_filter import permits
-from shared.policy import DmlPolicy, Policy
+from shared.policy.partition_filter import permits
+from shared.policy.policy import DmlPolicy, Policy
 from shared.table import PartitionColumn, PartitionKey
 
 PIPELINE_REASONS = frozenset(
     {
         *(Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REFUSED, Reason.DISABLED, Reason.FILTERED),
+        Reason.REFUSED_FILES,
         *(Reason.DEFERRED_TO_WRITERS, Reason.REQUESTED, Reason.SWITCHED_OFF, Reason.NOT_FOR_FORMAT),
         *(Reason.CLUSTERED_TABLE, Reason.INDEXED_TABLE),
     }
@@ -59,9 +68,15 @@ def evaluate(
     if reason is not None:
         columns = columns if reason is Reason.FILTERED else ()
         return Decision(partition, DecisionKind.SKIP, reason, stats, trigger, columns=columns, action=kind)
-    proposed = action.evaluate(stats, policy, trigger)
+    refused = context.refusals.part(partition, trigger, policy)
+    proposed = _without_refused(refused, stats, policy, trigger, action)
     if proposed.prediction is None:
-        return Decision(partition, DecisionKind.SKIP, proposed.reason, stats, trigger, columns=columns, action=kind)
+        return Decision(
+            *(partition, DecisionKind.SKIP, proposed.reason, stats, trigger),
+            columns=columns,
+            action=kind,
+            refused=refused,
+        )
     if proposed.rewrite_kind not in (None, trigger.rewrite_kind):
         trigger = replace(trigger, rewrite_kind=proposed.rewrite_kind)
     decision = Decision(
@@ -74,11 +89,25 @@ def evaluate(
         trigger.purgeable,
         columns=columns,
         action=kind,
+        refused=refused,
     )
     if action.is_calibrated and context.calibration.runs:
         prediction = calibrate_prediction(proposed.prediction, context.calibration)
         decision = replace(decision, prediction=prediction, calibration=context.calibration)
     return defer_to_writers(decision, context.busy_ratio(partition), policy)
+
+
+def _without_refused(
+    refused: RefusedPart, stats: PartitionStats, policy: Policy, trigger: Trigger, action: Action
+) -> Proposal:
+    """Evaluate what is left of a partition without its refused files; they are the reason where they alone had work."""
+    if refused == NOTHING_REFUSED:
+        return action.evaluate(stats, policy, trigger)
+    proposed = action.evaluate(stats.without(refused.stats), policy, trigger)
+    if proposed.prediction is not None:
+        return Proposal(Reason.REFUSED_FILES) if refused.is_held else proposed
+    is_reason = action.evaluate(stats, policy, trigger).prediction is not None
+    return Proposal(Reason.REFUSED_FILES) if is_reason else proposed
 
 
 def _rewrite_reason(source: TriggerSource) -> Reason | None:
@@ -93,7 +122,7 @@ def excluded(policy: Policy, partition: PartitionKey, columns: Sequence[Partitio
 
     `columns` have the names that the filter uses; None: the filter was evaluated before.
     """
-    if policy.refused:
+    if policy.traits.refused:
         return Reason.REFUSED
     if not policy.enabled:
         return Reason.DISABLED
@@ -106,9 +135,9 @@ def not_for_format(policy: Policy, kind: str) -> Reason | None:
     """Return why no job of this kind can run on tables of this format or layout; None if one can."""
     if policy.runs(kind):
         return None
-    if policy.is_indexed:
+    if policy.traits.is_indexed:
         return Reason.INDEXED_TABLE
-    return Reason.CLUSTERED_TABLE if policy.is_clustered else Reason.NOT_FOR_FORMAT
+    return Reason.CLUSTERED_TABLE if policy.traits.is_clustered else Reason.NOT_FOR_FORMAT
 
 
 def calibrate_prediction(prediction: Prediction, calibration: Calibration) -> Prediction:

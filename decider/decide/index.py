@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
-from shared.job_payload import INDEX
+from shared.jobs.payload import INDEX
 from shared.layout.eligibility import DecisionReason
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
 SAMPLING = "sampling"
@@ -64,7 +64,7 @@ class IndexAction:
         return policy.index
 
     def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:  # noqa: ARG002 - the protocol's
-        """Propose a job where an iteration has files to rewrite; it is charged with those of the first one."""
+        """Propose a job where an iteration has files to rewrite; it is charged with the first iteration."""
         index = signals.index
         if index is None:
             return TableProposal(IndexReason.NOT_INDEXED)
@@ -81,7 +81,7 @@ class IndexAction:
 
     def timer(self, signals: TableSignals, policy: Policy, at_ms: int) -> tuple[int, TimerChange] | None:
         """Look at the index some time after the first of the new commits, so that many of them share a look."""
-        if not (signals.new_commits and policy.is_indexed):
+        if not (signals.new_commits and policy.traits.is_indexed):
             return None
         return at_ms + policy.index_every_s * 1000, TimerChange.EARLIER
 

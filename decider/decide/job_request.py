@@ -5,13 +5,15 @@ A job names a partition and never a file: the actor plans on the live snapshot.
 
 from fractions import Fraction
 
+from decider.decide.company import wait_of
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger
-from shared.job_payload import JobPayload, PredictedCost
-from shared.policy import MIB, JobOrder, Policy
-from shared.properties import is_switched_off, policy_digest
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.partition_refusals import TableFingerprint
+from shared.policy.policy import MIB, JobOrder, Policy
+from shared.policy.properties import is_switched_off, policy_digest
 from shared.queue.limits import MAX_PRIORITY
-from shared.queue.model import IMMEDIATE, Band, Debounce, JobKey, JobRequest
+from shared.queue.model import Band, Debounce, JobKey, JobRequest
 from shared.queue.settings import SETTINGS
 
 FIXED_COST_BYTES = 8 * MIB
@@ -58,6 +60,7 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         table_uuid=context.metadata.table_uuid,
         format=context.metadata.format,
         options=decision.options,
+        fingerprint=TableFingerprint.of(context.metadata, policy).parts,
     )
     return JobRequest(
         key=JobKey(context.table.id, decision.partition, decision.action),
@@ -67,7 +70,7 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         cost_bytes=prediction.bytes,
         version=decision.version,
         payload=payload.encode(),
-        debounce=CONTENTION_DEBOUNCE if decision.verdict is DecisionKind.DEFER else IMMEDIATE,
+        debounce=CONTENTION_DEBOUNCE if decision.verdict is DecisionKind.DEFER else wait_of(context, decision),
         precedence=_precedence(trigger),
         extent=trigger.rewrite_kind.extent,
     )
@@ -87,8 +90,8 @@ def _step(context: DecisionContext, prediction: Prediction) -> int:
 def rested_step(rested_ms: int) -> int:
     """Return the step of a table that was rewritten so long ago: of two, the one that rested longer goes first.
 
-    The queue's order is arrival + step x aging, so at the default aging it is that of the last rewrites, up to 62 hours
-    back.
+    The queue's order is arrival + step x aging, so at the default aging tables go in the order of their last
+    rewrites, up to 62 hours back.
     """
     return MAX_PRIORITY - min(MAX_PRIORITY, max(0, rested_ms) // SETTINGS["aging_ms"].default)
 
@@ -105,7 +108,7 @@ def priority(prediction: Prediction, policy: Policy) -> int:
 
 def read_weight(policy: Policy) -> Fraction:
     """Return how much a table's reads weigh under a (calibrated) policy: as its owner says, or as they are reported."""
-    return UNREPORTED_READS if policy.read_weight is None else policy.read_weight
+    return policy.read_weight or policy.learned.read_weight or UNREPORTED_READS
 
 
 def _log2(value: Fraction) -> int:

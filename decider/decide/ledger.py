@@ -18,17 +18,18 @@ import orjson
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, DecisionKind, TableSignals
+from decider.decide.decision import NOTHING_REFUSED, Decision, DecisionKind, RefusedPart, TableSignals
 from decider.decide.evaluate import PIPELINE_REASONS
 from decider.decide.signals_text import describe, files, mib
 from shared.errors import InvalidInput
-from shared.job_payload import COMPACT, RewriteKind
+from shared.jobs.payload import COMPACT, RewriteKind
 from shared.layout.eligibility import DecisionReason, Reason
-from shared.layout.partition_stats import PartitionStats
-from shared.partition_filter import parse_filter
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partitions import partition_label, partition_values
-from shared.policy import Policy
+from shared.policy.partition_filter import parse_filter
+from shared.policy.policy import Policy
 from shared.table import PartitionColumn, PartitionKey
+from shared.typed_json import from_values, plain_values
 
 MAX_WHOLE = 2**63 - 1
 """Largest whole number of a record: what a column of the archive holds."""
@@ -64,6 +65,7 @@ class LedgerRecord:
     action: str = COMPACT
     signals: TableSignals | None = None
     is_forced: bool = False
+    refused: RefusedPart = NOTHING_REFUSED
 
     @property
     def message(self) -> str:
@@ -74,6 +76,10 @@ class LedgerRecord:
         tail = what.get(self.outcome, " The partition is evaluated again after the running job.")
         if self.busy_ratio:
             tail += f" MERGE, UPDATE or DELETE ran in it for {float(self.busy_ratio):.0%} of the last hour."
+        if self.refused.stats.files:
+            tail += f" {files(self.refused.stats.files)} are refused and do not count."
+        if self.refused.is_held:
+            tail += " The partition gets no job by a commit for a while, because its last runs only met refused files."
         if self.verdict is DecisionKind.DEFER:
             tail += " The job waits for them, at most two hours."
         return (
@@ -99,7 +105,8 @@ class LedgerRecord:
             expected = f"{fewer}{mib(self.predicted['bytes'])} to read{_CORRECTED if self.calibration.runs else ''}"
             return f" {files(replaced)} can be replaced now. The prediction is {expected}."
         if self.reason is Reason.WITHIN_TOLERANCE:
-            excess = self.state.excess(self.policy.target_bytes) / max(1, self.state.files)
+            counted = self.state.without(self.refused.stats)
+            excess = counted.excess(self.policy.target_bytes) / max(1, counted.files)
             share = math.sqrt(excess) / self.policy.target_bytes
             return f" It is {share:.1%} of the target; {float(self.policy.tolerance):.1%} are tolerated."
         if self.reason is Reason.NO_PROMOTION:
@@ -152,6 +159,7 @@ def encode(decision: Decision, context: DecisionContext) -> str:
         record["heat"] = str(decision.busy_ratio)
     if decision.columns:
         record["columns"] = {column.physical: column.name for column in decision.columns}
+    record |= _encoded_refused(decision.refused)
     if decision.purgeable:
         record["purgeable"] = decision.purgeable
     if decision.rewrite_kind is not RewriteKind.LEVELS:
@@ -171,7 +179,13 @@ def _encoded_signals(decision: Decision) -> dict[str, Any]:
     if decision.signals is None:
         return {}
     forced = {"forced": True} if decision.trigger.is_forced else {}
-    return {"signals": decision.signals.encode(), **forced}
+    return {"signals": plain_values(decision.signals), **forced}
+
+
+def _encoded_refused(refused: RefusedPart) -> dict[str, Any]:
+    """Return what a record has of files that were not counted because they are refused."""
+    held = {"held": True} if refused.is_held else {}
+    return held | ({"refused": refused.stats.encode()} if refused.stats != EMPTY_STATS else {})
 
 
 def decode(text: str, outcome: str = "", actions: ActionRegistry = ACTIONS) -> LedgerRecord:
@@ -267,13 +281,19 @@ def _record(raw: Mapping[str, Any], outcome: str, actions: ActionRegistry) -> Le
         kind,
         _signals(raw.get("signals"), kind, actions),
         raw.get("forced", False) is True,
+        _refused(raw),
     )
+
+
+def _refused(raw: Mapping[str, Any]) -> RefusedPart:
+    stats = PartitionStats.decode(raw["refused"]) if "refused" in raw else EMPTY_STATS
+    return RefusedPart(stats, raw.get("held") is True)
 
 
 def _signals(raw: Mapping[str, Any] | None, kind: str, actions: ActionRegistry) -> TableSignals | None:
     if (raw is None) is not (actions.table_action(kind) is None):
         raise ValueError("a record has signals exactly where its action is on a whole table")
-    return None if raw is None else TableSignals.decode(raw)
+    return None if raw is None else from_values(TableSignals, raw)
 
 
 _PIPELINE_CODES: Mapping[str, DecisionReason] = {str(reason): reason for reason in PIPELINE_REASONS}

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 
 from decider.decide.actions import ACTIONS, ActionRegistry
-from decider.decide.context import ConstantContention, DecisionContext
+from decider.decide.context import ConstantContention, ConstantRefusal, DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord, predicted
 from decider.decide.table_action import evaluate_table
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import DecisionReason, Reason
-from shared.layout.levels import FULL
 from shared.layout.partition_stats import PartitionStats
 from shared.partitions import partition_values
-from shared.policy import Policy, PortablePaths
+from shared.policy.levels import FULL
+from shared.policy.policy import Policy, PortablePaths
 from shared.table import TableId, TableMetadata, TableRef
 
 
@@ -56,6 +56,7 @@ def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Dec
         record.calibration,
         ConstantContention(record.busy_ratio),
         record.at_ms,
+        refusals=ConstantRefusal(record.refused),
     )
     table_action = actions.table_action(record.action)
     if table_action is not None and record.signals is not None:
@@ -94,6 +95,7 @@ def contradictions(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> t
         "busy_ratio": again.busy_ratio == record.busy_ratio and 0 <= record.busy_ratio <= 1,
         "purgeable": again.purgeable == record.purgeable <= _most_purgeable(record),
         "columns": not record.columns or {column.physical for column in record.columns} == partition,
+        "refused": again.refused == record.refused,
         "state": _is_countable(record.state, record.policy),
         "outcome": not record.outcome or record.verdict is not DecisionKind.SKIP,
     }

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
-from shared.job_payload import REWRITE_MANIFESTS
+from shared.jobs.payload import REWRITE_MANIFESTS
 from shared.layout.eligibility import DecisionReason
 from shared.layout.manifest_files import ManifestReason, manifests_need
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
 EVALUATED_AFTER_MS = 600_000

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from decider.decide.decision import TableSignals
 from decider.decide.table_action import TableProposal
-from shared.job_payload import SET_PROPERTIES
+from shared.jobs.payload import SET_PROPERTIES
 from shared.layout.eligibility import DecisionReason
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
 

@@ -1,8 +1,8 @@
-"""What a decision about a whole table rests on, in sentences; files and bytes as all records show them."""
+"""The inputs of a decision about a whole table, in sentences; files and bytes as all records show them."""
 
 from decider.decide.decision import TableSignals
-from shared.index_signal import IndexSignal
-from shared.policy import MIB
+from shared.index.signal import IndexSignal
+from shared.policy.policy import MIB
 
 
 def describe(signals: TableSignals) -> str:
@@ -21,6 +21,8 @@ def describe(signals: TableSignals) -> str:
             f" Not clustered: {files(clustered.unclustered_files)} with {mib(clustered.unclustered_bytes)}; "
             f"clustered: {mib(clustered.clustered_bytes)}."
         )
+    if signals.twins:
+        text += f" It is registered as {', '.join(signals.twins)}, too."
     if signals.index is not None:
         text += _of_index(signals.index)
     return text

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 from decider.decide.action import ActionTimers, Proposal
 from decider.decide.decision import Prediction, Trigger
-from shared.job_payload import SORT, RewriteKind
+from shared.jobs.payload import SORT, RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
 from shared.layout.sort_planner import SortReason, evaluate_sort, find_overlap, plan_sort
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 
 _STAGES: Mapping[DecisionReason, str] = {

@@ -5,18 +5,26 @@ timers, rebuilds and requests lead to a decision; a commit changes the table's s
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
 from decider.decide.action import ActionKind, Proposal
 from decider.decide.context import DecisionContext
-from decider.decide.decision import Decision, DecisionKind, Prediction, TableSignals, Trigger, TriggerSource
+from decider.decide.decision import (
+    NOTHING_REFUSED,
+    Decision,
+    DecisionKind,
+    Prediction,
+    TableSignals,
+    Trigger,
+    TriggerSource,
+)
 from decider.decide.evaluate import defer_to_writers, not_for_format
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.partition_stats import EMPTY_STATS
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import Timer, TimerChange
 
 AT_LEAST_ONE = Prediction(0, 0, 0, Fraction(1), 0, 0)
@@ -60,6 +68,9 @@ def evaluate_table(context: DecisionContext, signals: TableSignals, trigger: Tri
         return _skip(Reason.SWITCHED_OFF, signals, trigger, action)
     if proposed.prediction is None and not is_requested:
         return _skip(proposed.reason, signals, trigger, action)
+    held = NOTHING_REFUSED if is_requested else context.refusals.of_job(action.kind, trigger.version)
+    if held != NOTHING_REFUSED:
+        return replace(_skip(Reason.REFUSED_FILES, signals, trigger, action), refused=held)
     made = Decision(
         WHOLE_TABLE,
         DecisionKind.ENQUEUE,
@@ -97,7 +108,7 @@ def timer_name(action: TableAction) -> str:
 
 
 def _excluded(policy: Policy, trigger: Trigger | None) -> DecisionReason | None:
-    if policy.refused:
+    if policy.traits.refused:
         return Reason.REFUSED
     is_forced = trigger is not None and trigger.is_forced
     return None if policy.enabled or is_forced else Reason.DISABLED

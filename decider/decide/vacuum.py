@@ -9,12 +9,12 @@ from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
-from shared.job_payload import VACUUM
+from shared.jobs.payload import VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.eligibility import DecisionReason
 from shared.layout.removals import Removals
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
-from shared.vacuum_options import VacuumOptions
 
 
 class VacuumReason(DecisionReason):
@@ -24,6 +24,7 @@ class VacuumReason(DecisionReason):
     ORPHANS_DUE = "orphans_due"
     NOTHING_EXPIRED = "nothing_expired"
     VACUUMED_RECENTLY = "vacuumed_recently"
+    SEVERAL_NAMES = "several_names"
 
     @property
     def message(self) -> str:
@@ -36,11 +37,16 @@ _MESSAGES = {
     VacuumReason.ORPHANS_DUE: "The last search for files that no commit names is `orphans-every` ago or longer.",
     VacuumReason.NOTHING_EXPIRED: "No removed file is older than the retention.",
     VacuumReason.VACUUMED_RECENTLY: "Less than `vacuum-every` has passed since the last vacuum.",
+    VacuumReason.SEVERAL_NAMES: (
+        "The table is registered under another name, too, with metadata of its own: what expires by the one may be "
+        "current by the other."
+    ),
 }
 
 _STAGES: Mapping[DecisionReason, str] = {
     VacuumReason.NOTHING_EXPIRED: "pruned_by_retention",
     VacuumReason.VACUUMED_RECENTLY: "pruned_by_retention",
+    VacuumReason.SEVERAL_NAMES: "refused",
 }
 
 
@@ -59,6 +65,8 @@ class VacuumAction:
     def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:
         """Propose a vacuum where removed files have expired, or orphans are due, if the last one is long enough ago."""
         removals = signals.removals
+        if signals.twins:
+            return TableProposal(VacuumReason.SEVERAL_NAMES)
         if removals.vacuumed_ms and at_ms < removals.vacuumed_ms + policy.vacuum_every_s * 1000:
             return TableProposal(VacuumReason.VACUUMED_RECENTLY)
         files, _ = removals.expired(at_ms - policy.retention_s * 1000)

@@ -12,10 +12,10 @@ import structlog
 
 from decider.declared.tables_file import DeclaredTable, DeclaredTables
 from decider.events.refresh_queue import RefreshQueue
-from decider.store.cleanup import delete_table
-from decider.store.queue_admin import QueueAdmin
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.table_registry import TableRegistry
+from decider.store.queue.queue_admin import QueueAdmin
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.cleanup import delete_table
 from shared.queue.model import Scope
 from shared.table import TableId, TableRef
 
@@ -59,7 +59,7 @@ class TableDeclarations:
         for table in undeclared:
             await self._release(table)
         known = await self._registry.get_many(declared.tables.keys())
-        paused = await self._paused()
+        paused = await self._admin.paused_tables()
         different = [
             one for one in declared.tables.values() if not _is_applied(one, known.get(one.id), one.id in paused)
         ]
@@ -117,16 +117,6 @@ class TableDeclarations:
                 "one of them"
             )
         return taken
-
-    async def _paused(self) -> set[str]:
-        """Return the ids of the tables that are paused now."""
-        prefix = f"limit:{Scope.TABLE}|"
-        found = await self._admin.weights_and_limits()
-        return {
-            name.removeprefix(prefix)
-            for name, limit in found.items()
-            if name.startswith(prefix) and limit.startswith("!")
-        }
 
 
 def _named_by_id(table: TableRef) -> TableRef:

@@ -15,13 +15,16 @@ from decider.events.default_names import name_at, tenant_at
 from decider.events.resolver import AllowedRoots
 from decider.state.effective_policy import LogStatus, PolicyDefaults
 from shared.errors import InvalidInput
-from shared.locations import canonical_location, table_id
-from shared.properties import unknown_property
-from shared.property_table import NAMES
+from shared.paths.locations import canonical_location, table_id
+from shared.policy.properties import unknown_property
+from shared.policy.property_table import NAMES
 from shared.table import TABLE_NAME, TableId, TableRef
 
 MAX_BYTES = 64 * 1_048_576
 """Largest file: 200,000 tables have some 40 MB, and what is read by mistake may be endless."""
+
+MAX_DEPTH = 16
+"""Mappings and lists inside each other, of which a file needs four: the parser in C ends the process on deep ones."""
 
 FIELDS = ("location", "name", "tenant", "paused", "properties")
 
@@ -64,7 +67,7 @@ class DeclaredTable:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTables:
-    """What a file declares, by id, and the digest of its content."""
+    """Declared tables, by id, and the digest of its content."""
 
     digest: str
     tables: Mapping[TableId, DeclaredTable]
@@ -90,7 +93,9 @@ class TablesFileReader:
         if len(data) > MAX_BYTES:
             raise InvalidInput(f"{source}: the file has {len(data)} bytes, and {MAX_BYTES} is the limit")
         try:
-            root = yaml.compose(data.decode(), Loader=_LOADER)
+            text = data.decode()
+            _require_flat(text)
+            root = yaml.compose(text, Loader=_LOADER)
             return DeclaredTables(blake2b(data, digest_size=16).hexdigest(), self._tables(root))
         except UnicodeDecodeError as problem:
             line = data.count(b"\n", 0, problem.start) + 1
@@ -118,7 +123,7 @@ class TablesFileReader:
             if (other := found.setdefault(one.id, one)) is not one:
                 raise _Mistake(node, f"{one.location} is declared at {other.place} already")
             if (other := names.setdefault(one.name, one)) is not one:
-                raise _Mistake(node, f"the name {one.name!r} is that of the table at {other.place}")
+                raise _Mistake(node, f"the name {one.name!r} belongs to the table at {other.place}")
         return found
 
     def _table(self, node: Any) -> DeclaredTable:
@@ -154,6 +159,18 @@ class TablesFileReader:
         for name, reason in property_problems(found, self._defaults()):
             raise _Mistake(nodes[name], f"{name}: {reason}")
         return found
+
+
+def _require_flat(text: str) -> None:
+    """Raise _Mistake at the first mapping or list that is too deep, before anything is built of the document."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise _Mistake(event, f"mappings and lists are inside each other more than {MAX_DEPTH} times")
 
 
 def property_problems(properties: Mapping[str, str], defaults: PolicyDefaults) -> Iterator[tuple[str, str]]:

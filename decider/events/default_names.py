@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from shared.locations import is_under
+from shared.paths.locations import is_under
 
 PARTS = 4
 """Parts of a name at most, as in catalogs; a deeper place is named by its last ones."""

@@ -16,7 +16,7 @@ import structlog
 from decider.events.detect import parse_body
 from decider.events.resolver import EventResolver
 from decider.events.table_hint import IgnoredReason
-from decider.store.rejected_events import MAX_BODY_CHARS, RejectedEvent, RejectedEvents
+from decider.store.registry.rejected_events import MAX_BODY_CHARS, RejectedEvent, RejectedEvents
 from shared.errors import InvalidInput
 
 MAX_DELIVERIES = 10
@@ -32,7 +32,7 @@ log = structlog.get_logger()
 
 
 class MessageResult(StrEnum):
-    """What becomes of a message: handled and set aside ones are acknowledged, others are delivered again."""
+    """Outcome of a message: handled and set aside ones are acknowledged, others are delivered again."""
 
     HANDLED = "handled"
     SET_ASIDE = "set_aside"

@@ -7,14 +7,14 @@ import re
 
 from decider.events.table_hint import IgnoredReason, TableHint
 from shared.errors import InvalidInput
-from shared.locations import key_location
+from shared.paths.locations import key_location
 from shared.table import MAX_VERSION
 
 COMMIT_KEY = re.compile(r"(.+)/_delta_log/(\d{20})\.json", re.ASCII | re.DOTALL)
 """The only keys that matter; checksums, checkpoints, staged, compacted and temporary files do not match."""
 
 ICEBERG_KEY = re.compile(r"(.+)/[^/]+\.metadata\.json", re.DOTALL)
-"""What an Iceberg commit writes last, in the folder of the metadata."""
+"""The object that an Iceberg commit writes last, in the folder of the metadata."""
 
 ICEBERG_FOLDER_KEY = re.compile(r"(.+)/metadata/v\d{1,18}(?:\.gz)?\.metadata\.json(?:\.gz)?", re.ASCII | re.DOTALL)
 """The same in the folder of a table without a catalog; other tables have other names of files."""

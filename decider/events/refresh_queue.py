@@ -70,7 +70,7 @@ class RefreshQueue:
         await self._put(_QueuedRefresh(table, version, asyncio.get_running_loop().time(), tracing.current_contexts()))
 
     async def put_swept(self, table: TableRef) -> None:
-        """Queue a refresh to the latest version that no event led to, behind those of events; waits for room."""
+        """Queue a refresh that no event led to, to the latest version, behind those that one did; waits for room."""
         await self._room.acquire()
         async with self._arrived:
             line = self._waiting if table.id in self._waiting else self._swept

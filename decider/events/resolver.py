@@ -7,7 +7,7 @@ registry nor cause unbounded reads.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -17,10 +17,10 @@ from decider.events.default_names import FROM_PATH, name_at, tenant_at
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.table_hint import IgnoredReason, TableHint
 from decider.formats.metadata_folders import MetadataFolders
-from decider.store.table_registry import TableRegistry
-from shared.boundary import Boundary
+from decider.store.registry.table_registry import TableRegistry
 from shared.errors import InvalidInput, LakewrightError, RetryableError, Unsupported
-from shared.locations import CATALOG, canonical_location, catalog_name, is_under, key_location, table_id
+from shared.paths.boundary import Boundary
+from shared.paths.locations import CATALOG, canonical_location, catalog_name, is_under, key_location, table_id
 from shared.table import TableId, TableRef
 
 MAX_PROBES_PER_DELIVERY = 64
@@ -50,7 +50,7 @@ class AllowedRoots:
     """Allowed roots of tables, how one is opened, and the tenant of tables below them.
 
     `tenant` is the default tenant, or `path`: the first folder below the root. `folders`: where tables of catalogs keep
-    their metadata.
+    their metadata. `hold` pauses a table before it is registered unasked; None: such tables are rewritten at once.
     """
 
     roots: Sequence[str] = ()
@@ -58,6 +58,7 @@ class AllowedRoots:
     tenant: str = FROM_PATH
     boundary: Boundary = field(default_factory=Boundary)
     folders: MetadataFolders = field(default_factory=MetadataFolders)
+    hold: Callable[[TableId], Awaitable[None]] | None = None
 
     def root_of(self, location: str) -> str | None:
         """Return the allowed root that a location lies under."""
@@ -79,9 +80,9 @@ class AllowedRoots:
     def locations_of(self, hint: TableHint) -> tuple[str, ...]:
         """Return where the table of a hint may be: its location or its name in a catalog, in each that is a root.
 
-        For a location, also those of the tables of catalogs of which this process knows that they lie there.
+        For a location, also the tables of catalogs that this process knows to lie there.
 
-        For a metadata file, those of the tables of which this process knows that they have it.
+        For a metadata file, the tables that this process knows to have it.
         """
         if hint.metadata_folder is not None:
             return tuple(place for place in self.folders.tables(hint.metadata_folder) if self.root_of(place))
@@ -175,11 +176,14 @@ class EventResolver:
             await self._refresh_queue.put(table, version)
 
     async def _probe_unknown(self, unknown_locations: Sequence[str], delivery: _EventBatch) -> None:
-        """Probe unknown locations and register those with a table."""
+        """Probe unknown locations and register those with a table, unless a person removed it."""
         below: list[str] = []
+        removed = await self._registry.removed([delivery.by_place[place] for place in unknown_locations])
         for place in unknown_locations:
             if self.places.root_of(place) is None:
                 delivery.refused[place] = IgnoredReason.OUTSIDE_ROOTS
+            elif delivery.by_place[place] in removed:
+                delivery.refused[place] = IgnoredReason.REMOVED
             elif len(below) >= min(MAX_PROBES_PER_DELIVERY, MAX_PROBES - self.probing):
                 delivery.refused[place] = IgnoredReason.UNKNOWN_LIMIT
             else:
@@ -214,14 +218,17 @@ class EventResolver:
                 return IgnoredReason.UNREADABLE
 
     async def register_if_new(self, location: str) -> bool:
-        """Register a table found below a root unless it is known; return whether it was new."""
-        if await self._registry.get(table_id(location)) is not None:
+        """Register a table found below a root unless it is known or was removed; return whether it was new."""
+        identity = table_id(location)
+        if await self._registry.get(identity) is not None or await self._registry.removed([identity]):
             return False
         await self.register_discovered(location)
         return True
 
     async def register_discovered(self, location: str) -> TableRef:
-        """Register a table found below a root, named after its location."""
+        """Register a table found below a root, named after its location, and paused first where that is the rule."""
+        if self.places.hold is not None:
+            await self.places.hold(table_id(location))
         name = name_at(location, self.places.roots)
         try:
             return await self._upsert(location, Registration(name, is_found=True))

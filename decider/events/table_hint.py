@@ -45,6 +45,7 @@ class IgnoredReason(StrEnum):
     UNKNOWN_LIMIT = "unknown_table_limit"
     NO_TABLE = "table_not_found"
     UNREADABLE = "location_unreadable"
+    REMOVED = "table_removed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from decider.events.field_reader import wrong
 from decider.events.table_hint import IgnoredReason, TableHint
 from decider.formats.metadata_folders import metadata_folder
 from shared.errors import InvalidInput
-from shared.locations import CATALOG, canonical_location, catalog_name, key_location
+from shared.paths.locations import CATALOG, canonical_location, catalog_name, key_location
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}(?:\.[A-Za-z0-9_-]{1,128}){0,3}")
 """A name of up to four parts, as catalogs have them."""

@@ -1,4 +1,4 @@
-"""Which tables of catalogs keep their metadata, or lie, in which folder: events of a store name files, not tables.
+"""Folders in which tables of catalogs lie or keep their metadata: events of a store name files, not tables.
 
 A process knows the folders of the tables that it has read. Its first sweep reads all of them, so nothing is stored.
 """
@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from shared.errors import InvalidInput
-from shared.locations import canonical_location
+from shared.paths.locations import canonical_location
 
 MAX_FOLDERS = 100_000
 """Folders that are remembered, in some tens of megabytes; beyond it the one that was noted first is forgotten."""

@@ -4,33 +4,26 @@ A table's format is found by probing its location when the table is first read, 
 table of another format may have taken its place. With a single format nothing is probed.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from decider.formats.delta.format import DeltaFormat
+from decider.formats.forwarding import ForwardingReader
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from decider.formats.rewrites import RewritePage
 from decider.formats.scanner import CatalogScanner, TableScanner, has_table
 from decider.formats.table_format import (
     MAX_SCANNED,
-    HistoryEnd,
-    RetainedHistory,
     RewriteReader,
     StorageAccess,
     TableFormat,
     TableReader,
-    TableTotals,
-    VacuumPreview,
 )
-from decider.state.file_columns import LiveFiles
 from shared.errors import InvalidInput, NoTable
-from shared.format_options import FormatOptions
-from shared.layout.manifest_files import ManifestFiles
-from shared.locations import canonical_location, catalog_name
-from shared.policy import Policy
+from shared.formats.options import FormatOptions
+from shared.paths.locations import canonical_location, catalog_name
 from shared.refusals import Refusal
-from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
-from shared.vacuum_options import VacuumOptions
+from shared.table import TableMetadata, TableProtocol
 
 R = TypeVar("R")
 
@@ -87,15 +80,15 @@ class TableFormats:
         return TableScanner(self.access, self._formats, location=canonical)
 
 
-class _ProbedTable:
-    """`TableReader` that finds out by probing which format's reader it passes calls to."""
+class _ProbedTable(ForwardingReader):
+    """Finds out by probing which format's reader it passes calls to."""
 
     def __init__(self, formats: TableFormats, location: str) -> None:
         self._formats = formats
         self._reader: TableReader | None = None
         self.location = location
 
-    async def _found(self) -> TableReader:
+    async def _found(self, *, is_newest: bool = False) -> TableReader:  # noqa: ARG002 - a format stays until it is gone
         if self._reader is None:
             found = await self._formats.find(self.location)
             if found is None:
@@ -104,55 +97,13 @@ class _ProbedTable:
             self._reader = found.open(self.location)
         return self._reader
 
-    async def changes(
-        self, after: Position, metadata: TableMetadata, *, until: int | None = None
-    ) -> AsyncGenerator[Commit, None]:
-        async for commit in (await self._found()).changes(after, metadata, until=until):
-            yield commit
-
-    async def contains(self, position: Position) -> bool:
-        return await (await self._found()).contains(position)
-
-    async def end_of_history(self, after: Position) -> HistoryEnd:
-        return await (await self._found()).end_of_history(after)
-
-    async def snapshot(self, at: Position | None = None) -> Snapshot:
-        return await self._probed_again(lambda reader: reader.snapshot(at))
-
-    async def snapshot_with_ranges(self, column: str) -> Snapshot:
-        return await self._probed_again(lambda reader: reader.snapshot_with_ranges(column))
-
-    async def live_files(self, at: Position | None = None) -> LiveFiles:
-        return await self._probed_again(lambda reader: reader.live_files(at))
-
-    async def _probed_again(self, read: Callable[[TableReader], Awaitable[R]]) -> R:
+    async def _read(self, read: Callable[[TableReader], Awaitable[R]], *, is_newest: bool) -> R:
         """Read, and probe once more if the table is gone: one of another format may have taken its place."""
         try:
-            return await read(await self._found())
+            return await super()._read(read, is_newest=is_newest)
         except NoTable:
             self._reader = None
-            return await read(await self._found())
-
-    async def totals(self, at: Position) -> TableTotals | None:
-        return await (await self._found()).totals(at)
-
-    async def checkpoint(self) -> int | None:
-        return await (await self._found()).checkpoint()
-
-    async def manifests(self) -> ManifestFiles | None:
-        return await (await self._found()).manifests()
-
-    async def checkpointed_files(self) -> tuple[int, int] | None:
-        return await (await self._found()).checkpointed_files()
-
-    async def removals(self) -> Sequence[tuple[int, int]]:
-        return await (await self._found()).removals()
-
-    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
-        return await (await self._found()).plan_vacuum(policy, options, now_ms)
-
-    async def retained(self) -> RetainedHistory:
-        return await (await self._found()).retained()
+            return await super()._read(read, is_newest=is_newest)
 
     def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
         return self._formats.named(metadata.format).open(self.location).refusal(metadata, protocol)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from shared.commit_metadata import CommitMetadata
-from shared.index_stats import IndexSideStats
+from shared.index.stats import IndexSideStats
+from shared.layout.commit_metadata import CommitMetadata
 
 
 @dataclass(frozen=True, slots=True)

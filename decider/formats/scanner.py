@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from decider.formats.table_format import StorageAccess, TableFormat
 from shared.errors import InvalidInput
-from shared.locations import catalog_name, decoded_path, key_location
+from shared.paths.locations import catalog_name, decoded_path, key_location
 
 _NO_TABLES = ("_", ".")
-"""First characters of folders that hold no tables: logs, scratch space, what other systems hide."""
+"""First characters of folders that hold no tables: logs, self-tests of actors, what other systems hide."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedFolder:
-    """What is at a path: a table, or the names of folders, in order, that may contain some; `requests` is its cost."""
+    """A scanned path: a table, or the names of folders, in order, that may contain some; `requests` is its cost."""
 
     is_table: bool
     folders: tuple[str, ...] = ()
@@ -36,8 +36,11 @@ class TableScanner:
     async def has_table(self, path: str) -> bool:
         """Return whether there is a table of any format at a path below the root. Raises what a listing raises.
 
-        Raises Unsupported for a link out of the roots.
+        Nothing in a hidden folder is a table, whatever an event names; a person may register it. Raises Unsupported for
+        a link out of the roots.
         """
+        if any(name.startswith(_NO_TABLES) for name in path.split("/")):
+            return False
         if self._boundary is not None:
             self._boundary.check_table(self.location_of(path))
         for one in self._formats:

@@ -13,12 +13,12 @@ from decider.formats.rewrites import RewritePage
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import CredentialProvider, ObjectStores
-from shared.boundary import Boundary
+from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
-from shared.policy import Policy
+from shared.paths.boundary import Boundary
+from shared.policy.policy import Policy
 from shared.refusals import Refusal
 from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
-from shared.vacuum_options import VacuumOptions
 
 MAX_SCANNED = 1_000
 """Commits that one page of rewrites examines; at the read-ahead and 20 ms a request that is a good second."""
@@ -34,7 +34,7 @@ class TableTotals:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEnd:
-    """What follows a position after which `changes` yielded nothing.
+    """The end of a history: why `changes` yielded nothing after a position.
 
     is_end: nothing, the position is the newest. lost: sentence naming the commits that can no longer be read, empty if
     none. Neither: a commit has appeared meanwhile, so request the changes again.
@@ -68,7 +68,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class VacuumPreview:
-    """What a vacuum would delete: removed before `cutoff_ms`; nothing of a table with a refusal.
+    """Files that a vacuum would delete: removed before `cutoff_ms`; nothing of a table with a refusal.
 
     snapshots: how many would expire, where a format keeps them. left_out: what is not searched for, as a sentence.
     """
@@ -104,7 +104,7 @@ class TableReader(Protocol):
         """
 
     async def contains(self, position: Position) -> bool:
-        """Return whether the table's history still contains this position; that of a table created again does not."""
+        """Return whether the table's history still contains this position; after it was created again, it does not."""
 
     async def end_of_history(self, after: Position) -> HistoryEnd:
         """Return what follows a position after which no change was found."""
@@ -176,7 +176,7 @@ class RewriteReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StorageAccess:
-    """What a format reads with: the clients, the request counter, and which files a table may name (None: any).
+    """Storage as a format reads it: the clients, the request counter, and which files a table may name (None: any).
 
     folders: where tables of catalogs keep their metadata, noted as they are read.
     """
@@ -196,7 +196,7 @@ class StorageAccess:
 
 @dataclass(frozen=True, slots=True)
 class CatalogFolder:
-    """What a catalog has right below a namespace (none: at its top): names of namespaces and tables, in no order."""
+    """Content of a catalog right below a namespace (none: at its top): names of namespaces and tables, in no order."""
 
     namespaces: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""What each request passes before it reaches a route: authentication, roles, signatures and limits."""
+"""Checks that each request passes before it reaches a route: authentication, roles, signatures and limits."""

@@ -9,14 +9,14 @@ import binascii
 import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from decider.gateway.concurrency import PerClientLimit, busy
+from decider.gateway.body_intake import BodyIntake, ClientLeft, refusal, replay
+from decider.gateway.concurrency import busy
 from decider.gateway.credentials import MAY_ACT_AS, Credentials, Role, TokenHash
 from decider.gateway.rate_limit import Rate, address, too_fast
 from decider.gateway.roles import needed, takes_events
@@ -26,7 +26,6 @@ from decider.gateway.signatures import (
     ReplayDetected,
     Signatures,
     is_claimed,
-    read_whole,
 )
 from decider.web.errors import respond
 from shared.errors import InvalidInput
@@ -40,12 +39,6 @@ QUERY_KEY = "key"
 
 MAX_QUERY_FIELDS = 20
 """Parameters of a webhook's query among which the key is searched; senders add one or two, many take long to read."""
-
-SIGNED_BODIES = 256
-"""Bodies at once that are read before their signature is checked: half of all calls, so strangers leave room."""
-
-SIGNED_BODIES_PER_ADDRESS = 32
-"""Such bodies of one address, so that a client that lets them trickle does not keep other addresses out."""
 
 _FAILED = 500
 _TOO_FAST = 429
@@ -92,13 +85,19 @@ class AuthMiddleware:
     """Passes requests of clients with the required role; without credentials, those from this host."""
 
     def __init__(
-        self, app: ASGIApp, *, credentials: Credentials, clock_s: Callable[[], float], unix_s: Callable[[], float]
+        self,
+        app: ASGIApp,
+        *,
+        credentials: Credentials,
+        intake: BodyIntake,
+        clock_s: Callable[[], float],
+        unix_s: Callable[[], float],
     ) -> None:
         self._app = app
         self._credentials = credentials
         self._signatures = Signatures(credentials, unix_s)
         self._failures = Rate(FAILURES_PER_S)
-        self._bodies = PerClientLimit(SIGNED_BODIES, SIGNED_BODIES_PER_ADDRESS)
+        self._intake = intake
         self._clock_s = clock_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,18 +141,14 @@ class AuthMiddleware:
         return bearer
 
     async def _signed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        client = address(scope)
-        if not self._bodies.take(client):
-            await busy("Too many concurrent signed requests; retry later")(scope, receive, send)
-            return
+        client = f"signed@{address(scope)}"
         try:
-            body = await read_whole(receive)
-        except HTTPException as problem:
-            refusal = respond(problem.status_code, str(problem.detail), field="body", headers=problem.headers)
-            await refusal(scope, receive, send)
+            body = await self._intake.read(scope, receive, client)
+        except ClientLeft:
             return
-        finally:
-            self._bodies.leave(client)
+        except HTTPException as problem:
+            await refusal(problem)(scope, receive, send)
+            return
         try:
             key = self._signatures.check(Headers(scope=scope), body)
         except ReplayCacheFull as problem:
@@ -163,26 +158,28 @@ class AuthMiddleware:
         except InvalidSignature as problem:
             answer = self._stranger(scope, str(problem), field=problem.field)
         else:
-            scope["lakewright.client"] = f"signed@{client}"
+            scope["lakewright.client"] = client
             answer = self._once(key)
-        await answer(scope, _replay(body, receive), send)
+        await answer(scope, replay(body, receive), send)
 
     def _once(self, key: bytes) -> ASGIApp:
-        """Return the application; a signed request that it could not serve may be repeated."""
+        """Return the application; a signed request that it could not serve may be repeated once its answer begins."""
 
         async def served(scope: Scope, receive: Receive, send: Send) -> None:
-            is_done = False
+            is_answered = False
 
             async def recorded(message: Message) -> None:
-                nonlocal is_done
+                nonlocal is_answered
                 if message["type"] == "http.response.start":
-                    is_done = message["status"] < _FAILED and message["status"] != _TOO_FAST
+                    is_answered = True
+                    if message["status"] >= _FAILED or message["status"] == _TOO_FAST:
+                        self._signatures.forget(key)
                 await send(message)
 
             try:
                 await self._app(scope, receive, recorded)
             finally:
-                if not is_done:
+                if not is_answered:
                     self._signatures.forget(key)
 
         return served
@@ -245,18 +242,8 @@ def _is_from_here(headers: Headers) -> bool:
         return False
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a source that gives a body that was read already, and then whatever comes."""
-    waiting: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def given() -> Any:
-        return waiting.pop() if waiting else await receive()
-
-    return given
-
-
 _OWN_SITES = (None, "same-origin", "none")
-"""What `Sec-Fetch-Site` says of programs, of our own pages, and of an address that a person typed."""
+"""Values of `Sec-Fetch-Site` from programs, our own pages, and an address that a person typed."""
 
 _OTHER_SITE: ASGIApp = respond(
     403,

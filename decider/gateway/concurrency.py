@@ -2,18 +2,43 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from decider.gateway.roles import OPEN
+from decider.gateway.call_deadline import STREAM
+from decider.gateway.rate_limit import client_of
+from decider.gateway.roles import needed, takes_events
+from decider.gateway.safe_writes import READS
 from decider.web.errors import RETRY_AFTER_S, ApiError, respond
 
-MAX_CALLS = 512
-"""Calls in progress at once: with bodies of the largest size half a gigabyte, and more than the fastest service needs,
-which answers in milliseconds. Idle connections do not count, nor do probes, or a crowd would have us restarted."""
+
+class CallKind(StrEnum):
+    """Purpose of a call: a crowd of one kind leaves room for the others."""
+
+    EVENTS = "events"
+    READS = "reads"
+    CHANGES = "changes"
+
+
+@dataclass(frozen=True, slots=True)
+class CallSlots:
+    """Calls in progress at once, of all clients and of one."""
+
+    limit: int
+    per_client: int
+
+
+SLOTS: Mapping[CallKind, CallSlots] = {
+    CallKind.EVENTS: CallSlots(256, 128),
+    CallKind.READS: CallSlots(256, 64),
+    CallKind.CHANGES: CallSlots(64, 32),
+}
+"""Whole bodies of the largest size are half a gigabyte, and a service that answers in milliseconds needs fewer. Idle
+connections do not count, nor do bodies that arrive, nor probes, or a crowd would have us restarted."""
 
 
 @dataclass(slots=True)
@@ -65,26 +90,33 @@ class BoundedSemaphore:
 
 
 class ConcurrencyLimit:
-    """Returns 503 for requests beyond the limit."""
+    """Returns 503 for requests beyond the limits of their kind; the stream of events has limits of its own."""
 
-    def __init__(self, app: ASGIApp, *, limit: int = MAX_CALLS) -> None:
+    def __init__(self, app: ASGIApp, *, slots: Mapping[CallKind, CallSlots] = SLOTS) -> None:
         self._app = app
-        self._limit = limit
-        self._present = 0
+        self._kinds = {kind: PerClientLimit(one.limit, one.per_client) for kind, one in slots.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one call."""
-        if scope["type"] != "http" or (scope["method"], scope["path"]) in OPEN:
+        """Handle one call, whose body is there."""
+        if scope["type"] != "http" or scope["path"] == STREAM or needed(scope["method"], scope["path"]) is None:
             await self._app(scope, receive, send)
             return
-        if self._present >= self._limit:
-            await busy("Too many concurrent requests; retry later")(scope, receive, send)
+        kind, client = kind_of(scope), client_of(scope)
+        slots = self._kinds[kind]
+        if not slots.take(client):
+            await busy(f"Too many concurrent requests ({kind}); retry later")(scope, receive, send)
             return
-        self._present += 1
         try:
             await self._app(scope, receive, send)
         finally:
-            self._present -= 1
+            slots.leave(client)
+
+
+def kind_of(scope: Scope) -> CallKind:
+    """Return the kind of a call."""
+    if takes_events(scope["path"]):
+        return CallKind.EVENTS
+    return CallKind.READS if scope["method"] in READS else CallKind.CHANGES
 
 
 def busy(detail: str) -> ASGIApp:

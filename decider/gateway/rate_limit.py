@@ -69,7 +69,7 @@ class RateLimit:
             return
         is_event = takes_events(scope["path"])
         rate = self._events if is_event else self._calls
-        wait_s = rate.wait_s(scope.get("lakewright.client") or address(scope), self._clock_s())
+        wait_s = rate.wait_s(client_of(scope), self._clock_s())
         if not wait_s:
             await self._app(scope, receive, send)
             return
@@ -78,9 +78,14 @@ class RateLimit:
 
 
 def address(scope: Scope) -> str:
-    """Return the client address of the connection; proxy headers are not trusted."""
+    """Return the client address of the connection, or the one that a trusted proxy names."""
     client = scope.get("client")
     return client[0] if client else "unknown"
+
+
+def client_of(scope: Scope) -> str:
+    """Return by what a call's client is limited: its token and address, or its address."""
+    return str(scope.get("lakewright.client") or address(scope))
 
 
 def too_fast(detail: str, wait_s: float) -> ASGIApp:

@@ -2,7 +2,7 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from decider.store.redis_health import RedisSafety
+from decider.store.redis.redis_health import RedisSafety
 from decider.web.errors import try_later
 from shared.errors import RetryableError
 

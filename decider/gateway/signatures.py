@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 
 from standardwebhooks import Webhook
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
-from starlette.types import Receive
 
 from decider.gateway.credentials import MAX_SECRETS, Credentials
 
@@ -119,15 +117,3 @@ class Signatures:
 def is_claimed(headers: Headers) -> bool:
     """Return whether a request carries a signature."""
     return SIGNATURE in headers
-
-
-async def read_whole(receive: Receive) -> bytes:
-    """Return the body of a request; `receive` enforces its limits."""
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise HTTPException(400, "client disconnected before the body was received")
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)

@@ -8,7 +8,7 @@ never the promotion rule, which bounds the bytes rewritten, and never a refusal,
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import structlog
@@ -24,18 +24,21 @@ from decider.optimize.partition_selector import Selector, select
 from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.optimize.run_terms import PLAIN, RunTerms
 from decider.state.file_columns import count_live
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.table_state import TableStateStore
-from decider.store.traced_jobs import enqueue
+from decider.store.queue.traced_jobs import enqueue
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.tables.table_state import TableStateStore
+from decider.store.urgent_jobs import UrgentJobs
 from decider.tracking.tracker import TableTracker
 from shared.layout.eligibility import DecisionReason, is_purgeable
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
-from shared.policy import Policy, PortablePaths
-from shared.queue import queries
+from shared.partition_refusals import NOTHING, PartitionRefusals, TableFingerprint
+from shared.policy.policy import Policy, PortablePaths
+from shared.queue import commands, queries
+from shared.queue.limits import MAX_PARTITIONS
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobRequest, JobState
 from shared.refusals import Refusal
-from shared.table import PartitionColumn, PartitionKey, TableRef
+from shared.table import PartitionColumn, PartitionKey, TableMetadata, TableRef
 
 MAX_JOBS = 1_000
 """Jobs that one request may enqueue: half a second of one Redis core; for more, repeat the request."""
@@ -58,7 +61,7 @@ class RequestIgnored(StrEnum):
 
 
 _MESSAGES = {
-    RequestIgnored.NOTHING_TO_DO: "No requested partition is eligible for a rewrite; see `reasons`.",
+    RequestIgnored.NOTHING_TO_DO: "No requested partition is eligible for a rewrite.",
     RequestIgnored.ALREADY_RUNNING: "Every eligible partition is already being rewritten.",
     RequestIgnored.REFUSED: "A rewrite could damage the table, so it is refused; `force` does not override that.",
     RequestIgnored.DISABLED: "Optimization is disabled for this table; repeat with force=true to run it anyway.",
@@ -144,6 +147,7 @@ class OnDemandOptimizer:
         self._tracker = tracker
         self._open_table = open_table
         self._now_ms = now_ms
+        self._urgent = UrgentJobs(queue.redis)
 
     async def optimize(self, table: TableRef, request: OptimizeCommand) -> OptimizeResult:
         """Bring the table's state up to its log, and queue a job for each action with work in a selected partition.
@@ -152,21 +156,22 @@ class OnDemandOptimizer:
         following the log raises.
         """
         actions = self._actions(request)
-        cursor = await self._tracker.followed(table)
+        found = await self._tracker.load(table)
+        cursor, own = found.state, found.policy
         calibration = await self._states.calibration(table.id)
-        in_force = self._tracker.effective(table, cursor)
-        own = in_force.policy
         effective = request.terms.apply(own)
-        context = DecisionContext.resolve(
-            *(table, cursor.metadata, effective, calibration),
-            contention=cursor.contention,
-            at_ms=self._now_ms(),
-            last_rewrite_ms=cursor.last_rewrite_ms,
-        )
+        refused = await self._refused(table, cursor.metadata, own, cursor.version)
+        known = {} if request.terms.force else refused
+        context = found.deciding(calibration, self._now_ms(), policy=effective, refusals=known)
         states = await self._partitions(table, context.policy, calibration.applied_to(own))
         chosen = select(states, context.columns, request.partitions)
+        if request.terms.force:
+            await self._forget(table, [partition for partition in chosen if partition in refused])
+            refused = {}
         all_paths = effective.portable_paths is PortablePaths.ALWAYS
         purgeable = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], effective)
+        for partition, held in refused.items():
+            purgeable[partition] = max(0, purgeable[partition] - held.purgeable)
         decisions = [
             decision
             for partition in chosen
@@ -178,18 +183,31 @@ class OnDemandOptimizer:
                 actions,
             )
         ]
-        found = _ranked(context, decisions)
-        jobs, running = await self._enqueue(context, found.wanted[:MAX_JOBS])
+        ranked = _ranked(context, decisions)
+        jobs, running = await self._enqueue(context, ranked.wanted[:MAX_JOBS])
         return OptimizeResult(
             version=cursor.version,
             columns=context.columns,
             jobs=tuple(jobs),
             ignored=_ignored(effective, has_work=bool(jobs), is_running=bool(running)),
-            reasons=found.reasons,
+            reasons=ranked.reasons,
             running=running,
-            left_out=max(0, len(found.wanted) - MAX_JOBS),
-            refusal=in_force.refusal,
+            left_out=max(0, len(ranked.wanted) - MAX_JOBS),
+            refusal=found.refusal,
         )
+
+    async def _refused(
+        self, table: TableRef, metadata: TableMetadata, policy: Policy, version: int
+    ) -> dict[PartitionKey, PartitionRefusals]:
+        """Return the refusals that hold for the table, by partition."""
+        found = await self._states.refusals(table.id)
+        return found.in_force(TableFingerprint.of(metadata, policy), version)
+
+    async def _forget(self, table: TableRef, partitions: Sequence[PartitionKey]) -> None:
+        """Forget what is remembered of partitions: a person wants another attempt."""
+        for start in range(0, len(partitions), MAX_PARTITIONS):
+            some = partitions[start : start + MAX_PARTITIONS]
+            await self._queue.run(commands.forget_refusals(self._queue.name, table.id, some))
 
     async def _partitions(self, table: TableRef, policy: Policy, own: Policy) -> Mapping[PartitionKey, PartitionStats]:
         """Return the partitions counted by the levels of a policy: from the state, or from the log for other levels."""
@@ -223,6 +241,10 @@ class OnDemandOptimizer:
         in_force = self._tracker.effective_at(table, snapshot, cursor)
         calibration = await self._states.calibration(table.id)
         policy = calibration.applied_to(request.terms.apply(in_force.policy))
+        if not request.terms.force:
+            refused = await self._refused(table, snapshot.metadata, in_force.policy, snapshot.version)
+            files = [one for one in snapshot.files if refused.get(one.partition, NOTHING).without((one,))]
+            snapshot = replace(snapshot, files=tuple(files))
         selection = PlanSelection(request.partitions, request.terms.mode.rewrite_kind)
         found = plan_table(snapshot, selection, policy, self._actions(request))
         plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.partition)))
@@ -236,13 +258,26 @@ class OnDemandOptimizer:
         wanted = request.terms.kinds(request.actions)
         return tuple(action for action in kinds if action.kind in wanted) if wanted else kinds
 
+    async def _within_allowance(
+        self, context: DecisionContext, wanted: Sequence[tuple[Decision, JobRequest]]
+    ) -> Sequence[tuple[Decision, JobRequest]]:
+        """Return the jobs, of which as many are urgent as the tenant may have; the others are like its own."""
+        urgent = sum(spec.band is Band.URGENT for _, spec in wanted)
+        if not urgent:
+            return wanted
+        allowed = await self._urgent.take(context.table.tenant, urgent, self._now_ms())
+        own = Band[context.policy.priority.name]
+        return [
+            (made, spec if number < allowed else replace(spec, band=own)) for number, (made, spec) in enumerate(wanted)
+        ]
+
     async def _enqueue(
         self, context: DecisionContext, wanted: Sequence[tuple[Decision, JobRequest]]
     ) -> tuple[list[RequestedJob], int]:
         """Queue the jobs whose partitions are not being rewritten; return them and the number of the others."""
         jobs: list[RequestedJob] = []
         running = 0
-        for decision, spec in wanted:
+        for decision, spec in await self._within_allowance(context, wanted):
             live = await self._queue.run(queries.job(self._queue.name, spec.id))
             if live is not None and live.state is JobState.LEASED:
                 running += 1
@@ -283,6 +318,6 @@ def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> RequestIgno
         return None
     if is_running:
         return RequestIgnored.ALREADY_RUNNING
-    if policy.refused:
+    if policy.traits.refused:
         return RequestIgnored.REFUSED
     return RequestIgnored.NOTHING_TO_DO if policy.enabled else RequestIgnored.DISABLED

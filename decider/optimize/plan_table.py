@@ -12,16 +12,16 @@ from itertools import groupby
 from decider.decide.action import Action
 from decider.decide.evaluate import excluded, not_for_format
 from decider.optimize.partition_selector import Selector, select
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.planner import Plan
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import PartitionColumn, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSelection:
-    """What of a table is planned: some partitions (none named: all), and the extent of the rewrite."""
+    """The part of a table that is planned: some partitions (none named: all), and the extent of the rewrite."""
 
     partitions: tuple[Selector, ...] = ()
     rewrite_kind: RewriteKind = RewriteKind.LEVELS

@@ -13,13 +13,12 @@ import structlog
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand, RequestIgnored
 from decider.optimize.run_terms import RunTerms
 from decider.optimize.table_requests import TableRequestResult
-from decider.store.manual_runs import ManualRunRecord, ManualRunStore
-from decider.store.table_records import TableRecord
+from decider.store.registry.manual_runs import ManualRunRecord, ManualRunStore
+from decider.store.tables.table_records import TableRecord
 from decider.tracking.shared_defaults import DefaultsProvider
-from decider.tracking.tracker import FIRST_SIGHT, TrackResult
+from decider.tracking.table_tracking import FIRST_SIGHT, TrackResult
 from shared.errors import LakewrightError
-from shared.index_options import IndexJobOptions
-from shared.property_names import MANUAL
+from shared.policy.names import MANUAL
 from shared.queue.model import Band, EnqueueOutcome
 from shared.table import TableRef
 
@@ -61,7 +60,7 @@ _MESSAGES = {
 }
 
 
-OptimizeIndex = Callable[[TableRef, IndexJobOptions], Awaitable[TableRequestResult]]
+OptimizeIndex = Callable[[TableRef], Awaitable[TableRequestResult]]
 """Queues one optimization of a table's index."""
 
 
@@ -104,14 +103,14 @@ class PropertyTriggers:
             record = replace(record, outcome=TriggerOutcome.PROPERTY_REMOVED)
         elif followed.rescan == FIRST_SIGHT:
             record = replace(record, outcome=TriggerOutcome.FIRST_SIGHT)
-        elif policy.refused:
+        elif policy.traits.refused:
             record = replace(record, outcome=TriggerOutcome.REFUSED)
-        elif policy.enabled and not (policy.is_indexed and not policy.index):
+        elif policy.enabled and not (policy.traits.is_indexed and not policy.index):
             record = replace(record, outcome=TriggerOutcome.AUTO_IS_ON)
         if not await self._manual_runs.replace(table.id, before, record) or record.outcome:
             return
         try:
-            done = await (self._run_index(table, record) if policy.is_indexed else self._run(table, record))
+            done = await (self._run_index(table, record) if policy.traits.is_indexed else self._run(table, record))
         except LakewrightError:
             await self._manual_runs.replace(
                 table.id, record, before or replace(record, requested="", outcome=TriggerOutcome.PROPERTY_REMOVED)
@@ -121,14 +120,14 @@ class PropertyTriggers:
         log.info("property_run_finished", table=table.name, requested=requested, outcome=done.outcome, jobs=done.jobs)
 
     def _is_stuck(self, record: ManualRunRecord | None) -> bool:
-        """Whether a decider began to process a request and ended before its outcome."""
+        """Return whether a decider began to process a request and ended before its outcome."""
         return record is not None and not record.outcome and self._now_ms() - record.at_ms > STUCK_MS
 
     async def _run_index(self, table: TableRef, record: ManualRunRecord) -> ManualRunRecord:
         """Queue one optimization of an index; with the bytes per iteration that the table's properties set."""
         if self._optimize_index is None:
             return replace(record, outcome=TriggerOutcome.REFUSED)
-        answer = await self._optimize_index(table, IndexJobOptions())
+        answer = await self._optimize_index(table)
         if answer.refusal is not None:
             return replace(record, outcome=TriggerOutcome.REFUSED)
         new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)

@@ -9,15 +9,15 @@ from enum import StrEnum
 from fractions import Fraction
 
 from shared.errors import InvalidInput
-from shared.job_payload import COMPACT, RewriteKind
-from shared.policy import MaxMode, Policy, apply
-from shared.properties import as_properties, read_settings
-from shared.property_names import PREFIX
-from shared.property_table import PROPERTIES
+from shared.jobs.payload import COMPACT, RewriteKind
+from shared.policy.names import PREFIX
+from shared.policy.policy import MaxMode, Policy, apply
+from shared.policy.properties import as_properties, read_settings
+from shared.policy.property_table import PROPERTIES
 
 
 class RunMode(StrEnum):
-    """What a run rewrites: what levels permit, at most below the top level, the last merge once, or everything."""
+    """Extent of a run: what levels permit, at most below the top level, the last merge once, or everything."""
 
     LEVELS = "levels"
     MINOR = "minor"
@@ -31,7 +31,9 @@ class RunMode(StrEnum):
         return RewriteKind(self) if self in (RunMode.IDLE, RunMode.FULL) else RewriteKind.LEVELS
 
 
-_ANY_MODE = frozenset({"target_bytes", "fan_in", "full_file_threshold", "max_bytes_per_job", "row_group_copy"})
+_ANY_MODE = frozenset(
+    {"target_bytes", "fan_in", "full_file_threshold", "max_bytes_per_job", "row_group_copy", "proofread"}
+)
 """Fields whose value may be set for one run, in any mode."""
 
 _BY_LEVELS = frozenset({"tolerance", "min_input_files", "max_small_files", "delete_ratio_threshold", "portable_paths"})
@@ -42,7 +44,7 @@ _SETTABLE = ", ".join(
 )
 
 _BY_MODE = {"max_mode": "set mode to minor or major", "filter": "select partitions", "priority": "set priority"}
-"""What a request says in another way."""
+"""Fields that a request sets by other means, which the refusal names."""
 
 _FORCED = frozenset({"tolerance", "enabled", "portable_paths"})
 """Fields that `force` sets."""
@@ -58,11 +60,11 @@ class RunTerms:
 
     @property
     def is_custom(self) -> bool:
-        """Whether the run has a mode or values of its own."""
+        """True if the run has a mode or values of its own."""
         return self.mode is not RunMode.LEVELS or bool(self.values)
 
     def kinds(self, requested: Sequence[str]) -> tuple[str, ...]:
-        """Return the kinds of actions: those requested (none: all); a mode or values are those of compaction alone.
+        """Return the kinds of actions: those requested (none: all); a mode or values are for compaction alone.
 
         Raises InvalidInput where a mode or values are to apply to another action.
         """
@@ -79,7 +81,7 @@ class RunTerms:
         return (COMPACT,)
 
     def apply(self, policy: Policy) -> Policy:
-        """Return the policy of the run over that of the table. Raises InvalidInput for a value without effect."""
+        """Return the table's policy with the values of the run. Raises InvalidInput for a value without effect."""
         layer = read_settings(self.values)
         for name in layer.values:
             self._check(name, layer.property_names[name])

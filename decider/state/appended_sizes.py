@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import NamedTuple
 
-from shared.layout.levels import SizeLevels
+from shared.policy.levels import SizeLevels
 from shared.table import Commit
 
 WINDOW_COMMITS = 64
@@ -26,8 +27,7 @@ one that the levels are fitted to. While a table changes its sizes tenfold its h
 change once and not on the way."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppendedFiles:
+class AppendedFiles(NamedTuple):
     """The small files that one commit appended: their median size by bytes, and their number in each partition."""
 
     size_bytes: int
@@ -40,7 +40,7 @@ class AppendedFiles:
 
 @dataclass(frozen=True, slots=True)
 class AppendedSizes:
-    """What the newest commits that changed data have appended, oldest first."""
+    """Sizes that the newest commits with data changes have appended, oldest first."""
 
     commits: tuple[AppendedFiles, ...] = ()
 
@@ -69,15 +69,6 @@ class AppendedSizes:
         """The older and the newer half, so that a conclusion can be required of both."""
         middle = len(self.commits) // 2
         return AppendedSizes(self.commits[:middle]), AppendedSizes(self.commits[middle:])
-
-    def encode(self) -> list[list[int]]:
-        """Write as plain lists."""
-        return [[one.size_bytes, one.files] for one in self.commits]
-
-    @staticmethod
-    def decode(raw: Iterable[Sequence[int]]) -> "AppendedSizes":
-        """Read what `encode` wrote."""
-        return AppendedSizes(tuple(AppendedFiles(size_bytes, files) for size_bytes, files in raw))
 
 
 NO_SIZES = AppendedSizes()

@@ -1,20 +1,20 @@
 """Files that a batch of commits has added or removed: none of them counts twice, whatever the commits repeat.
 
 Delta lets a commit add a file that is live, and remove one that is not; replaying the log, neither changes anything.
-The rolling state keeps no paths: files of this batch are known exactly, those of earlier ones as far as the process
-remembers them, and the drift check finds the rest.
+The rolling state keeps no paths: files of this batch are known exactly, files of earlier ones as far as the process
+remembers them. What may repeat an action that it does not remember is noted, and leads to a check.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from shared.path_keys import PathKey, path_key
+from shared.paths.path_keys import PathKey, path_key
 from shared.table import DataFile, RemovedFile
 
 
 class PriorState(Enum):
-    """What the batch knows of a file that is not live any more, or not yet."""
+    """State of a file before the batch, if it was not live then."""
 
     UNKNOWN = "unknown"
     REMOVED = "removed"
@@ -26,17 +26,23 @@ class BatchFiles:
 
     is_live: whether a file is live, or not any more, by the commits before the batch; None: not known. `repeated`: what
     a commit repeats of one before the batch, so that the state cannot be trusted; empty if nothing is known to be.
+    since_ms: commit time of the state before the batch. `is_unsure`: a file was removed of which nothing is known, or
+    one was added that is older than that state: a new file is written before its commit, but not long before it.
     """
 
     is_live: Callable[[PathKey], bool | None] = lambda _: None
+    since_ms: int = 0
     repeated: str = ""
+    is_unsure: bool = False
     _files: dict[PathKey, DataFile | None] = field(default_factory=dict)
 
     def add(self, file: DataFile) -> DataFile | None:
         """Apply an `add`; return the file of this batch that it replaces, None if there is none."""
         key = path_key(file)
-        if key not in self._files and self.is_live(key):
-            self.repeated = f"{file.path} was added again, although it is live"
+        if key not in self._files:
+            if self.is_live(key):
+                self.repeated = f"{file.path} was added again, although it is live"
+            self.is_unsure = self.is_unsure or 0 < file.modified_ms < self.since_ms
         before = self._files.get(key)
         self._files[key] = file
         return before
@@ -44,8 +50,11 @@ class BatchFiles:
     def remove(self, removed: RemovedFile) -> DataFile | PriorState:
         """Apply a `remove`; return the file if this batch added it, else what is known of it."""
         key = path_key(removed)
-        if key not in self._files and self.is_live(key) is False:
-            self.repeated = f"{removed.path} was removed again, although it is not live"
+        if key not in self._files:
+            is_live = self.is_live(key)
+            if is_live is False:
+                self.repeated = f"{removed.path} was removed again, although it is not live"
+            self.is_unsure = self.is_unsure or is_live is None
         before = self._files.get(key, PriorState.UNKNOWN)
         self._files[key] = None
         return PriorState.REMOVED if before is None else before

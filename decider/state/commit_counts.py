@@ -7,7 +7,7 @@ stored for tables without such a property.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import Commit, PartitionKey
 
 MAX_PARTITIONS = 256
@@ -35,15 +35,6 @@ class CommitCounts:
         for partition in partitions:
             counts[partition] = counts.pop(partition, 0) + 1
         return CommitCounts(dict(list(counts.items())[-MAX_PARTITIONS:]))
-
-    def encode(self) -> Mapping[PartitionKey, int]:
-        """Write as JSON values."""
-        return self.counts
-
-    @staticmethod
-    def decode(raw: Mapping[str, int]) -> "CommitCounts":
-        """Read what `encode` wrote."""
-        return CommitCounts({PartitionKey(partition): count for partition, count in raw.items()})
 
 
 NO_COMMITS = CommitCounts()

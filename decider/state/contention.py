@@ -6,8 +6,9 @@ stored for tables without such commands.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from shared.table import Commit, PartitionKey
 
@@ -26,8 +27,7 @@ ALL_PARTITIONS = PartitionKey("*")
 """Means all partitions, where one command touched more of them than are tracked."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityWindow:
+class ActivityWindow(NamedTuple):
     """How busy a partition was: milliseconds in the hour `hour` (counted from 1970) and in the one before it.
 
     `own_commit_ms` is the time of our last commit in the partition, 0 if such a command has committed since.
@@ -95,21 +95,8 @@ class WriteContention:
         for partition in touched:
             spell = spells.get(partition, ActivityWindow()).advanced_to(window)
             busy_ms = min(WINDOW_MS, spell.busy_ms + commit.execution_ms)
-            spells[partition] = replace(spell, busy_ms=busy_ms, own_commit_ms=0)
+            spells[partition] = spell._replace(busy_ms=busy_ms, own_commit_ms=0)
         return _bounded(spells, window), min(hints, 1)
-
-    def encode(self) -> dict[str, list[int]]:
-        """Encode the contention as plain lists by partition."""
-        return {
-            partition: [s.hour, s.busy_ms, s.previous_busy_ms, s.own_commit_ms] for partition, s in self.windows.items()
-        }
-
-    @staticmethod
-    def decode(raw: Mapping[str, list[int]]) -> "WriteContention":
-        """Read what `encode` wrote."""
-        return WriteContention(
-            {PartitionKey(partition): ActivityWindow(*numbers) for partition, numbers in raw.items()}
-        )
 
 
 NO_CONTENTION = WriteContention()
@@ -126,7 +113,7 @@ def _busy_ratio(window: ActivityWindow | None, now_ms: int) -> Fraction:
 
 
 def _is_in_future(hour: int, now_ms: int) -> bool:
-    """Whether an hour was recorded by a clock that runs ahead by more than clocks differ: it is ignored."""
+    """Return whether an hour was recorded by a clock that runs ahead by more than clocks differ: it is ignored."""
     return hour > now_ms // WINDOW_MS + 1
 
 
@@ -138,7 +125,7 @@ def _with_own_commit(
         return NO_CONTENTION
     window = at_ms // WINDOW_MS
     for partition in partitions:
-        windows[partition] = replace(windows.get(partition, ActivityWindow()).advanced_to(window), own_commit_ms=at_ms)
+        windows[partition] = windows.get(partition, ActivityWindow()).advanced_to(window)._replace(own_commit_ms=at_ms)
     return _bounded(windows, window)
 
 

@@ -14,12 +14,12 @@ from enum import StrEnum
 from decider.state.format_limits import limit, limited_to
 from shared.errors import InvalidInput
 from shared.formats.registry import support_of
-from shared.job_payload import CLUSTER, INDEX
-from shared.policy import MIB, Policy, PolicyLayer, PropertyIssue, apply
-from shared.properties import read_properties
-from shared.property_names import MANUAL, QBEAST_SWITCH
+from shared.jobs.payload import CLUSTER, INDEX
+from shared.policy.names import MANUAL, QBEAST_SWITCH
+from shared.policy.policy import MIB, Policy, PolicyLayer, PropertyIssue, apply
+from shared.policy.properties import read_properties
+from shared.policy.refused_properties import INDEX_PROPERTIES
 from shared.refusals import Refusal
-from shared.refused_properties import INDEX_PROPERTIES
 from shared.table import TableId, TableRef
 
 LastGood = Mapping[str, str]
@@ -57,6 +57,15 @@ class PolicyOrigin:
 
     source: PolicySource
     name: str = ""
+
+
+ROW_REMOVAL = frozenset({"primary_key", "sequence_by", "delete_marker", "key_scope"})
+"""Fields that decide which rows are removed."""
+
+OWNERS_ONLY = (
+    "it decides which rows are removed, so only the table's owner may set it, as a property of the table itself "
+    "(ALTER TABLE ... SET TBLPROPERTIES)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +212,7 @@ def _fitted(found: EffectivePolicy, typical_file_bytes: int) -> EffectivePolicy:
         f"the size levels are fitted to new files of {typical_file_bytes / MIB:.3g} MiB; set fan-in to keep them at "
         "target / fan-in^n"
     )
-    policy = replace(found.policy, typical_file_bytes=typical_file_bytes)
-    return replace(found, policy=policy, notes=(*found.notes, note))
+    return replace(found, policy=found.policy.fitted_to(typical_file_bytes), notes=(*found.notes, note))
 
 
 def _stopped(found: EffectivePolicy) -> EffectivePolicy:
@@ -221,7 +229,7 @@ def _stopped(found: EffectivePolicy) -> EffectivePolicy:
 
 def _clustered(found: EffectivePolicy, refusal: Refusal) -> EffectivePolicy:
     note = f"{refusal.reason}, so no exact rewrite touches it: Delta's own OPTIMIZE clusters it"
-    return replace(found, policy=replace(found.policy, is_clustered=True), notes=(*found.notes, note))
+    return replace(found, policy=found.policy.with_traits(is_clustered=True), notes=(*found.notes, note))
 
 
 def _switched_by_qbeast(found: EffectivePolicy) -> EffectivePolicy:
@@ -236,7 +244,7 @@ def _indexed(found: EffectivePolicy, refusal: Refusal) -> EffectivePolicy:
     note = f"{refusal.reason}, so no exact rewrite touches it: Qbeast's library optimizes the index"
     # Properties about the index are read with the index itself.
     issues = tuple(issue for issue in found.issues if issue.is_blocking or issue.property not in INDEX_PROPERTIES)
-    return replace(found, policy=replace(found.policy, is_indexed=True), notes=(*found.notes, note), issues=issues)
+    return replace(found, policy=found.policy.with_traits(is_indexed=True), notes=(*found.notes, note), issues=issues)
 
 
 def _refused(found: EffectivePolicy, refusal: Refusal | None) -> EffectivePolicy:
@@ -244,7 +252,7 @@ def _refused(found: EffectivePolicy, refusal: Refusal | None) -> EffectivePolicy
         return found
     return replace(
         found,
-        policy=replace(found.policy, enabled=False, refused=refusal.key),
+        policy=replace(found.policy, enabled=False).with_traits(refused=refusal.key),
         origins={**found.origins, "enabled": PolicyOrigin(PolicySource.TABLE, refusal.subject)},
         notes=(*found.notes, f"the table is refused: {refusal.message}"),
         refusal=refusal,
@@ -255,7 +263,14 @@ _Read = tuple[PolicySource, PolicyLayer]
 
 
 def _read(source: PolicySource, layers_read: Mapping[str, str]) -> _Read:
-    return source, read_properties(layers_read)
+    layer = read_properties(layers_read)
+    if source is PolicySource.TABLE or not ROW_REMOVAL & layer.values.keys():
+        return source, layer
+    names = sorted(layer.property_names[one] for one in ROW_REMOVAL & layer.values.keys())
+    issues = [PropertyIssue(name, layers_read[name], OWNERS_ONLY, is_blocking=False) for name in names]
+    values = {one: value for one, value in layer.values.items() if one not in ROW_REMOVAL}
+    named = {one: name for one, name in layer.property_names.items() if one not in ROW_REMOVAL}
+    return source, PolicyLayer(values, named, (*layer.issues, *issues))
 
 
 def _laid(service: Policy, *layers: _Read) -> tuple[Policy | None, tuple[PropertyIssue, ...]]:

@@ -1,9 +1,9 @@
 """Live files in columns: the files of a large table are counted by Arrow, without an object for each of them.
 
-The result is that of counting one by one, integer for integer. Sums that can leave 64 bits are taken of halves.
+The result equals counting one by one, integer for integer. Sums that can leave 64 bits are taken of halves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shared.data_paths import PLAIN_PATH, is_harmful
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_count import PartitionCount, PartitionCounter
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy import Policy, PortablePaths
+from shared.partition_refusals import file_id, live_ids
+from shared.paths.data_paths import PLAIN_PATH, is_harmful
+from shared.policy.policy import Policy, PortablePaths
 from shared.table import DataFile, PartitionKey, Snapshot
 
 COLUMNS = pa.schema(
@@ -103,12 +104,27 @@ class LiveFiles:
         return counted
 
 
+def live_ids_of(live: LiveFiles, partitions: Collection[PartitionKey]) -> dict[PartitionKey, dict[str, str]]:
+    """Return the ids of the live files of some partitions, each with the digest of its deletes."""
+    found: dict[PartitionKey, dict[str, str]] = {partition: {} for partition in partitions}
+    for file in live.others:
+        if file.partition in found:
+            found[file.partition] |= live_ids([file])
+    numbers = [number for number, partition in enumerate(live.columns.partitions) if partition in found]
+    if numbers:
+        table = live.columns.table
+        some = table.filter(pc.is_in(table["partition"], pa.array(numbers, pa.int64())))
+        for path, number in zip(some["path"].to_pylist(), some["partition"].to_pylist(), strict=True):
+            found[live.columns.partitions[number]][file_id(path)] = ""
+    return found
+
+
 def count_live(live: LiveFiles, policy: Policy) -> dict[PartitionKey, PartitionCount]:
     """Count the partitions of a table from its live files; raises ValueError for a target beyond `MAX_TARGET_BYTES`."""
     if policy.target_bytes > MAX_TARGET_BYTES:
         raise ValueError(f"a target of {policy.target_bytes} bytes: at most {MAX_TARGET_BYTES} can be counted")
     counter = PartitionCounter(policy)
-    counter.add(live.others)
+    counter.add(live.others, has_delete_files=bool(live.head.deletes))
     counter.add_deletes(live.head.deletes)
     table, partitions = live.columns.table, live.columns.partitions
     for start in range(0, len(table), GROUP_ROWS):
@@ -174,7 +190,7 @@ def _windows(files: pa.Table, policy: Policy) -> pa.ChunkedArray | pa.Array:
 
 
 def _note_harmful(files: pa.Table, partitions: tuple[PartitionKey, ...], counter: PartitionCounter) -> None:
-    """Count the files to rewrite for their paths; those of the usual spelling are harmful to no engine."""
+    """Count the files to rewrite for their paths; paths of the usual spelling harm no engine."""
     usual = pc.match_substring_regex(files["path"], f"^{PLAIN_PATH}$")
     suspects = files.filter(pc.or_(pc.invert(usual), pc.match_substring_regex(files["path"], _DOTS)))
     for path, partition, modified_ms in zip(

@@ -21,7 +21,7 @@ from shared.layout.partition_stats import (
     stats_of_delete,
 )
 from shared.layout.stats_sum import PartitionSums
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
 
 REPLACING_OPERATIONS = frozenset(
@@ -52,7 +52,7 @@ class FoldedCommit:
 
 
 def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFiles | None = None) -> FoldedCommit:
-    """Convert a commit into changes per partition, as states to be added to those of the partitions.
+    """Convert a commit into changes per partition, as states to be added to the partitions' states.
 
     `metadata` is that before the commit. `batch` knows the files of the commits applied before this one and adds those
     of this one: a file that was added counts once, and one that was removed is not removed again.
@@ -66,7 +66,7 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
     sums = PartitionSums(policy)
     with_deletes: dict[PartitionKey, list[DataFile]] = {}
     for file in commit.added:
-        if file.dv_id is not None or has_harmful_path(file, policy):
+        if file.dv_id is not None or has_harmful_path(file, policy.portable_paths):
             with_deletes.setdefault(file.partition, []).append(file)
         sums.add(file)
         replaced = batch.add(file)
@@ -147,7 +147,7 @@ def rewritten_windows(commit: Commit, policy: Policy) -> dict[PartitionKey, set[
     found: dict[PartitionKey, set[int | None]] = {}
     if commit.origin is not None and not commit.data_change and policy.time_window_s is not None:
         for file in commit.added:
-            found.setdefault(file.partition, set()).add(tagged_window_start_ms(file.tags, policy))
+            found.setdefault(file.partition, set()).add(tagged_window_start_ms(file.tags, policy.time_window_s))
     return {
         partition: {start_ms for start_ms in starts if start_ms is not None}
         for partition, starts in found.items()
@@ -156,8 +156,8 @@ def rewritten_windows(commit: Commit, policy: Policy) -> dict[PartitionKey, set[
 
 
 def _possible_windows(tags: Mapping[str, str] | None, rewritten: set[int] | None, policy: Policy) -> Iterable[int]:
-    """Return the windows that a removed file can have lain in: that of its tag, those of the rewrite, or any."""
-    start_ms = tagged_window_start_ms(tags or {}, policy)
+    """Return the windows that a removed file can have lain in: its tag's, the rewrite's, or any."""
+    start_ms = tagged_window_start_ms(tags or {}, policy.time_window_s)
     return (start_ms,) if start_ms is not None else rewritten or (UNKNOWN_WINDOW,)
 
 

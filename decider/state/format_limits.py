@@ -1,4 +1,4 @@
-"""What a table's format makes of its policy: jobs and orders that no engine supports, and the format's own retention.
+"""Limits a policy to what the table's format supports: its jobs, its orders of rows, and its own retention.
 
 The limits become part of the policy itself, so that decider, actor and the recomputation of a ledger record agree.
 """
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from shared.errors import InvalidInput
-from shared.format_support import FormatSupport
-from shared.job_payload import CHECKPOINT, DEDUPLICATE, VACUUM
-from shared.policy import ClusteringOrder, Policy
+from shared.formats.support import FormatSupport
+from shared.jobs.payload import CHECKPOINT, DEDUPLICATE, VACUUM
+from shared.policy.policy import ClusteringOrder, Policy
 
 
 def limit(policy: Policy, support: FormatSupport, configuration: Mapping[str, str]) -> tuple[Policy, tuple[str, ...]]:
@@ -17,8 +17,7 @@ def limit(policy: Policy, support: FormatSupport, configuration: Mapping[str, st
 
     configuration: the table's properties.
     """
-    limited = replace(
-        policy,
+    limited = policy.with_traits(
         job_kinds=" ".join(support.job_kinds),
         orders_rows=support.orders_rows,
         own_retention_s=_longer_retention_s(policy, support, configuration),
@@ -32,13 +31,13 @@ def limited_to(support: FormatSupport, allowed_kinds: Sequence[str], what: str) 
 
     what: such tables, as `clustered`.
     """
-    kinds = tuple(kind for kind in allowed_kinds if not support.job_kinds or kind in support.job_kinds)
+    kinds = tuple(filter(support.runs, allowed_kinds))
     instead = {**support.instead, DEDUPLICATE: "use MERGE INTO in the table's own engine"}
     return replace(support, title=f"{what} {support.title}", job_kinds=kinds, orders_rows=False, instead=instead)
 
 
 def _longer_retention_s(policy: Policy, support: FormatSupport, configuration: Mapping[str, str]) -> int:
-    """Return the table's own retention in seconds where it is longer than that of the policy; 0 where it is not."""
+    """Return the table's own retention in seconds where it is longer than the policy's; 0 where it is not."""
     try:
         own_s = support.own_retention_s(configuration)
     except InvalidInput:
@@ -47,9 +46,14 @@ def _longer_retention_s(policy: Policy, support: FormatSupport, configuration: M
 
 
 def _own_retention(policy: Policy) -> Iterator[str]:
-    if policy.own_retention_s:
-        hours = policy.own_retention_s / 3600
+    hours = policy.retention_s / 3600
+    if policy.traits.own_retention_s:
         yield f"removed files are kept for {hours:g} hours: the table's own retention is longer than what is set here"
+    elif policy.retain_s is not None and policy.retain_s < policy.min_retain_s:
+        yield (
+            f"removed files are kept for {hours:g} hours, not for {policy.retain_s / 3600:g}: retain only lengthens "
+            "min-retain and the retention of the table's format; to keep less, set these, too"
+        )
 
 
 def _ignored_orders(policy: Policy, support: FormatSupport) -> Iterator[str]:
@@ -59,7 +63,7 @@ def _ignored_orders(policy: Policy, support: FormatSupport) -> Iterator[str]:
         "clustering-order": policy.clustering_order is not ClusteringOrder.NONE,
     }
     for name, is_set in named.items():
-        if is_set and not policy.orders_rows:
+        if is_set and not policy.traits.orders_rows:
             yield f"{name} has no effect: rewrites of {support.title} tables neither sort rows nor keep their order"
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from decider.state.table_summary import TableSummary
-from shared.layout.levels import SizeLevels
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, stats_of_sizes
+from shared.layout.partition_stats import PartitionStats, stats_of_sizes
+from shared.policy.levels import SizeLevels
 from shared.table import Commit
 
 
@@ -40,7 +40,7 @@ def layout_history(now: TableSummary, commits: Iterable[Commit], size_levels: Si
         change = _change(commit, size_levels)
         if change is None:
             break
-        now = now.after(EMPTY_STATS - change)
+        now = now.before(change)
         if min(now.files, now.bytes, now.small_files, now.shortfall) < 0:
             break
     return tuple(points)

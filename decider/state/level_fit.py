@@ -6,16 +6,14 @@ files. The promotion rule bounds the rewrites under each of them: a byte that li
 levels is rewritten at most n times as often as there are levels.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import cycle, islice
 from math import comb
-from typing import Any
 
 from decider.state.appended_sizes import NO_SIZES, AppendedFiles, AppendedSizes, agree
-from shared.layout.levels import FULL, SMALL_LEVELS
-from shared.policy import MIB, Policy
+from shared.policy.levels import FULL, SMALL_LEVELS
+from shared.policy.policy import MIB, Policy
 from shared.table import Commit
 
 MIN_SAVING = Fraction(5, 100)
@@ -69,31 +67,14 @@ class LevelFit:
         typical = self.sizes.typical_bytes(policy.min_input_files)
         if not 0 < typical < policy.size_levels.full_bytes or agree(typical, self.typical_file_bytes):
             return self
-        candidates = [replace(policy, typical_file_bytes=int(typical * share)) for share in SHARES]
+        candidates = [policy.fitted_to(int(typical * share)) for share in SHARES]
         saving, best = max(
             ((predicted_saving(self.sizes, policy, candidate), candidate) for candidate in candidates),
             key=lambda one: one[0],
         )
         if saving <= MIN_SAVING:
             return replace(self, checked_ms=now_ms)
-        return replace(self, typical_file_bytes=best.typical_file_bytes, checked_ms=now_ms, saving=saving)
-
-    def encode(self) -> dict[str, Any]:
-        """Write as JSON values."""
-        return {
-            "typical": self.typical_file_bytes,
-            "checked": self.checked_ms,
-            "saving": str(self.saving),
-            "sizes": self.sizes.encode(),
-        }
-
-    @staticmethod
-    def decode(raw: Mapping[str, Any]) -> "LevelFit":
-        """Read what `encode` wrote; nothing written is nothing learned."""
-        if not raw:
-            return NOT_FITTED
-        sizes = AppendedSizes.decode(raw["sizes"])
-        return LevelFit(int(raw["typical"]), int(raw["checked"]), Fraction(raw["saving"]), sizes)
+        return replace(self, typical_file_bytes=best.learned.typical_file_bytes, checked_ms=now_ms, saving=saving)
 
 
 NOT_FITTED = LevelFit()
@@ -160,7 +141,7 @@ def least_rewrites(files: int, slots: int) -> Fraction:
     """Return how often each byte of equal files is rewritten at least until they are one, with so many slots for files.
 
     The last merge takes a file per slot, each built with one slot less than the one before it: merges of depth d take
-    C(slots + d - 1, d) files, and each file beyond that of the depth before is rewritten d times. Slightly too low.
+    C(slots + d - 1, d) files, and each file beyond the depth before is rewritten d times. Slightly too low.
     """
     held, rewritten, depth = 0, 0, 0
     while held < files:

@@ -8,7 +8,7 @@ leads to a rebuild, and tables without any cost no request.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from shared.path_keys import PathKey
+from shared.paths.path_keys import PathKey
 from shared.table import TableId
 
 MAX_FILES = 100_000
@@ -17,7 +17,7 @@ MAX_FILES = 100_000
 
 @dataclass(slots=True)
 class RecentFiles:
-    """Whether the latest known action on a file was an `add`; keys are kept as hashes.
+    """Remembers whether the latest known action on a file was an `add`; keys are kept as hashes.
 
     Half of the bound is forgotten at a time, the older half: to forget single files costs more than to remember them.
     """

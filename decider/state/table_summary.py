@@ -1,14 +1,17 @@
 """The summary of a table: sums over its partitions that move with its state, so that lists of tables read no partition.
 
 Partition statistics form a group, so the sums of a table change by what a commit changed in the partitions it touched.
+The excess is no sum of files, but of partitions: it moves by the excess of the touched ones, after less before.
 """
 
-import json
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from shared.layout.partition_stats import PartitionStats
-from shared.policy import Policy
+from shared.layout.excess import NO_EXCESS, Excess
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
+from shared.policy.policy import Policy
+from shared.table import PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,9 @@ class TableSummary:
 
     files, bytes: all live files; small_files: those below the full size; shortfall: sum of (T - min(size, T))^2 over
     all files (bytes^2); target_bytes: T; is_enabled: the policy permits rewrites; last_rewrite_ms: commit time of the
-    newest Lakewright commit, 0 if none was applied.
+    newest Lakewright commit, 0 if none was applied; excess: what merging can still gain; has_invalid_properties: some
+    property of the table cannot be used. backlog_bytes: bytes that are still to be rewritten once, of the files that
+    were there at the first read of the table, or at a change of its policy.
     """
 
     files: int
@@ -27,10 +32,14 @@ class TableSummary:
     target_bytes: int
     is_enabled: bool
     last_rewrite_ms: int = 0
+    excess: Excess = NO_EXCESS
+    has_invalid_properties: bool = False
+    backlog_bytes: int = 0
 
     @staticmethod
-    def of(total: PartitionStats, policy: Policy, last_rewrite_ms: int = 0) -> "TableSummary":
-        """Return the summary of a table whose partitions add up to `total`."""
+    def of(partitions: Collection[PartitionStats], policy: Policy, last_rewrite_ms: int = 0) -> "TableSummary":
+        """Return the summary of a table that has these partitions."""
+        total = sum((one.total for one in partitions), start=EMPTY_STATS)
         return TableSummary(
             files=total.files,
             bytes=total.bytes,
@@ -39,10 +48,20 @@ class TableSummary:
             target_bytes=policy.size_levels.target_bytes,
             is_enabled=policy.enabled,
             last_rewrite_ms=last_rewrite_ms,
+            excess=Excess.of(partitions, policy.size_levels.target_bytes),
         )
 
-    def after(self, change: PartitionStats, last_rewrite_ms: int = 0) -> "TableSummary":
-        """Return the summary after commits that changed the sum of all partitions by `change`."""
+    def after(self, change: "SummaryChange", last_rewrite_ms: int = 0) -> "TableSummary":
+        """Return the summary after commits that changed the partitions in this way; rewrites take from the backlog."""
+        moved = self._moved(change.total, change.excess, last_rewrite_ms)
+        left = max(0, self.backlog_bytes - change.bytes_rewritten) if moved.excess.files > 0 else 0
+        return replace(moved, backlog_bytes=left)
+
+    def before(self, added: PartitionStats) -> "TableSummary":
+        """Return the summary before a commit added these files; its excess has no meaning."""
+        return self._moved(EMPTY_STATS - added, NO_EXCESS, 0)
+
+    def _moved(self, change: PartitionStats, excess: Excess, last_rewrite_ms: int) -> "TableSummary":
         return replace(
             self,
             files=self.files + change.files,
@@ -50,7 +69,18 @@ class TableSummary:
             small_files=self.small_files + change.small_files,
             shortfall=self.shortfall + change.shortfall,
             last_rewrite_ms=max(self.last_rewrite_ms, last_rewrite_ms),
+            excess=self.excess + excess,
         )
+
+    @property
+    def files_needed(self) -> int:
+        """Number of files that would do for the same bytes."""
+        return self.files - max(0, self.excess.files)
+
+    @property
+    def excess_ratio(self) -> float:
+        """Root of the excess per file as a share of the target: 0 is as compact as possible, 1 is worst."""
+        return self.excess.ratio(self.files, self.target_bytes)
 
     @property
     def rms_shortfall(self) -> float:
@@ -58,15 +88,30 @@ class TableSummary:
         # Division of integers is rounded once, whatever their size.
         return math.sqrt(self.shortfall / self.files) / self.target_bytes if self.files else 0.0
 
-    def encode(self) -> str:
-        """Write the summary as one field of a hash."""
-        sizes = (self.files, self.bytes, self.small_files, self.shortfall, self.target_bytes)
-        return json.dumps([*sizes, int(self.is_enabled), self.last_rewrite_ms], separators=(",", ":"))
+
+@dataclass(frozen=True, slots=True)
+class SummaryChange:
+    """Change of the sums of a table by some commits: of the sum over all partitions, and of the excess.
+
+    bytes_added: of files that change data; bytes_rewritten: of files that rewrites replaced.
+    """
+
+    total: PartitionStats = EMPTY_STATS
+    excess: Excess = NO_EXCESS
+    bytes_added: int = 0
+    bytes_rewritten: int = 0
 
     @staticmethod
-    def decode(encoded: str) -> "TableSummary | None":
-        """Read what `encode` wrote; None if an earlier release wrote the state."""
-        if not encoded:
-            return None
-        files, size, small_files, shortfall, target_bytes, enabled, last_rewrite_ms = json.loads(encoded)
-        return TableSummary(files, size, small_files, shortfall, target_bytes, enabled == 1, last_rewrite_ms)
+    def of(
+        before: Mapping[PartitionKey, PartitionStats], after: Mapping[PartitionKey, PartitionStats], target_bytes: int
+    ) -> "SummaryChange":
+        """Return the change when these states replace the old ones."""
+        old = [before.get(partition, EMPTY_STATS) for partition in after]
+        change = EMPTY_STATS
+        for state, was in zip(after.values(), old, strict=True):
+            change += state.total - was.total
+        return SummaryChange(change, Excess.of(after.values(), target_bytes) - Excess.of(old, target_bytes))
+
+
+NOTHING_COUNTED = TableSummary(0, 0, 0, 0, 1, is_enabled=False)
+"""The value of a state whose partitions are still to be counted."""

@@ -15,7 +15,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from decider.storage.object_reads import ObjectReader, ReadMeter, storage_failure
 from decider.storage.stores import ObjectStores, RootedStore
 from shared.errors import InvalidInput, PermanentError
-from shared.locations import canonical_location, decoded_path
+from shared.paths.locations import canonical_location, decoded_path
 
 _NAME = re.compile(r"(\d{12})\.json")
 """Twelve digits: names sort like numbers, for people who list the folder."""

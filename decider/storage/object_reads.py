@@ -7,13 +7,11 @@ know whether to retry, which the store's own errors do not show.
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
-from io import FileIO
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from obstore.exceptions import (
     BaseError,
@@ -24,11 +22,22 @@ from obstore.exceptions import (
     UnknownConfigurationKeyError,
 )
 
+from decider.storage.local_files import MAX_OBJECT_BYTES, check_size, read_file, read_files
+from decider.storage.reading_threads import READ_DEADLINE_S
 from decider.storage.stores import RootedStore
 from shared.errors import LakewrightError, PermanentError, RetryableError
 
+if TYPE_CHECKING:
+    from obstore import GetResult
+
 LIST_PAGE = 1_000
 """Keys in one page of a listing, the most that S3 returns to one request; a started page counts as one LIST."""
+
+AHEAD_OBJECTS = 16
+"""Small objects requested at once: enough to hide the latency of a store."""
+
+AHEAD_BYTES = 32 * 1024 * 1024
+"""Bytes of objects that are read before they are used: commits have kilobytes, and a few hold hundreds of megabytes."""
 
 _REFUSED = (PermissionError, PermissionDeniedError, UnauthenticatedError)
 _HOPELESS = (InvalidPathError, NotSupportedError, UnknownConfigurationKeyError)
@@ -47,6 +56,13 @@ _ADVICE = {
 }
 _ADVICE["abfss"] = _ADVICE["az"]
 _ADVICE_ELSEWHERE = "give this service the right to read there"
+
+
+T = TypeVar("T")
+
+
+class _Large:
+    """Stands for an object that is too large to be read ahead."""
 
 
 class ReadKind(StrEnum):
@@ -84,50 +100,99 @@ class ObjectReader:
         self._meter = meter
         self.location = location
 
-    async def get(self, key: str) -> bytes | None:
-        """Return an object's bytes, None if there is no such object."""
-        found = await self.get_large(key)
+    async def get(self, key: str, max_bytes: int = MAX_OBJECT_BYTES) -> bytes | None:
+        """Return an object's bytes, None if there is no such object; raises Corrupt for one that is larger."""
+        found = await self.get_large(key, max_bytes)
         return None if found is None else bytes(found)
 
-    async def get_large(self, key: str) -> memoryview | None:
-        """Return an object's bytes as the store holds them, None if there is no such object.
+    async def get_large(self, key: str, max_bytes: int) -> memoryview | None:
+        """Return an object's bytes as the store holds them, None if there is no such object; raises as `get` does.
 
         To copy hundreds of megabytes would stop the event loop for a tenth of a second.
         """
         self._meter.add(ReadKind.GET)
         try:
-            found = await self._place.client.get_async(self._place.key(key))
-            return memoryview(await found.bytes_async())
+            if self._place.folder is not None:
+                body = await self._read_locally(key, read_file, self._place.folder, key, max_bytes)
+                return None if body is None else memoryview(body)
+            async with asyncio.timeout(READ_DEADLINE_S):
+                return await self._body(await self._requested(key), max_bytes)
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as problem:
             raise self._failed("read", key, problem) from problem
 
-    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Return several small objects, None for each that does not exist; names without special characters only.
+    async def get_each(self, keys: Sequence[str]) -> AsyncGenerator[bytes | None, None]:
+        """Yield several objects in their order, None for each that does not exist; raises as `get` does.
 
         One thread reads local files one after the other, because handing each to the store's threads takes ten times as
-        long as reading it; other stores are requested at once, which hides their latency.
+        long as reading it. Other stores are requested at once, which hides their latency. At most `AHEAD_BYTES` and one
+        object are in memory.
         """
         if self._place.folder is None:
-            return list(await asyncio.gather(*map(self.get, keys)))
-        self._meter.add(ReadKind.GET, len(keys))
+            for start in range(0, len(keys), AHEAD_OBJECTS):
+                async for body in self._each_remote(keys[start : start + AHEAD_OBJECTS]):
+                    yield body
+            return
+        done = 0
+        while done < len(keys):
+            some = keys[done:]
+            try:
+                read = await self._read_locally(
+                    some[0], read_files, self._place.folder, some, MAX_OBJECT_BYTES, AHEAD_BYTES
+                )
+            except OSError as problem:
+                raise self._failed("read", f"{some[0]} to {some[-1]}", problem) from problem
+            self._meter.add(ReadKind.GET, len(read))
+            done += len(read)
+            for body in read:
+                yield body
+
+    async def _each_remote(self, keys: Sequence[str]) -> AsyncGenerator[bytes | None, None]:
+        """Read small objects at once, and each large one when its turn has come."""
+        shared = AHEAD_BYTES // AHEAD_OBJECTS
+        for key, found in zip(keys, await asyncio.gather(*(self._small(key, shared) for key in keys)), strict=True):
+            yield await self.get(key) if isinstance(found, _Large) else found
+
+    async def _small(self, key: str, max_bytes: int) -> "bytes | _Large | None":
+        self._meter.add(ReadKind.GET)
         try:
-            return await asyncio.to_thread(_read_files, self._place.folder, keys)
-        except OSError as problem:
-            raise self._failed("read", f"{keys[0]} to {keys[-1]}", problem) from problem
+            async with asyncio.timeout(READ_DEADLINE_S):
+                found = await self._requested(key)
+                if found.meta["size"] > max_bytes:
+                    return _Large()
+                return bytes(await found.bytes_async())
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as problem:
+            raise self._failed("read", key, problem) from problem
 
     async def start(self, key: str, length: int) -> bytes | None:
         """Return the first bytes of an object, at most `length`, None if there is no such object."""
         self._meter.add(ReadKind.GET)
         try:
-            return bytes(await self._place.client.get_range_async(self._place.key(key), start=0, length=length))
+            if self._place.folder is not None:
+                return await self._read_locally(key, read_file, self._place.folder, key, length, length)
+            async with asyncio.timeout(READ_DEADLINE_S):
+                return bytes(await self._place.client.get_range_async(self._place.key(key), start=0, length=length))
         except FileNotFoundError:
             return None
-        except (BaseError, OSError):
+        except (BaseError, OSError) as problem:
+            if self._place.folder is not None:
+                raise self._failed("read", key, problem) from problem
             # An empty object has no range; the whole read reports any other cause.
             body = await self.get(key)
             return None if body is None else body[:length]
+
+    async def _requested(self, key: str) -> "GetResult":
+        return await self._place.client.get_async(self._place.key(key))
+
+    async def _body(self, found: "GetResult", max_bytes: int) -> memoryview:
+        check_size(f"{self.location}/{found.meta['path']}", found.meta["size"], max_bytes)
+        return memoryview(await found.bytes_async())
+
+    async def _read_locally(self, key: str, read: Callable[..., T], *arguments: Any) -> T:
+        return await self._place.threads.run(f"{self.location}/{key}", read, *arguments)
 
     async def list(self, prefix: str, *, after: str | None = None) -> Sequence[str]:
         """Return the keys below a prefix (after a key, if given), without the prefix, in ascending order."""
@@ -136,7 +201,7 @@ class ObjectReader:
         below = self._place.key(prefix)
         offset = None if after is None else f"{below}/{after}"
         try:
-            async for page in self._place.client.list(below, offset=offset, chunk_size=LIST_PAGE):
+            async for page in self._pages(below, offset):
                 pages += 1
                 names.extend(entry["path"].removeprefix(below + "/") for entry in page)
         except FileNotFoundError:
@@ -147,6 +212,17 @@ class ObjectReader:
             self._meter.add(ReadKind.LIST, max(pages, 1))
         return sorted(names)
 
+    async def _pages(self, below: str | None, offset: str | None = None) -> AsyncGenerator[Any, None]:
+        """Yield the pages of a listing; raises TimeoutError for one that does not come in time."""
+        pages = aiter(self._place.client.list(below, offset=offset, chunk_size=LIST_PAGE))
+        while True:
+            # Not `wait_for`, which in Python 3.11 loses a cancellation that comes together with the page.
+            async with asyncio.timeout(READ_DEADLINE_S):
+                page = await anext(pages, None)
+            if page is None:
+                return
+            yield page
+
     async def entries(self, prefix: str = "") -> Sequence[tuple[str, int, int]]:
         """Return key, size in bytes and time of last change in ms of each object below a prefix, in no order."""
         found: list[tuple[str, int, int]] = []
@@ -154,7 +230,7 @@ class ObjectReader:
         below = self._place.key(prefix).rstrip("/")
         start = f"{below}/" if below else ""
         try:
-            async for page in self._place.client.list(below or None, chunk_size=LIST_PAGE):
+            async for page in self._pages(below or None):
                 pages += 1
                 found.extend(
                     (entry["path"].removeprefix(start), entry["size"], int(entry["last_modified"].timestamp() * 1000))
@@ -175,18 +251,20 @@ class ObjectReader:
         below = self._place.key(prefix)
         self._meter.add(ReadKind.LIST)
         try:
-            async for page in self._place.client.list(below, chunk_size=LIST_PAGE):
-                return [entry["path"].removeprefix(below + "/") for entry in page]
+            page = await anext(self._pages(below), None)
+            return [entry["path"].removeprefix(below + "/") for entry in page or ()]
         except FileNotFoundError:
             return ()
         except (BaseError, OSError) as problem:
             raise self._failed("list", prefix, problem) from problem
-        return ()
 
     async def folders(self, path: str) -> ListedFolders:
         """Return the folders right below a path; none if there is no such path."""
         try:
-            found: Any = await self._place.client.list_with_delimiter_async(self._place.key(path).rstrip("/") or None)
+            async with asyncio.timeout(READ_DEADLINE_S):
+                found: Any = await self._place.client.list_with_delimiter_async(
+                    self._place.key(path).rstrip("/") or None
+                )
         except FileNotFoundError:
             return ListedFolders(())
         except (BaseError, OSError) as problem:
@@ -205,7 +283,7 @@ def storage_failure(location: str, doing: str, problem: Exception) -> Lakewright
 
     doing: what failed, as in `read a key`.
     """
-    first_line = str(problem).split("\n", 1)[0]
+    first_line = str(problem).split("\n", 1)[0] or "no answer in time"
     message = f"{location}: cannot {doing}: {first_line}"
     # A refused listing is a generic error to the client, with the status in its text.
     match = _STATUS.search(first_line)
@@ -217,15 +295,3 @@ def storage_failure(location: str, doing: str, problem: Exception) -> Lakewright
     if isinstance(problem, _HOPELESS) or _REDIRECT in first_line:
         return PermanentError(f"{message}; check LAKEWRIGHT_STORE_OPTIONS (region, endpoint)")
     return RetryableError(message)
-
-
-def _read_files(folder: Path, keys: Sequence[str]) -> list[bytes | None]:
-    return [_read_file(f"{folder}/{key}") for key in keys]
-
-
-def _read_file(path: str) -> bytes | None:
-    try:
-        with FileIO(path) as file:
-            return file.readall()
-    except (FileNotFoundError, NotADirectoryError):
-        return None

@@ -4,7 +4,7 @@ A client for each table would ask the cloud for a token per table, and keep a co
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,10 @@ from typing import Any
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
+from decider.storage.reading_threads import ReadingThreads
 from shared.errors import InvalidInput, NoTable
-from shared.locations import canonical_location, decoded_path
-from shared.store_options import StoreOptions
+from shared.paths.locations import canonical_location, decoded_path
+from shared.paths.store_options import StoreOptions
 
 MAX_RETRIES = 3
 """Retries inside the client, of answers 5xx and 429 and of broken connections. More would delay the next table; the
@@ -27,7 +28,7 @@ CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect
 """Store options that configure the HTTP client and not the store; obstore takes them apart from the others."""
 
 CredentialProvider = Callable[[], Awaitable[dict[str, Any]]]
-"""Returns credentials as obstore's providers do, with `expires_at`; they have precedence over those of the options."""
+"""Returns credentials as obstore's providers do, with `expires_at`; they go before credentials in the options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class RootedStore:
     prefix: str = ""
     folder: Path | None = None
     """Where the location lies on this machine's disk, None if it does not."""
+    threads: ReadingThreads = field(default_factory=ReadingThreads)
+    """In which files of a folder are read."""
 
     def key(self, below: str) -> str:
         """Return the client's key for a key below the location."""
@@ -50,6 +53,7 @@ class ObjectStores:
     def __init__(self, options: StoreOptions | None = None) -> None:
         self._options = options or StoreOptions()
         self._clients: dict[str, ObjectStore] = {}
+        self.threads = ReadingThreads()
 
     def open(self, location: str, credentials: CredentialProvider | None = None) -> RootedStore:
         """Return a client rooted at a location; one with `credentials` for it alone is kept by its caller.
@@ -62,7 +66,7 @@ class ObjectStores:
             return RootedStore(MemoryStore())
         if scheme == "file":
             directory = _directory(canonical)
-            return RootedStore(LocalStore(directory), folder=directory)
+            return RootedStore(LocalStore(directory), folder=directory, threads=self.threads)
         bucket = rest.partition("/")[0]
         place = f"{scheme}://{bucket}"
         if credentials is not None:

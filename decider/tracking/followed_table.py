@@ -1,4 +1,4 @@
-"""What a process knows of a table that it follows, beside the stored state."""
+"""Cache of a process about a table that it follows, beside the stored state."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -9,10 +9,10 @@ import structlog
 from decider.formats.table_format import TableReader
 from shared.errors import Corrupt, InvalidInput
 from shared.formats.registry import support_of
-from shared.index_rewrites import IndexRewritesSeen, rewrites_seen
-from shared.index_signal import IndexSignal
-from shared.index_status import IndexQuery
-from shared.policy import Policy
+from shared.index.rewrites import IndexRewritesSeen, rewrites_seen
+from shared.index.signal import IndexSignal
+from shared.index.status import IndexQuery
+from shared.policy.policy import Policy
 from shared.table import BEFORE_FIRST, Commit, Snapshot, TableRef
 
 RECENT_COMMITS = 100
@@ -27,7 +27,7 @@ async def read_index(table: TableRef, reader: TableReader, version: int, policy:
     read = support_of(snapshot.metadata.format).index_status
     try:
         # In a thread: the blocks of a large index take seconds, which other tables' events must not wait for.
-        query = IndexQuery(is_possible=True, optimized_sample=policy.index_sample)
+        query = IndexQuery(optimized_sample=policy.index_sample)
         found = await asyncio.to_thread(read, snapshot, query)
         if found is None:
             return None

@@ -16,33 +16,40 @@ from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, Trigger
 from decider.decide.evaluate import evaluate_each
+from decider.decide.funnel import CommitCounter
 from decider.decide.job_request import job_request
 from decider.decide.table_action import table_timers
 from decider.formats.table_format import TableReader
 from decider.state.commit_counts import NO_COMMITS
+from decider.state.commit_pace import UNKNOWN_PACE
 from decider.state.contention import NO_CONTENTION
-from decider.state.effective_policy import LogStatus, PolicySource
-from decider.state.file_columns import LiveFiles, count_live
+from decider.state.effective_policy import EffectivePolicy, LogStatus
+from decider.state.file_columns import LiveFiles, count_live, live_ids_of
 from decider.state.level_fit import NOT_FITTED
 from decider.state.table_summary import TableSummary
-from decider.store.ingest import StateUpdate, ingest
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.table_queue_limits import apply_queue_limits, queue_limits_of
-from decider.store.table_state import TableState, TableStateStore
-from decider.store.timer_queries import TimerStore
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.tables.ingest import StateUpdate, ingest
+from decider.store.tables.table_queue_limits import (
+    MOVING,
+    announce_queue_limits,
+    apply_queue_limits,
+    queue_limits_of,
+)
+from decider.store.tables.table_state import TableState, TableStateStore
+from decider.store.tables.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.errors import Corrupt
-from shared.job_payload import JobPayload
+from shared.jobs.payload import JobPayload
 from shared.layout.eligibility import Reason
 from shared.layout.key_runs import NO_KEY_RUNS
 from shared.layout.partition_count import PartitionCount
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.removals import NO_REMOVALS, Removals
+from shared.partition_refusals import PartitionRefusals, TableFingerprint
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy
-from shared.properties import is_stopped_by_qbeast
+from shared.policy.policy import Policy
+from shared.policy.properties import is_stopped_by_qbeast
 from shared.queue import commands, queries
-from shared.queue.commands import LEDGER_KEPT
+from shared.queue.limits import LEDGER_KEPT
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.table import PartitionKey, Snapshot, TableRef
 
@@ -89,20 +96,27 @@ class StateRebuilder:
         """
         live = await reader.live_files()
         snapshot = live.head
-        new, policy = self._state_at(table, snapshot, old, reason)
+        new, in_force = self._state_at(table, snapshot, old, reason)
+        policy = in_force.policy
         if policy.clusters:
             new = replace(new, clustered=live.clustered)
         if policy.vacuum:
             new = replace(new, removals=await _removals(reader, old, policy))
-        # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
-        await apply_queue_limits(self._queue, table.id, new.queue_limits)
+        # Before the cursor moves: if we end in between, the next call finds the same to do.
+        old = await self._limited(table, old, new.queue_limits)
         last_rewrite_ms = 0 if old is None else old.last_rewrite_ms
-        update, total = await self._update(table, live, policy, new, last_rewrite_ms)
-        new = replace(new, summary=TableSummary.of(total, policy, last_rewrite_ms))
-        update = replace(update, counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})})
+        update, summary = await self._update(table, live, policy, new, last_rewrite_ms)
+        is_recreated = old is not None and old.metadata.table_uuid != new.metadata.table_uuid
+        known_bytes = 0 if old is None else old.summary.backlog_bytes
+        if old is not None and not is_recreated and old.policy == new.policy:
+            # Files of later commits are no backlog.
+            summary = replace(summary, backlog_bytes=min(summary.backlog_bytes, known_bytes))
+        new = replace(new, summary=replace(summary, has_invalid_properties=bool(in_force.issues)))
+        counter = CommitCounter.REBUILDS if old else CommitCounter.TABLES_INITIALIZED
+        made = _backlog_counted(known_bytes, summary.backlog_bytes)
+        update = replace(update, counters={counter: 1, **made, **(counters or {})})
         # A table that was created again starts over below the version of the jobs of its predecessor.
         newest = max(new.version, old.version if old else 0)
-        is_recreated = old is not None and old.metadata.table_uuid != new.metadata.table_uuid
         idle: set[PartitionKey] = set()
         void = self._void_kinds(policy, is_recreated=is_recreated)
         if void:
@@ -110,7 +124,7 @@ class StateRebuilder:
             before = {partition async for partition, _ in self._states.iterate_partitions(table.id)}
             idle = before | {PartitionKey(partition) for partition in update.partitions}
             # Before the cursor moves, for the same reason; and after it, as a timer may have fired in between. Jobs of
-            # a dropped table would outrank those of its successor, whose versions start over.
+            # a dropped table would outrank its successor's, whose versions start over.
             await self._withdraw(table, idle, newest, void)
         is_new_policy = old is not None and old.policy != new.policy
         if is_new_policy:
@@ -137,7 +151,7 @@ class StateRebuilder:
 
     def _state_at(
         self, table: TableRef, snapshot: Snapshot, old: TableState | None, reason: str
-    ) -> tuple[TableState, Policy]:
+    ) -> tuple[TableState, EffectivePolicy]:
         """Return a table's state as of a snapshot, and the policy in force there."""
         last_good = old.last_good if old else {}
         same = old if old and old.metadata.table_uuid == snapshot.metadata.table_uuid else None
@@ -150,7 +164,7 @@ class StateRebuilder:
             version=snapshot.version,
             metadata=snapshot.metadata,
             protocol=snapshot.protocol,
-            policy=in_force.policy.version,
+            policy=in_force.policy.state_version,
             digest=snapshot.digest,
             last_good=in_force.last_good,
             folded_ms=self._now_ms(),
@@ -159,40 +173,49 @@ class StateRebuilder:
             rebuild_reason=reason,
             contention=old.contention if old else NO_CONTENTION,
             is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
-            queue_limits=queue_limits_of(
-                in_force.policy, has_own_weight=in_force.origins["weight"].source is not PolicySource.DEFAULT
-            ),
+            queue_limits=queue_limits_of(in_force),
             refusal=snapshot.refusal,
             removals=same.removals if same else NO_REMOVALS,
             commit_counts=same.commit_counts if same else NO_COMMITS,
             key_runs=(same.key_runs if same else NO_KEY_RUNS).rebuilt(
-                snapshot.version, is_same_rule=same is not None and same.policy == in_force.policy.version
+                snapshot.version, is_same_rule=same is not None and same.policy == in_force.policy.state_version
             ),
             level_fit=level_fit,
+            pace=same.pace if same else UNKNOWN_PACE,
         )
-        return state, in_force.policy
+        return state, in_force
 
     async def _update(
         self, table: TableRef, live: LiveFiles, policy: Policy, new: TableState, last_rewrite_ms: int
-    ) -> tuple[StateUpdate, PartitionStats]:
-        """Count the live files, evaluate every partition; return one update that replaces all, and the sum of all."""
+    ) -> tuple[StateUpdate, TableSummary]:
+        """Count the live files, evaluate every partition; return one update that replaces all, and the sums of all."""
         calibration = await self._states.calibration(table.id)
+        refusals = await self._states.refusals(table.id)
+        ids = live_ids_of(live, refusals.stored) if refusals.stored else {}
+        refused = refusals.among(ids, TableFingerprint.of(live.head.metadata, policy), new.version)
         context = DecisionContext.resolve(
             *(table, live.head.metadata, policy, calibration),
             contention=new.contention,
             at_ms=self._now_ms(),
             last_rewrite_ms=last_rewrite_ms,
+            refusals=refused,
         )
         # In a thread: a million files take seconds, which other tables' events must not wait for.
-        update, total = await asyncio.to_thread(self._decided, context, live)
+        update, summary = await asyncio.to_thread(self._decided, context, live, refused)
+        update = replace(update, refusals=tuple(refusals.changes(refused)))
         signals = replace(new.signals, new_commits=new.version + 1)
         made = table_timers(self._actions.table_actions, signals, context.policy, context.at_ms)
         of_table = [timer for timer in made if timer.change is not TimerChange.STOP]
-        return replace(update, timers=[*await self._with_earlier(table, update.timers), *of_table]), total
+        return replace(update, timers=[*await self._with_earlier(table, update.timers), *of_table]), summary
 
-    def _decided(self, context: DecisionContext, live: LiveFiles) -> tuple[StateUpdate, PartitionStats]:
-        """Count the live files and evaluate every partition."""
+    def _decided(
+        self, context: DecisionContext, live: LiveFiles, refused: Mapping[PartitionKey, PartitionRefusals]
+    ) -> tuple[StateUpdate, TableSummary]:
+        """Count the live files and evaluate every partition; files that are refused are not rewritten alone either."""
         counts = count_live(live, context.policy)
+        for partition, known in refused.items():
+            if (count := counts.get(partition)) is not None:
+                counts[partition] = replace(count, purgeable=max(0, count.purgeable - known.purgeable))
         decisions = self._evaluate_all(context, live.head.version, counts)
         update = StateUpdate(
             partitions={partition: count.state.encode() for partition, count in counts.items()},
@@ -207,12 +230,22 @@ class StateRebuilder:
                 for timer in action.timers.after_rebuild(counts, context.policy, context.at_ms, context.columns)
             ],
         )
-        return update, sum((count.state.total for count in counts.values()), start=EMPTY_STATS)
+        summary = TableSummary.of([count.state for count in counts.values()], context.policy, context.last_rewrite_ms)
+        due_bytes = sum(made.prediction.state_bytes for made in decisions if made.prediction)
+        return update, replace(summary, backlog_bytes=due_bytes)
+
+    async def _limited(self, table: TableRef, old: TableState | None, limits: str) -> TableState | None:
+        """Set the queue limits of the next state; return the old one with their announcement, if they are others."""
+        if old is not None and old.queue_limits != limits:
+            await announce_queue_limits(self._queue, table.id, before=old.queue_limits, after=limits)
+            old = replace(old, queue_limits=MOVING + limits)
+        await apply_queue_limits(self._queue, table.id, limits)
+        return old
 
     async def _restore_winners_limits(self, table: TableRef) -> TableState | None:
         """Set the queue limits of the state of the process that moved the cursor first; return that state."""
         winner = await self._states.state(table.id)
-        await apply_queue_limits(self._queue, table.id, winner.queue_limits if winner else "")
+        await apply_queue_limits(self._queue, table.id, winner.queue_limits.removeprefix(MOVING) if winner else "")
         return winner
 
     def _evaluate_all(
@@ -271,6 +304,15 @@ class StateRebuilder:
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
 
 
+def _backlog_counted(before_bytes: int, after_bytes: int) -> dict[str, int]:
+    """Count a backlog that was found, or what is left of one that has become smaller."""
+    counts: dict[str, int] = {
+        CommitCounter.BACKLOG_BYTES_FOUND: max(0, after_bytes - before_bytes),
+        CommitCounter.BACKLOG_BYTES_DONE: max(0, before_bytes - after_bytes),
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
 async def _removals(reader: TableReader, old: TableState | None, policy: Policy) -> Removals:
     """Restore what a table has removed and not vacuumed, from its log; what is known if that cannot be read.
 
@@ -290,7 +332,7 @@ async def _removals(reader: TableReader, old: TableState | None, policy: Policy)
 
 
 def _is_stopped(old: TableState | None, snapshot: Snapshot) -> bool:
-    """Whether Qbeast's switch was unset since the table was read last; another table at its place starts over."""
+    """Return whether Qbeast's switch was unset since the last read; another table at its place starts over."""
     if old is None or old.metadata.table_uuid != snapshot.metadata.table_uuid:
         return False
     return is_stopped_by_qbeast(

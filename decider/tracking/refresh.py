@@ -9,13 +9,17 @@ from dataclasses import replace
 
 import structlog
 
-from decider.store.cleanup import delete_state, delete_table
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.table_records import TableRecord, TableRecords
-from decider.store.table_registry import StoredRefusal, TableRegistry
-from decider.tracking.tracker import TableTracker, TrackResult
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.redis.redis_health import wrong_keys
+from decider.store.registry.table_registry import StoredRefusal, TableRegistry
+from decider.store.tables.cleanup import delete_state, delete_table
+from decider.store.tables.table_records import TableRecord, TableRecords
+from decider.tracking.table_tracking import TrackResult
+from decider.tracking.tracker import TableTracker
 from shared import refusals
-from shared.errors import InvalidInput, NoTable, PermanentError, Unsupported
+from shared.errors import InvalidInput, NoTable, PermanentError, RetryableError, Unsupported
+from shared.queue import keys
+from shared.queue.command import WrongKey
 from shared.table import TableId, TableRef
 
 DAY_MS = 86_400_000
@@ -27,7 +31,7 @@ VANISHED_DAYS = 7.0
 """Days after which a missing table is unregistered: a disk that was not mounted is back sooner."""
 
 After = Callable[[TableRecord, TrackResult], Awaitable[None]]
-"""What is done with a table, as it was before, in which something new was found."""
+"""Called with a table, as it was before, in which something new was found."""
 
 log = structlog.get_logger()
 
@@ -57,6 +61,13 @@ class TableRefresher:
 
         `table` is only the id: its registration is read here, because the caller may have read it long ago.
         """
+        try:
+            await self._refresh(table, version)
+        except WrongKey as problem:
+            found = await wrong_keys(self._queue.redis, keys.table_types(self._queue.name, table.id))
+            raise RetryableError("; ".join(found) or str(problem)) from problem
+
+    async def _refresh(self, table: TableRef, version: int | None) -> None:
         record = await self._records.read(table.id)
         if record is None:
             await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
@@ -98,7 +109,7 @@ class TableRefresher:
         partitions = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
         since_ms = before.since_ms if before is not None and before.is_missing else now_ms
         if now_ms - since_ms > VANISHED_DAYS * DAY_MS and not table.is_declared:
-            await self._registry.remove(table)
+            await self._registry.remove(table, may_return=True)
             await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             log.warning("table_unregistered", table=table.name, reason=why, missing_days=VANISHED_DAYS)
             return

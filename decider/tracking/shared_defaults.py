@@ -1,4 +1,4 @@
-"""All deciders on one Redis use one set of defaults: those of the decider that started last.
+"""All deciders on one Redis use one set of defaults, set by the decider that started last.
 
 Two deciders with different defaults would rebuild each other's tables forever. So a decider publishes its own when it
 starts, the others adopt them as soon as they read a table that was decided under them, and after a rolling update the
@@ -11,7 +11,7 @@ import structlog
 from redis.asyncio import Redis
 
 from decider.state.effective_policy import PolicyDefaults
-from decider.store.redis_errors import translate_redis_errors
+from decider.store.redis.redis_errors import translate_redis_errors
 from shared.errors import InvalidInput
 from shared.queue import keys
 from shared.queue.decode import text

@@ -1,1 +1,1 @@
-"""What-if: replays the commits of a table under other policies and rules."""
+"""Replays the commits of a table under other policies and rules."""

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from decider.whatif.optimize_baseline import next_fit
 from decider.whatif.trace import SimulatedMerge, SimulatedPartition
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import DataFile
 
 HOUR_MS = 3_600_000

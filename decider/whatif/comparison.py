@@ -1,4 +1,4 @@
-"""What-if: what a table would have cost under another policy, under others' rules, or left alone; pure.
+"""Compares what a table would have cost under another policy, under others' rules, or left alone; pure.
 
 Cost is counted in core-seconds: the cost of rewriting, and the cost to readers of every file that exists while they
 read. The recommendation is the cheapest of what was replayed, with the curve beside it, and only if it saves enough to
@@ -13,7 +13,7 @@ from math import log2
 from decider.whatif.baselines import PEERS
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
 from decider.whatif.trace import CommitTrace
-from shared.policy import GIB, MIB, Policy
+from shared.policy.policy import GIB, MIB, Policy
 
 Tick = Callable[[str], None]
 """Receives what is replayed next: progress for people."""

@@ -1,4 +1,4 @@
-"""What-if on a real table: its history is replayed under its own policy, others' rules, and requested settings.
+"""Examines a real table: its history is replayed under its own policy, others' rules, and requested settings.
 
 Nothing is changed. Effects that exist in production and not in a replay are listed in the answer.
 """
@@ -12,13 +12,13 @@ from decider.decide.compaction import COMPACTION
 from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.whatif.baselines import PEERS
 from decider.whatif.comparison import Candidate, Comparison, CostModel, Recommendation, Tick, compare, recommend
-from decider.whatif.range_reads import KeyReads, RangeReads, key_reads
 from decider.whatif.simulator import CurvePoint, SimulationResult, replay_lakewright
+from decider.whatif.spread_rows import describe_key
 from decider.whatif.storage import RETENTIONS_S, held_storage
 from decider.whatif.trace_reader import TableTrace
-from shared.job_payload import INDEX
-from shared.policy import MIB, Policy, apply
-from shared.properties import as_properties, read_settings
+from shared.jobs.payload import INDEX
+from shared.policy.policy import MIB, Policy, apply
+from shared.policy.properties import as_properties, read_settings
 
 TITLES = {
     "no_compaction": "left alone",
@@ -57,7 +57,7 @@ class PolicyOverrides:
 
 @dataclass(frozen=True, slots=True)
 class CustomPolicy:
-    """What was requested and what became of it."""
+    """The requested properties and the policy that they lead to."""
 
     asked: PolicyOverrides
     option: Candidate
@@ -74,7 +74,7 @@ class WhatIfReport:
     recommendation: Recommendation
     yours: CustomPolicy | None
     notes: tuple[str, ...]
-    sort_keys: tuple[KeyReads, ...] = ()
+    sort_keys: tuple[Mapping[str, Any], ...] = ()
 
 
 def lay_over(policy: Policy, overrides: Mapping[str, str]) -> PolicyOverrides | None:
@@ -112,9 +112,10 @@ def examine(
     sort_keys = []
     for keyed in table.keyed:
         tick(f"sorted by {keyed.column.name}")
-        sort_keys.append(key_reads(keyed, policy))
+        sort_keys.append(describe_key(keyed, policy.target_bytes))
     notes = (
         *(*_refused(table, in_force), *_missing(table), *_notes(in_force)),
+        *((table.contradiction,) if table.contradiction else ()),
         *_fitted(comparison.ours),
         *(asked.notes if asked else ()),
     )
@@ -211,7 +212,7 @@ def describe(report: WhatIfReport, actions: ActionRegistry = ACTIONS) -> dict[st
         },
         "policy": _policy(report.policy),
         "storage": [_held(table, retention_s) for retention_s in sorted({*RETENTIONS_S, report.policy.retention_s})],
-        "sort_keys": [_key(one) for one in report.sort_keys],
+        "sort_keys": list(report.sort_keys),
         "rules": [_rule(done, prices) for done in replayed],
         "custom": _yours(yours, prices) if yours else None,
         "notes": [*report.notes, *_actions_left_out(actions, report.policy)],
@@ -235,27 +236,6 @@ def _held(table: TableTrace, retention_s: int) -> dict[str, int]:
         "mean_bytes": held.mean_bytes,
         "peak_bytes": held.peak_bytes,
         "end_bytes": held.end_bytes,
-    }
-
-
-def _key(reads: KeyReads) -> dict[str, Any]:
-    return {
-        "column": reads.column,
-        "files_now": reads.files_now,
-        "files_merged": reads.files_merged,
-        "files_sorted": reads.files_sorted,
-        "files_without_range": reads.files_without_range,
-        "bytes_sorted": reads.bytes_sorted,
-        "ranges": [_range(one) for one in reads.ranges],
-    }
-
-
-def _range(reads: RangeReads) -> dict[str, float | None]:
-    return {
-        "share": reads.share,
-        "files_read_now": round(reads.now, 2),
-        "files_read_merged": round(reads.merged, 2),
-        "files_read_sorted": None if reads.sorted is None else round(reads.sorted, 2),
     }
 
 

@@ -1,4 +1,4 @@
-"""What other tools would rewrite for the same commits, computed by their own rules: baselines of comparisons."""
+"""Rewrites of other tools for the same commits, computed by their own rules: baselines of comparisons."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -42,7 +42,7 @@ class Hidden:
 
 
 Wanted = tuple[Span, ...] | Hidden
-"""The wanted values of a column: those of any of these spans, or hidden ones."""
+"""Requested values of a column: any of these spans, or hidden ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def wanted_values(expression: Any, columns: Mapping[str, PartitionColumn]) -> di
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a text; those of what a decider recorded are the filters in it."""
+    """Return the lines of a text; a record of a decider has its filters as lines."""
     try:
         recorded = json.loads(text)
         return [json.dumps(one) for one in recorded["filters"]]

@@ -19,13 +19,20 @@ from obstore.exceptions import BaseError
 
 from decider.formats.table_format import TableReader
 from decider.storage.stores import ObjectStores, RootedStore
-from decider.whatif.range_reads import KeyedFiles
 from decider.whatif.recorded_filters import RecordedFilter, named_columns
-from decider.whatif.sort_advice import MAX_CANDIDATES, Row, RowSample, SampledPartition, advise, describe_order
+from decider.whatif.sort_advice import (
+    MAX_CANDIDATES,
+    KeyedFiles,
+    Row,
+    RowSample,
+    SampledPartition,
+    advise,
+    describe_order,
+)
 from decider.whatif.trace_reader import TableTrace, comparable_columns
 from shared.errors import Corrupt, Unsupported
 from shared.layout.key_values import key_range
-from shared.locations import catalog_name
+from shared.paths.locations import catalog_name
 from shared.table import DataFile, PartitionColumn, PartitionKey
 
 MAX_FILES = 64

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from decider.decide.compaction_timers import COMPACTION_TIMERS
 from decider.whatif.trace import SimulatedPartition
-from shared.job_payload import RewriteKind
-from shared.policy import Policy
+from shared.jobs.payload import RewriteKind
+from shared.policy.policy import Policy
 from shared.queue.model import Timer, TimerChange
 from shared.table import PartitionColumn, PartitionKey
 

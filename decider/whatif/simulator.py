@@ -11,22 +11,25 @@ After the last commit a replay can continue without commits for `tail_ms`: timer
 and readers continue to read the files.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from decider.decide.compaction import COMPACTION
+from decider.decide.company import company_wait_ms, next_moment_ms
 from decider.decide.context import DecisionContext
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
+from decider.state.commit_pace import UNKNOWN_PACE
 from decider.state.level_fit import NOT_FITTED
 from decider.whatif.baselines import BaselineRule, ObservedPartition
+from decider.whatif.pending_jobs import PendingJobs
 from decider.whatif.simulated_timers import SimulatedTimers
 from decider.whatif.trace import CommitTrace, SimulatedMerge, SimulatedPartition, SimulatedTable
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.file_selection import tagged_window_start_ms
 from shared.layout.planner import plan_rewrite
-from shared.policy import ClusteringOrder, Policy
+from shared.policy.policy import ClusteringOrder, Policy
 from shared.table import Commit, PartitionColumn, PartitionKey
 
 POINTS = 200
@@ -45,7 +48,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """What a rule did to a history.
+    """Effect of a rule on a history.
 
     small_mean, small_max: small files in a partition after a commit touched it, before any merge; scans: times the rule
     had to list a partition; full_overwrite_files: files that the same jobs would replace if each replaced its whole
@@ -227,7 +230,7 @@ def replay_peer(
     tally = _tally(history, policy)
     theirs = _BaselineRunner(tally, policy, rule)
     changed: dict[PartitionKey, SimulatedPartition] = {}
-    jobs = _PendingJobs(lag_commits)
+    jobs = PendingJobs(lag_commits)
     next_ms: int | None = None
     for number, commit in enumerate(history.commits):
         at_ms = commit.timestamp_ms
@@ -256,45 +259,28 @@ def replay_peer(
 def replay_lakewright(
     history: CommitTrace, policy: Policy, *, lag_commits: int = 0, tail_ms: int = 0
 ) -> SimulationResult:
-    """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that requested it."""
+    """Replay a history under our own rule; a job runs `lag_commits` commits after it is ready.
+
+    Jobs wait for others of their table, as in production; to the next commit, as time passes here in commits.
+    """
     tally = _tally(history, policy)
     ours = _PolicyRunner(tally, policy, history.columns)
-    jobs = _PendingJobs(lag_commits)
+    jobs = PendingJobs(lag_commits)
     for number, commit in enumerate(history.commits):
         ours.ring_until(commit.timestamp_ms)
         tally.pass_time(commit.timestamp_ms)
         touched = tally.table.apply(commit)
         tally.saw(touched)
         for partition in ours.wanted(touched, commit):
-            jobs.ask(number, partition)
-        for partition in jobs.due(number):
+            jobs.ask(number, partition, ready_ms=ours.ready_ms(partition, commit.timestamp_ms))
+        for partition in jobs.due(number, commit.timestamp_ms):
             ours.run_requested(partition)
     ended = tally.end_commits()
+    for partition in jobs.due(len(history.commits), ended.at_ms + tail_ms):
+        ours.run_requested(partition)
     ours.ring_until(ended.at_ms + tail_ms)
     tally.pass_time(ended.at_ms + tail_ms)
     return tally.result("lakewright", history, ended)
-
-
-class _PendingJobs:
-    """Jobs that were requested and wait, one for each partition; they run so many commits later."""
-
-    def __init__(self, lag_commits: int) -> None:
-        self._lag_commits = lag_commits
-        self._waiting: deque[tuple[int, SimulatedPartition]] = deque()
-        self._asked: set[PartitionKey] = set()
-
-    def ask(self, number: int, partition: SimulatedPartition) -> None:
-        """Request a job at commit `number`, unless one waits for this partition already."""
-        if partition.key not in self._asked:
-            self._asked.add(partition.key)
-            self._waiting.append((number + self._lag_commits, partition))
-
-    def due(self, number: int) -> Iterator[SimulatedPartition]:
-        """Return the partitions whose jobs run at commit `number`, in the order they were requested."""
-        while self._waiting and self._waiting[0][0] <= number:
-            _, partition = self._waiting.popleft()
-            self._asked.discard(partition.key)
-            yield partition
 
 
 class _BaselineRunner:
@@ -319,7 +305,7 @@ class _BaselineRunner:
 
 
 _ON_COMMIT = Trigger(0, TriggerSource.DATA_CHANGE)
-"""What a commit of the trace triggers; no decision depends on its version."""
+"""The trigger of every commit of the trace; no decision depends on its version."""
 
 
 class _PolicyRunner:
@@ -333,6 +319,7 @@ class _PolicyRunner:
         self._context = DecisionContext.of_policy(policy, columns)
         self._timers = SimulatedTimers(policy, columns)
         self._fit = NOT_FITTED
+        self._pace = UNKNOWN_PACE
         self._commits: Counter[PartitionKey] = Counter()
         self._kinds: dict[PartitionKey, RewriteKind] = {}
 
@@ -341,12 +328,13 @@ class _PolicyRunner:
 
         After a change of the levels every partition is counted and decided again.
         """
+        self._pace = self._pace.after(commit)
         for partition in touched:
             self._timers.after_commit(partition, commit.timestamp_ms)
             self._commits[partition.key] += commit.data_change
         self._fit, before = self._fit.after(commit, self._policy).refitted(self._policy, commit.timestamp_ms), self._fit
         if self._fit.typical_file_bytes != before.typical_file_bytes:
-            self._policy = replace(self._policy, typical_file_bytes=self._fit.typical_file_bytes)
+            self._policy = self._policy.fitted_to(self._fit.typical_file_bytes)
             self._context = replace(self._context, policy=self._policy)
             self._tally.table.count_again(self._policy)
             self._tally.level_fits += 1
@@ -359,6 +347,13 @@ class _PolicyRunner:
         if is_wanted and decision.rewrite_kind is not RewriteKind.LEVELS:
             self._kinds[partition.key] = decision.rewrite_kind
         return is_wanted
+
+    def ready_ms(self, partition: SimulatedPartition, at_ms: int) -> int:
+        """Return when the job that a commit has just requested is ready, 0 for at once."""
+        if partition.key in self._kinds:
+            return 0
+        wait_ms = company_wait_ms(partition.key, partition.state, self._pace.every_ms, self._policy)
+        return next_moment_ms(at_ms, wait_ms) if wait_ms else 0
 
     def run_requested(self, partition: SimulatedPartition) -> None:
         """Run the job of a partition: the rewrite that its commits requested."""
@@ -373,7 +368,7 @@ class _PolicyRunner:
         while is_cut:
             small = tuple(partition.small.values())
             made = plan_rewrite(ask, partition.key, small, self._policy, before=partition.state, ended_by_ms=closed_ms)
-            named = (tagged_window_start_ms(group.tags, self._policy) for group in made.groups)
+            named = (tagged_window_start_ms(group.tags, self._policy.time_window_s) for group in made.groups)
             rewritten.update(start_ms for start_ms in named if start_ms is not None)
             self._tally.scan(
                 partition, [SimulatedMerge(group.files, (group.bytes,), group.tags) for group in made.groups]

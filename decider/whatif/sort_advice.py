@@ -1,4 +1,4 @@
-"""Which column a table should be sorted by: the one with which its readers' filters read the fewest bytes.
+"""Savings of an order by a column: the bytes that readers' filters, or ranges of the column, read with it.
 
 Sampled rows are sorted by each candidate and cut into as many files as the table would have, and every recorded filter
 is compared with the minima and maxima that these files have, of all columns: an order by one column also separates
@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from decider.whatif.range_reads import KeyedFiles
 from decider.whatif.recorded_filters import Hidden, RecordedFilter, Span, Wanted, wanted_values
 from shared.layout.key_depth import KeyRange
-from shared.sql_text import quoted
-from shared.table import PartitionColumn
+from shared.paths.sql_text import quoted
+from shared.table import DataFile, PartitionColumn
 
 MIN_SAVED_SHARE = 0.1
 """Smallest share of the bytes read that an order has to save: rewriting all full files has a price, too."""
@@ -30,12 +29,23 @@ MIN_ROWS_PER_PART = 8
 HIDDEN_SHARE = 0.1
 """Share of the rows that a range with hidden bounds is taken to hold; an assumption."""
 
-HIDDEN_PLACES = 20
-"""Places, from the least value to the greatest, at which hidden values are taken to be: the mean of them counts."""
+PLACES = 20
+"""Places, from the least value to the greatest, at which hidden values and ranges are: the mean of them counts."""
+
+RANGE_SHARES = (0.001, 0.01, 0.1)
+"""Shares of the rows that ranges hold: a look-up, a day of some years, a quarter."""
 
 Row = tuple[int | None, ...]
 Conditions = Mapping[int, tuple[Span, ...]]
 """Wanted values by the number of the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedFiles:
+    """The live files of a table, with the range of one column in each that has bounds of it."""
+
+    column: PartitionColumn
+    files: tuple[DataFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,26 @@ class SortAdvice:
     column: str | None
     share_read_now: float
     candidates: tuple[CandidateOrder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeReads:
+    """Mean share of the bytes that ranges with this share of the rows read: now, and once the table is sorted."""
+
+    share: float
+    now: float
+    sorted: float
+
+
+def range_reads(sample: RowSample, keyed: KeyedFiles, target_bytes: int) -> tuple[RangeReads, ...]:
+    """Return what ranges of the sample's only column read; none if no file has bounds of it."""
+    values = _values(sample, 0)
+    live, done = _live_parts([keyed]), _sorted_parts(sample, 0, target_bytes)
+    found = []
+    for share in RANGE_SHARES if values else ():
+        asked = [(1.0, {0: (_range_at(values, place / (PLACES - 1), share),)}) for place in range(PLACES)]
+        found.append(RangeReads(share, _share(live, asked), _share(done, asked)))
+    return tuple(found)
 
 
 def advise(
@@ -114,7 +144,7 @@ class _Part:
     bytes: float
     ranges: tuple[KeyRange | None, ...]
     is_complete: bool
-    """Whether a column without a range has no values but null, so that no comparison wants the file."""
+    """True if a column without a range has no values but null, so that no comparison wants the file."""
 
     def is_read(self, conditions: Conditions) -> bool:
         return all(self._has(self.ranges[at], spans) for at, spans in conditions.items())
@@ -137,7 +167,7 @@ def _conditions(one: RecordedFilter, sample: RowSample) -> list[tuple[float, Con
     numbers = {column.name: at for at, column in enumerate(sample.columns)}
     wanted = wanted_values(one.expression, {column.name: column for column in sample.columns})
     hidden = [name for name, values in wanted.items() if isinstance(values, Hidden)]
-    places = HIDDEN_PLACES if hidden else 1
+    places = PLACES if hidden else 1
     values = {name: _values(sample, numbers[name]) for name in hidden}
     return [
         (
@@ -159,12 +189,17 @@ def _spans(wanted: Wanted, values: Sequence[int], place: int, column: int) -> tu
         return wanted
     if not values:
         return ()
-    start = (place * 7 + column * 3) % HIDDEN_PLACES / HIDDEN_PLACES
+    start = (place * 7 + column * 3) % PLACES / PLACES
     if wanted.points:
         shares = [(start + number / wanted.points) % 1 for number in range(wanted.points)]
         return tuple((value, value) for value in (_at(values, share) for share in shares))
-    begin = start * (1 - HIDDEN_SHARE)
-    return ((_at(values, begin), _at(values, begin + HIDDEN_SHARE)),)
+    return (_range_at(values, start, HIDDEN_SHARE),)
+
+
+def _range_at(values: Sequence[int], place: float, share: float) -> Span:
+    """Return the range that holds a share of the values, at a place from the least (0) to the greatest (1)."""
+    begin = place * (1 - share)
+    return _at(values, begin), _at(values, begin + share)
 
 
 def _at(values: Sequence[int], share: float) -> int:

@@ -10,9 +10,17 @@ from math import gcd
 from typing import Any
 
 from decider.formats.table_format import TableReader
-from decider.whatif.range_reads import KeyedFiles
 from decider.whatif.recorded_filters import RecordedFilter, named_columns
-from decider.whatif.sort_advice import MAX_CANDIDATES, Row, RowSample, SampledPartition, advise, describe_order
+from decider.whatif.sort_advice import (
+    MAX_CANDIDATES,
+    KeyedFiles,
+    Row,
+    RowSample,
+    SampledPartition,
+    advise,
+    describe_order,
+    range_reads,
+)
 from decider.whatif.trace_reader import TableTrace, comparable_columns
 from shared.table import PartitionKey
 
@@ -30,6 +38,19 @@ async def advise_order_by_log(
     keyed, left_out = await comparable_columns(log, table, named_columns(tuple(filters))[:MAX_CANDIDATES])
     sample = spread_rows(keyed)
     return describe_order(advise(sample, keyed, filters, target_bytes), sample, len(filters), left_out)
+
+
+def describe_key(keyed: KeyedFiles, target_bytes: int) -> dict[str, Any]:
+    """Return what ranges of a column read, now and in files sorted by it, as plain values."""
+    return {
+        "column": keyed.column.name,
+        "files": len(keyed.files),
+        "files_without_range": sum(file.key_range is None for file in keyed.files),
+        "ranges": [
+            {"share": one.share, "share_read_now": round(one.now, 4), "share_read_sorted": round(one.sorted, 4)}
+            for one in range_reads(spread_rows([keyed]), keyed, target_bytes)
+        ],
+    }
 
 
 def spread_rows(keyed: Sequence[KeyedFiles]) -> RowSample:

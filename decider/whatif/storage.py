@@ -1,6 +1,6 @@
 """Bytes that a table held in its store over time, and would have held under another retention of removed files.
 
-Live bytes are those of the log, rewrites included, as they were; a removed file counts until the retention has passed.
+Live bytes are as in the log, rewrites included; a removed file counts until the retention has passed.
 Files that no commit names are not known. Pure: time comes from the commits.
 """
 
@@ -14,7 +14,7 @@ RETENTIONS_S = (0, DAY_S, 7 * DAY_S, 30 * DAY_S)
 
 @dataclass(frozen=True, slots=True)
 class StorageStep:
-    """What one commit changed: its time in milliseconds since 1970, the bytes that it added and those it removed.
+    """Changes of one commit: its time in milliseconds since 1970, the bytes that it added and those it removed.
 
     files: by how many live files there are more; rewritten_bytes: bytes that it rewrote without changing data.
     """

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from shared.layout.file_selection import window_start_ms
 from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats, file_stats
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import Commit, DataFile, PartitionColumn, PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
 class CommitTrace:
-    """What others did to a table: the files at the beginning, and their commits since, oldest first.
+    """Trace of the writers of a table: the files at the beginning, and their commits since, oldest first.
 
     Only commits that change data belong here; a replay decides rewrites itself. `columns` are those
     that the table is partitioned by, whose names a policy's filter uses.
@@ -162,7 +162,7 @@ class SimulatedTable:
         found = self._states.get(key)
         if found is None:
             found = self._states[key] = file_stats(self._rungs, file.size_bytes, is_idle_compacted=key[1])
-        return found.in_window(window_start_ms(file, self._policy))
+        return found.in_window(window_start_ms(file, self._policy.time_window_s))
 
     def _known(self, state: PartitionStats) -> PartitionStats:
         return state if self._policy.time_window_s is None else state.clamped()

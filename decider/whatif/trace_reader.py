@@ -2,7 +2,11 @@
 
 Rewrites in the log, by whomever, are left out: which files to merge is what a replay decides again. A writer who later
 removed a rewritten file removed the rows of its inputs, so the removal is traced back to them. Files are distinguished
-as Delta's replay of a log does, and nothing is replayed across a hole in it.
+as Delta's replay of a log does, and nothing is replayed across a hole in it. The end of the replay is compared with
+the table: a commit that was damaged below a checkpoint misleads a replay of commits, and no reader of the table.
+
+Time never goes back: a commit counts as made no earlier than the one before it, as in Delta's own history, and one
+without a time when the one before it was made.
 """
 
 from collections import defaultdict
@@ -11,11 +15,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from decider.formats.table_format import TableReader
-from decider.whatif.range_reads import KeyedFiles
+from decider.whatif.sort_advice import KeyedFiles
 from decider.whatif.storage import StorageStep
 from decider.whatif.trace import CommitTrace
 from shared.errors import Corrupt, InvalidInput
-from shared.path_keys import canonical_path, path_key
+from shared.paths.path_keys import canonical_path, path_key
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, DataFile, Position, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
@@ -32,7 +36,8 @@ class TableTrace:
 
     `missing` are the first and the last version of the newest hole in the log, behind which the history begins.
     `storage`: what each commit, rewrites included, changed in the store, where `initial_bytes` were live before.
-    `keyed`: the newest live files by the columns of which ranges were read.
+    `keyed`: the newest live files by the columns of which ranges were read. contradiction: how the commits differ from
+    the table that they lead to, as a sentence; empty if they do not.
     """
 
     location: str
@@ -48,12 +53,13 @@ class TableTrace:
     initial_bytes: int = 0
     storage: tuple[StorageStep, ...] = ()
     keyed: tuple[KeyedFiles, ...] = ()
+    contradiction: str = ""
 
 
 async def read_history(
     log: TableReader, *, max_commits: int = MAX_COMMITS, read: Callable[[int, int], None] = lambda _done, _all: None
 ) -> TableTrace:
-    """Read the newest commits of a log, from the oldest version that can still be rebuilt.
+    """Read the newest commits of a log, from the oldest version that can still be rebuilt, and the table at their end.
 
     Raises InvalidInput where there is no log or nothing was committed since that version, and what reading it raises.
     """
@@ -82,7 +88,10 @@ async def read_history(
             reading.add(commit)
     if not reading.commits:
         raise reading.nothing(log.location)
-    return replace(reading.result(log.location, last), missing=retained.missing)
+    live = await log.snapshot(wanted[-1])
+    contradiction = reading.contradiction(live.files)
+    found = replace(reading.result(log.location, last), missing=retained.missing, contradiction=contradiction)
+    return replace(found, files_now=len(live.files))
 
 
 async def with_ranges(log: TableReader, table: TableTrace, columns: Sequence[str]) -> TableTrace:
@@ -116,7 +125,7 @@ async def comparable_columns(
         if one is None or one.metadata.sort_key is None:
             others.append(name)
         else:
-            # The name is that of the filters: they need not spell it as the table does.
+            # The name is as in the filters: they need not spell it as the table does.
             found.append(KeyedFiles(replace(one.metadata.sort_key, name=name), one.files))
     return tuple(found), tuple(others)
 
@@ -153,9 +162,12 @@ class _TraceBuilder:
         self._rewrites = 0
         self._bytes_rewritten = 0
         self._storage: list[StorageStep] = []
+        self._at_ms = base.timestamp_ms
 
     def add(self, commit: Commit) -> None:
         """Apply the next commit; the removal of a file that is not live, or the add of one that is, changes nothing."""
+        self._at_ms = max(self._at_ms, commit.timestamp_ms)
+        commit = replace(commit, timestamp_ms=self._at_ms)
         self.metadata = commit.metadata or self.metadata
         self._protocol = commit.protocol or self._protocol
         self._read += 1
@@ -177,20 +189,35 @@ class _TraceBuilder:
             )
         )
 
+    def contradiction(self, live: Sequence[DataFile]) -> str:
+        """Return how the end of the replay differs from the files of the table then; empty if it does not."""
+        table = {path_key(file): file.size_bytes for file in map(_spelled, live)}
+        replayed = {key: file.size_bytes for key, file in self._files.items()}
+        if table == replayed:
+            return ""
+        return (
+            f"The commits lead to {len(replayed):,} files of {sum(replayed.values()):,} bytes, and the table has "
+            f"{len(table):,} of {sum(table.values()):,}: a commit was damaged or changed after a later checkpoint was "
+            "written. The figures count the commits."
+        )
+
     def result(self, location: str, last_version: int) -> TableTrace:
-        """Return what was read."""
+        """Return what was read; commits before the first one with a time count as made with that one."""
+        first_ms = next((step.at_ms for step in self._storage if step.at_ms), 0)
+        commits = (replace(one, timestamp_ms=max(first_ms, one.timestamp_ms)) for one in self.commits)
+        storage = (replace(one, at_ms=max(first_ms, one.at_ms)) for one in self._storage)
         return TableTrace(
             location=location,
             first_version=self._base.version,
             last_version=last_version,
             metadata=self.metadata,
-            history=CommitTrace(self._base.files, tuple(self.commits), self.metadata.partition_columns),
+            history=CommitTrace(self._base.files, tuple(commits), self.metadata.partition_columns),
             rewrites=self._rewrites,
             bytes_rewritten=self._bytes_rewritten,
             files_now=len(self._files),
             refusal=self._refusal(self.metadata, self._protocol),
             initial_bytes=sum(file.size_bytes for file in self._base.files),
-            storage=tuple(self._storage),
+            storage=tuple(storage),
         )
 
     def nothing(self, location: str) -> InvalidInput:

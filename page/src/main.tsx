@@ -1,4 +1,5 @@
 // Starts the page: the address, the clock, the event stream, and the view.
+import './format/locale';
 import { render } from 'preact';
 import 'uplot/dist/uPlot.min.css';
 import './style/base.css';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bytes, count, percent, plural } from '../src/format/numbers';
+import { bytes, compactness, count, percent, plural } from '../src/format/numbers';
 import { duration, relative } from '../src/format/times';
 
 describe('numbers', () => {
@@ -21,6 +21,11 @@ describe('numbers', () => {
 
   test('a small share is not shown as none', () => {
     expect([percent(0), percent(0.001), percent(0.5), percent(1)]).toEqual(['0%', '<1%', '50%', '100%']);
+  });
+
+  test('what can be gained is a number of files, and nothing for one file', () => {
+    expect([compactness(1, 1), compactness(60, 4)]).toEqual(['as compact as it can be', '60 files, 4 would do']);
+    expect([compactness(1, 1, false), compactness(60, 4, false)]).toEqual(['compact', '4 would do']);
   });
 
   test('one is singular', () => expect([plural(1, 'file'), plural(2, 'file')]).toEqual(['1 file', '2 files']));

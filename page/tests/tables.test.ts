@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LayoutPointView } from '../src/api/schema';
+import { perHour } from '../src/views/overview/per-hour';
 import { parseLimit, quotaShare, tenantShares } from '../src/views/queue/tenant-shares';
 import { alignedCurves } from '../src/views/table/aligned-curves';
 import { ascendingTimes, mergedPoints } from '../src/views/table/layout-points';
@@ -17,6 +18,19 @@ describe('properties', () => {
   test('without a value are refused with the line', () => {
     expect(() => parseProperties('fan-in')).toThrow('fan-in: write name = value');
     expect(() => parseProperties('= 4')).toThrow();
+  });
+});
+
+describe('history', () => {
+  const at = (minute: number, bytes: number) => ({
+    at: `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`,
+    bytes_added: bytes,
+    bytes_replaced: 0,
+  });
+
+  test('shows the growth per hour, and none where a counter began again', () => {
+    expect(perHour([at(0, 10), at(30, 20), at(30, 25), at(45, 5)], 'bytes_added')).toEqual([null, 20, null, null]);
+    expect(perHour([], 'bytes_added')).toEqual([]);
   });
 });
 

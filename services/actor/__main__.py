@@ -24,6 +24,7 @@ from services.actor.serve import serve, wait_for_redis
 from services.actor.settings import ActorSettings, actor_settings
 from services.actor.spark import engine_options, start_spark
 from services.bootstrap import prepare
+from services.descriptors import raise_descriptor_limit
 from services.logs import configure_logs
 from services.paths import java_search
 from services.service_help import parse_no_arguments
@@ -44,6 +45,7 @@ from services.settings import (
 )
 from services.tracing import start_traces, stop_traces
 from services.versions import installed
+from services.visible_text import visible_lines
 from shared.errors import LakewrightError
 
 VARIABLES = (
@@ -81,6 +83,7 @@ def main(
     try:
         settings = actor_settings(environment)
         configure_logs(settings.log_level, log_format(environment))
+        raise_descriptor_limit()
         settings.ready_file.unlink(missing_ok=True)  # A killed actor leaves its own behind.
         tracer = start_traces("actor", installed("lakewright") or "unreleased", environment)
         try:
@@ -89,7 +92,7 @@ def main(
         finally:
             stop_traces(tracer)
     except LakewrightError as problem:
-        print(f"lakewright actor: {problem}", file=sys.stderr)
+        print(f"lakewright actor: {visible_lines(str(problem))}", file=sys.stderr)
         return 1
     return 0
 
@@ -115,8 +118,8 @@ def _start(settings: ActorSettings, scratch: Path, java: JavaHome, environment: 
     spark = start_spark(settings, scratch=scratch, java=java)
     options = replace(engine_options(settings), secrets=known_secrets(settings, environment))
     place = settings.self_test_location or scratch.resolve().as_uri()
-    engines, verdict = start_engines(spark, options, scratch=place)
-    log.info("self_test_completed", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
+    engines, took_ms = start_engines(spark, options, scratch=place)
+    log.info("self_test_passed", took_ms=took_ms)
     return StartedEngines(spark, engines, {"spark": "pyspark", "delta": "delta-spark"})
 
 

@@ -12,7 +12,7 @@ RUN apt-get update \
 
 FROM java AS build
 WORKDIR /build
-COPY pyproject.toml requirements.lock README.md LICENSE ./
+COPY pyproject.toml hatch_build.py requirements.lock README.md LICENSE ./
 COPY services services
 COPY decider decider
 COPY actor actor

@@ -1,7 +1,7 @@
 """`python -m services.actor.qbeast`: an actor of its own for tables with a Qbeast index, and for nothing else.
 
-The library needs Spark 3.5 and Delta 3.1, so this runs in an environment that `make setup-qbeast` creates. Its settings
-are those of any actor, and the library's jar. Tables on S3 are refused. `--fetch` only fetches Delta's jars, as images
+The library needs Spark 3.5 and Delta 3.1, so this runs in an environment that `make setup-qbeast` creates. It has an
+actor's settings, and the library's jar. Tables on S3 are refused. `--fetch` only fetches Delta's jars, as images
 need; `--prepare` also looks for the library's jar.
 """
 
@@ -19,9 +19,10 @@ from services.actor import settings as actor_variables
 from services.actor.__main__ import VARIABLES, StartedEngines, main
 from services.actor.secrets import known_secrets
 from services.actor.settings import QBEAST_JAR, ActorSettings
-from services.bootstrap import fetch_missing
+from services.missing_jars import fetch_missing
 from services.paths import ivy_dir, java_search
 from services.service_help import parse_no_arguments
+from services.visible_text import visible_lines
 from shared.errors import InvalidInput, LakewrightError
 
 log = structlog.get_logger()
@@ -54,7 +55,7 @@ def start(settings: ActorSettings, scratch: Path, java: JavaHome, environment: M
         settings.formats.unity,
     )
     spark, engines, took_ms = start_index_engine(options, scratch=scratch, java_home=java.path)
-    log.info("self_test_completed", passed=True, took_ms=took_ms, reason="")
+    log.info("self_test_passed", took_ms=took_ms)
     return StartedEngines(spark, engines, {"spark": "pyspark"})
 
 
@@ -67,7 +68,7 @@ def prepare(*, with_library: bool) -> int:
         if with_library:
             print(f"[setup] the library: {library_jar(os.environ)}")
     except LakewrightError as problem:
-        print(f"[setup] error: {problem}", file=sys.stderr)
+        print(f"[setup] error: {visible_lines(str(problem))}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,10 +1,11 @@
 """Slots of one actor: threads that share a Spark application, a heartbeat, and the request to stop."""
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import structlog
@@ -44,6 +45,7 @@ def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached
     presence = Presence(_queue(settings), settings.name, about, ttl_ms=round(times.interval_s * BEATS_KEPT * 1000))
 
     def announce(jobs: Sequence[JobId], busy_slots: int) -> None:
+        mark_alive(settings.ready_file)
         try:
             is_drained = presence.announce(jobs, busy_slots)
         except RetryableError as problem:
@@ -126,6 +128,12 @@ def _stop_on_signals() -> threading.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopping.set())
     return stopping
+
+
+def mark_alive(ready_file: Path) -> None:
+    """Set the time of the file, for a probe that this process still works; there is none before and after its work."""
+    with suppress(FileNotFoundError):
+        os.utime(ready_file)
 
 
 @contextmanager

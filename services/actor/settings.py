@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from actor.jvm.spark_options import parse_spark_options
+from actor.odd_files import first_odd
 from actor.slot_queue import DEFAULT_SHARE
 from services import paths
 from services.settings import (
@@ -24,12 +25,12 @@ from services.settings import (
     parse_redis_url,
     store_options,
 )
-from shared.boundary import Boundary
-from shared.format_options import FormatOptions
-from shared.locations import canonical_location
+from shared.formats.options import FormatOptions
+from shared.paths.boundary import Boundary
+from shared.paths.locations import canonical_location
+from shared.paths.store_options import StoreOptions
 from shared.queue.limits import MAX_SHARED_JOBS
 from shared.queue.model import Share
-from shared.store_options import StoreOptions
 
 SLOTS = "LAKEWRIGHT_SLOTS"
 """Jobs that one actor runs at once. Default 2: while one job waits for the store or the driver, another computes."""
@@ -153,7 +154,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         spark_options=read(SPARK_OPTIONS, parse_spark_options, no_options),
         parallel_groups=read(PARALLEL_GROUPS, number(int, 1, 8), 2),
         self_test_location=read(SELF_TEST_LOCATION, canonical_location, ""),
-        boundary=boundary(environment),
+        boundary=replace(boundary(environment), first_odd=first_odd),
         formats=format_options(environment),
     )
 

@@ -40,4 +40,5 @@ def engine_options(settings: ActorSettings) -> EngineOptions:
         min_column_chunk_bytes=settings.min_column_chunk_bytes,
         formats=settings.formats,
         parallel_groups=settings.parallel_groups,
+        stores=settings.store_options,
     )

@@ -10,6 +10,7 @@ from services.cli.cli_context import CliContext
 from services.cli.lazy_group import lazy_group
 from services.process_exit import ProcessExit
 from services.settings import DEFAULT_URL, URL
+from services.visible_text import visible_lines
 from shared.errors import LakewrightError
 
 _COMMANDS = "services.cli.commands"
@@ -24,13 +25,6 @@ COMMANDS = {
     "events": f"{_COMMANDS}.events:app",
     "optimize": f"{_COMMANDS}.optimize:optimize",
     "sort": f"{_COMMANDS}.sort:sort",
-    "vacuum": f"{_COMMANDS}.table_jobs:vacuum",
-    "checkpoint": f"{_COMMANDS}.table_jobs:checkpoint",
-    "reclaim": f"{_COMMANDS}.table_jobs:reclaim",
-    "deduplicate": f"{_COMMANDS}.table_jobs:deduplicate",
-    "cluster": f"{_COMMANDS}.table_jobs:cluster",
-    "index": f"{_COMMANDS}.table_jobs:index",
-    "rewrite-manifests": f"{_COMMANDS}.table_jobs:rewrite_manifests",
     "what-if": f"{_COMMANDS}.what_if:what_if",
     "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",
@@ -39,10 +33,15 @@ COMMANDS = {
 }
 """Commands by name, imported when they are called."""
 
+ACTIONS = f"{_COMMANDS}.table_actions:COMMANDS"
+"""Further commands by name: one for each request about a table."""
+
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Everything behind the name of a service is the service's own, `--help` included."""
 
-app = typer.Typer(cls=lazy_group(COMMANDS), no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=lazy_group(COMMANDS, also=ACTIONS), no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the form of a callback
@@ -103,7 +102,7 @@ def main() -> int:
     try:
         app(prog_name="lakewright", obj=partial(CliContext, configure_logs=_configure_logs))
     except LakewrightError as problem:
-        print(f"lakewright: {problem}", file=sys.stderr)
+        print(f"lakewright: {visible_lines(str(problem))}", file=sys.stderr)
     except SystemExit as asked:
         ended.code = asked.code if isinstance(asked.code, int) else int(asked.code is not None)
         raise

@@ -1,4 +1,4 @@
-"""What every command is given: where the decider is, and how to answer."""
+"""Context of every command: where the decider is, and how to answer."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from httpx import BaseTransport
 
 LOG_LEVEL = "warning"
-"""What a command logs beside its answer: what is wrong, and not what it does."""
+"""Commands log failures beside their answers, and not their progress."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ _CHANGE, _COMMAND = re.compile(r"PATCH /v1/tables/(\S+)"), r"`lakewright tables 
 
 
 class CallFailed(LakewrightError):  # noqa: N818 - the name describes the event
-    """A call that did not succeed; the message is the line to show, the status that of the answer, 0 without one."""
+    """A call that did not succeed; the message is the line to show, the status the answer's, 0 without one."""
 
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)

@@ -40,7 +40,7 @@ class EndedJob:
 
     @property
     def is_done(self) -> bool:
-        """Whether it succeeded."""
+        """True if it succeeded."""
         return self.result == DONE
 
     def describe(self) -> dict[str, Any]:
@@ -50,11 +50,12 @@ class EndedJob:
 
 def follow(api: ApiClient, jobs: Sequence[str]) -> list[EndedJob]:
     """Return the ends of these jobs in their order, one after another as they come."""
-    from rich.console import Console  # noqa: PLC0415 - a tenth of a second, for those who wait
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
+    from services.cli.visible_console import VisibleConsole  # noqa: PLC0415 - a tenth of a second, for those who wait
+
     columns = (TextColumn("{task.description:40.40}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=VisibleConsole(stderr=True), transient=True) as progress:
         progress.add_task("jobs", total=len(jobs))
         return [_wait(api, job, progress) for job in jobs]
 

@@ -14,28 +14,37 @@ from typer.core import TyperGroup
 from services.cli.cli_context import CliContext
 
 
-def lazy_group(commands: Mapping[str, str], *, at_end: bool = False) -> type[TyperGroup]:
+def lazy_group(commands: Mapping[str, str], *, at_end: bool = False, also: str = "") -> type[TyperGroup]:
     """Return a group class that also has these commands: `module:attribute` by name; `--help` lists them first or last.
 
-    The attribute is a Typer application for a group of commands, or a function for one command.
+    The attribute is a Typer application for a group of commands, or a function for one command. `also`: where further
+    functions by name are, which are imported for a name that is not known otherwise.
     """
 
     class LazyGroup(TyperGroup):
         def list_commands(self, ctx: Any) -> list[str]:
             own = [name for name in super().list_commands(ctx) if name not in commands]
-            return [*own, *commands] if at_end else [*commands, *own]
+            listed = [*commands, *(_attribute(also) if also else ())]
+            return [*own, *listed] if at_end else [*listed, *own]
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            if cmd_name in commands and cmd_name not in self.commands:
-                self.add_command(_load(cmd_name, commands[cmd_name]), cmd_name)
+            if cmd_name not in self.commands:
+                found = _attribute(commands[cmd_name]) if cmd_name in commands else None
+                if found is None and also:
+                    found = _attribute(also).get(cmd_name)
+                if found is not None:
+                    self.add_command(_load(cmd_name, found), cmd_name)
             return super().get_command(ctx, cmd_name)
 
     return LazyGroup
 
 
-def _load(name: str, target: str) -> Any:
+def _attribute(target: str) -> Any:
     module, _, attribute = target.partition(":")
-    found = getattr(import_module(module), attribute)
+    return getattr(import_module(module), attribute)
+
+
+def _load(name: str, found: Any) -> Any:
     if isinstance(found, typer.Typer):
         command: Any = typer.main.get_group(found)
         command.name = name

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+from services.visible_text import visible, visible_json
+
 _SECOND, _MINUTE, _HOUR = 1, 60, 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Form of the answers; `width` is the number of columns, None for that of the terminal."""
+    """Form of the answers; `width` is the number of columns, None for the terminal's."""
 
     width: int | None
     as_json: bool
@@ -23,18 +25,17 @@ class Output:
     @property
     def console(self) -> "Console":
         """Return a console on standard output; JSON needs none, and so does not wait for Rich."""
-        from rich.console import Console  # noqa: PLC0415 - a tenth of a second, for people only
+        from services.cli.visible_console import VisibleConsole  # noqa: PLC0415 - a tenth of a second, for people only
 
-        return Console(width=self.width, soft_wrap=False, highlight=False)
+        return VisibleConsole(width=self.width, soft_wrap=False, highlight=False)
 
     def raw(self, answer: object) -> None:
         """Print the API's answer as JSON, one document."""
-        json.dump(answer, sys.stdout, indent=2, ensure_ascii=False)
-        sys.stdout.write("\n")
+        sys.stdout.write(visible_json(json.dumps(answer, indent=2, ensure_ascii=False)) + "\n")
 
     def one_line(self, answer: object) -> None:
         """Print JSON in one line, at once, for a reader that follows the output."""
-        sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+        sys.stdout.write(visible_json(json.dumps(answer, ensure_ascii=False)) + "\n")
         sys.stdout.flush()
 
     def rows(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -42,7 +43,7 @@ class Output:
         from rich.table import Table  # noqa: PLC0415 - as above
         from rich.text import Text  # noqa: PLC0415
 
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        table = Table(title=Text(visible(title)), title_justify="left", box=None, pad_edge=False, header_style="bold")
         for column in columns:
             table.add_column(column, overflow="fold")
         for row in rows:
@@ -57,11 +58,15 @@ class Output:
         """Print one line as it is, broken between words at the width of the terminal."""
         from rich.text import Text  # noqa: PLC0415 - for people only
 
-        self.console.print(Text(text))
+        self.console.print(Text(visible(text)))
 
 
 def shown(value: object) -> str:
-    """Return a value as people read it."""
+    """Return a value as people read it, in one line."""
+    return visible(_shown(value))
+
+
+def _shown(value: object) -> str:
     match value:
         case None:
             return "-"
@@ -118,6 +123,17 @@ def measured_runs(learned: Mapping[str, Any]) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, in the plural where it is not one."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def compactness(files: int, needed: int) -> str:
+    """Return what merging could still gain: how many files there are, and how many would do."""
+    return "as compact as it can be" if files == needed else f"{counted(files, 'file')}, {needed:,} would do"
+
+
+def backlog_of(amplification: Mapping[str, Any]) -> str:
+    """Return how much of the existing files is still to be rewritten, once."""
+    left, found = amplification["backlog_bytes_left"], amplification["backlog_bytes_found"]
+    return f"{size(left)} of {size(found)} left" if left else "done"
 
 
 def time_span(seconds: float) -> str:

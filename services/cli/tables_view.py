@@ -1,9 +1,16 @@
 """Answers about tables as rows for people: lists, one table, its partitions and its decisions."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-from services.cli.render import Output, at, counted, duration, measured_runs, shown, size
+from services.cli.render import Output, at, backlog_of, compactness, counted, duration, measured_runs, shown, size
+
+STATES = {"unread": "not read yet", "waiting": "waiting for an actor", "backing_off": "retrying"}
+"""Conditions of tables that people read in other words."""
+
+UNHEALTHY = frozenset({"refused", "failing", "invalid_properties", "disabled"})
+"""Conditions in which a table is not optimized as its owner expects."""
 
 BUSY_SHOWN = 5
 """Partitions under DML that fit into one line."""
@@ -11,12 +18,30 @@ BUSY_SHOWN = 5
 
 def show_tables(out: Output, answer: Any) -> None:
     """Print registered tables by name."""
-    rows = [(table["name"], table["tenant"], table["location"], _state(table)) for table in answer["tables"]]
-    out.rows("Tables", ("name", "tenant", "location", "state"), rows)
-    if any(table["refusal"] or table["error"] for table in answer["tables"]):
-        out.line("Why a table is not optimized: lakewright tables show NAME")
+    _tables(out, answer["tables"], lambda table: (table["location"],), ("location",))
     if answer["next_page_token"]:
         out.line(f"More tables: --page-token {answer['next_page_token']}")
+
+
+def show_table_rows(out: Output, answer: Any) -> None:
+    """Print the tables that are in one state."""
+    _tables(out, answer["rows"], lambda _: (), ())
+    if (shown_rows := len(answer["rows"])) < answer["matching"]:
+        out.line(f"{answer['matching'] - shown_rows:,} more: --limit")
+
+
+def _tables(
+    out: Output,
+    tables: list[dict[str, Any]],
+    more: Callable[[dict[str, Any]], tuple[str, ...]],
+    columns: tuple[str, ...],
+) -> None:
+    rows = [(table["name"], table["tenant"], _state(table), _layout_of(table), *more(table)) for table in tables]
+    out.rows("Tables", ("name", "tenant", "state", "layout", *columns), rows)
+    if any(table["condition"] in UNHEALTHY or table.get("error") for table in tables):
+        out.line("Why a table is not optimized: lakewright tables show NAME")
+    if any(table["condition"] == "paused" for table in tables):
+        out.line("Paused tables are rewritten after: lakewright tables resume NAME, or --all")
 
 
 def show_discovery(out: Output, answer: Any) -> None:
@@ -36,19 +61,48 @@ def show_discovery(out: Output, answer: Any) -> None:
     ]
     heads = ("root", "state", "at", "folders", "tables", "new", "unreadable", "ended (UTC)")
     out.rows("Discovery", heads, rows)
+    if found := sum(one["new_tables"] for one in answer["roots"]):
+        out.line(
+            f"{counted(found, 'new table')}. Review the paused ones: lakewright tables list --paused; start them: "
+            "lakewright tables resume --all"
+        )
 
 
 def show_table(out: Output, answer: Any) -> None:
     """Print a table: its policy and the source of each value, and its layout."""
     out.pairs(answer["name"], _summary(answer))
     _layout(out, answer["layout"])
-    policy = [(one["property"], one["value"], one["unit"], _origin(one)) for one in answer["policy"]["values"]]
-    out.rows("Policy", ("property", "value", "unit", "from"), policy)
+    _refused_files(out, answer["refused_files"])
+    values = answer["policy"]["values"]
+    own = [one for one in values if one["source"] != "default"]
+    if own:
+        rows = [(one["property"], one["value"], one["unit"], f"{one['source']}: {one['set_by']}") for one in own]
+        out.rows("Policy", ("property", "value", "unit", "from"), rows)
+    out.line(f"{len(values) - len(own)} other properties have their defaults: lakewright --json tables show NAME")
     issues = [(one["property"], one["value"], one["reason"]) for one in answer["policy"]["issues"]]
     if issues:
         out.rows("Invalid properties", ("property", "value", "reason"), issues)
     for note in answer["policy"]["notes"]:
         out.line(note)
+
+
+def _refused_files(out: Output, refused: list[dict[str, Any]]) -> None:
+    rows = [
+        (one["partition_label"], one["files"], ", ".join(one["paths"]), one["reason"], one["message"], one["remedy"])
+        for one in refused
+    ]
+    if rows:
+        out.rows("Refused files", ("partition", "files", "first", "reason", "why", "what to do"), rows)
+
+
+def show_refused(out: Output, answer: Any) -> None:
+    """Print refused files of all tables."""
+    rows = [
+        (one["table"], one["partition_label"], one["files"], ", ".join(one["paths"]), one["message"], one["remedy"])
+        for one in answer["refused"]
+    ]
+    title = f"Refused files, in {counted(answer['partitions'], 'partition')}"
+    out.rows(title, ("table", "partition", "files", "first", "why", "what to do"), rows)
 
 
 def show_partitions(out: Output, answer: Any) -> None:
@@ -59,7 +113,7 @@ def show_partitions(out: Output, answer: Any) -> None:
             one["layout"]["files"],
             one["layout"]["small_files"],
             size(one["layout"]["bytes"]),
-            f"{one['layout']['rms_shortfall']:.0%}",
+            one["layout"]["files_needed"],
             made["action"],
             made["decision"],
             made["reason"],
@@ -67,7 +121,7 @@ def show_partitions(out: Output, answer: Any) -> None:
         for one in answer["partitions"]
         for made in one["decisions"]
     ]
-    columns = ("partition", "files", "small", "bytes", "entropy", "action", "decision", "reason")
+    columns = ("partition", "files", "small", "bytes", "would do", "action", "decision", "reason")
     out.rows(f"Partitions at version {answer['version']}", columns, rows)
 
 
@@ -94,9 +148,14 @@ def show_change(out: Output, answer: Any) -> None:
 def _state(table: dict[str, Any]) -> str:
     if table["refusal"]:
         return _listed(table["refusal"])
-    if table["version"] is None:
-        return "cannot be read" if table["error"] else "not read yet"
-    return f"version {table['version']}"
+    if table.get("error"):
+        return "cannot be read"
+    condition = str(table["condition"])
+    return STATES.get(condition, condition.replace("_", " "))
+
+
+def _layout_of(table: dict[str, Any]) -> str:
+    return "-" if table["files"] is None else compactness(table["files"], table["files_needed"])
 
 
 def _summary(answer: dict[str, Any]) -> dict[str, object]:
@@ -115,6 +174,9 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "manual run": answer["manual_run"]["message"] if answer["manual_run"] else "-",
         "MERGE, UPDATE, DELETE": _contention(answer["write_contention"]),
         "predicted and measured": _calibration(answer["calibration"]),
+        "backlog": backlog_of(answer["amplification"]),
+        "rewritten per byte added since": answer["amplification"]["steady_write_amplification"],
+        "paused": answer["paused"],
         "counters": shown(answer["counters"]),
     }
 
@@ -143,14 +205,11 @@ def _refusal(refusal: dict[str, Any]) -> str:
     return f"{'missing' if refusal['missing'] else 'yes'}, since {at(refusal['since'])} UTC: {refusal['reason']}"
 
 
-def _origin(value: dict[str, Any]) -> str:
-    return str(value["set_by"]) if value["source"] == "default" else f"{value['source']}: {value['set_by']}"
-
-
 def _layout(out: Output, layout: dict[str, Any]) -> None:
     title = (
-        f"Layout: {counted(layout['files'], 'file')}, {size(layout['bytes'])}, {layout['small_files']} small; "
-        f"entropy {layout['rms_shortfall']:.0%} of the target (root of MSE)"
+        f"Layout: {counted(layout['files'], 'file')}, {size(layout['bytes'])}, {layout['small_files']} small: "
+        f"{compactness(layout['files'], layout['files_needed'])}; "
+        f"file size entropy (MSE) {layout['rms_shortfall']:.0%} of the target, as a root"
     )
     rows = [
         (

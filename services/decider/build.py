@@ -27,7 +27,6 @@ from decider.api.services import (
 from decider.api.sns_confirmation import SubscriptionConfirmer
 from decider.archive.ledger_reader import LedgerReader
 from decider.background.discovery import LEASE_MS, Discovery, DiscoveryLimits
-from decider.background.ledger_archiver import LEDGER_KEPT
 from decider.background.tables_file_sync import TablesFile
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
@@ -38,28 +37,30 @@ from decider.gateway.authentication import require_credentials_beyond_loopback
 from decider.optimize.on_demand import OnDemandOptimizer
 from decider.optimize.property_trigger import PropertyTriggers
 from decider.optimize.table_requests import TableRequests
+from decider.requests.index import IndexRequest
 from decider.state.effective_policy import PolicyDefaults
 from decider.storage.numbered_objects import NumberedObjects
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
-from decider.store.actor_registry import ActorRegistry
-from decider.store.advice_store import AdviceStore
-from decider.store.counters import CounterReader
-from decider.store.discovery_lease import DiscoveryLeases
-from decider.store.manual_runs import ManualRunStore
-from decider.store.merge_mark import MergeMark, RegistrySaver
-from decider.store.operator_settings import OperatorSettings
-from decider.store.queue_admin import QueueAdmin
-from decider.store.queue_executor import AsyncQueueExecutor, connect
-from decider.store.read_counts import ReadCounts
-from decider.store.redis_health import RedisSafety
-from decider.store.rejected_events import RejectedEvents
-from decider.store.run_queries import RunQueries
-from decider.store.saved_registry import SavedRegistry
-from decider.store.stream_reader import StreamReader
-from decider.store.table_index import TableIndex
-from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableStateStore
+from decider.store.fleet_history import FleetHistory
+from decider.store.queue.actor_registry import ActorRegistry
+from decider.store.queue.queue_admin import QueueAdmin
+from decider.store.queue.run_queries import RunQueries
+from decider.store.queue.stream_reader import StreamReader
+from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from decider.store.redis.redis_health import RedisSafety
+from decider.store.registry.discovery_lease import DiscoveryLeases
+from decider.store.registry.manual_runs import ManualRunStore
+from decider.store.registry.merge_mark import MergeMark, RegistrySaver
+from decider.store.registry.operator_settings import OperatorSettings
+from decider.store.registry.rejected_events import RejectedEvents
+from decider.store.registry.saved_registry import SavedRegistry
+from decider.store.registry.table_index import TableIndex
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.advice_store import AdviceStore
+from decider.store.tables.counters import CounterReader
+from decider.store.tables.read_counts import ReadCounts
+from decider.store.tables.table_state import TableStateStore
 from decider.tracking.drift_check import DriftCheck
 from decider.tracking.refresh import TableRefresher
 from decider.tracking.shared_defaults import SharedDefaults
@@ -68,8 +69,10 @@ from services.decider.build_background import build_background
 from services.decider.settings import DeciderSettings, LocationSettings
 from services.settings import host_name
 from services.versions import installed
-from shared.boundary import Boundary
-from shared.locations import canonical_location
+from shared.paths.boundary import Boundary
+from shared.paths.locations import canonical_location, deltalake_location, table_id
+from shared.queue import keys
+from shared.queue.limits import LEDGER_KEPT, LEDGER_KEPT_TO_ARCHIVE
 
 
 def now_ms() -> int:
@@ -87,12 +90,15 @@ def release() -> str:
     return installed("lakewright") or "unreleased"
 
 
-def build_app(settings: DeciderSettings, traces: object | None = None) -> FastAPI:
+def build_app(
+    settings: DeciderSettings, traces: object | None = None, on_task_end: Callable[[], None] = lambda: None
+) -> FastAPI:
     """Build the application; its lifespan runs the background tasks and closes the connections.
 
-    `traces`: OpenTelemetry's provider, which records its requests; None: they are not recorded.
+    `traces`: OpenTelemetry's provider, which records its requests; None: they are not recorded. `on_task_end`: called
+    if a background task ended although it was not asked to.
     """
-    return create_app(build_services(settings), traces)
+    return create_app(build_services(settings), traces, on_task_end)
 
 
 def build_services(
@@ -146,7 +152,7 @@ def build_operations(settings: DeciderSettings) -> OperationServices:
     redis = connect(settings.redis_url)
     return OperationServices(
         redis=redis,
-        safety=RedisSafety(redis, clock_s=time.monotonic),
+        safety=RedisSafety(redis, clock_s=time.monotonic, types=keys.shared_types(settings.queue)),
         read_meter=ReadMeter(),
         metrics=Metrics(),
         started=ProcessStart(now_ms(), time.monotonic()),
@@ -177,7 +183,11 @@ def build_queue(
         actors=ActorRegistry(executor),
         streams=StreamReader(executor),
         counters=CounterReader(executor),
+        history=FleetHistory(executor, process_name()),
         reads=ReadCounts(operations.redis),
+        own_tables=frozenset(
+            table_id(deltalake_location(one)) for one in (settings.archives.ledger, settings.archives.rewrites) if one
+        ),
     )
 
 
@@ -223,12 +233,14 @@ def build_requests(
     on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock)
     table_requests = TableRequests(queue.executor, tracker, open_table, clock)
     triggers = PropertyTriggers(
-        tables.manual_runs, on_demand, tables.defaults, clock, optimize_index=table_requests.index
+        *(tables.manual_runs, on_demand, tables.defaults, clock),
+        optimize_index=lambda table: table_requests.run(table, IndexRequest()),
     )
     refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.process)
     refresh_queue = RefreshQueue(operations.metrics.measured(refresher.refresh))
     folders = tables.formats.access.folders
-    allowed = AllowedRoots(boundary.roots, tables.formats.scanner, settings.locations.tenant, boundary, folders)
+    hold = None if settings.locations.is_discovery_active else queue.admin.hold
+    allowed = AllowedRoots(boundary.roots, tables.formats.scanner, settings.locations.tenant, boundary, folders, hold)
     resolver = EventResolver(tables.registry, refresh_queue, allowed)
     return RequestServices(
         resolver=resolver,
@@ -246,13 +258,13 @@ def build_requests(
 def build_tracker(
     settings: DeciderSettings, operations: OperationServices, queue: QueueServices, tables: TableServices
 ) -> TableTracker:
-    """Build what follows the logs of tables; with an archive, Redis keeps fewer decisions."""
+    """Build what follows the logs of tables; an archive needs time to take decisions over."""
     return TableTracker(
         queue.executor,
         tables.formats.open,
         operations.now_ms,
         tables.defaults,
-        ledger_kept=LEDGER_KEPT if settings.archives.ledger else None,
+        ledger_kept=LEDGER_KEPT_TO_ARCHIVE if settings.archives.ledger else LEDGER_KEPT,
         drift=DriftCheck(tables.states, operations.now_ms, every_ms=int(settings.tracking.drift_s * 1000)),
         actions=tables.actions,
     )

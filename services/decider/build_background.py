@@ -14,6 +14,7 @@ from decider.background.applied_advice import AppliedAdvice
 from decider.background.auto_analyze import AdviceSources, AutoAnalyze
 from decider.background.defaults_refresh import DefaultsRefresh
 from decider.background.finished_runs import FinishedRuns
+from decider.background.history_sampler import HistorySampler
 from decider.background.kafka_consumer import KafkaConsumer
 from decider.background.ledger_archiver import LedgerArchiver
 from decider.background.preemption import JobPreemption
@@ -34,12 +35,12 @@ from decider.declared.tables_file import TablesFileReader
 from decider.events.kafka_topics import KafkaTopics
 from decider.events.message_handler import MessageHandler
 from decider.events.sqs_queue import SqsQueue
-from decider.store.merge_mark import MergeMark
-from decider.store.registry_entries import RegistryEntries
-from decider.store.saved_registry import SavedRegistry
+from decider.store.registry.merge_mark import MergeMark
+from decider.store.registry.registry_entries import RegistryEntries
+from decider.store.registry.saved_registry import SavedRegistry
 from services.decider.settings import DeciderSettings
-from shared.locations import canonical_location, deltalake_location, table_id
-from shared.store_options import StoreOptions
+from shared.paths.locations import canonical_location, deltalake_location, table_id
+from shared.paths.store_options import StoreOptions
 from shared.table import TableRef
 
 
@@ -60,6 +61,7 @@ def build_background(
             queue.streams, queue.runs, tables.advice, tables.registry, requests.refresh_queue, operations.now_ms
         ),
         "timers": TimerRunner(queue.executor, tables.registry, requests.tracker, operations.now_ms),
+        "history": HistorySampler(queue.history, tables.index, queue.admin, queue.counters, operations.now_ms),
     }
     if requests.discovery.is_periodic:
         tasks["discovery"] = requests.discovery

@@ -11,6 +11,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from services.decider.open_connections import OpenConnections
+
 HEAD_S = 10.0
 """Seconds from a connection's start, or from a head's first byte, to its last; over any line it takes less than one."""
 
@@ -56,13 +58,16 @@ class LimitedConnection(h11.Connection):
 class HeaderTimeoutProtocol(asyncio.Protocol):
     """Stands between a transport and the server's protocol for HTTP, with a clock for heads; bodies have their own.
 
-    It reads the state of its own h11 connection, which replaces that of the server's protocol: the only thing that is
+    It reads the state of its own h11 connection, which replaces the server protocol's own: the only thing that is
     not public there, and the tests of this file's limits notice if it moves.
     """
 
     head_s = HEAD_S
+    address = ""
+    """Address of the client; empty where the transport has none."""
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, connections: OpenConnections, **given: Any) -> None:
+        self._connections = connections
         self._http = H11Protocol(**given)
         self._connection = self._http.conn = LimitedConnection(h11.SERVER, MAX_HEAD_BYTES)
         self._transport: asyncio.Transport | None = None
@@ -71,6 +76,10 @@ class HeaderTimeoutProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock of the first head."""
         self._transport = transport
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else ""
+        if not self._connections.add(self):
+            transport.abort()
         self._http.connection_made(transport)
         self._start()
 
@@ -79,6 +88,7 @@ class HeaderTimeoutProtocol(asyncio.Protocol):
         self._http.data_received(data)
         if self._connection.our_state in _RESPONDING:
             self._stop()
+            self._connections.begins_call(self)
         elif self._end is None:
             self._start()
 
@@ -97,7 +107,18 @@ class HeaderTimeoutProtocol(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock for good."""
         self._stop()
+        self._connections.remove(self)
         self._http.connection_lost(exc)
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if no call is in progress: its head is not there yet, or its response has been sent."""
+        return self._connection.our_state not in _RESPONDING
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def _start(self) -> None:
         if self._transport is not None:

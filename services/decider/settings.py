@@ -1,5 +1,6 @@
 """Settings of the decider from its environment; a value that cannot be used stops the start and is named."""
 
+import ipaddress
 import json
 import os
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 from decider.background.discovery import DiscoveryLimits
 from decider.gateway.call_limits import CallLimits
 from decider.gateway.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
+from decider.state.effective_policy import ROW_REMOVAL
 from services.settings import (
     ADVICE_CPU,
     ALLOW_EXTERNAL_FILES,
@@ -16,6 +18,7 @@ from services.settings import (
     BODY_TIMEOUT_S,
     BUCKETS,
     CALLS_PER_S,
+    DISCOVER,
     DISCOVERY_DEPTH,
     DISCOVERY_REQUESTS_PER_S,
     DISCOVERY_S,
@@ -28,10 +31,12 @@ from services.settings import (
     KAFKA_TOPICS,
     LOG_LEVEL,
     MAX_BODY_BYTES,
+    MAX_CONNECTIONS,
     OPTIMIZATIONS,
     POLICY,
     QUEUE,
     REDIS_URL,
+    REQUEST_TIMEOUT_S,
     ROOTS,
     SCHEDULED,
     SNS_TOPICS,
@@ -44,6 +49,7 @@ from services.settings import (
     TOKEN,
     TOKENS,
     TOKENS_FILE,
+    TRUSTED_PROXIES,
     WEBHOOK_ORIGINS,
     EnvironmentReader,
     boolean,
@@ -56,12 +62,12 @@ from services.settings import (
     store_options,
 )
 from shared.errors import InvalidInput
-from shared.format_options import FormatOptions
-from shared.locations import canonical_location
-from shared.policy import Policy, PolicyLayer, apply
-from shared.properties import as_properties, read_properties
+from shared.formats.options import FormatOptions
+from shared.paths.locations import canonical_location
+from shared.paths.store_options import StoreOptions
+from shared.policy.policy import Policy, PolicyLayer, apply
+from shared.policy.properties import as_properties, read_properties
 from shared.queue.limits import require_name
-from shared.store_options import StoreOptions
 
 _MAX_PORT = 65_535
 _MONTH_S = 30 * 86_400.0
@@ -72,6 +78,8 @@ _BODY_RANGE_BYTES = (1_024, 64 * 1_048_576)
 _WINDOW_RANGE_S = (1.0, 3_600.0)
 _RATE_RANGE_PER_S = (0.1, 1_000_000.0)
 _BODY_TIMEOUT_RANGE_S = (0.1, 300.0)
+_REQUEST_TIMEOUT_RANGE_S = (1.0, 600.0)
+_CONNECTIONS_RANGE = (16, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +92,16 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """Who may call or send: the administrator's token, other tokens, secrets, SNS topics, webhooks' origins; queues."""
+    """Who may call or send: the administrator's token, other tokens, secrets, SNS topics, webhooks' origins; queues.
+
+    trusted_proxies: addresses or networks of proxies that are believed whom they forward for.
+    """
 
     token: str | None = field(default=None, repr=False)
     known: Credentials = field(default_factory=Credentials)
     sns_topics: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
+    trusted_proxies: tuple[str, ...] = ()
     sqs_queues: tuple[str, ...] = ()
     kafka_topics: tuple[str, ...] = ()
     kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -106,7 +118,8 @@ class AccessSettings:
 class LocationSettings:
     """Where tables may lie, how their stores are opened, whose they are by default, and where the registry is saved.
 
-    `tables_file`: file that declares tables, None if there is none.
+    `tables_file`: file that declares tables, None if there is none. `is_discovery_active`: tables that are found, and
+    not registered by a person, are rewritten at once; otherwise they are paused.
     """
 
     roots: tuple[str, ...] = ()
@@ -117,6 +130,7 @@ class LocationSettings:
     allow_external_files: bool = False
     state: str | None = None
     tables_file: Path | None = None
+    is_discovery_active: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +198,13 @@ def _path(text: str) -> Path:
     return Path(text.strip())
 
 
+def _networks(text: str) -> tuple[str, ...]:
+    found = comma_separated(text)
+    for one in found:
+        ipaddress.ip_network(one)  # Raises ValueError with the reason.
+    return found
+
+
 def _queue_urls(text: str) -> tuple[str, ...]:
     urls = comma_separated(text)
     if not all(url.startswith(("https://", "http://")) for url in urls):
@@ -221,6 +242,7 @@ def _access(read: EnvironmentReader) -> AccessSettings:
         known=known,
         sns_topics=read(SNS_TOPICS, comma_separated, ()),
         webhook_origins=read(WEBHOOK_ORIGINS, comma_separated, defaults.webhook_origins),
+        trusted_proxies=read(TRUSTED_PROXIES, _networks, ()),
         sqs_queues=read(SQS_QUEUES, _queue_urls, ()),
         kafka_topics=topics,
         kafka_options=options,
@@ -234,6 +256,8 @@ def _limits(read: EnvironmentReader) -> CallLimits:
         body_timeout_s=read(BODY_TIMEOUT_S, number(float, *_BODY_TIMEOUT_RANGE_S), defaults.body_timeout_s),
         events_per_s=read(EVENTS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.events_per_s),
         calls_per_s=read(CALLS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.calls_per_s),
+        max_connections=read(MAX_CONNECTIONS, number(int, *_CONNECTIONS_RANGE), defaults.max_connections),
+        request_timeout_s=read(REQUEST_TIMEOUT_S, number(float, *_REQUEST_TIMEOUT_RANGE_S), defaults.request_timeout_s),
     )
 
 
@@ -248,7 +272,15 @@ def _locations(read: EnvironmentReader, environment: Mapping[str, str]) -> Locat
         allow_external_files=read(ALLOW_EXTERNAL_FILES, boolean, defaults.allow_external_files),
         state=read(STATE, canonical_location, None),
         tables_file=read(TABLES_FILE, _path, None),
+        is_discovery_active=read(DISCOVER, _is_active, defaults.is_discovery_active),
     )
+
+
+def _is_active(text: str) -> bool:
+    found = {"active": True, "paused": False}.get(text.strip().lower())
+    if found is None:
+        raise ValueError("expected paused or active")
+    return found
 
 
 def _discovery(read: EnvironmentReader) -> DiscoveryLimits:
@@ -297,8 +329,9 @@ def _require_no_deletions(layer: PolicyLayer) -> None:
     """Raise ValueError where defaults would delete files or rows: only a table's own properties may."""
     if layer.values.get("vacuum"):
         raise ValueError("vacuum=on deletes files, and no default does: set lakewright.vacuum=on on each table")
-    if layer.values.get("primary_key"):
-        raise ValueError("primary-key removes rows, and no default does: set lakewright.primary-key on each table")
+    for field_name in sorted(ROW_REMOVAL & layer.values.keys()):
+        name = layer.property_names[field_name]
+        raise ValueError(f"{name} decides which rows are removed, and no default does: set it on each table")
 
 
 def _tenant(text: str) -> str:
@@ -336,9 +369,16 @@ def _token(text: str) -> str:
     return token
 
 
+MAX_TOKENS_FILE_BYTES = 1_048_576
+"""Room for ten thousand tokens; what is named by mistake may be endless."""
+
+
 def _tokens_of_file(path: str) -> tuple[TokenHash, ...]:
     try:
-        text = Path(path.strip()).read_text(encoding="utf-8")
+        with Path(path.strip()).open("rb") as file:
+            text = file.read(MAX_TOKENS_FILE_BYTES + 1).decode()
     except OSError as problem:
         raise ValueError(f"the file cannot be read: {problem.strerror}") from problem
+    if len(text) > MAX_TOKENS_FILE_BYTES:
+        raise ValueError(f"the file has more than {MAX_TOKENS_FILE_BYTES} bytes")
     return parse_tokens(text)

@@ -1,4 +1,4 @@
-"""What really happened to the demonstration's table, read from its log alone, apart from everything that made it."""
+"""The history of the demonstration's table, read from its log alone, apart from everything that made it."""
 
 import json
 from collections import defaultdict
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from decider.whatif.optimize_baseline import optimize_after_each_commit
-from shared.policy import Policy
+from shared.policy.policy import Policy
 
 _Action = tuple[str, dict[str, Any]]
 

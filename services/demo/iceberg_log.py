@@ -1,4 +1,4 @@
-"""What really happened to the demonstration's Iceberg table, read from its snapshots by pyiceberg, which wrote them."""
+"""The history of the demonstration's Iceberg table, read from its snapshots by pyiceberg, which wrote them."""
 
 import json
 from collections import defaultdict
@@ -9,7 +9,7 @@ from decider.whatif.baselines import PEERS
 from decider.whatif.simulator import replay_peer
 from decider.whatif.trace import CommitTrace
 from services.demo.commit_log import CommitLogSums
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import Commit, DataFile, PartitionKey
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from services.demo.commit_log import CommitLogSums
 from services.demo.row_checksum import Fingerprint
-from shared.policy import Policy
+from shared.policy.policy import Policy
 
 FUNNEL = {
     "commits": ("commits", "commits by the writer"),

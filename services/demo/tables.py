@@ -21,7 +21,7 @@ from services.demo.network import free_port
 from services.demo.processes import end_process
 from services.demo.row_checksum import PARTITION_BY, SCHEMA
 from shared.errors import PermanentError
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -83,7 +83,11 @@ class DeltaDemoTable:
 
     def environment(self) -> Mapping[str, str]:
         """Return the folder as a root and as a bucket."""
-        return {"LAKEWRIGHT_ROOTS": self._root.as_uri(), "LAKEWRIGHT_BUCKETS": f"demo={self._root.as_uri()}"}
+        return {
+            "LAKEWRIGHT_ROOTS": self._root.as_uri(),
+            "LAKEWRIGHT_DISCOVER": "active",
+            "LAKEWRIGHT_BUCKETS": f"demo={self._root.as_uri()}",
+        }
 
     def writer_environment(self) -> Mapping[str, str]:
         """Return nothing."""
@@ -148,6 +152,7 @@ class IcebergDemoTable:
         return {
             "LAKEWRIGHT_CATALOGS": json.dumps({CATALOG: self._options}),
             "LAKEWRIGHT_ROOTS": f"catalog://{CATALOG}",
+            "LAKEWRIGHT_DISCOVER": "active",
         }
 
     def writer_environment(self) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from services.demo.commit_log import CommitLogSums
 from shared.layout.partition_stats import stats_of_sizes
-from shared.policy import Policy
+from shared.policy.policy import Policy
 
 DECISIONS_SHOWN = 10
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import structlog
 
+from services.descriptors import raise_descriptor_limit
 from services.logs import configure_logs
 from services.paths import data_dir
 from services.private import closed_dir
@@ -29,6 +30,7 @@ from services.standalone.stack import (
     require_free_address,
 )
 from services.standalone.supervisor import Supervisor
+from services.visible_text import visible_lines
 from shared.errors import LakewrightError
 
 log = structlog.get_logger()
@@ -119,10 +121,11 @@ def main() -> int:
     parser.add_argument("--actors", type=_actor_count, default="1", metavar="0|1|auto[:N]", help=_ACTORS)
     try:
         configure_logs(log_level(), log_format())
+        raise_descriptor_limit()
         chosen = vars(parser.parse_args())
         run(StandaloneOptions(environment=os.environ, table_umask=os.umask(PRIVATE_UMASK), **chosen))
     except LakewrightError as problem:
-        print(f"lakewright standalone: {problem}", file=sys.stderr)
+        print(f"lakewright standalone: {visible_lines(str(problem))}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,7 +1,7 @@
 """Runs as many actors as the backlog needs: asks the decider, decides by `actor_scaling`, and starts, drains and stops.
 
 The decider's own interface says how much work waits, and drains actors. While it does not answer, nothing changes.
-Names are never used twice, so that no report of an earlier process is taken for that of a later one.
+Names are never used twice, so that no report of an earlier process is taken for a later one's.
 """
 
 import time
@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import httpx
 import structlog
 
+from decider.storage import machine
 from services.actor.settings import MEMORY, actor_settings
 from services.settings import scaling_seconds
-from services.standalone import machine
 from services.standalone.actor_scaling import (
     ActorCount,
     ActorState,
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 
 
 class Children(Protocol):
-    """What starts and stops processes."""
+    """Port that starts and stops processes."""
 
     def add(self, spec: ChildSpec) -> None:
         """Start a child and keep it running."""
@@ -54,7 +54,7 @@ class Children(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeciderState:
-    """What the decider reports: predicted seconds of work, and the state of each actor by its name."""
+    """A report of the decider: predicted seconds of work, and the state of each actor by its name."""
 
     work_s: float
     actors: Mapping[str, str]

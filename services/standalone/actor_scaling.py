@@ -20,7 +20,7 @@ BESIDE_HEAP_BYTES = int(1.2 * GIB)
 """Memory of an actor beside its heap (docs/deploy.md)."""
 
 SHARE_OF_MEMORY = 0.75
-"""Of the machine's memory for actors; the rest is for Redis, the decider and what else runs."""
+"""Share of the machine's memory for actors; the rest is for Redis, the decider and what else runs."""
 
 _JVM_SIZE = re.compile(r"(\d+)([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": MIB, "g": GIB, "t": 1 << 40}
@@ -54,7 +54,7 @@ def parse_actor_count(text: str) -> ActorCount:
 
 
 class ActorState(StrEnum):
-    """What an actor of the pool does; one that starts is not known to the decider yet."""
+    """State of an actor of the pool; one that starts is not known to the decider yet."""
 
     STARTING = "starting"
     IDLE = "idle"
@@ -95,7 +95,7 @@ class PoolActor:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What is to be done next: how many actors to start, which to drain, and which drained ones to stop."""
+    """Next steps: how many actors to start, which to drain, and which drained ones to stop."""
 
     start: int = 0
     drain: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ def needed_actors(work_s: float, rule: ScalingRule) -> int:
 
 
 def with_need(recent: Sequence[Need], need: Need, rule: ScalingRule) -> tuple[Need, ...]:
-    """Add a need to those of the last `idle_s` seconds; the first of them is the greatest, and so the target.
+    """Add a need to the needs of the last `idle_s` seconds; the first of them is the greatest, and so the target.
 
     Needs that a later one reaches are left out, because they never become the greatest again.
     """

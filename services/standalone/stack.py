@@ -38,12 +38,13 @@ from services.settings import (
 )
 from services.standalone import redis_server
 from services.standalone.actor_scaling import ONE_ACTOR, ActorCount
+from services.standalone.append_only_file import AppendOnlyFile
 from services.standalone.redis_server import AppendFsync, RedisOptions
 from services.standalone.supervisor import ChildSpec
 from shared.errors import InvalidInput
 
 PRIVATE_UMASK = 0o077
-"""Of the standalone itself and of Redis: what they write is no other's business."""
+"""Umask of the standalone itself and of Redis: other users read nothing that they write."""
 ACTOR_STOP_S = 30.0  # The actor ends at the next group boundary; one group of 128 MB takes seconds.
 DECIDER_STOP_S = 10.0  # Requests in flight are short.
 REDIS_STOP_S = 10.0  # SIGTERM makes it write out its append-only file, as SHUTDOWN does.
@@ -55,7 +56,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class StandaloneOptions:
-    """What a person may choose.
+    """Options of the command.
 
     `environment` is passed on to the children; addresses and directories in it are replaced by those chosen here.
     `table_umask` is that of the children that write into tables; None is this process's. `own_token` is what this
@@ -121,7 +122,7 @@ def require_free_address(http_address: str) -> None:
 
 
 def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
-    """What to run, in the order of starting.
+    """Processes to run, in the order of starting.
 
     Raises:
         InvalidInput: no usable Redis server, or a setting that cannot be used.
@@ -132,6 +133,7 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
     redis = _redis_options(options)
     for folder in (redis.data_dir, redis.socket.parent, home / "logs", home / "spark"):
         closed_dir(folder)
+    kept = AppendOnlyFile(redis.data_dir)
     patience_s, environment = start_timeout_s(options.environment), _environment(options)
     log.info("redis_selected", version=binary.version, url=redis.url, data=str(redis.data_dir))
     specs = [
@@ -140,10 +142,11 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
             command=redis_server.command(binary, redis),
             environment=environment,
             log_file=home / "logs" / "redis.log",
-            obstacle=lambda: redis_server.obstacle(redis.socket),
+            obstacle=lambda: _redis_obstacle(redis, kept),
             ready_timeout_s=patience_s,
             stop_timeout_s=REDIS_STOP_S,
             explain=lambda tail: redis_server.explain_failure(tail, redis),
+            recover=kept.repair,
             umask=PRIVATE_UMASK,
         ),
         ChildSpec(
@@ -163,6 +166,14 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
         missing = "the start of Spark and the self-test of the actor"
         specs.append(replace(actor_spec(options, "actor"), obstacle=lambda: "" if ready.exists() else missing))
     return tuple(specs)
+
+
+def _redis_obstacle(redis: RedisOptions, kept: AppendOnlyFile) -> str:
+    """Return why Redis cannot be used yet; what it loaded is copied before anyone writes."""
+    missing = redis_server.obstacle(redis.socket)
+    if not missing:
+        kept.keep_copy()
+    return missing
 
 
 def actor_spec(options: StandaloneOptions, name: str) -> ChildSpec:

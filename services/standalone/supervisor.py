@@ -27,8 +27,10 @@ RESTARTS = RetryPolicy(max_attempts=9, first_s=0.5, longest_s=30.0)
 HEALTHY_AFTER_S = 60.0  # A run this long was not a failed start: delays begin again.
 POLL_S = 0.1  # How late an end is noticed; ten polls a second cost nothing.
 LOG_LIMIT_BYTES = 10_000_000  # A log larger than this is moved aside at the next start, once: 20 MB per child at most.
+MAX_RECOVERIES = 3  # Of one start: each repairs something else, and a fourth would repeat one of them.
 REPORT_EVERY_S = 10.0  # While a child is not ready: often enough that the start does not seem to hang.
 _TAIL_BYTES = 2_000  # Of a log in an error: some twenty lines.
+_START_BYTES = 65_536  # Of what a child printed since its start: more than any prints until it is ready.
 
 _PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")  # Run as a file: isolated, it starts in some 15 ms.
 
@@ -39,8 +41,9 @@ log = structlog.get_logger()
 class ChildSpec:
     """A program to keep running. `environment` is all it sees; `explain` may turn its last output into advice.
 
-    `obstacle` is what is missing until the child can be used, and empty once it can. `umask` is the child's; None
-    leaves it this process's.
+    `obstacle` is what is missing until the child can be used, and empty once it can. `recover` is given what a child
+    that ended had printed first, and returns whether it repaired what ended it. `umask` is the child's; None leaves it
+    this process's.
     """
 
     name: str
@@ -51,6 +54,7 @@ class ChildSpec:
     ready_timeout_s: float = 30.0
     stop_timeout_s: float = 10.0
     explain: Callable[[str], str] = lambda _: ""
+    recover: Callable[[str], bool] = lambda _: False
     umask: int | None = None
 
 
@@ -59,6 +63,7 @@ class _Child:
     spec: ChildSpec
     process: subprocess.Popen[bytes] | None = None
     started_at_s: float = 0.0
+    log_start_bytes: int = 0  # Size of its log when it was started.
     quick_ends: int = 0
     start_again_at_s: float = field(default=float("inf"))
     kill_at_s: float | None = None  # It was asked to end, and is not started again.
@@ -168,6 +173,7 @@ class Supervisor:
         if spec.log_file.exists() and spec.log_file.stat().st_size > LOG_LIMIT_BYTES:
             spec.log_file.replace(spec.log_file.with_suffix(".log.1"))
         with spec.log_file.open("ab") as output:
+            child.log_start_bytes = spec.log_file.stat().st_size
             child.process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_PARENT_WATCHDOG), *spec.command],
                 env=dict(spec.environment),
@@ -184,9 +190,15 @@ class Supervisor:
     def _await_ready(self, child: _Child, should_stop: Callable[[], bool], *, started: Sequence[_Child]) -> bool:
         """Return True once a child is ready, False if asked to stop; those that were ready before are kept running."""
         spec, process = child.spec, child.process
-        report_at_s = child.started_at_s + REPORT_EVERY_S
+        report_at_s, recoveries = child.started_at_s + REPORT_EVERY_S, 0
         while process is not None and not should_stop():
             if process.poll() is not None:
+                if recoveries < MAX_RECOVERIES and _recovers(child):
+                    recoveries += 1
+                    _release(process)
+                    self._launch(child)
+                    process = child.process
+                    continue
                 raise PermanentError(f"{spec.name} ended with code {process.returncode} at its start{_why(spec)}")
             for other in started:
                 self._keep(other)
@@ -212,6 +224,7 @@ class Supervisor:
             return
         _release(process)
         child.process = None
+        _recovers(child)
         lived_s = self._clock() - child.started_at_s
         child.quick_ends = 1 if lived_s >= HEALTHY_AFTER_S else child.quick_ends + 1
         if self._restarts.is_exhausted(child.quick_ends):
@@ -249,6 +262,13 @@ def _release(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     if process.stdin is not None:
         process.stdin.close()
+
+
+def _recovers(child: _Child) -> bool:
+    """Let a child that ended repair what ended it, by what it printed since its start."""
+    with child.spec.log_file.open("rb") as opened:
+        opened.seek(child.log_start_bytes)
+        return child.spec.recover(opened.read(_START_BYTES).decode(errors="replace"))
 
 
 def _report_waiting(spec: ChildSpec, obstacle: str, waited_s: float) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from shared.formats.qbeast.names import LAST_REVISION
 from shared.formats.qbeast.refusal import index_refusal
-from shared.job_payload import CHECKPOINT, CLUSTER, VACUUM
+from shared.jobs.payload import CHECKPOINT, CLUSTER, VACUUM
 from shared.layout.key_depth import KeyRange
 from shared.layout.key_values import is_sortable, key_range
-from shared.properties import first_sort_column
+from shared.policy.properties import first_sort_column
 from shared.refusals import Refusal, RefusalCode
 from shared.table import PartitionColumn, TableMetadata, TableProtocol
 
@@ -55,7 +55,7 @@ def sort_key(
 ) -> PartitionColumn | None:
     """Return the first column of a table's sort order, None if it has none or files have no comparable bounds of it.
 
-    `fields` are those of the table's schema. `column` takes the place of the order that the table names.
+    `fields` are the table's schema. `column` takes the place of the order that the table names.
     """
     wanted = column or first_sort_column(configuration)
     if wanted is None or configuration.get(_STATISTICS_AS_JSON, "true").lower() == "false":
@@ -91,6 +91,9 @@ def catalog_feature(properties: Mapping[str, Any]) -> str:
     found = (name for name in properties if name.startswith(_COORDINATOR_PROPERTY))
     return next((name for name in (*named, *sorted(found)) if properties.get(name)), "")
 
+
+XTABLE = "XTABLE_METADATA"
+"""Property of a log that Apache XTable writes from the metadata of another format, and of what it writes for others."""
 
 _CATALOG = "Use the maintenance of the catalog"
 _ICEBERG = "Iceberg readers need metadata that a rewrite does not write"
@@ -130,6 +133,14 @@ def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
             "protocol",
             f"the table has protocol {versions}, which is unknown (known: {ALLOWED_VERSIONS})",
             "Update Lakewright",
+        )
+    if XTABLE in metadata.configuration:
+        return Refusal(
+            RefusalCode.FEATURE,
+            "generated-metadata",
+            f"the log is generated from the metadata of another format by Apache XTable ({XTABLE} is set), which would "
+            "bring replaced files back and remove ours",
+            "Optimize the table in the format that it is written in",
         )
     features = protocol.reader_features | protocol.writer_features
     unsafe = sorted(features - SAFE_FEATURES - {CLUSTERING})

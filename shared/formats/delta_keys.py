@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shared.key_rule import KeyRule
-from shared.policy import KeyScope
+from shared.policy.key_rule import KeyRule
+from shared.policy.policy import KeyScope
 from shared.table import TableMetadata
 
 APPEND_ONLY = "delta.appendOnly"
@@ -36,7 +36,7 @@ def find_problem(
 ) -> KeyProblem | None:
     """Return why rows of a table must not be removed by a rule, None if they may be.
 
-    fields: those of the table's schema; None where only its metadata is known, so that columns are not checked.
+    fields: of the table's schema; None where only its metadata is known, so that columns are not checked.
     """
     if metadata.configuration.get(APPEND_ONLY, "false").lower() == "true":
         return KeyProblem(APPEND_ONLY, f"the table has {APPEND_ONLY} = true, which forbids to remove rows")

@@ -1,4 +1,4 @@
-"""Which stored files an action of a Delta log needs, by their names below the table's folder.
+"""Stored files that an action of a Delta log needs, by their names below the table's folder.
 
 Engines spell one path in several ways, and a path may be absolute. A name that might be meant is a name that is kept:
 this module may name too many files, never too few.
@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
 
-from shared.data_paths import is_absolute
-from shared.locations import decoded_path, file_location
+from shared.paths.data_paths import is_absolute
+from shared.paths.locations import decoded_path, file_location
 
 VECTOR_NAME = "deletion_vector_{}.bin"
 """Name of a file of deletion vectors, by its UUID (protocol, "Deletion Vector Descriptor Schema")."""

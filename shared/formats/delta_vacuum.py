@@ -24,10 +24,10 @@ from typing import Any
 from unicodedata import normalize
 from urllib.parse import unquote
 
-from shared import commit_metadata
-from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt
 from shared.formats.delta_references import FileReference, reference
+from shared.layout import commit_metadata
+from shared.layout.commit_metadata import CommitMetadata
 
 _LOG_FOLDER = "_delta_log"
 
@@ -37,7 +37,7 @@ class LoggedCommit:
     """One commit: its version, the latest time known of it, and the files it names.
 
     covers_version: of a commit that ended a vacuum, the version up to which all removed files are gone; -1 for others.
-    covers_until_ms: the moment before which they were removed. settings: those of its metadata, see `settings_text`;
+    covers_until_ms: the moment before which they were removed. settings: its metadata's, see `settings_text`;
     `NEW_PROTOCOL` if it has a protocol, empty if it has neither.
     """
 
@@ -110,7 +110,7 @@ def decode_commit(actions: Iterable[Mapping[str, Any]], version: int, time_ms: i
 
 
 NEW_PROTOCOL = "protocol"
-"""Settings of a commit with a protocol, which are those of no metadata."""
+"""Settings of a commit with a protocol, which no metadata have."""
 
 
 def settings_text(table_uuid: str, configuration: Mapping[str, str]) -> str:

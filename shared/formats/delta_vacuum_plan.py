@@ -20,12 +20,13 @@ from shared.formats.delta_vacuum import (
     needed_files,
     removed_files,
 )
-from shared.policy import Policy
-from shared.property_parsers import interval
-from shared.retention import retention_of_run_ms, set_retention_s
-from shared.stored_file import StoredFile
+from shared.formats.retention import retention_of_run_ms, set_retention_s
+from shared.formats.table_marks import NO_ORPHANS, shared_folder
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.stored_file import StoredFile
+from shared.policy.parsers import interval
+from shared.policy.policy import Policy
 from shared.table import TableMetadata
-from shared.vacuum_options import VacuumOptions
 
 RETENTION = "delta.deletedFileRetentionDuration"
 """Delta's property: how long a removed file is kept at least."""
@@ -58,7 +59,7 @@ def tombstone_retention_s(configuration: Mapping[str, str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class VacuumInputs:
-    """What was read of a table: at which version, and the listing of its store, None if it was not listed."""
+    """Inputs of a vacuum: the version that was read, and the listing of its store, None if it was not listed."""
 
     version: int
     columns: tuple[str, ...]
@@ -73,7 +74,7 @@ class VacuumPlan:
     """Files to delete: those removed by name with their size in bytes (0: unknown), and orphans; and why others stay.
 
     covers_version: the version up to which no removed file is left after this vacuum; covered_before: up to which none
-    was left before it. needed: names that must stay.
+    was left before it. needed: names that must stay. left_out: why no orphans are searched for, empty if they are.
     """
 
     version: int
@@ -84,6 +85,7 @@ class VacuumPlan:
     covers_version: int
     needed: NeededFiles
     kept: Mapping[Kept, int] = field(default_factory=dict)
+    left_out: str = ""
 
     @property
     def files(self) -> int:
@@ -97,10 +99,13 @@ def plan_vacuum(inputs: VacuumInputs, retain_ms: int, now_ms: int) -> VacuumPlan
     needed = needed_files(inputs.live, inputs.tombstones, inputs.commits, cutoff_ms)
     removed = removed_files(inputs.commits, inputs.tombstones, needed, cutoff_ms)
     kept: Counter[Kept] = Counter()
+    left_out = ""
     orphans: list[StoredFile] = []
     if inputs.listing is not None:
         knows_all = knows_removals_since(inputs.commits, cutoff_ms)
         folders = OwnFolders.of((file.name for file in inputs.listing), inputs.columns, _named(inputs))
+        if folders.shared_with:
+            left_out = f"{NO_ORPHANS}: {shared_folder(folders.shared_with)}"
         young_ms = orphan_cutoff_ms(cutoff_ms, now_ms)
         for file in inputs.listing:
             verdict = orphan_verdict(file, needed, removed, folders, young_ms)
@@ -111,7 +116,9 @@ def plan_vacuum(inputs: VacuumInputs, retain_ms: int, now_ms: int) -> VacuumPlan
     covered = [one.version for one in inputs.commits if one.time_ms < cutoff_ms]
     before = max((one.covers_version for one in inputs.commits), default=-1)
     covers_version = max(before, *covered[-1:], -1)
-    return VacuumPlan(inputs.version, cutoff_ms, removed, tuple(orphans), before, covers_version, needed, kept)
+    return VacuumPlan(
+        inputs.version, cutoff_ms, removed, tuple(orphans), before, covers_version, needed, kept, left_out
+    )
 
 
 def _named(inputs: VacuumInputs) -> Iterator[str]:

@@ -1,14 +1,14 @@
-"""What engines can do with tables of each format, by the name of the format; a new format adds one line."""
+"""Abilities of engines for tables of each format, by the name of the format; a new format adds one line."""
 
 from collections.abc import Mapping
 
-from shared.format_support import FormatSupport
 from shared.formats import delta
 from shared.formats.delta_vacuum_plan import own_retention_s
 from shared.formats.iceberg import names, support
 from shared.formats.qbeast.status import index_status
+from shared.formats.support import FormatSupport
 
-_SUPPORT: Mapping[str, FormatSupport] = {
+SUPPORT: Mapping[str, FormatSupport] = {
     delta.FORMAT: FormatSupport(
         "Delta", sql_paths=delta.FORMAT, own_retention_s=own_retention_s, index_status=index_status
     ),
@@ -19,4 +19,4 @@ _EVERYTHING = FormatSupport()
 
 def support_of(name: str) -> FormatSupport:
     """Return what engines can do with tables of this format; everything where the format is not known yet."""
-    return _SUPPORT.get(name, _EVERYTHING)
+    return SUPPORT.get(name, _EVERYTHING)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy import GIB, Policy
+from shared.policy.policy import GIB, Policy
 from shared.table import Commit
 
 CUBE_BYTES = 100 * GIB
@@ -35,7 +35,7 @@ class ClusterReason(DecisionReason):
 
     @property
     def is_due(self) -> bool:
-        """Whether a run is due."""
+        """True if a run is due."""
         return self in (ClusterReason.UNCLUSTERED, ClusterReason.MANY_FILES)
 
 
@@ -111,12 +111,3 @@ class ClusteredFiles:
         if self.unclustered_bytes * share.denominator < self.repeated_bytes * share.numerator:
             return ClusterReason.BELOW_THRESHOLD
         return ClusterReason.UNCLUSTERED
-
-    def encode(self) -> list[int]:
-        """Write as JSON values."""
-        return [self.unclustered_files, self.unclustered_bytes, self.clustered_bytes]
-
-    @staticmethod
-    def decode(raw: Iterable[int] | None) -> "ClusteredFiles | None":
-        """Read what `encode` wrote; None is a table that is not clustered."""
-        return None if raw is None else ClusteredFiles(*map(int, raw))

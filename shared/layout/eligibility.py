@@ -6,11 +6,12 @@ rule depends on a `PartitionStats` alone, and needs neither a file list nor a cl
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
-from shared.data_paths import is_harmful
-from shared.layout.levels import SMALL_LEVELS
 from shared.layout.partition_stats import PartitionStats
-from shared.policy import Policy, PortablePaths
+from shared.paths.data_paths import is_harmful
+from shared.policy.levels import SMALL_LEVELS
+from shared.policy.policy import Policy, PortablePaths
 from shared.table import DataFile
 
 
@@ -44,6 +45,7 @@ class Reason(DecisionReason):
     DELETE_COUNT_REACHED = "delete_count_reached"
     DEFERRED_TO_WRITERS = "deferred_to_writers"
     REFUSED = "refused"
+    REFUSED_FILES = "refused_files"
     CLUSTERED = "clustered"
     CLUSTERED_TABLE = "clustered_table"
     INDEXED_TABLE = "indexed_table"
@@ -85,6 +87,9 @@ _MESSAGES = {
     Reason.SWITCHED_OFF: "The table's properties do not switch this action on.",
     Reason.NOT_FOR_FORMAT: "No actor can run this action on tables of this format, so its properties have no effect.",
     Reason.REFUSED: "A rewrite could damage the table, so it is refused.",
+    Reason.REFUSED_FILES: (
+        "Files of the partition are refused as they are, and the others need no rewrite; see `lakewright tables show`."
+    ),
     Reason.CLUSTERED: "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
     Reason.CLUSTERED_TABLE: "The table has CLUSTER BY: only its format's own OPTIMIZE rewrites it (action `cluster`).",
     Reason.INDEXED_TABLE: "The table has a Qbeast index: only the library that wrote it rewrites it (action `index`).",
@@ -105,7 +110,7 @@ class Evaluation:
 
     @property
     def needs_rewrite(self) -> bool:
-        """Whether a plan for this state is not empty."""
+        """True if a plan for this state is not empty."""
         return self.through_level is not None or self.purges > 0
 
 
@@ -130,7 +135,7 @@ def evaluate_layout(state: PartitionStats, policy: Policy, purgeable: int = 0) -
 
 def is_purgeable(file: DataFile, policy: Policy) -> bool:
     """Return whether a file is to be rewritten even alone: for its deleted rows, or for a path that harms the table."""
-    return _has_many_deletes(file, policy) or has_harmful_path(file, policy)
+    return _has_many_deletes(file, policy.delete_ratio_threshold) or has_harmful_path(file, policy.portable_paths)
 
 
 def reaches_delete_files(before: PartitionStats, after: PartitionStats, policy: Policy) -> bool:
@@ -143,14 +148,22 @@ def reaches_delete_files(before: PartitionStats, after: PartitionStats, policy: 
     return every is not None and after.files > 0 and after.dv_files // every > before.dv_files // every
 
 
-def has_harmful_path(file: DataFile, policy: Policy) -> bool:
+def delete_step(deleted_rows: int) -> int:
+    """Return the step that a number of deleted rows has reached: four of them to a factor of two.
+
+    Which files the rows are of, only their metadata show; these are read once for each step, not for each commit.
+    """
+    bits = deleted_rows.bit_length()
+    return 4 * bits + (deleted_rows << 2 >> max(0, bits - 1) & 3)
+
+
+def has_harmful_path(file: DataFile, portable_paths: PortablePaths) -> bool:
     """Return whether a file is to leave a path that engines spell in different ways; our own outputs never have one."""
-    return policy.portable_paths is PortablePaths.ALWAYS and is_harmful(file.path)
+    return portable_paths is PortablePaths.ALWAYS and is_harmful(file.path)
 
 
-def _has_many_deletes(file: DataFile, policy: Policy) -> bool:
-    """Return whether a file's share of deleted rows reaches the policy's ratio; never where its rows are not known."""
-    ratio = policy.delete_ratio_threshold
+def _has_many_deletes(file: DataFile, ratio: Fraction | None) -> bool:
+    """Return whether a file's share of deleted rows reaches a ratio; never where its rows are not known."""
     return ratio is not None and bool(file.rows) and 0 < file.deleted_rows >= ratio * (file.rows or 0)
 
 
@@ -158,18 +171,13 @@ def _evaluate_merge(state: PartitionStats, policy: Policy) -> Evaluation:
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
         return Evaluation(Reason.NO_SMALL_FILES, None)
     crowded = state.small_files > policy.max_small_files
-    if not crowded and is_tolerable(state, policy):
+    if not crowded and is_tolerable(state, policy.target_bytes, policy.tolerance):
         return Evaluation(Reason.WITHIN_TOLERANCE, None)
-    level = _highest_level_of_any_window(state, policy)
-    if level is None:
-        return Evaluation(Reason.NO_PROMOTION, None)
-    return Evaluation(Reason.TOO_MANY_SMALL_FILES if crowded else Reason.ELIGIBLE, level)
-
-
-def _highest_level_of_any_window(state: PartitionStats, policy: Policy) -> int | None:
-    """Return the highest level that may be merged: in the partition, or in any window that the state distinguishes."""
     parts = [state] if policy.time_window_s is None else [one for _, one in state.windows]
-    return max((level for part in parts if (level := highest_promotable_level(part, policy)) is not None), default=None)
+    levels = [level for part in parts if (level := highest_promotable_level(part, policy)) is not None]
+    if not levels:
+        return Evaluation(Reason.NO_PROMOTION, None)
+    return Evaluation(Reason.TOO_MANY_SMALL_FILES if crowded else Reason.ELIGIBLE, max(levels))
 
 
 def highest_promotable_level(part: PartitionStats, policy: Policy) -> int | None:
@@ -187,16 +195,16 @@ def evaluate_idle(state: PartitionStats, policy: Policy) -> Evaluation:
         return _CLUSTERED
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
         return Evaluation(Reason.NO_SMALL_FILES, None)
-    if not has_idle_compaction_inputs(state, policy):
+    if not has_idle_compaction_inputs(state, policy.automatic_levels):
         return Evaluation(Reason.ALREADY_COMPACTED, None)
-    if is_tolerable(state, policy):
+    if is_tolerable(state, policy.target_bytes, policy.tolerance):
         return Evaluation(Reason.WITHIN_TOLERANCE, None)
     return Evaluation(Reason.IDLE, policy.automatic_levels - 1)
 
 
-def has_idle_compaction_inputs(state: PartitionStats, policy: Policy) -> bool:
-    """Return whether two files are there that were never idle-compacted and lie below the policy's cap."""
-    return state.idle_compaction_inputs(policy.automatic_levels) >= 2  # noqa: PLR2004 - a merge takes two
+def has_idle_compaction_inputs(state: PartitionStats, levels: int) -> bool:
+    """Return whether two files of the first levels were never idle-compacted."""
+    return state.idle_compaction_inputs(levels) >= 2  # noqa: PLR2004 - a merge takes two
 
 
 def evaluate_full(state: PartitionStats) -> Evaluation:
@@ -204,16 +212,16 @@ def evaluate_full(state: PartitionStats) -> Evaluation:
     if state.cube_files:
         return _CLUSTERED
     merges = state.small_files >= 2  # noqa: PLR2004 - a merge takes two
-    if not merges and not state.dv_files:
+    if not merges and not (state.files and state.dv_files):  # Delete files may outlive all data files.
         return Evaluation(Reason.NO_SMALL_FILES, None)
     return Evaluation(Reason.FULL_REWRITE_DUE, SMALL_LEVELS - 1 if merges else None, state.dv_files)
 
 
-def is_tolerable(state: PartitionStats, policy: Policy) -> bool:
+def is_tolerable(state: PartitionStats, target_bytes: int, tolerance: Fraction) -> bool:
     """Return whether the removable shortfall per file lies below (tolerance x T)^2, in exact integers.
 
     All files count, so a few small ones among many full ones are left alone, although they could be merged.
     """
-    bound = policy.tolerance.numerator * policy.target_bytes
-    excess = state.excess(policy.target_bytes)
-    return excess * policy.tolerance.denominator**2 < state.files * bound**2
+    bound = tolerance.numerator * target_bytes
+    excess = state.excess(target_bytes)
+    return excess * tolerance.denominator**2 < state.files * bound**2

@@ -2,27 +2,22 @@
 
 All files of the partition stand in one row, full ones included; what may be merged are runs of neighbors in it, and no
 file from between is left out. The output takes the place of its inputs, because its tags name the first and the last of
-their times, and its rows are those of the first input, then those of the next.
+their times, and its rows are the first input's, then the next one's.
 
 Which files are neighbors is not in the rolling state, so a decision overestimates: a job may find that nothing can be
 merged. It never underestimates, as a run that may be merged is part of what the levels alone permit.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from shared.layout.file_selection import GENERATED_TAG, generated_ms, window_start_ms
-from shared.layout.levels import FULL
 from shared.layout.line_breaking import Permits, break_row
-from shared.policy import ClusteringOrder, Policy
+from shared.policy.levels import SizeLevels
+from shared.policy.policy import Policy
 from shared.table import DataFile
 
 GENERATED_UNTIL_TAG = "lakewright.generated-until-ms"
 """AddFile tag of a file that was merged in order: the last time of its inputs, as `GENERATED_TAG` names the first."""
-
-
-def is_ordered(policy: Policy) -> bool:
-    """Return whether a table keeps its files and rows in the order of time."""
-    return policy.clustering_order is ClusteringOrder.TIME and policy.orders_rows
 
 
 def time_span_ms(file: DataFile) -> tuple[int, int]:
@@ -51,40 +46,39 @@ def time_tags(inputs: Sequence[DataFile]) -> dict[str, str]:
 def promoted_runs(files: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Return the runs of neighbors to merge, each promoted; `files` are all of the partition."""
     levels, min_inputs = policy.size_levels, policy.min_input_files
-    required = [levels.required_bytes(level) for level in range(FULL)]
 
     def permits(level: int, total_bytes: int, inputs: int) -> bool:
-        return total_bytes >= required[level] and (inputs >= min_inputs or total_bytes >= levels.cover_bytes)
+        return levels.permits_rewrite(level, total_bytes, inputs, min_inputs)
 
     top = policy.automatic_levels
-    return _runs_to_merge(files, policy, lambda file: levels.level(file.size_bytes) < top, permits)
+    runs = _neighbors(in_order(files), policy.time_window_s, lambda file: levels.level(file.size_bytes) < top)
+    return _runs_to_merge(runs, levels, permits)
 
 
 def runs_to_pack(
-    files: Sequence[DataFile], policy: Policy, may_merge: Callable[[DataFile], bool]
+    files: Sequence[DataFile], levels: SizeLevels, window_s: int | None, may_merge: Callable[[DataFile], bool]
 ) -> list[list[DataFile]]:
     """Return the runs of neighbors to merge, promoted or not, of the files that may be merged."""
-    return _runs_to_merge(files, policy, may_merge, lambda _level, _bytes, _inputs: True)
+    runs = _neighbors(in_order(files), window_s, may_merge)
+    return _runs_to_merge(runs, levels, lambda _level, _bytes, _inputs: True)
 
 
-def _runs_to_merge(
-    files: Sequence[DataFile], policy: Policy, may_merge: Callable[[DataFile], bool], permits: Permits
-) -> list[list[DataFile]]:
+def _runs_to_merge(runs: Iterable[list[DataFile]], levels: SizeLevels, permits: Permits) -> list[list[DataFile]]:
     return [
         run[found.start : found.stop]
-        for run in _neighbors(in_order(files), policy, may_merge)
-        for found in break_row([file.size_bytes for file in run], policy.size_levels, permits)
+        for run in runs
+        for found in break_row([file.size_bytes for file in run], levels, permits)
     ]
 
 
 def _neighbors(
-    row: Sequence[DataFile], policy: Policy, may_merge: Callable[[DataFile], bool]
+    row: Sequence[DataFile], window_s: int | None, may_merge: Callable[[DataFile], bool]
 ) -> Iterator[list[DataFile]]:
     """Yield the longest runs without a file that must not be merged, each inside one time window."""
     run: list[DataFile] = []
     for file in row:
         is_input = may_merge(file)
-        if run and not (is_input and window_start_ms(file, policy) == window_start_ms(run[0], policy)):
+        if run and not (is_input and window_start_ms(file, window_s) == window_start_ms(run[0], window_s)):
             yield run
             run = []
         if is_input:

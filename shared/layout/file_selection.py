@@ -8,14 +8,14 @@ the target or more it is covered by several. Then it is chosen again among what 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.packing import cover_files
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, stats_of_file, stats_of_files
-from shared.policy import Policy
+from shared.policy.levels import FULL, SMALL_LEVELS, SizeLevels
+from shared.policy.policy import Policy
 from shared.table import DataFile
 
 GENERATED_TAG = "lakewright.generated-ms"
-"""AddFile tag of a rewritten file: the start of its window; its modification time is that of the rewrite."""
+"""AddFile tag of a rewritten file: the start of its window; its modification time is the rewrite's."""
 
 
 def small_files(files: Iterable[DataFile], size_levels: SizeLevels) -> list[DataFile]:
@@ -36,63 +36,60 @@ def _tagged_ms(tags: Mapping[str, str]) -> int | None:
     return int(tag) if tag.isascii() and tag.isdigit() else None
 
 
-def tagged_window_start_ms(tags: Mapping[str, str], policy: Policy) -> int | None:
+def tagged_window_start_ms(tags: Mapping[str, str], window_s: int | None) -> int | None:
     """Return the start in ms of the window that tags name; None where they name none, or the table has none."""
-    tagged_ms, length_s = _tagged_ms(tags), policy.time_window_s
-    return None if tagged_ms is None or length_s is None else tagged_ms // (length_s * 1000) * (length_s * 1000)
+    tagged_ms = _tagged_ms(tags)
+    return None if tagged_ms is None or window_s is None else tagged_ms // (window_s * 1000) * (window_s * 1000)
 
 
-def window_start_ms(file: DataFile, policy: Policy) -> int | None:
+def window_start_ms(file: DataFile, window_s: int | None) -> int | None:
     """Return the start in ms of the window that a file belongs to, None where the table has no windows."""
-    if policy.time_window_s is None:
-        return None
-    length_ms = policy.time_window_s * 1000
-    return generated_ms(file) // length_ms * length_ms
+    return None if window_s is None else generated_ms(file) // (window_s * 1000) * (window_s * 1000)
 
 
-def has_window_ended(file: DataFile, policy: Policy, by_ms: int) -> bool:
+def has_window_ended(file: DataFile, window_s: int | None, by_ms: int) -> bool:
     """Return whether the window of a file was over by then; always where there are none."""
-    start_ms = window_start_ms(file, policy)
-    return start_ms is None or start_ms + (policy.time_window_s or 0) * 1000 <= by_ms
+    start_ms = window_start_ms(file, window_s)
+    return start_ms is None or start_ms + (window_s or 0) * 1000 <= by_ms
 
 
 def file_contribution(file: DataFile, policy: Policy) -> PartitionStats:
     """Return what one live file adds to the state of its partition and of its window."""
-    return stats_of_file(file, policy.size_levels).in_window(window_start_ms(file, policy))
+    return stats_of_file(file, policy.size_levels).in_window(window_start_ms(file, policy.time_window_s))
 
 
-def group_by_window(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
+def group_by_window(small: Sequence[DataFile], window_s: int | None) -> list[list[DataFile]]:
     """Return the small files by window, oldest first, each in the order given; one window where there are none."""
-    if policy.time_window_s is None:
+    if window_s is None:
         return [list(small)]
     found: defaultdict[int, list[DataFile]] = defaultdict(list)
     for file in small:
-        found[window_start_ms(file, policy) or 0].append(file)
+        found[window_start_ms(file, window_s) or 0].append(file)
     return [files for _, files in sorted(found.items())]
 
 
-def stats_by_window(windows: Iterable[Sequence[DataFile]], policy: Policy) -> tuple[tuple[int, PartitionStats], ...]:
+def stats_by_window(
+    windows: Iterable[Sequence[DataFile]], size_levels: SizeLevels, window_s: int | None
+) -> tuple[tuple[int, PartitionStats], ...]:
     """Return the start in ms and the state of each window of small files; nothing where the table has no windows."""
-    if policy.time_window_s is None:
+    if window_s is None:
         return ()
-    return tuple(
-        (window_start_ms(inside[0], policy) or 0, stats_of_files(inside, policy.size_levels)) for inside in windows
-    )
+    return tuple((window_start_ms(inside[0], window_s) or 0, stats_of_files(inside, size_levels)) for inside in windows)
 
 
-def output_tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
+def output_tags(inputs: Sequence[DataFile], window_s: int | None) -> dict[str, str]:
     """Return the AddFile tags of the output of these files: idle compaction is inherited, and so is their window."""
     tags = {IDLE_COMPACTED_TAG: "1"} if any(IDLE_COMPACTED_TAG in file.tags for file in inputs) else {}
-    start_ms = window_start_ms(inputs[0], policy)
+    start_ms = window_start_ms(inputs[0], window_s)
     return tags if start_ms is None else tags | {GENERATED_TAG: str(start_ms)}
 
 
 def select_groups(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Choose groups until no prefix of what is left is permitted; `small` ascends by size."""
-    size_levels = policy.size_levels
+    size_levels, min_inputs, levels = policy.size_levels, policy.min_input_files, policy.automatic_levels
     groups: list[list[DataFile]] = []
     while True:
-        prefix = _permitted_prefix(small, policy, size_levels)
+        prefix = _permitted_prefix(small, size_levels, min_inputs, levels)
         if not prefix:
             return groups
         chosen, rest = small[:prefix], small[prefix:]
@@ -105,18 +102,18 @@ def select_groups(small: list[DataFile], policy: Policy) -> list[list[DataFile]]
         small = left + rest
 
 
-def pack_unconditionally(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
+def pack_unconditionally(small: Sequence[DataFile], cover_bytes: int) -> list[list[DataFile]]:
     """Cover as many outputs as can be, and merge what is left if it is more than one file; no promotion is asked."""
-    covered, left = cover_files(small, policy.size_levels.cover_bytes)
+    covered, left = cover_files(small, cover_bytes)
     return [*covered, left] if len(left) > 1 else covered
 
 
-def _permitted_prefix(small: Sequence[DataFile], policy: Policy, size_levels: SizeLevels) -> int:
-    """Return the length of the longest permitted prefix; it always ends at the end of a level."""
+def _permitted_prefix(small: Sequence[DataFile], size_levels: SizeLevels, min_inputs: int, levels: int) -> int:
+    """Return the length of the longest permitted prefix of the first levels; it ends at the end of a level."""
     counts, sizes = [0] * SMALL_LEVELS, [0] * SMALL_LEVELS
     for file in small:
         level = size_levels.level(file.size_bytes)
         counts[level] += 1
         sizes[level] += file.size_bytes
-    highest = size_levels.highest_promotable(counts, sizes, policy.min_input_files, levels=policy.automatic_levels)
+    highest = size_levels.highest_promotable(counts, sizes, min_inputs, levels=levels)
     return 0 if highest is None else sum(counts[: highest + 1])

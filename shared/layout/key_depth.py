@@ -6,7 +6,7 @@ cross its upper end: at these points, and nowhere else, the depth is known, and 
 true depth, so it never asks for a sort that finds nothing to do; a range inside one bucket adds nothing.
 
 Buckets are equal parts of the key's values, each a power of two wide. Where there are more than `MAX_BUCKETS`, two
-become one. So two states are added at the wider buckets of the two: whatever the order of commits, the state is that of
+become one. So two states are added at the wider buckets of the two: whatever the order of commits, the state is as of
 a count of the live files at its own width.
 """
 

@@ -1,12 +1,11 @@
-"""What is known of a table's removals of older rows: whether rows were added since the last one, and when it ran."""
+"""State of a table's removals of older rows: whether rows were added since the last one, and when it ran."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shared.table import Commit
 
 DELETE = "DELETE"
-"""The operation of a commit that adds no rows, although it may write files again: that of our own removals, too."""
+"""The operation of a commit that adds no rows, although it may write files again: our own removals have it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class KeyRuns:
 
     @property
     def is_pending(self) -> bool:
-        """Whether rows were added that were not compared yet."""
+        """True if rows were added that were not compared yet."""
         return self.appended_version > self.compared_version
 
     def after(self, commit: Commit) -> "KeyRuns":
@@ -37,15 +36,6 @@ class KeyRuns:
     def rebuilt(self, version: int, *, is_same_rule: bool) -> "KeyRuns":
         """Return the state after a rebuild at a version: whether commits since then added rows is not known."""
         return replace(self, appended_version=version, compared_version=self.compared_version if is_same_rule else -1)
-
-    def encode(self) -> dict[str, int]:
-        """Write as JSON values."""
-        return {"added": self.appended_version, "compared": self.compared_version, "at": self.compared_ms}
-
-    @staticmethod
-    def decode(raw: Mapping[str, int]) -> "KeyRuns":
-        """Read what `encode` wrote."""
-        return KeyRuns(int(raw.get("added", -1)), int(raw.get("compared", -1)), int(raw.get("at", 0)))
 
 
 NO_KEY_RUNS = KeyRuns()

@@ -12,7 +12,7 @@ broken is not broken again: where merging its outputs were better, the first pla
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from shared.layout.levels import SizeLevels
+from shared.policy.levels import SizeLevels
 
 EXACT_FILES = 256
 """Files up to which every break is considered. A longer row is first cut into pieces of a sixty-fourth of the target at
@@ -34,7 +34,7 @@ class _Piece:
 
 
 Permits = Callable[[int, int, int], bool]
-"""Whether an output may be written: of inputs of this highest level, this many bytes, and this number."""
+"""Rule for an output: of inputs of this highest level, this many bytes, and this number."""
 
 
 def break_row(sizes: Sequence[int], size_levels: SizeLevels, permits: Permits) -> list[range]:

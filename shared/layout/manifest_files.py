@@ -4,9 +4,8 @@ Each commit writes a manifest or more. A reader opens all that its filter does n
 each query a request per manifest.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from shared.layout.eligibility import DecisionReason
 
@@ -44,7 +43,7 @@ class ManifestFiles:
 
     @staticmethod
     def of(groups: Iterable[Iterable[int]], target_bytes: int) -> "ManifestFiles":
-        """Count manifests by their sizes in bytes; those of different groups cannot be merged into one."""
+        """Count manifests by their sizes in bytes; manifests of different groups cannot be merged into one."""
         sizes = [tuple(group) for group in groups]
         target = max(1, target_bytes)
         return ManifestFiles(
@@ -60,15 +59,6 @@ class ManifestFiles:
     def mean_bytes(self) -> int:
         """Mean size in bytes, 0 where there are none."""
         return self.bytes // self.count if self.count else 0
-
-    def encode(self) -> dict[str, int]:
-        """Write as JSON values."""
-        return {"count": self.count, "bytes": self.bytes, "needed": self.needed}
-
-    @staticmethod
-    def decode(raw: Mapping[str, Any] | None) -> "ManifestFiles | None":
-        """Read what `encode` wrote; None where nothing was written."""
-        return None if raw is None else ManifestFiles(int(raw["count"]), int(raw["bytes"]), int(raw["needed"]))
 
 
 def manifests_need(files: ManifestFiles | None, at: int | None) -> ManifestReason:

@@ -1,13 +1,13 @@
-"""What a rebuild knows of each partition: its state, and what only the live files show."""
+"""Count of each partition in a rebuild: its state, and what only the live files show."""
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.layout.eligibility import is_purgeable
 from shared.layout.partition_stats import PartitionStats
 from shared.layout.stats_sum import PartitionSums, StatsSum
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import DataFile, DeleteFile, PartitionKey
 
 
@@ -38,10 +38,10 @@ class PartitionCounter:
         self._newest_ms: dict[PartitionKey, int] = {}
         self._purgeable: Counter[PartitionKey] = Counter()
 
-    def add(self, files: Iterable[DataFile]) -> None:
-        """Count files."""
+    def add(self, files: Iterable[DataFile], *, has_delete_files: bool = False) -> None:
+        """Count files; `has_delete_files`: their deletes are in files of their own, which count by themselves."""
         for file in files:
-            self._sums.add(file)
+            self._sums.add(replace(file, dv_id=None, deleted_rows=0) if has_delete_files and file.dv_id else file)
             self.note(file.partition, file.modified_ms, purgeable=int(is_purgeable(file, self.policy)))
 
     def add_deletes(self, deletes: Iterable[DeleteFile]) -> None:

@@ -11,7 +11,7 @@ from operator import add, sub
 from typing import Any
 
 from shared.layout.key_depth import KeyDepth, KeyRange, combined_levels, depth_of
-from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
+from shared.policy.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.table import DataFile, DeleteFile
 
 _NO_LEVELS = (0,) * SMALL_LEVELS
@@ -39,7 +39,7 @@ SORT_LEVELS = 6
 """Sort levels below the last: files of level 0 to 5 may be sorted again, which raises them by a level or more."""
 
 _DEPTH = "depth "
-"""What the part of an encoded state begins with that holds a depth."""
+"""Prefix of the part of an encoded state that holds a depth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class PartitionStats:
     how many of them on each level carry the tag of idle compaction; windows: the start in ms and the state of the
     newest time windows, where there are any, the oldest first. A removal seldom names its window, so these are lower
     bounds. cube_files: files of Z-cubes; a removal without tags leaves them too high rather than too low. depths:
-    clustering depth of the full files of each sort level, where the table has a sort order; they are those of the whole
+    clustering depth of the full files of each sort level, where the table has a sort order; they hold for the whole
     partition, not of its windows.
     """
 
@@ -142,6 +142,11 @@ class PartitionStats:
             self, idle_compacted=settled, windows=windows, cube_files=_bounded_count(self.cube_files, self.files)
         )
 
+    def without(self, part: "PartitionStats") -> "PartitionStats":
+        """Return the state without a part of its files; what is not in the state yet takes nothing from it."""
+        left = (self - part).clamped()
+        return left if left.is_consistent else _non_negative(left)
+
     @property
     def is_consistent(self) -> bool:
         """False when a count is negative: a removal of a file was applied whose addition was not."""
@@ -160,6 +165,10 @@ class PartitionStats:
         """
         left = max(0, target_bytes - self.small_bytes) ** 2
         return max(0, self.small_shortfall - left)
+
+    def spare_files(self, target_bytes: int) -> int:
+        """Return how many small files the best layout of the same bytes would do without."""
+        return self.small_files - min(self.small_files, max(1, self.small_bytes // target_bytes))
 
     def encode(self) -> str:
         """Write the state as comma-separated decimal integers, then the windows; what there is none of is left out."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from shared.job_payload import COMPACT, RewriteKind
+from shared.jobs.payload import COMPACT, RewriteKind
 from shared.layout.eligibility import (
     Evaluation,
     Reason,
@@ -21,7 +21,7 @@ from shared.layout.eligibility import (
     has_harmful_path,
     is_purgeable,
 )
-from shared.layout.file_order import is_ordered, promoted_runs, runs_to_pack, time_tags
+from shared.layout.file_order import promoted_runs, runs_to_pack, time_tags
 from shared.layout.file_selection import (
     group_by_window,
     has_window_ended,
@@ -31,7 +31,6 @@ from shared.layout.file_selection import (
     small_files,
     stats_by_window,
 )
-from shared.layout.levels import SMALL_LEVELS, SizeLevels
 from shared.layout.partition_stats import (
     IDLE_COMPACTED_TAG,
     SORT_LEVEL_TAG,
@@ -41,8 +40,9 @@ from shared.layout.partition_stats import (
     stats_of_file,
     stats_of_files,
 )
-from shared.layout.row_order import INPUT_ORDER, RowOrder
-from shared.policy import Policy
+from shared.policy.levels import SMALL_LEVELS, SizeLevels
+from shared.policy.policy import Policy
+from shared.policy.row_order import INPUT_ORDER, RowOrder
 from shared.table import DataFile, PartitionKey
 
 MAX_SORTED_OUTPUTS = 16
@@ -130,9 +130,9 @@ def plan(
     that knows the state passes it as `before`, and may then omit from `files` the full ones without deleted rows,
     unless the table keeps the order of time.
     """
-    size_levels = policy.size_levels
-    windows = group_by_window(small_files(files, size_levels), policy)
-    by_window = stats_by_window(windows, policy)
+    size_levels, window_s = policy.size_levels, policy.time_window_s
+    windows = group_by_window(small_files(files, size_levels), window_s)
+    by_window = stats_by_window(windows, size_levels, window_s)
     before = stats_of_files(files, size_levels) if before is None else before
     purgeable = [file for file in files if is_purgeable(file, policy)]
     worth = evaluate_layout(replace(before, windows=by_window), policy, len(purgeable))
@@ -152,22 +152,23 @@ def plan(
 
 def _promoted(files: Sequence[DataFile], windows: Iterable[list[DataFile]], policy: Policy) -> list[list[DataFile]]:
     """Return the inputs of each merge that the promotion rule permits; `windows`: the small files by window."""
-    if is_ordered(policy):
+    if policy.is_ordered:
         return promoted_runs(files, policy)
     return [inputs for small in windows for inputs in select_groups(small, policy)]
 
 
 def _packed(files: Sequence[DataFile], policy: Policy, may_merge: Callable[[DataFile], bool]) -> list[list[DataFile]]:
     """Return the inputs of each merge of these files, whether or not they are promoted."""
-    if is_ordered(policy):
-        return runs_to_pack(files, policy, may_merge)
-    small = [file for file in small_files(files, policy.size_levels) if may_merge(file)]
-    return [inputs for window in group_by_window(small, policy) for inputs in pack_unconditionally(window, policy)]
+    size_levels, window_s = policy.size_levels, policy.time_window_s
+    if policy.is_ordered:
+        return runs_to_pack(files, size_levels, window_s, may_merge)
+    windows = group_by_window([file for file in small_files(files, size_levels) if may_merge(file)], window_s)
+    return [inputs for window in windows for inputs in pack_unconditionally(window, size_levels.cover_bytes)]
 
 
 def _group(partition: PartitionKey, inputs: Sequence[DataFile], mode: RewriteMode, policy: Policy) -> FileGroup:
-    tags, order = output_tags(inputs, policy), None
-    if is_ordered(policy):
+    tags, order = output_tags(inputs, policy.time_window_s), None
+    if policy.is_ordered:
         tags, order = tags | time_tags(inputs), INPUT_ORDER
     elif policy.sort_order is not None:
         level = max(sort_level(file.tags) for file in inputs)
@@ -196,21 +197,18 @@ def _full_ones_sorted(groups: Sequence[FileGroup], policy: Policy) -> list[FileG
     if policy.sort_order is None:
         return list(groups)
     full_bytes = policy.size_levels.full_bytes / policy.size_levels.full_shrink
+    most_bytes = min(policy.max_bytes_per_job, MAX_SORTED_OUTPUTS * policy.target_bytes)
     kept = [group for group in groups if len(group.files) == 1 or group.bytes < full_bytes]
     joined: list[FileGroup] = []
     for group in groups:
         if len(group.files) == 1 or group.bytes < full_bytes:
             continue
         last = joined[-1] if joined else None
-        if last is None or last.tags != group.tags or last.bytes + group.bytes > _most_sorted_bytes(policy):
+        if last is None or last.tags != group.tags or last.bytes + group.bytes > most_bytes:
             joined.append(group)
         else:
             joined[-1] = replace(last, files=last.files + group.files)
     return [in_sort_order(group, policy) for group in joined] + kept
-
-
-def _most_sorted_bytes(policy: Policy) -> int:
-    return min(policy.max_bytes_per_job, MAX_SORTED_OUTPUTS * policy.target_bytes)
 
 
 def plan_idle_compaction(
@@ -227,20 +225,20 @@ def plan_idle_compaction(
     made from them later, carry the tag of idle compaction: so no byte is idle-compacted twice, however often its
     partition becomes idle. With time windows only those that ended by `ended_by_ms` are idle-compacted (None: all).
     """
-    size_levels = policy.size_levels
+    size_levels, window_s = policy.size_levels, policy.time_window_s
     before = stats_of_files(files, size_levels) if before is None else before
     worth = evaluate_idle(before, policy)
 
     def is_input(file: DataFile) -> bool:
         is_fresh = IDLE_COMPACTED_TAG not in file.tags
         is_permitted = size_levels.level(file.size_bytes) < policy.automatic_levels
-        return is_fresh and is_permitted and (ended_by_ms is None or has_window_ended(file, policy, ended_by_ms))
+        return is_fresh and is_permitted and (ended_by_ms is None or has_window_ended(file, window_s, ended_by_ms))
 
     merged = _packed(files, policy, is_input) if worth.needs_rewrite else []
     groups = [_group(partition, inputs, RewriteMode.IDLE, policy) for inputs in merged]
     groups = [replace(group, tags={**group.tags, IDLE_COMPACTED_TAG: "1"}) for group in groups]
     groups = _full_ones_sorted(groups, policy)
-    if worth.needs_rewrite and not groups and is_ordered(policy):
+    if worth.needs_rewrite and not groups and policy.is_ordered:
         worth = Evaluation(Reason.NO_NEIGHBORS, None)
     return _truncate(partition, worth, groups, before, policy)
 
@@ -257,9 +255,8 @@ def plan_full(partition: PartitionKey, files: Sequence[DataFile], policy: Policy
         return _truncate(partition, evaluate_full(before), (), before, policy)
     merged = _packed(files, policy, lambda file: size_levels.level(file.size_bytes) < SMALL_LEVELS)
     taken = {file.key for inputs in merged for file in inputs}
-    merged += [
-        [file] for file in files if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
-    ]
+    alone = (file for file in files if file.dv_id is not None or has_harmful_path(file, policy.portable_paths))
+    merged += [[file] for file in alone if file.key not in taken]
     groups = _full_ones_sorted([_group(partition, inputs, RewriteMode.FULL, policy) for inputs in merged], policy)
     worth = Evaluation(Reason.REQUESTED, SMALL_LEVELS - 1) if groups else Evaluation(Reason.NO_SMALL_FILES, None)
     return _truncate(partition, worth, groups, before, policy)

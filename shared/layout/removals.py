@@ -1,4 +1,4 @@
-"""What a table's log has removed and its store still holds, by the time of removal, folded commit by commit.
+"""Files that a table's log has removed and its store still holds, by the time of removal, folded commit by commit.
 
 From it the bytes that a vacuum can free at any moment are known without listing the store. Memory is bounded: when
 there are too many buckets, all of them become twice as long.
@@ -6,7 +6,6 @@ there are too many buckets, all of them become twice as long.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from shared.table import Commit, VacuumMark
 
@@ -85,23 +84,6 @@ class Removals:
     def bytes(self) -> int:
         """Size of all removed files."""
         return sum(size for _, _, size in self.buckets)
-
-    def encode(self) -> dict[str, Any]:
-        """Write as JSON values."""
-        return {
-            "width": self.width_ms,
-            "buckets": [list(bucket) for bucket in self.buckets],
-            "vacuumed": self.vacuumed_ms,
-            "listed": self.listed_ms,
-        }
-
-    @staticmethod
-    def decode(raw: Mapping[str, Any]) -> "Removals":
-        """Read what `encode` wrote; nothing written is nothing removed."""
-        if not raw:
-            return NO_REMOVALS
-        buckets = tuple((int(start), int(files), int(size)) for start, files, size in raw["buckets"])
-        return Removals(int(raw["width"]), buckets, int(raw["vacuumed"]), int(raw["listed"]))
 
 
 def _vacuumed(found: Removals, vacuum: VacuumMark, at_ms: int) -> Removals:

@@ -9,17 +9,16 @@ of lower levels there, which are the smallest part of the work. So
   knows (`key_depth`): with L levels in use the depth there is at most L * max-depth.
 
 Below the full size files belong to compaction. Its groups that reach the full size are sorted without extra work,
-because their rows are encoded anyway, and those of one plan together, so that their outputs are disjoint.
+because their rows are encoded anyway, and all of one plan together, so that their outputs are disjoint.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shared.job_payload import SORT
+from shared.jobs.payload import SORT
 from shared.layout.eligibility import DecisionReason, Evaluation
 from shared.layout.file_selection import output_tags
 from shared.layout.key_depth import covers
-from shared.layout.levels import FULL
 from shared.layout.partition_stats import (
     SORT_LEVEL_TAG,
     SORT_LEVELS,
@@ -28,7 +27,8 @@ from shared.layout.partition_stats import (
     stats_of_files,
 )
 from shared.layout.planner import FileGroup, Plan, RewriteMode, in_sort_order, predict
-from shared.policy import Policy
+from shared.policy.levels import FULL
+from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 
 
@@ -105,7 +105,7 @@ def plan_sort(partition: PartitionKey, files: Sequence[DataFile], policy: Policy
 
 
 def _inputs(full: Iterable[DataFile], overlap: Overlap, policy: Policy) -> list[DataFile]:
-    """Return the files to sort at a point: those of the level in excess and below it, as far as one job may take them.
+    """Return the files to sort at a point: of the level in excess and below it, as far as one job may take them.
 
     Of the level itself there are always more than `max-depth`, so that a level is as much work as the bound says.
     """
@@ -127,5 +127,5 @@ def _inputs(full: Iterable[DataFile], overlap: Overlap, policy: Policy) -> list[
 
 
 def _group(partition: PartitionKey, inputs: Sequence[DataFile], overlap: Overlap, policy: Policy) -> FileGroup:
-    tags = {**output_tags(inputs, policy), SORT_LEVEL_TAG: str(overlap.level + 1)}
+    tags = {**output_tags(inputs, policy.time_window_s), SORT_LEVEL_TAG: str(overlap.level + 1)}
     return in_sort_order(FileGroup(partition, tuple(inputs), RewriteMode.SORT, tags), policy)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from shared.layout.file_selection import window_start_ms
 from shared.layout.key_depth import KeyDepth, combined_levels
-from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.partition_stats import CUBE_TAG, IDLE_COMPACTED_TAG, PartitionStats, file_depths
-from shared.policy import Policy
+from shared.policy.levels import FULL, SMALL_LEVELS, SizeLevels
+from shared.policy.policy import Policy
 from shared.table import DataFile, DeleteFile, PartitionKey
 
 
@@ -113,7 +113,7 @@ class PartitionSums:
     """The sums of files by partition, under one policy."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self._window_s = policy.time_window_s
         self._size_levels = policy.size_levels
         self._sums: dict[PartitionKey, StatsSum] = {}
 
@@ -126,7 +126,7 @@ class PartitionSums:
 
     def add(self, file: DataFile) -> None:
         """Add a file to its partition, and to its time window where the table has windows."""
-        self.of(file.partition).add(file, window_start_ms(file, self._policy))
+        self.of(file.partition).add(file, window_start_ms(file, self._window_s))
 
     def stats(self) -> dict[PartitionKey, PartitionStats]:
         """Return each partition's sum as a state, in the order in which the partitions appeared."""

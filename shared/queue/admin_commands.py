@@ -107,7 +107,7 @@ def requeue(queue: str, job: JobId) -> Command[MoveOutcome]:
 
 
 def preempt(queue: str, rules: Preemption) -> Command[tuple[Preempted, ...]]:
-    """Ask running jobs to yield to those of better bands that have waited for too long; see the script."""
+    """Ask running jobs to yield to jobs of better bands that have waited for too long; see the script."""
     args = (rules.max_wait_ms, rules.min_run_ms, rules.max_preemptions)
     return Command(ScriptName.PREEMPT, _keys(queue), args, _preempted)
 

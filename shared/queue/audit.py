@@ -79,7 +79,7 @@ class AuditedKey:
 
     @property
     def is_throttled(self) -> bool:
-        """Whether it says who is parked, which is read last."""
+        """True if it says who is parked, which is read last."""
         return self.kind is KeyKind.THROTTLED
 
 

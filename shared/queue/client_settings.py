@@ -66,7 +66,7 @@ def parse_sentinel_url(url: str) -> SentinelUrl | None:
 
 
 def primary_settings(settings: Mapping[str, Any], *, is_encrypted: bool) -> dict[str, Any]:
-    """Return the settings of connections to a primary whose address the sentinels know, of those of a plain client."""
+    """Return the settings of connections to a primary whose address the sentinels know, made from a plain client's."""
     return {name: value for name, value in settings.items() if name not in _OF_ADDRESS} | {"ssl": is_encrypted}
 
 

@@ -25,6 +25,20 @@ LOST_REPLY = RetryPolicy(max_attempts=3, first_s=0.1)
 outages are the caller's to wait for."""
 
 
+WRONG_TYPE = "WRONGTYPE"
+"""Error code of a call for a key of another type than the call needs."""
+
+
+class WrongKey(RetryableError):  # noqa: N818 - as the other errors
+    """A key has another type than ours have; nothing is wrong with the table that was asked about."""
+
+    def __init__(self, address: str, message: str) -> None:
+        super().__init__(
+            f"a key at {address} has another type than Lakewright gives it: another program writes into this database, "
+            f"or a restore mixed two; `lakewright status` names it if all tables depend on it: {message}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Command(Generic[R]):
     """One call of one script; `decode` turns the raw reply (bytes or str) into its meaning."""
@@ -44,6 +58,8 @@ def error_of_reply(script: ScriptName, address: str, message: str) -> Lakewright
             f"the queue at {address} has schema {theirs}, this release knows {ours}: {script} was refused; upgrade this"
             " process"
         )
+    if code == WRONG_TYPE:
+        return WrongKey(address, message)
     if code in _TEMPORARY:
         return RetryableError(f"the queue at {address} cannot run {script} now: {message}")
     advice = f" ({NEEDED_RIGHTS})" if code == "NOPERM" or rest.startswith("unknown command") else ""

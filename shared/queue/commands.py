@@ -5,6 +5,7 @@ leave its writes standing.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from functools import partial
 from hashlib import blake2b
 
@@ -27,6 +28,7 @@ from shared.queue.model import (
     Ingested,
     JobId,
     JobRequest,
+    RefusalsChange,
     RunResult,
     Share,
     StagedState,
@@ -38,8 +40,8 @@ from shared.queue.settings import require_settings
 _DECIDER = "decider"
 """The caller in whose name replies to deciders are remembered; their nonces differ."""
 
-LEDGER_KEPT = 1_000
-"""Default number of ledger records kept per table: some weeks of decisions of a busy table."""
+UNCHANGED = "-"
+"""Refusals of a run that leaves what is remembered of its partition as it is, as in lua/include/finish_run.lua."""
 
 
 def configure(queue: str, settings: Mapping[str, int]) -> Command[None]:
@@ -109,6 +111,7 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     counters: Mapping[str, int] | None = None,
     measures: Mapping[str, int] | None = None,
     error: str = "",
+    refusals: str | None = None,
 ) -> Command[Finished]:
     """End a run.
 
@@ -116,14 +119,18 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     seen_version: newest table version the run planned on (-1: none); with DONE, it satisfies requests up to it.
     counters, measures: increments; the latter go into the table's sums over its newest runs, counted by `runs`.
     result: opaque JSON text for the history; error: a sentence for people, cut at 2,000 characters.
+    refusals: opaque text, what is remembered of the refused files of its partition from now on; empty for nothing,
+    None to leave it as it is.
     """
     _require_caller(worker, nonce)
     require_range(cost_bytes, "cost_bytes", 0, limits.MAX_COST_BYTES)
     require_range(seen_version, "seen_version", -1, limits.MAX_INTEGER)
     require_bytes(result, "result", limits.MAX_RESULT_BYTES)
+    remembered = UNCHANGED if refusals is None else refusals
+    require_bytes(remembered, "refusals", limits.MAX_REFUSALS_BYTES)
     cut = error[: limits.MAX_ERROR_CHARS]
     run = (worker, nonce, id, token, run_result.value, cost_bytes, seen_version, result, cut)
-    args = (*run, len(counters or {}), *_counters(counters or {}), *_counters(measures or {}))
+    args = (*run, remembered, len(counters or {}), *_counters(counters or {}), *_counters(measures or {}))
     return Command(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 
@@ -160,8 +167,9 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     jobs: Sequence[JobRequest] = (),
     ledger: Sequence[tuple[str, int]] = (),
     counters: Mapping[str, int] | None = None,
-    ledger_kept: int = LEDGER_KEPT,
+    ledger_kept: int = limits.LEDGER_KEPT,
     timers: Sequence[Timer] = (),
+    refusals: Sequence[RefusalsChange] = (),
 ) -> Command[Ingested]:
     """Move a table's cursor from version `expected_version` (-1: none yet), with everything that follows from it.
 
@@ -169,7 +177,8 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     before a rebuild, must not be mixed with changes that were applied under another or written after it, although the
     version is the same. partitions: new state of each changed partition, None to drop it; with `reset` all others are
     dropped first, and all timers. reset: or the staged state that replaces the others; unless it is complete, nothing
-    is written. ledger: (record, index into `jobs` or -1); the record is stored with the outcome of that job.
+    is written. refusals: what is remembered of partitions' refused files; if it is another than expected, nothing is
+    written. ledger: (record, index into `jobs` or -1); the record is stored with the outcome of that job.
     Without `reset` the new version must be above `expected_version`, or a repetition could not be distinguished from a
     first call.
     """
@@ -183,6 +192,7 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     require_count(len(jobs), "jobs", limits.MAX_JOBS)
     require_count(len(ledger), "ledger records", limits.MAX_LEDGER)
     require_count(len(timers), "timers", limits.MAX_RESET_TIMERS if reset else limits.MAX_TIMERS)
+    require_count(len(refusals), "refusals", limits.MAX_RESET_PARTITIONS if reset else limits.MAX_PARTITIONS)
     states = [part for partition, state in partitions.items() if state is not None for part in (partition, state)]
     dropped = [partition for partition, state in partitions.items() if state is None]
     counts = _counters(counters or {})
@@ -199,11 +209,19 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
         body += (record, str(index + 1))
     body += map(str, counts)
     body += [part for timer in timers for part in (timer.name, timer.change.value, str(timer.fires_at_ms))]
+    body += [part for change in refusals for part in (change.partition, change.expected, change.new)]
     staged = reset if isinstance(reset, StagedState) else StagedState(str(int(reset)), 0, 0)
-    head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.partitions, staged.timers)
-    expected = f"{expected_version}|{expected_state.policy}|{expected_state.rebuilds}|{expected_state.digest}"
+    head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.partitions, staged.timers, len(refusals))
+    expected = "|".join((str(expected_version), *astuple(expected_state)))
     args: tuple[str | int, ...] = (table, expected, _digest(table, expected, *head, *body), *head, *body)
     return Command(ScriptName.INGEST, _keys(queue), args, decode.ingested)
+
+
+def forget_refusals(queue: str, table: str, partitions: Sequence[str]) -> Command[None]:
+    """Forget what is remembered of the refused files of these partitions, so that they get another attempt."""
+    require_name(table, "table")
+    require_count(len(partitions), "partitions", limits.MAX_PARTITIONS)
+    return Command(ScriptName.FORGET_REFUSALS, _keys(queue), (table, *partitions), decode.nothing)
 
 
 def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one transaction
@@ -216,7 +234,7 @@ def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one t
     job: JobRequest | None = None,
     record: str = "",
     counters: Mapping[str, int] | None = None,
-    ledger_kept: int = LEDGER_KEPT,
+    ledger_kept: int = limits.LEDGER_KEPT,
 ) -> Command[DecideOutcome]:
     """Carry out a decision that no commit led to.
 

@@ -60,6 +60,7 @@ def _claim(fields: Sequence[str]) -> Claim:
         first_ms,
         until,
         crashes,
+        refusals,
     ) = fields
     attempts, revision, version, extent = numbers
     return Claim(
@@ -79,6 +80,7 @@ def _claim(fields: Sequence[str]) -> Claim:
         enqueued_at_ms=int(first_ms),
         lease_until_ms=int(until),
         engine_crashes=int(crashes),
+        refusals=refusals,
     )
 
 

@@ -29,6 +29,17 @@ class KeyKind(StrEnum):
     THROTTLED = "p"
 
 
+class KeyType(StrEnum):
+    """Type of a key, as Redis names it."""
+
+    HASH = "hash"
+    LIST = "list"
+    SET = "set"
+    STREAM = "stream"
+    STRING = "string"
+    ZSET = "zset"
+
+
 def prefix(queue: str) -> str:
     """Return the beginning of every key of a queue; it is KEYS[1] of every script."""
     require_queue(queue)
@@ -78,7 +89,7 @@ def leaf_node(band: Band, tenant: str) -> str:
 
 
 def ready(queue: str, node: str) -> str:
-    """Zset: the children of a node that have something queued, by start tag; those of a leaf, tables, by turn."""
+    """Zset: the children of a node that have something queued, by start tag; of a leaf, tables, by turn."""
     return f"{prefix(queue)}{KeyKind.READY}:{node}"
 
 
@@ -167,6 +178,16 @@ def partitions(queue: str, table: str) -> str:
     return f"{prefix(queue)}partitions:{table}"
 
 
+def refusals(queue: str, table: str) -> str:
+    """Hash: partition key to what is remembered of its refused files, opaque text."""
+    return f"{prefix(queue)}refusals:{table}"
+
+
+def refusing_tables(queue: str) -> str:
+    """Hash: table to the number of its partitions of which refusals are remembered; zero is absent."""
+    return prefix(queue) + "refusing"
+
+
 def ledger(queue: str, table: str) -> str:
     """Capped stream: decisions and what became of them."""
     return f"{prefix(queue)}led:{table}"
@@ -240,6 +261,9 @@ def drain(queue: str, name: str) -> str:
 TABLES = "lw:tables"
 """Hash: table id to the registered table."""
 
+REDISCOVERABLE = "lw:rediscoverable"
+"""Set: the removed tables that no person removed, so that discovery registers them again."""
+
 REMOVED_TABLES = "lw:removed"
 """Hash: table id to the time at which the table was unregistered, for a month: its registration elsewhere is older."""
 
@@ -307,7 +331,7 @@ def read_filters(table: str) -> str:
 
 
 def owned_queue_limits(queue: str) -> str:
-    """Hash: table to those of its limits in this queue (`limit weight`) that a property may have set."""
+    """Hash: table to its limits in this queue (`limit weight`) that a property may have set."""
     return f"lw:queue-limits:{queue}"
 
 
@@ -319,3 +343,50 @@ def administered(queue: str) -> str:
 def policy_defaults(queue: str) -> str:
     """Return the key of the policy defaults that all deciders of a queue share (string)."""
     return f"lw:defaults:{queue}"
+
+
+def urgent_jobs(tenant: str, hour: int) -> str:
+    """Return the key of the number of urgent jobs that a tenant's requests had in an hour (string with TTL)."""
+    return f"lw:urgent:{tenant}:{hour}"
+
+
+def history(queue: str, step_ms: int) -> str:
+    """Return the key of the samples of all tables that are so many milliseconds apart (hash: number to sample)."""
+    return f"lw:history:{queue}:{step_ms}"
+
+
+def newest_sample(queue: str) -> str:
+    """Return the key of the newest sample of all tables (string with TTL)."""
+    return f"lw:newest-sample:{queue}"
+
+
+def history_lease(queue: str) -> str:
+    """Return the key of the name of the decider that takes samples (string with TTL)."""
+    return f"lw:history-lease:{queue}"
+
+
+def shared_types(queue: str) -> dict[str, KeyType]:
+    """Return the types of the keys that all tables of a queue share: one of another type stops everything."""
+    hashes = (TABLES, TABLE_NAMES, REMOVED_TABLES, REFUSED_TABLES, ADVICE, ANALYZED_TABLES, DISMISSED_ADVICE, DISCOVERY)
+    own_hashes = (config, virtual_times, in_flight, counters, owned_queue_limits, administered)
+    own_zsets = (queued, leases, delayed, quarantined, changed_tables, due_tables)
+    return {
+        **dict.fromkeys((*hashes, *(key(queue) for key in own_hashes)), KeyType.HASH),
+        **dict.fromkeys((TABLE_ORDER, *(key(queue) for key in own_zsets)), KeyType.ZSET),
+        **dict.fromkeys((TABLES_REVISION, MERGED_REGISTRY, TABLES_FILE, policy_defaults(queue)), KeyType.STRING),
+        **dict.fromkeys((aside(queue), actors(queue)), KeyType.SET),
+        **dict.fromkeys((runs(queue), events(queue)), KeyType.STREAM),
+        REJECTED_EVENTS: KeyType.LIST,
+    }
+
+
+def table_types(queue: str, table: str) -> dict[str, KeyType]:
+    """Return the types of the keys of one table."""
+    return {
+        **{key(queue, table): KeyType.HASH for key in (table_state, partitions, measures, counters)},
+        timers(queue, table): KeyType.ZSET,
+        ledger(queue, table): KeyType.STREAM,
+        manual_run(table): KeyType.STRING,
+        reads(table): KeyType.HASH,
+        read_filters(table): KeyType.ZSET,
+    }

@@ -57,6 +57,13 @@ MAX_PARTITIONS = 1_000
 MAX_RESET_PARTITIONS = 100_000
 """Partitions per ingest with reset: a whole table is replaced in one script, some 100 ms for the largest."""
 
+LEDGER_KEPT = 1_000
+"""Ledger records per table that Redis holds, without an archive: some weeks of decisions of a busy table."""
+
+LEDGER_KEPT_TO_ARCHIVE = 5_000
+"""The same with an archive, which also trims them after a week: a minute of the widest commits, with slack for an
+unavailable store. Beyond it the oldest are dropped, archived or not, because memory is bounded."""
+
 MAX_TIMERS = 4 * MAX_PARTITIONS
 """Timers per ingest: two kinds for each partition, one of them for two windows of time, and as many again that rewrites
 made needless."""
@@ -90,6 +97,9 @@ MAX_PROGRESS_BYTES = 4 * 1024
 
 MAX_RESULT_BYTES = 64 * 1024
 """Result of a run; 10,000 of them are kept in the history."""
+
+MAX_REFUSALS_BYTES = 64 * 1024
+"""Limit for the refused files of a partition: more than `partition_refusals.MAX_BYTES`, which bounds them."""
 
 MAX_ERROR_CHARS = 2_000
 """An error message is cut here, so that a stack trace cannot fill the store."""

@@ -41,6 +41,7 @@ class ScriptName(StrEnum):
     ENQUEUE = "enqueue"
     FINISH = "finish"
     FINISH_AND_CLAIM = "finish_and_claim"
+    FORGET_REFUSALS = "forget_refusals"
     HEARTBEAT = "heartbeat"
     HISTORY = "history"
     INGEST = "ingest"

@@ -20,6 +20,7 @@ from shared.queue.limits import (
     MAX_PAYLOAD_BYTES,
     MAX_PRECEDENCE,
     MAX_PRIORITY,
+    MAX_REFUSALS_BYTES,
     MAX_SHARED_JOBS,
     MAX_TIMER_BYTES,
     MAX_TRACE_BYTES,
@@ -73,7 +74,7 @@ class Band(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """What a job is about: one partition of one table, and the kind of work; the same key is the same job."""
+    """Identity of a job: one partition of one table, and the kind of work; the same key is the same job."""
 
     table: str
     partition: str
@@ -112,12 +113,12 @@ class JobRequest:
     """A request for a job.
 
     `version` is the table version that led to it, `payload` opaque JSON text. When requests for one key are merged,
-    the best band and priority and the greatest extent count; payload, tenant and cost are those of the request with the
+    the best band and priority and the greatest extent count; payload, tenant and cost are of the request with the
     greatest (version, precedence, payload).
     `precedence` ranks requests of one version that were made under different conditions: a person's before an event's.
     `extent` is the amount of work: a request for more is not lost in a newer one for less, nor satisfied by a run for
     less.
-    `trace`: context of the trace that led to it, a W3C `traceparent`; the job keeps those of its newest requests.
+    `trace`: context of the trace that led to it, a W3C `traceparent`; the job keeps its newest requests' traces.
     """
 
     key: JobKey
@@ -171,7 +172,8 @@ class Claim:
     `previous_token` names the run before this one. An actor searches for that run's commit only for its report: what
     was committed is in the snapshot that the new run plans on, so nothing depends on finding it.
     `extent` is the greatest of all merged requests, `payload` the newest one's. `engine_crashes` counts earlier runs in
-    which an engine crashed or the lease expired.
+    which an engine crashed or the lease expired. `refusals`: opaque text, what is remembered of its
+    partition's refused files.
     """
 
     id: JobId
@@ -190,10 +192,11 @@ class Claim:
     enqueued_at_ms: int
     lease_until_ms: int
     engine_crashes: int = 0
+    refusals: str = ""
 
     @property
     def runs_exclusively(self) -> bool:
-        """Whether no other job may run beside it in the same engine."""
+        """True if no other job may run beside it in the same engine."""
         return self.engine_crashes >= CRASHES_UNTIL_EXCLUSIVE
 
 
@@ -259,7 +262,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReply:
-    """What the queue answers for one job; `reason` is set with STOP only."""
+    """Answer of the queue for one job; `reason` is set with STOP only."""
 
     id: JobId
     status: HeartbeatStatus
@@ -292,7 +295,7 @@ class CancelOutcome(StrEnum):
 
 
 class TimerChange(StrEnum):
-    """What happens to a timer: set again, set unless it fires earlier already, or stopped."""
+    """Change of a timer: set again, set unless it fires earlier already, or stopped."""
 
     SET = "set"
     EARLIER = "earlier"
@@ -313,7 +316,7 @@ class Timer:
 
 
 class DecideOutcome(StrEnum):
-    """What became of a decision: the job's fate, none wanted, one there already, or a timer that is another by now."""
+    """Outcome of a decision: the job's fate, none wanted, one there already, or a timer that is another by now."""
 
     QUEUED = "queued"
     MERGED = "merged"
@@ -327,16 +330,18 @@ class DecideOutcome(StrEnum):
 class ExpectedTableState:
     """Expected cursor fields of a table for compare-and-set; empty: there is no cursor.
 
-    A rebuild may keep the version; then only its count, the policy or the commit's digest differs.
+    A rebuild may keep the version; then only its count, the policy or the commit's digest differs. The queue limits of
+    a table change beside all of these.
     """
 
     policy: str = ""
     rebuilds: str = ""
     digest: str = ""
+    queue_limits: str = ""
 
 
 NO_TABLE_STATE = ExpectedTableState()
-"""Of a table without a cursor."""
+"""Expectation for a table without a cursor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +351,19 @@ class StagedState:
     name: str
     partitions: int
     timers: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalsChange:
+    """Remembered refusals of a partition, encoded: as they were read, and as they are to be; empty for none."""
+
+    partition: str
+    expected: str
+    new: str
+
+    def __post_init__(self) -> None:
+        require_bytes(self.partition, "partition", MAX_PARTITION_BYTES)
+        require_bytes(self.new, "refusals", MAX_REFUSALS_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

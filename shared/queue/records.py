@@ -1,4 +1,4 @@
-"""What the queue shows of itself: values for reading only, apart from those that transitions take and give."""
+"""Records of the queue: values for reading only, apart from those that transitions take and give."""
 
 from dataclasses import dataclass
 

@@ -15,7 +15,7 @@ from shared.queue.model import Band
 
 
 class SettingUnit(StrEnum):
-    """What a setting counts."""
+    """Unit of a setting."""
 
     BANDS = "bands"
     CLAIMS = "claims"

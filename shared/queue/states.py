@@ -56,7 +56,7 @@ TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(
 
 
 def is_legal(transition: Transition, script: ScriptName) -> bool:
-    """Whether one call of a script may make this transition; a claim may release a job and serve it or set it aside."""
+    """Return whether one call of a script may make this transition; a claim may release a job and serve it, too."""
     return any(_is_legal(transition, part) for part in CONSISTS_OF.get(script, (script,)))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from shared.boundary import Boundary
 from shared.errors import InvalidInput, PermanentError, RetryableError
+from shared.paths.boundary import Boundary
 from shared.unity.exchange import Send, UnityRequest, decode_answer
 from shared.unity.options import CredentialSource
 from shared.unity.table_info import NAME_PARTS, UnityTable, decode_table, is_served

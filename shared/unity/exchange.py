@@ -12,9 +12,6 @@ from typing import Any
 
 from shared.errors import LakewrightError, NoTable, PermanentError, RetryableError
 
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""Larger answers are not read: a page of fifty tables with a thousand columns each has half of that."""
-
 _GONE = frozenset(
     {
         "NOT_FOUND",
@@ -28,7 +25,7 @@ _GONE = frozenset(
     }
 )
 """Values of `error_code` with which a catalog says that it has no such table; the first four are the open server's
-(`ErrorCode` of its source), the others those of Databricks."""
+(`ErrorCode` of its source), the others are Databricks'."""
 
 _MESSAGE_CHARS = 200
 
@@ -53,7 +50,7 @@ class UnityAnswer:
 
 Send = Callable[[UnityRequest], UnityAnswer]
 """Sends a request and waits for the answer. Raises RetryableError where there is none, PermanentError for one that is
-larger than `MAX_ANSWER_BYTES`."""
+too large."""
 
 
 def decode_answer(answer: UnityAnswer, doing: str) -> Mapping[str, Any]:

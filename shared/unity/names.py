@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from shared.errors import InvalidInput
-from shared.locations import catalog_name
+from shared.paths.locations import catalog_name
 
 Catalog = TypeVar("Catalog")
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from shared.errors import InvalidInput
-from shared.locations import CATALOG, canonical_location
+from shared.paths.locations import CATALOG, canonical_location
 
 TYPE = "unity"
 """Value of the option `type` by which a catalog is one of Unity's."""
@@ -41,7 +41,7 @@ class UnityOptions:
 
 
 def is_unity(options: Mapping[str, str]) -> bool:
-    """Return whether these options of a catalog are those of a Unity catalog."""
+    """Return whether these options of a catalog are a Unity catalog's."""
     return options.get("type") == TYPE
 
 

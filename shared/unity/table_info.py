@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shared.boundary import Boundary
 from shared.errors import InvalidInput, PermanentError, Unsupported
 from shared.formats.delta import catalog_feature
-from shared.locations import canonical_location, is_under
+from shared.paths.boundary import Boundary
+from shared.paths.locations import canonical_location, is_under
 
 NAME_PARTS = 3
 """A table's full name: catalog, schema and table."""

@@ -25,14 +25,14 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     "gcp_oauth_token": {"oauth_token": "token"},
 }
 _OPTIONAL = "session_token"
-"""What a server with keys of its own, and no role to assume, gives none of."""
+"""Optional part: a server with keys of its own, and no role to assume, gives none."""
 
 _SCHEMES = {"s3": "aws_temp_credentials", "abfss": "azure_user_delegation_sas", "gs": "gcp_oauth_token"}
-"""Which of them opens the stores of a scheme."""
+"""The kind of credentials that opens the stores of a scheme."""
 
 
 def decode_credentials(found: Mapping[str, Any], scheme: str, doing: str) -> TemporaryCredentials:
-    """Decode credentials for a location of a scheme; raises PermanentError for damaged ones and those of another."""
+    """Decode credentials for a location of a scheme; raises PermanentError for damaged ones and another's."""
     given = [kind for kind in _KINDS if found.get(kind) is not None]
     if not given:
         return TemporaryCredentials()

@@ -27,9 +27,9 @@ from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
 from decider.whatif.comparison import CostModel
 from decider.whatif.trace_reader import read_history
-from shared.policy import KIB, Policy, apply
-from shared.properties import as_properties, read_settings
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
+from shared.policy.policy import KIB, Policy, apply
+from shared.policy.properties import as_properties, read_settings
 from shared.table import TableId
 from tests.support.advised_histories import HISTORIES, AdvisedHistory, Process, every_policy, write
 from tests.support.advised_logs import AdvisedLog

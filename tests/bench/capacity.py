@@ -19,11 +19,11 @@ from typing import Any
 import httpx
 import psutil
 
-from shared.locations import table_id
+from shared.paths.locations import table_id
 from shared.queue import keys
 from tests.bench.decide.house import QUEUE, Cost, House, house
 from tests.bench.decide.logs import DAYS, WrittenLog
-from tests.bench.machine import machine
+from tests.bench.machine import keep, machine
 
 FILES = 5
 """Files of a table before the measurement: more add to its log and nothing to what is kept of it."""
@@ -92,8 +92,7 @@ def main() -> None:
     if len(found) > 1:
         figures["million"] = million(found)
     print(json.dumps(figures.get("million", {}), indent=1))
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
+    keep(figures, asked.json)
 
 
 def measure(folder: Path, tables: int, *, seconds: float, per_s: float, seed: int) -> Capacity:

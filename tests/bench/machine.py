@@ -1,8 +1,16 @@
-"""What every benchmark says about where it ran: kind of machine and load, never which machine."""
+"""What every benchmark says about where it ran: kind of machine and load, never which machine; and keeps of it."""
 
+import json
 import os
 import platform
+from pathlib import Path
 from typing import Any
+
+
+def keep(figures: Any, file: Path | None) -> None:
+    """Write figures to the file that `--json` names, if it names one."""
+    if file:
+        file.write_text(json.dumps(figures, indent=2, default=str) + "\n")
 
 
 def machine() -> dict[str, Any]:

@@ -22,8 +22,9 @@ from rich.table import Table
 from decider.whatif.baselines import PEERS
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer
 from decider.whatif.trace import CommitTrace
-from shared.policy import KIB, MIB, Policy
+from shared.policy.policy import KIB, MIB, Policy
 from shared.table import Commit
+from tests.bench.limits import Limit, exit_code
 from tests.bench.offline_optimum import equal_files, neighbours
 from tests.bench.policy_streams import STREAMS
 
@@ -38,19 +39,6 @@ SAMPLE_SLOTS = 40
 """Small files that the sample's optimum may hold at most; more change nothing that three digits show."""
 
 COLUMNS = ("rule", "WA", "small mean", "small max", "jobs", "scans", "useless", "replaced / overwrite", "files at end")
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A figure that has to be shown."""
-
-    what: str
-    found: float
-    at_most: float
-
-    @property
-    def is_met(self) -> bool:
-        return self.found <= self.at_most
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +224,7 @@ def main() -> int:
             show(console, name, asked.commits, streams[name])
     checked = limits(streams)
     for limit in checked:
-        console.print(
-            f"{'met ' if limit.is_met else 'MISS'} {limit.what}: {limit.found:.4g} (at most {limit.at_most:g})"
-        )
+        console.print(str(limit))
     for line in lateness(streams):
         console.print(line)
     console.print(f"target {POLICY.target_bytes // MIB} MiB, lag {asked.lag} commits, {time.monotonic() - began:.0f} s")
@@ -250,7 +236,7 @@ def main() -> int:
             "limits": [{**asdict(limit), "is_met": limit.is_met} for limit in checked],
         }
         asked.json.write_text(json.dumps(document, indent=2) + "\n")
-    return 0 if all(limit.is_met for limit in checked) else 1
+    return exit_code(checked)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from decider.whatif.simulator import replay_lakewright
 from decider.whatif.trace import CommitTrace
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import Commit, DataFile
 from tests.bench.offline_optimum import equal_files
 from tests.bench.policy import POLICY

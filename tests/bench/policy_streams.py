@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 
 from decider.whatif.trace import CommitTrace
-from shared.policy import KIB, MIB
+from shared.policy.policy import KIB, MIB
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile
 
 MINUTE_MS = 60_000

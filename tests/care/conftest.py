@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.conftest import engine, lab, spark
+from tests.contract.conftest import engine, lab, proofreader, spark
 from tests.contract.conftest import pytest_collection_modifyitems as let_pyspark_leave_sockets
 
-__all__ = ["engine", "lab", "spark"]
+__all__ = ["engine", "lab", "proofreader", "spark"]
 
 HERE = Path(__file__).parent
 

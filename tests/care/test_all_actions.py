@@ -5,7 +5,6 @@ same races, only rarer. A third writer appends older rows of keys that are there
 """
 
 import asyncio
-import json
 import os
 import random
 import secrets
@@ -25,11 +24,11 @@ from deltalake.exceptions import CommitFailedError
 
 from decider.formats.delta.log import open_log
 from decider.state.fold import count_live_files
-from decider.state.level_fit import LevelFit
 from decider.storage.object_reads import ReadMeter
-from shared.commit_metadata import decode
+from decider.store.tables.table_state import TableState
+from shared.layout.commit_metadata import decode
 from shared.layout.partition_stats import PartitionStats
-from shared.policy import KIB, Policy
+from shared.policy.policy import KIB, Policy
 from shared.queue.keys import partitions, table_state
 from tests.support import writers
 from tests.support.aged_table import commit_file, versions
@@ -81,7 +80,7 @@ def requests(stack: Stack) -> list[Callable[[], int]]:
         ("deduplicate", {}),
         ("deduplicate", {"dry_run": True}),
     ]
-    return [lambda what=what, body=body: stack.post(f"{url}/{what}", body).status_code for what, body in bodies]
+    return [lambda what=what, body=body: stack.post(f"{url}/actions/{what}", body).status_code for what, body in bodies]
 
 
 def read_a_version_inside_the_retention(table: Path, dice: random.Random) -> None:
@@ -148,7 +147,7 @@ def test_all_actions_at_random_with_two_writers_lose_and_double_no_row(stack: St
         assert process.popen.wait(scaled(60)) == 0
     until("all work is done", lambda: is_at_rest(stack, NAME, table), seconds=240)
     # What was appended after the last removal is removed on request.
-    assert stack.post(f"/v1/tables/{NAME}/deduplicate", {}).status_code == 202
+    assert stack.post(f"/v1/tables/{NAME}/actions/deduplicate", {}).status_code == 202
     until("older rows are gone", lambda: not count_older(table) and is_at_rest(stack, NAME, table), seconds=240)
     number, rows = writers.found(table)
     assert (number, rows) == (len(rows), writers.replay([notes["append"]], notes["change"]))
@@ -188,11 +187,11 @@ def _assert_state_is_a_count_of_live_files(stack: Stack, table: Path) -> None:
     """
     identifier, redis = stack.get(f"/v1/tables/{NAME}")["id"], stack.redis.client()
     raw = redis.hgetall(partitions("default", identifier))
-    fit = LevelFit.decode(json.loads(redis.hget(table_state("default", identifier), "level_fit") or "{}"))
+    fit = TableState.decode(redis.hgetall(table_state("default", identifier))).level_fit
     print(f"levels fitted to files of {fit.typical_file_bytes:,} bytes")
     stored = {partition.decode(): PartitionStats.decode(text.decode()) for partition, text in raw.items()}
     snapshot = asyncio.run(open_log(table.as_uri(), meter=ReadMeter()).snapshot())
-    counted = count_live_files(snapshot.files, replace(POLICY, typical_file_bytes=fit.typical_file_bytes))
+    counted = count_live_files(snapshot.files, POLICY.fitted_to(fit.typical_file_bytes))
     assert {partition: plain(state) for partition, state in stored.items()} == {
         partition: plain(state) for partition, state in counted.items()
     }

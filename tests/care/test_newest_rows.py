@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from shared.deduplicate_options import DeduplicateOptions
 from shared.errors import Conflict, LeaseLost, Unsupported
-from shared.policy import KeyScope, Policy
+from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.policy.policy import KeyScope, Policy
 from tests.support.delta_lab import DeltaLab
 from tests.support.keyed_table import KeyedTable, cdc, newest
 from tests.support.local_vacuum import Control

@@ -6,11 +6,11 @@ import pytest
 from deltalake import DeltaTable
 
 from actor.ports import TableJob
-from shared.job_payload import CHECKPOINT, VACUUM
-from shared.policy import Policy, apply
-from shared.properties import read_properties
+from shared.jobs.payload import CHECKPOINT, VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.policy.policy import Policy, apply
+from shared.policy.properties import read_properties
 from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import data_files, now_ms, versions
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control

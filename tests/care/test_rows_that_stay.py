@@ -12,12 +12,12 @@ from deltalake import DeltaTable, write_deltalake
 from actor.formats.delta.row_removal import RemovalWriter
 from actor.formats.delta.superseded_rows import SupersededRows
 from actor.ports import TableJob
-from shared.deduplicate_options import DeduplicateOptions
 from shared.errors import Unsupported
-from shared.job_payload import DEDUPLICATE
+from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.payload import DEDUPLICATE
 from shared.partitions import WHOLE_TABLE
-from shared.policy import KeyScope, Policy
-from shared.properties import policy_digest
+from shared.policy.policy import KeyScope, Policy
+from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.aged_table import commit_file, versions
 from tests.support.delta_lab import DeltaLab

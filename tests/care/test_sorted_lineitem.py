@@ -15,8 +15,8 @@ import pytest
 from actor.ports import GroupStatus
 from services.demo.row_checksum import commit_rows
 from shared.layout.planner import FileGroup, RewriteMode
-from shared.layout.row_order import RowOrder, SortColumn
 from shared.partitions import WHOLE_TABLE
+from shared.policy.row_order import RowOrder, SortColumn
 from tests.support.delta_lab import DeltaLab
 from tests.support.duckdb_extensions import load_extension
 

@@ -9,10 +9,10 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 
 from actor.ports import GroupStatus, TableJob, TableJobOutcome
-from shared.job_payload import VACUUM
-from shared.policy import Policy
+from shared.jobs.payload import VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, age, data_files, forget_logs, now_ms, set_time, versions
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control

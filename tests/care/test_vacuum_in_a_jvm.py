@@ -9,11 +9,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from actor.ports import TableJob
-from shared.job_payload import CHECKPOINT, VACUUM
+from shared.jobs.payload import CHECKPOINT, VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, age, commit_file, data_files, now_ms, set_time, versions
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control

@@ -16,9 +16,9 @@ from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
-from shared.policy import Policy
-from shared.store_options import StoreOptions
-from shared.vacuum_options import VacuumOptions
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.store_options import StoreOptions
+from shared.policy.policy import Policy
 from tests.support.go_programs import MINIO
 from tests.support.minio import Minio
 from tests.support.stack import ROOT

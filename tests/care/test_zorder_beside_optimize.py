@@ -15,8 +15,8 @@ import pytest
 
 from actor.ports import GroupStatus
 from shared.layout.planner import FileGroup, RewriteMode
-from shared.layout.row_order import RowOrder, SortColumn
 from shared.partitions import WHOLE_TABLE
+from shared.policy.row_order import RowOrder, SortColumn
 from tests.support.delta_lab import DeltaLab
 from tests.support.sorted_table import KEYS, SORTED, Table, batch, ranges, read_by_deltalake, read_by_spark
 

@@ -1,4 +1,4 @@
-"""`make chaos`: ten kinds of faults against a queue with real processes; exit code 1 if a promise was broken."""
+"""`make chaos`: nineteen kinds of faults against processes of queue and decider; exit code 1 if one broke a promise."""
 
 import argparse
 import json
@@ -6,6 +6,7 @@ import secrets
 import sys
 from pathlib import Path
 
+from tests.bench.machine import keep
 from tests.chaos.run import run
 from tests.support.redis_server import find_binary
 
@@ -17,16 +18,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="repeats a run's choices, though not its timing")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
-    binary = find_binary()
-    if binary is None:
-        sys.exit("no redis-server or valkey-server >= 7 found")
     seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
-    verdict = run(binary, arguments.seconds, seed, lambda line: print(line, flush=True))
+    verdict = run(find_binary(), arguments.seconds, seed, lambda line: print(line, flush=True))
     figures = verdict.figures() | {"seed": seed}
     print(json.dumps(figures, indent=2))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+    keep(figures, arguments.json)
     return 0 if figures["good"] else 1
 
 

@@ -1,13 +1,17 @@
-"""The ten kinds of faults, each a function that does its harm to the world and says what it found broken by it."""
+"""The eleven kinds of faults, each a function that does its harm to the world and says what it found broken by it."""
 
 import re
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from redis.exceptions import RedisError
+
+from services.standalone.append_only_file import AppendOnlyFile
 from shared.errors import RetryableError
 from shared.queue import commands
 from shared.queue.model import Claim, FinishOutcome, HeartbeatEntry, HeartbeatStatus, RunResult
@@ -91,6 +95,45 @@ def power_lost(world: World) -> None:
     world.await_service("power_lost", since)
     queue = world.queue()
     sum(repaired(queue, queue.redis))
+
+
+def disk_full(world: World) -> None:
+    """Give Redis no room until a write fails, then room, then kill it: what it had acknowledged is there again.
+
+    It refuses writes or ends, by the way of syncing its log; a log that it does not load is repaired.
+    """
+    since = now_ns()
+    world.kills += 1
+    server = world.redis
+    before = len(server.log)
+    server.limit_files(_newest_log(server.folder).stat().st_size + 2_000)
+    is_full = wait(
+        lambda: re.search("Error writing to the AOF|Short write|AOF write error", server.log[before:]), seconds=10
+    )
+    if not is_full:
+        world.not_shown.append("disk_full: Redis wrote nothing meanwhile")
+    with suppress(ProcessLookupError):
+        server.limit_files(-1)
+        wait(lambda: _is_writing(server), seconds=10)
+    with world.lock:
+        server.kill()
+        try:
+            server.start()
+        except RuntimeError:
+            world.expect(AppendOnlyFile(server.folder).repair_increments(), "disk_full: the log cannot be repaired")
+            server.start()
+        lost = world.take_back("disk_full", since)
+        world.expect(lost == 0, f"disk_full: {lost} acknowledged events are gone")
+    world.await_service("disk_full", since)
+
+
+def _is_writing(server: RedisServer) -> bool:
+    """Return whether a server writes its log again, or has ended, as `appendfsync always` demands."""
+    with server.client() as client:
+        try:
+            return bool(client.info("persistence")["aof_last_write_status"] == "ok")
+        except RedisError:
+            return True
 
 
 def reply_lost(world: World) -> None:
@@ -195,6 +238,7 @@ FAULTS: tuple[Callable[[World], None], ...] = (
     worker_paused,
     redis_killed,
     power_lost,
+    disk_full,
     reply_lost,
     network_bad,
     failed_over,

@@ -1,12 +1,9 @@
 """A TCP proxy between workers and Redis whose faults are switched while it runs; it can be pointed elsewhere."""
 
-import contextlib
-import socket
-import threading
 import time
 from enum import StrEnum
 
-from tests.support.time_limits import scaled
+from tests.support.proxy import Fate, Proxy
 
 
 class Weather(StrEnum):
@@ -20,19 +17,16 @@ class Weather(StrEnum):
 
 
 DELAY_S = 0.02
+"""Delay of each request in bad weather."""
 
 
-class Network:
-    """Listens on `port`; each connection is two threads, one per direction."""
+class Network(Proxy):
+    """Passes everything in fair weather."""
 
     def __init__(self, target_port: int) -> None:
-        self.target_port = target_port
         self.weather = Weather.FAIR
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self._sockets: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.delay_s = DELAY_S
+        super().__init__(target_port)
 
     @property
     def url(self) -> str:
@@ -45,57 +39,14 @@ class Network:
 
     def cut(self) -> None:
         """End every connection, as a failover does."""
-        for one in self._sockets:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-        self._sockets.clear()
+        self.end_connections()
 
-    def close(self) -> None:
-        """Listen no more, and wait until the last connection has ended."""
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self.cut()
-        for thread in self._threads:
-            thread.join(scaled(10))
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            try:
-                server = socket.create_connection(("127.0.0.1", self.target_port), timeout=scaled(2))
-            except OSError:
-                client.close()
-                continue
-            server.settimeout(None)
-            self._sockets += [client, server]
-            self._begin(client, server, is_reply=False)
-            self._begin(server, client, is_reply=True)
-
-    def _begin(self, source: socket.socket, sink: socket.socket, *, is_reply: bool) -> None:
-        thread = threading.Thread(target=self._carry, args=(source, sink, is_reply), daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _carry(self, source: socket.socket, sink: socket.socket, is_reply: bool) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                weather = self.weather
-                if weather is Weather.BLACK_HOLE or (weather is Weather.LOSE_REPLY and is_reply):
-                    if weather is Weather.LOSE_REPLY:
-                        break
-                    continue
-                if weather is Weather.HALF_CLOSE and is_reply:
-                    sink.shutdown(socket.SHUT_WR)
-                    break
-                if weather is Weather.DELAY:
-                    time.sleep(DELAY_S)
-                sink.sendall(data)
-        for one in (source, sink):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-        # Each of a connection's two threads closes what it reads from.
-        source.close()
+    def fate(self, *, is_reply: bool) -> Fate:
+        weather = self.weather
+        if weather is Weather.BLACK_HOLE:
+            return Fate.DROP
+        if weather in (Weather.LOSE_REPLY, Weather.HALF_CLOSE) and is_reply:
+            return Fate.END
+        if weather is Weather.DELAY and not is_reply:
+            time.sleep(self.delay_s)
+        return Fate.PASS

@@ -12,7 +12,9 @@ from shared.queue import commands, queries
 from shared.queue.model import JobState
 from tests.chaos.checker import judge
 from tests.chaos.faults import FAULTS
+from tests.chaos.follower import Follower
 from tests.chaos.history import reported
+from tests.chaos.machine_faults import MACHINE_FAULTS
 from tests.chaos.network import Network
 from tests.chaos.verdict import Verdict, verdict_of
 from tests.chaos.worker import QUEUE, TIMES
@@ -33,7 +35,8 @@ def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> 
     network = Network(redis.port)
     with tempfile.TemporaryDirectory() as folder:
         world = World(redis, network, Path(folder), Random(seed))
-        return run_in(world, FAULTS, seconds, seed, say)
+        world.follower = Follower(Path(folder) / "decider", redis, network, seed)
+        return run_in(world, (*FAULTS, *MACHINE_FAULTS), seconds, seed, say)
 
 
 def run_in(
@@ -54,6 +57,8 @@ def run_in(
         say(f"{'drained':16s} {time.monotonic() - since:5.1f} s")
         dead = [name for name, process in world.workers.items() if process.poll() is not None]
         world.expect(not dead, f"workers have died by themselves: {dead}")
+        if world.follower is not None:
+            world.broken += world.follower.problems(world.redis)
         history = world.history()
         findings = judge(history, lease_us=TIMES.lease_ms * 1000)
         if findings.broken:

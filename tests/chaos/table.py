@@ -6,7 +6,7 @@ As in a real table, its own log decides who was first: a commit is refused once 
 import fcntl
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,17 +22,20 @@ from actor.ports import (
     TableJobControl,
     TableJobOutcome,
 )
-from shared import commit_metadata
-from shared.job_payload import JobPayload, PredictedCost
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.layout import commit_metadata
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, Policy
-from shared.properties import policy_digest
+from shared.policy.policy import MIB, Policy
+from shared.policy.properties import policy_digest
 from shared.queue.model import Claim
 from shared.table import DataFile, PartitionKey, TableMetadata, TableProtocol
 
 SMALL = tuple(DataFile(f"f{number}", 100_000, WHOLE_TABLE, rows=1) for number in range(8))
 FAILS, IS_BUSY = 0.02, 0.08
 """Probability that a rewrite fails, and that the partition's writers add files faster than one job may follow."""
+
+OUTPUTS, SCRATCH = "outputs", "scratch"
+"""Files beside the tables that every rewrite writes, as others write data files and temporary ones."""
 
 Note = Callable[..., None]
 
@@ -93,12 +96,13 @@ class FileTable:
         for run in runs.values():
             self._note("files_written", run.claim, clock_off_ms=mark.started_ms - true_ms)
         time.sleep(self._random.uniform(0, 0.02))
+        self._write(Path(request.location).parent, runs)
         control.reached("files_written")
         control.may_commit()
         for run in runs.values():
             self._reached(run.claim, "confirmed")
         if self._random.random() < FAILS:
-            raise OSError("the disk is full, for once")
+            raise OSError("failed, for once")
         landed = {partition for partition, run in runs.items() if self._commit(Path(request.location), run)}
         ends = tuple(
             GroupOutcome(group, GroupStatus.COMMITTED if group.partition in landed else GroupStatus.CONFLICTED)
@@ -109,6 +113,16 @@ class FileTable:
         control.reached("committed")
         version = max(runs[partition].version for partition in landed)
         return RewriteOutcome(version, ends, 1, 1, conflicts=len(runs) - len(landed))
+
+    def _write(self, folder: Path, runs: Mapping[str, _Run]) -> None:
+        """Write what a rewrite writes before its commit; raises OSError where a disk is full."""
+        try:
+            for name in (SCRATCH, OUTPUTS):
+                (folder / name).write_bytes(b"rows")
+        except OSError as problem:
+            for run in runs.values():
+                self._note("failed", run.claim, why=str(problem))
+            raise
 
     def _commit(self, location: Path, run: _Run) -> bool:
         claim = run.claim

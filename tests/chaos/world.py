@@ -14,10 +14,11 @@ from typing import Any
 
 from actor.queue_executor import connect
 from shared.errors import PermanentError, RetryableError
-from shared.job_payload import COMPACT
+from shared.jobs.payload import COMPACT
 from shared.queue import commands
 from shared.queue.model import Band, JobKey, JobRequest
 from shared.retry import RetryPolicy
+from tests.chaos.follower import Follower
 from tests.chaos.history import Ack, History, Rollback, now_ns, read_workers, records
 from tests.chaos.network import Network
 from tests.chaos.table import payload
@@ -75,6 +76,7 @@ class World:
     not_shown: list[str] = field(default_factory=list)
     taken_back: Counter[str] = field(default_factory=Counter)
     recovered_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    follower: Follower | None = None
     kills: int = 0
     started: int = 0
     queues: dict[tuple[int, str], NotingQueue] = field(default_factory=dict)
@@ -94,6 +96,8 @@ class World:
 
     def close(self) -> None:
         """End the workers, the connections, the network and Redis."""
+        if self.follower is not None:
+            self.follower.close()
         for name in list(self.workers):
             self.kill_worker(name)
         for queue in self.queues.values():
@@ -167,6 +171,12 @@ class World:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))
             return records(file.read().decode())
+
+    def has_noted(self, event: str, since: int) -> bool:
+        """Whether any worker has noted an event since a time."""
+        return any(
+            one["event"] == event and one["at"] >= since for name in list(self.workers) for one in self.tail(name)
+        )
 
     # Producer
 

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -20,14 +21,11 @@ def cluster() -> Iterator[Cluster]:
         pytest.skip(reason)
     for old in FOLDER.glob("run-*"):  # Kept for its logs until now.
         shutil.rmtree(old)
-    made = Cluster(FOLDER / f"run-{time.time_ns()}")
-    try:
+    with closing(Cluster(FOLDER / f"run-{time.time_ns()}")) as made:
         with built_images() as docker:
             made.start(docker)
         prepare(made)
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture(scope="module")

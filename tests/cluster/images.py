@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -134,8 +134,7 @@ class Docker:
 @contextmanager
 def built_images() -> Iterator[Docker]:
     """Build all images, and serve the Docker that has them."""
-    docker = Docker()
-    try:
+    with closing(Docker()) as docker:
         docker.start()
         base = os.environ.get("LAKEWRIGHT_TEST_PYTHON_IMAGE", f"{BASE}:{TAG}")
         if base == f"{BASE}:{TAG}" and not docker.has(base):
@@ -152,8 +151,6 @@ def built_images() -> Iterator[Docker]:
                 shutil.copy2(PROGRAM_OF[image](), folder)
             docker.build(f"{image}:{TAG}", folder)
         yield docker
-    finally:
-        docker.close()
 
 
 def _earlier_source(image: str) -> Path:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # Tests of other contracts must run where PySpark is not inst
     from pyspark.sql import SparkSession
 
     from actor.formats.delta.engine import DeltaEngine
+    from actor.proofread.proofreader import Proofreader
     from tests.support.delta_lab import DeltaLab
     from tests.support.iceberg_lab import IcebergLab
 
@@ -28,14 +29,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 
 @pytest.fixture(scope="session")
-def engine(spark: "SparkSession") -> "Iterator[DeltaEngine]":
+def engine(spark: "SparkSession", proofreader: "Proofreader") -> "Iterator[DeltaEngine]":
     """The exact engine, one for all tests as in an actor.
 
     With LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced it copies row groups wherever that is exact, however small they are.
     """
     from tests.support.forced_copies import VARIABLE, CountingEngine, is_forced
 
-    counting = CountingEngine(spark)
+    counting = CountingEngine(spark, proofreader=proofreader)
     yield counting
     if is_forced():
         print(f"\n{VARIABLE}=forced, groups of the shared engine: {dict(sorted(counting.ways.items()))}")
@@ -49,13 +50,24 @@ def lab(spark: "SparkSession", engine: "DeltaEngine", tmp_path: Path) -> "DeltaL
     return DeltaLab(spark, engine, tmp_path)
 
 
+@pytest.fixture(scope="session")
+def proofreader() -> "Iterator[Proofreader]":
+    """The processes that compare outputs with inputs, one set for all engines as in an actor."""
+    from actor.proofread.proofreader import Proofreader
+
+    made = Proofreader()
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def ice(spark: "SparkSession", tmp_path: Path) -> "IcebergLab":
+def ice(spark: "SparkSession", tmp_path: Path, proofreader: "Proofreader") -> "IcebergLab":
     """A warehouse of Iceberg tables of its own, and an engine for it."""
     from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
     from tests.support.iceberg_lab import IcebergLab
 
-    return IcebergLab(spark, IcebergEngine(spark, IcebergEngineSettings(reads_folders=True)), tmp_path)
+    engine = IcebergEngine(spark, IcebergEngineSettings(reads_folders=True), proofreader)
+    return IcebergLab(spark, engine, tmp_path)
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
 from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
-from shared.job_payload import CALIBRATED_KINDS, JobPayload, RewriteKind
+from shared.jobs.payload import CALIBRATED_KINDS, JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats, stats_of_files
-from shared.policy import MIB, DmlPolicy, Policy
+from shared.policy.policy import MIB, DmlPolicy, Policy
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import TimerChange, job_id
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey
@@ -161,7 +161,9 @@ def test_no_action_touches_what_is_refused_switched_off_or_filtered(
     def reason(policy: Policy, partition: PartitionKey, trigger: Trigger) -> object:
         return evaluate(context_of(policy, columns=COLUMNS), partition, stats, trigger, action).reason
 
-    assert reason(replace(policy, refused="tables.any", enabled=False), PARTITION, trigger) is Reason.REFUSED
+    assert (
+        reason(replace(policy, enabled=False).with_traits(refused="tables.any"), PARTITION, trigger) is Reason.REFUSED
+    )
     assert reason(replace(policy, enabled=False), PARTITION, trigger) is Reason.DISABLED
     if trigger.source is not TriggerSource.TIMER:
         assert reason(replace(policy, filter="dt = 'a'"), OTHER, trigger) is Reason.FILTERED

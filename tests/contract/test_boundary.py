@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from actor.formats.delta.engine import DeltaEngine, EngineSettings
-from shared.boundary import Boundary
+from actor.formats.delta.engine import EngineSettings
 from shared.errors import Unsupported
 from shared.layout.planner import FileGroup
+from shared.paths.boundary import Boundary
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 
@@ -62,7 +62,7 @@ def test_files_outside_are_rewritten_into_the_table_where_that_is_allowed(lab: D
     victim = tables.table(lab.directory / "victim", files=1)
     thief = borrow(lab, "file://{folder}/{name}", victim)
     allowed = Boundary((f"file://{lab.directory}",), allows_external_files=True)
-    open_lab = DeltaLab(lab.spark, DeltaEngine(lab.spark, EngineSettings(boundary=allowed)), lab.directory)
+    open_lab = lab.with_settings(EngineSettings(boundary=allowed))
     outcome = open_lab.rewrite(thief.location, [open_lab.group(thief.location, count=3)])
     assert [end.rows for end in outcome.groups] == [60]
     assert [path for path, _ in tables.live(thief.path)] == [outcome.groups[0].outputs[0].path]

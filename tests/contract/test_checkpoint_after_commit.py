@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 
-from actor.jvm.scala import Scala, jvm_session
+from actor.formats.delta.delta_scala import DeltaScala
+from actor.jvm.scala import jvm_session
 from tests.support.aged_table import forget_logs
 from tests.support.checkpoint_rows import checkpoint_rows
 from tests.support.delta_lab import DeltaLab
@@ -46,7 +47,7 @@ def test_the_checkpoint_is_the_one_that_delta_writes(lab: DeltaLab, tmp_path: Pa
     checkpoint(deltas).unlink()
     (deltas / "_delta_log" / "_last_checkpoint").unlink()
     forget_logs(lab.spark)
-    scala = Scala(lab.spark)
+    scala = DeltaScala(lab.spark)
     log = scala.delta_log.forTable(jvm_session(lab.spark), str(deltas))
     log.checkpoint(log.update(False, scala.none, scala.none), scala.none)
     assert checkpoint_rows(ours) == checkpoint_rows(deltas)

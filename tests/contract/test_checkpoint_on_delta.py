@@ -9,8 +9,8 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, wr
 
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import OtherTable
-from shared.job_payload import CHECKPOINT
-from shared.policy import Policy
+from shared.jobs.payload import CHECKPOINT
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.support.aged_table import DAY_MS, age, forget_logs, now_ms, versions
 from tests.support.delta_lab import DeltaLab

@@ -3,13 +3,12 @@
 import json
 import re
 import threading
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actor.formats.parquet.classes import SOURCES
-from actor.jvm.java_sources import compile_sources
 from actor.jvm.scala import Scala
 from actor.ports import GroupStatus
 from shared.errors import RetryableError
@@ -19,33 +18,34 @@ from tests.contract.test_parquet_footers import set_nine_rows, with_footer
 from tests.contract.test_row_group_copy import replaced, rewritten, spoil
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
-from tests.support.forced_copies import NEVER_COPIES, CountingEngine
+from tests.support.forced_copies import NEVER_COPIES
 from tests.support.large_files import everything, large_table
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
+deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
 pytestmark = pytest.mark.spark
 
 BLOCK_BYTES = "parquet.block.size"
+MICROS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
 
 
 @pytest.fixture
 def merging(lab: DeltaLab) -> DeltaLab:
     """An engine that encodes by column whatever it could copy."""
-    return DeltaLab(lab.spark, CountingEngine(lab.spark, forced=NEVER_COPIES), lab.directory)
+    return lab.copying(NEVER_COPIES)
 
 
 def merged(lab: DeltaLab, *files: Path, block_bytes: int = 1 << 27, codec: str = "SNAPPY") -> dict[str, Any]:
     """What the task says of its output in the folder `out`."""
-    compile_sources(lab.spark, SOURCES)
     scala = Scala(lab.spark)
     conf = scala.resolve("org.apache.hadoop.conf.Configuration")(lab.spark._jsc.hadoopConfiguration())
     conf.set(BLOCK_BYTES, str(block_bytes))
     paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
     folder = f"file://{lab.directory}/out"
-    task = scala.resolve("io.lakewright.ColumnMerge")(conf, paths, sizes, folder, "lw-", ".parquet", codec)
+    task = scala.resolve("io.lakewright.parquet.ColumnMerge")(conf, paths, sizes, folder, "lw-", ".parquet", codec)
     said: dict[str, Any] = json.loads(scala.to_json(task.call(None)))
     return said
 
@@ -101,6 +101,58 @@ def test_files_without_rows_and_row_groups_without_rows_add_nothing(lab: DeltaLa
     assert counts == [0, 2, 4]
 
 
+@pytest.mark.parametrize(
+    ("conf", "reason"),
+    [
+        (MICROS, "writer"),
+        ({**MICROS, "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY"}, "old_calendar"),
+        ({}, "int96"),  # Spark's default.
+    ],
+)
+def test_files_of_three_writers_are_merged_by_column_unless_one_of_them_forbids_it(
+    merging: DeltaLab, conf: dict[str, str], reason: str
+) -> None:
+    """delta-rs, this task and Spark spell the same columns differently, and name themselves."""
+    path = merging.directory / "t"
+    moments = pa.array([datetime(1, 1, 1, tzinfo=UTC), datetime(2026, 7, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": [1, 2], "v": ["a", None], "at": moments, "d": [date(1500, 2, 3), date(2026, 1, 1)]})
+    for _ in range(2):
+        deltalake.write_deltalake(path, rows, mode="append")
+    assert rewritten(merging, path.as_uri()).by_column
+    deltalake.write_deltalake(path, rows, mode="append")
+    for name, value in conf.items():
+        merging.spark.conf.set(name, value)
+    frame = merging.spark.read.format("delta").load(str(path)).where("id = 2")
+    frame.coalesce(1).write.format("delta").mode("append").save(str(path))
+    for name in conf:
+        merging.spark.conf.unset(name)
+    before = merging.digest(str(path))
+
+    end = rewritten(merging, path.as_uri())
+
+    assert (end.encoded_because, end.by_column, end.rows) == (reason, reason == "writer", 9)
+    assert merging.digest(str(path)) == before
+    read = sorted(map(str, pa.table(deltalake.DeltaTable(str(path)).to_pyarrow_table()).to_pylist()))
+    assert read == sorted([str(row) for row in rows.to_pylist()] * 3 + [str(rows.to_pylist()[1])] * 3)
+
+
+def test_a_column_of_distinct_values_gets_no_dictionary_and_one_of_few_keeps_it(lab: DeltaLab) -> None:
+    """A sample of many files says nothing of all of them."""
+    files = []
+    for number in range(40):
+        files.append(lab.directory / f"{number}.parquet")
+        ids = [number * 1_000 + n for n in range(1_000)]
+        rows = {"id": ids, "kind": [f"k{n % 5}" for n in ids], "same": list(range(1_000))}
+        pq.write_table(pa.table(rows), files[-1])
+
+    few, many = (merged(lab, *files[:count]) for count in (10, 40))
+
+    chunks = [pq.ParquetFile(lab.directory / "out" / one["name"]).metadata.row_group(0) for one in (few, many)]
+    has_dictionary = [["PLAIN_DICTIONARY" in one.column(at).encodings for at in range(3)] for one in chunks]
+    assert has_dictionary == [[False, True, False], [False, True, True]]
+    assert pq.read_table(lab.directory / "out" / few["name"])["id"].to_pylist() == list(range(10_000))
+
+
 def test_files_of_another_schema_and_pages_that_cannot_be_decoded_are_obstacles_and_leave_no_file(
     lab: DeltaLab,
 ) -> None:
@@ -131,12 +183,12 @@ def test_a_page_that_differs_from_its_checksum_fails_its_group_and_the_others_la
 
     failed, landed = merging.rewrite(table.location, groups).groups
 
-    assert (failed.status, landed.status, landed.by_column) == (GroupStatus.FAILED, GroupStatus.COMMITTED, True)
+    assert (failed.status, landed.status, landed.by_column) == (GroupStatus.REFUSED, GroupStatus.COMMITTED, True)
     assert re.search(rf"{files[1].path} has a page .* differs from its checksum", str(failed.error))
     assert everything(table.path) == on_disk | {landed.outputs[0].path}
 
 
-def test_what_neither_way_can_read_fails_as_it_does_under_spark(merging: DeltaLab) -> None:
+def test_what_neither_way_can_read_is_refused_as_it_is_under_spark(merging: DeltaLab) -> None:
     table = tables.table(merging.directory / "t", files=2)
     group = merging.group(table.location, count=2)
     victim = table.path / group.files[1].path
@@ -146,9 +198,10 @@ def test_what_neither_way_can_read_fails_as_it_does_under_spark(merging: DeltaLa
         file.write(b"\xff" * 8)
     on_disk = everything(table.path)
 
-    with pytest.raises(RetryableError, match="the table is unchanged"):
-        merging.rewrite(table.location, [group])
+    (end,) = merging.rewrite(table.location, [group]).groups
 
+    assert end.status is GroupStatus.REFUSED
+    assert "the table is unchanged" in str(end.error)
     assert everything(table.path) == on_disk
     assert tables.newest(table.path) == table.version
 

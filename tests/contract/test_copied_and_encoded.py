@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as f
 
-from actor.formats.delta.column_merge import LAYOUT_REASONS
+from actor.formats.delta.column_merge import MERGED_REASONS
 from actor.ports import GroupOutcome, GroupStatus
 from shared.errors import Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
@@ -19,7 +19,7 @@ from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 from tests.support.duckdb_delta import scan
-from tests.support.forced_copies import NEVER_COPIES, CountingEngine
+from tests.support.forced_copies import NEVER_COPIES
 
 if TYPE_CHECKING:
     from tests.support.parquet_lab import Recipe
@@ -29,8 +29,8 @@ deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
 
-# The default is a sample for `make test` with each of the writers; `make copies` takes two hundred.
-EXAMPLES = int(os.environ.get("LAKEWRIGHT_COPY_EXAMPLES", "3"))
+# The default is a sample; `make copies` takes two hundred, with each of the writers.
+EXAMPLES = int(os.environ.get("LAKEWRIGHT_COPY_EXAMPLES", "1"))
 SEED = int(os.environ.get("LAKEWRIGHT_COPY_SEED", "6"))
 
 
@@ -38,8 +38,7 @@ SEED = int(os.environ.get("LAKEWRIGHT_COPY_SEED", "6"))
 def test_copied_and_encoded_outputs_hold_the_same_rows_for_all_readers(lab: DeltaLab) -> None:
     from tests.support.parquet_lab import copied, make, recipe  # It imports what was skipped for above.
 
-    copying = DeltaLab(lab.spark, CountingEngine(lab.spark, forced=True), lab.directory)
-    by_column = DeltaLab(lab.spark, CountingEngine(lab.spark, forced=NEVER_COPIES), lab.directory)
+    copying, by_column = lab.copying(), lab.copying(NEVER_COPIES)
     seen: Counter[str] = Counter()
     for seed in range(SEED, SEED + EXAMPLES):
         dice = random.Random(seed)
@@ -55,7 +54,7 @@ def test_copied_and_encoded_outputs_hold_the_same_rows_for_all_readers(lab: Delt
         columns = rewritten(by_column, copied(original, lab.directory / f"columns{seed}"), made)
         ways = {"copied": copy, "columns": columns}
         if copy is not None and columns is not None:
-            assert columns.by_column == (copy.is_copied or copy.encoded_because in LAYOUT_REASONS)
+            assert columns.by_column == (copy.is_copied or copy.encoded_because in MERGED_REASONS)
         if "spark" in expected:
             ways["encoded"] = rewritten(
                 copying, copied(original, lab.directory / f"encoded{seed}"), made, may_copy=False

@@ -2,14 +2,15 @@
 
 import json
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from actor.formats.delta.engine import EngineSettings
 from actor.formats.delta.log import TableLog
-from actor.ports import GroupStatus, RewriteRequest
-from shared.errors import Corrupt, InvalidInput, LeaseLost, RetryableError
+from actor.ports import GroupStatus
+from actor.rewrite.run import RewriteSettings
+from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
@@ -19,13 +20,6 @@ from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.spark
-
-
-def raise_(error: Exception) -> Callable[[], object]:
-    def act() -> object:
-        raise error
-
-    return act
 
 
 def test_rows_that_differ_from_the_statistics_stop_the_rewrite_loudly(lab: DeltaLab) -> None:
@@ -70,7 +64,7 @@ def test_a_lost_row_is_noticed_even_without_statistics(lab: DeltaLab, monkeypatc
 
     monkeypatch.setattr(TableLog, "frame", lossy)
 
-    with pytest.raises(Corrupt, match=r"60 rows in by count, 59 rows out"):
+    with pytest.raises(Corrupt, match=r"60 rows in by the footers, 59 rows out"):
         lab.rewrite(table.location, [group], may_copy=False)
 
     assert tables.newest(table.path) == table.version
@@ -89,45 +83,6 @@ def test_one_corrupt_group_stops_all_and_leaves_no_file(lab: DeltaLab) -> None:
     assert tables.newest(table.path) == table.version
 
 
-def test_a_commit_that_landed_although_it_raised_is_found_and_not_repeated(
-    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = tables.table(lab.directory / "t", files=4)
-    before, commit = tables.rows(table.path), TableLog.commit
-
-    def lost_answer(log: TableLog, txn: Any, actions: Any, metrics: Any) -> int:
-        commit(log, txn, actions, metrics)
-        raise OSError("the answer was lost")
-
-    monkeypatch.setattr(TableLog, "commit", lost_answer)
-    control = Steering()
-
-    outcome = lab.rewrite(table.location, [lab.group(table.location)], control)
-
-    assert outcome.version == tables.newest(table.path) == table.version + 1
-    assert outcome.groups[0].status is GroupStatus.COMMITTED
-    assert control.calls == ["files_written", "may_commit", "committed"]
-    assert tables.rows(table.path) == before
-
-
-@pytest.mark.parametrize("step", ["transaction", "shape"])
-def test_a_failure_before_the_first_attempt_to_commit_leaves_no_file(
-    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    table = tables.table(lab.directory / "t", files=4)
-    group, on_disk = lab.group(table.location), tables.parquet_files(table.path)
-
-    def fail(*_: object) -> None:
-        raise OSError("the store is away")
-
-    control = Steering(at={"files_written": lambda: monkeypatch.setattr(TableLog, step, fail)})
-    with pytest.raises(RetryableError, match="the store is away"):
-        lab.rewrite(table.location, [group], control)
-
-    assert control.calls == ["files_written"]
-    assert tables.parquet_files(table.path) == on_disk
-
-
 def test_a_job_can_be_cancelled_until_it_ends(lab: DeltaLab) -> None:
     """Spark finds what to cancel by the tag of the thread; writing one group, in the same thread, does not take it."""
     sessions = lab.engine._sessions
@@ -136,59 +91,6 @@ def test_a_job_can_be_cancelled_until_it_ends(lab: DeltaLab) -> None:
             assert set(lab.spark.sparkContext.getJobTags()) == {"job-1"}
         assert set(lab.spark.sparkContext.getJobTags()) == {"job-1"}
     assert not lab.spark.sparkContext.getJobTags()
-
-
-def test_an_unknown_outcome_that_the_log_does_not_show_keeps_the_files_and_is_no_success(
-    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = tables.table(lab.directory / "t", files=4)
-    group, on_disk = lab.group(table.location), tables.parquet_files(table.path)
-
-    def lost_request(*_: Any) -> int:
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(TableLog, "commit", lost_request)
-
-    with pytest.raises(RetryableError, match=r"outcome of a commit to .* is unknown .*no route to host"):
-        lab.rewrite(table.location, [group])
-
-    assert len(tables.parquet_files(table.path) - on_disk) == 1
-    assert tables.newest(table.path) == table.version
-
-
-def test_a_lost_lease_commits_nothing_and_leaves_no_file(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=4)
-    group, on_disk = lab.group(table.location), tables.parquet_files(table.path)
-
-    with pytest.raises(LeaseLost):
-        lab.rewrite(table.location, [group], Steering(before_commit=[raise_(LeaseLost("gone"))]))
-
-    assert tables.newest(table.path) == table.version
-    assert tables.parquet_files(table.path) == on_disk
-
-
-def test_asked_to_stop_it_commits_what_is_written_and_starts_nothing_more(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=6)
-    files = lab.files(table.location)
-    groups = [FileGroup(WHOLE_TABLE, files[i : i + 2], RewriteMode.MINOR) for i in (0, 2, 4)]
-    asked = iter([False, True, True])
-
-    outcome = lab.rewrite(table.location, groups, Steering(stop=lambda: next(asked)))
-
-    statuses = [end.status for end in outcome.groups]
-    assert sorted(statuses) == [GroupStatus.COMMITTED, GroupStatus.SKIPPED, GroupStatus.SKIPPED]
-    landed = groups[statuses.index(GroupStatus.COMMITTED)]
-    assert tables.removed(table.path, outcome.version or 0) == {file.path for file in landed.files}
-
-
-def test_asked_to_stop_before_it_began_it_does_nothing(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=4)
-    control = Steering(stop=lambda: True)
-
-    outcome = lab.rewrite(table.location, [lab.group(table.location)], control)
-
-    assert (outcome.version, outcome.groups[0].status) == (None, GroupStatus.SKIPPED)
-    assert control.calls == []
 
 
 def test_a_cancelled_job_fails_retryably_and_leaves_the_table_alone(
@@ -242,32 +144,12 @@ def test_a_group_whose_files_were_vacuumed_under_way_is_stale_and_the_others_lan
         asked.append(1)
         return False
 
-    engine = type(lab.engine)(lab.spark)
-    engine.executor._settings = type(engine.executor._settings)(write_threads=1)
-    lab = DeltaLab(lab.spark, engine, lab.directory)
+    lab = lab.with_settings(EngineSettings(rewrite=RewriteSettings(write_threads=1)))
     lab.files(table.location)
 
     outcome = lab.rewrite(table.location, groups[::-1], Steering(stop=stop))
 
     assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED, GroupStatus.CONFLICTED]
-
-
-def test_commits_are_found_by_job_and_token_above_a_version(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=4)
-    first = lab.rewrite(table.location, [lab.group(table.location, count=2)], job="j", token=1).version
-    table.append(1)
-    second = lab.rewrite(table.location, [lab.group(table.location, count=2)], job="j", token=2).version
-    table.append(1)
-
-    def find(job: str, token: int, since: int) -> int | None:
-        return lab.engine.find_commit(table.location, job=job, token=token, since_version=since)
-
-    assert (first, second) == (2, 4)
-    assert find("j", 1, 0) == find("j", 1, 1) == 2
-    assert find("j", 1, 2) is None
-    assert find("j", 2, 0) == 4
-    assert find("j", 3, 0) is find("k", 1, 0) is None
-    assert find("j", 2, 100) is None
 
 
 def test_foreign_and_broken_user_metadata_is_no_ones(lab: DeltaLab) -> None:
@@ -295,15 +177,6 @@ def test_commits_that_log_retention_has_removed_are_passed_over(lab: DeltaLab) -
         (table.path / "_delta_log" / f"{version:020d}.json").unlink()
 
     assert lab.engine.find_commit(table.location, job="j", token=5, since_version=-1) == landed
-
-
-@pytest.mark.parametrize("user_metadata", ["", "{}", '{"lakewright": {"job": "j"}}'])
-def test_a_request_without_job_and_token_is_refused(lab: DeltaLab, user_metadata: str) -> None:
-    table = tables.table(lab.directory / "t", files=2)
-    request = RewriteRequest(table.location, (lab.group(table.location, count=2),), user_metadata)
-
-    with pytest.raises(InvalidInput, match="job and token"):
-        lab.engine.rewrite(request, Steering())
 
 
 def test_a_place_without_a_table_is_reported_to_be_none(lab: DeltaLab) -> None:

@@ -3,18 +3,18 @@
 import json
 import random
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actor.formats.delta.engine import DeltaEngine, EngineSettings
+from actor.formats.delta.engine import EngineSettings
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.transaction import TransactionSettings
 from actor.formats.parquet.copy_rules import CopyLimits
 from actor.ports import GroupStatus
+from actor.rewrite.run import RewriteSettings
 from shared.errors import RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
@@ -24,47 +24,10 @@ from tests.support.delta_lab import DeltaLab
 from tests.support.forced_copies import FORCED_LIMITS, NEVER_COPIES
 from tests.support.large_files import everything
 from tests.support.long_suites import beyond
-from tests.support.steering import Steering
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
 pytestmark = pytest.mark.spark
-
-
-def remove(file: Path) -> None:
-    file.unlink()
-
-
-def cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-1])
-
-
-@pytest.mark.parametrize("harm", [remove, cut])
-def test_outputs_that_are_gone_or_cut_before_the_commit_are_not_committed(
-    lab: DeltaLab, harm: Callable[[Path], None]
-) -> None:
-    table = tables.table(lab.directory / "t", files=8)
-    files, on_disk = lab.files(table.location), tables.parquet_files(table.path)
-    groups = [
-        FileGroup(WHOLE_TABLE, files[:4], RewriteMode.MINOR),
-        FileGroup(WHOLE_TABLE, files[4:], RewriteMode.MINOR),
-    ]
-    before = tables.rows(table.path)
-
-    def vacuum_runs() -> None:
-        new = sorted(tables.parquet_files(table.path) - on_disk)
-        assert len(new) == 2
-        harm(table.path / new[0])
-
-    control = Steering(at={"files_written": vacuum_runs})
-    with pytest.raises(RetryableError, match=r"1 of 2 files written .* are missing or truncated before their commit"):
-        lab.rewrite(table.location, groups, control)
-
-    assert control.calls == ["files_written"]
-    assert tables.newest(table.path) == table.version
-    assert tables.parquet_files(table.path) == on_disk
-    assert tables.rows(table.path) == before
-    assert lab.rewrite(table.location, groups).groups[0].status is GroupStatus.COMMITTED
 
 
 FAILS_MIDWAY = "assert_true(id < 70) IS NULL"
@@ -100,7 +63,7 @@ def test_the_files_of_another_attempt_and_of_groups_that_were_written_stay(
         FileGroup(WHOLE_TABLE, files[4:], RewriteMode.MINOR),
         FileGroup(WHOLE_TABLE, files[:4], RewriteMode.MINOR),
     ]
-    engine = DeltaEngine(lab.spark, EngineSettings(transaction=TransactionSettings(write_threads=1)))
+    alone = lab.with_settings(EngineSettings(rewrite=RewriteSettings(write_threads=1)))
     foreign = table.path / "lw0123456789abcdef-part-00000.parquet"
     foreign.write_bytes(b"x")
     frame = TableLog.frame
@@ -115,7 +78,7 @@ def test_the_files_of_another_attempt_and_of_groups_that_were_written_stay(
 
     monkeypatch.setattr(TableLog, "frame", taken)
 
-    outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, groups, may_copy=False)
+    outcome = alone.rewrite(table.location, groups, may_copy=False)
 
     assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED, GroupStatus.CONFLICTED]
     (add,) = tables.added(table.path, outcome.version or 0)
@@ -145,7 +108,7 @@ def test_a_full_disk_is_given_back_and_the_job_may_try_again(
     group = lab.group(table.location, WHOLE_TABLE if value is None else lab.partition(p=value))
     on_disk = everything(table.path)
     assert shutil.disk_usage(small_disk).free < group.bytes
-    unchecked = EngineSettings(transaction=TransactionSettings(reserved_disk_bytes=-(1 << 40)))
+    unchecked = EngineSettings(rewrite=RewriteSettings(reserved_disk_bytes=-(1 << 40)))
     left: list[set[str]] = []
     leftovers = OutputPaths.leftovers
 
@@ -155,7 +118,7 @@ def test_a_full_disk_is_given_back_and_the_job_may_try_again(
 
     monkeypatch.setattr(OutputPaths, "leftovers", watched)
 
-    full = DeltaLab(lab.spark, DeltaEngine(lab.spark, unchecked), lab.directory)
+    full = lab.with_settings(unchecked)
     with pytest.raises(RetryableError, match=r"No space left on device.*the table is unchanged"):
         full.rewrite(table.location, [group], may_copy=False)
 
@@ -173,41 +136,15 @@ def test_an_output_that_fills_the_disk_leaves_no_file_and_what_is_written_lands(
     files, on_disk = lab.files(table.location), everything(table.path)
     groups = [FileGroup(WHOLE_TABLE, files[at : at + count], RewriteMode.MINOR) for at, count in ((0, 2), (2, 4))]
     assert shutil.disk_usage(small_disk).free < groups[1].bytes
-    settings = TransactionSettings(write_threads=1, reserved_disk_bytes=-(1 << 40), copy_limits=limits)
-    engine = DeltaEngine(lab.spark, EngineSettings(transaction=settings))
+    settings = RewriteSettings(write_threads=1, reserved_disk_bytes=-(1 << 40))
+    limited = lab.with_settings(EngineSettings(rewrite=settings, copy_limits=limits))
 
-    landed, failed = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, groups).groups
+    landed, failed = limited.rewrite(table.location, groups).groups
 
     assert (landed.status, failed.status) == (GroupStatus.COMMITTED, GroupStatus.FAILED)
     assert (landed.is_copied, landed.by_column) == (limits is FORCED_LIMITS, limits is NEVER_COPIES)
     assert "No space left on device" in str(failed.error)
     assert everything(table.path) == on_disk | {landed.outputs[0].path}
-
-
-def test_a_rewrite_that_would_fill_the_disk_is_not_begun(lab: DeltaLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = tables.table(lab.directory / "t", files=4)
-    group, on_disk = lab.group(table.location), everything(table.path)
-    reserve = 1 << 20
-    engine = DeltaEngine(lab.spark, EngineSettings(transaction=TransactionSettings(reserved_disk_bytes=reserve)))
-    small = DeltaLab(lab.spark, engine, lab.directory)
-    free = [reserve + group.bytes, reserve + group.bytes * 2]
-    monkeypatch.setattr(TableLog, "free_bytes", lambda _: free.pop(0))
-
-    with pytest.raises(RetryableError, match="1 MiB kept for the table's writers; nothing was written"):
-        small.rewrite(table.location, [group])
-
-    assert everything(table.path) == on_disk
-    assert small.rewrite(table.location, [group]).groups[0].status is GroupStatus.COMMITTED
-
-
-def test_the_space_of_a_local_disk_is_known(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=1)
-    sessions = lab.engine._sessions
-    with sessions.lease(tag="t") as owned:
-        free = TableLog(lab.engine._scala, owned.session, table.location).free_bytes()
-
-    assert free is not None
-    assert abs(free - shutil.disk_usage(table.path).free) < 1 << 30
 
 
 def test_the_size_of_a_file_is_known_that_needs_more_than_32_bits(lab: DeltaLab) -> None:

@@ -16,7 +16,6 @@ from actor.ports import GroupStatus, RewriteRequest
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support.delta_lab import DeltaLab, mark
-from tests.support.forced_copies import is_forced
 from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
@@ -76,8 +75,24 @@ def test_columns_that_another_engine_adds_are_in_the_next_snapshot(lab: DeltaLab
     assert "more" in log.shape(same_as_deltas(lab, log)).metadata_json
 
 
+def test_commits_that_were_undone_and_replaced_are_not_built_on(lab: DeltaLab, path: Path) -> None:
+    log = TableLog(lab.engine._scala, lab.spark, path.as_uri(), SnapshotCache())
+    read_partition(log, WHOLE_TABLE, ReadCache())
+    newest = path / "_delta_log" / f"{2:020d}.json"
+    newest.unlink()
+    for number in (7, 8):
+        append(path, number)
+    assert same_as_deltas(lab, log).version() == 3
+    before = jobs(lab)
+    append(path, 9)
+    assert (log.snapshot().version(), jobs(lab)) == (4, before)
+    for number in range(10, 62):
+        append(path, number)
+    assert same_as_deltas(lab, log).version() == 56, "more commits than are read one by one"
+
+
 @pytest.mark.long("contracts")
-def test_rewrites_among_the_commits_of_another_engine_need_no_job_but_their_own(lab: DeltaLab, path: Path) -> None:
+def test_rewrites_among_the_commits_of_another_engine_need_no_job(lab: DeltaLab, path: Path) -> None:
     """Twelve rewrites pass a checkpoint of Delta's, which compares the carried checksum with the state."""
     location, expected, counts = path.as_uri(), set(range(3)), []
     for number in range(3, 39, 3):
@@ -93,6 +108,6 @@ def test_rewrites_among_the_commits_of_another_engine_need_no_job_but_their_own(
     assert sorted(row.id for row in lab.spark.read.format("delta").load(location).collect()) == sorted(expected)
     assert list((path / "_delta_log").glob("*.checkpoint*.parquet"))
     typical = sorted(counts)[len(counts) // 2]
-    assert typical == (0 if is_forced() else 1), "the job that encodes; those of a checkpoint come on top of it"
+    assert typical == 0, "rows are copied or merged by column; the jobs of a checkpoint come on top of it"
     log = TableLog(lab.engine._scala, lab.spark, location, lab.engine._snapshots)
     same_as_deltas(lab, log)

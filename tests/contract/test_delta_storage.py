@@ -1,6 +1,7 @@
 """A rewrite stores values as its inputs did: same types, same codec, every statistic, the same for each reader."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -11,7 +12,6 @@ import pytest
 
 from actor.formats.delta.log import TableLog
 from actor.ports import GroupStatus
-from shared.errors import Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
@@ -22,6 +22,9 @@ pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `dec
 deltalake = pytest.importorskip("deltalake", reason="deltalake is in the extra `decider`")
 pytestmark = pytest.mark.spark
 
+OLD_DAYS = "DATE'0001-01-01', DATE'1582-10-04', DATE'1582-10-15'"
+NEW_DAYS = "DATE'1970-01-01', DATE'2026-10-15'"
+
 INSTANTS = [
     "0001-01-01T00:00:00.000001",
     "1582-10-04T23:59:59.999999",
@@ -31,10 +34,6 @@ INSTANTS = [
     "2262-04-11T23:47:16.854776",
     "9999-12-31T23:59:59.999999",
 ]
-DELTA_TYPES = {
-    "l": "long", "b": "boolean", "t": "timestamp", "n": "timestamp_ntz", "d": "date", "m": "decimal(38,10)",
-    "k": "decimal(7,2)", "f": "double", "s": "string",
-}  # fmt: skip
 ARROW = pa.schema([
     ("l", pa.int64()), ("b", pa.bool_()), ("t", pa.timestamp("us", "UTC")), ("n", pa.timestamp("us")),
     ("d", pa.date32()), ("m", pa.decimal128(38, 10)), ("k", pa.decimal128(7, 2)), ("f", pa.float64()),
@@ -178,22 +177,25 @@ def test_int96_of_others_becomes_microseconds_of_the_same_instants(lab: DeltaLab
     assert set(pa.table(deltalake.DeltaTable(str(path)).to_pyarrow_table())["t"].to_pylist()) == instants
 
 
-def test_dates_written_in_the_old_calendar_mean_the_same_days_to_spark(lab: DeltaLab) -> None:
+@pytest.mark.parametrize(("days", "status"), [(OLD_DAYS, GroupStatus.REFUSED), (NEW_DAYS, GroupStatus.COMMITTED)])
+def test_dates_written_in_the_old_calendar_are_merged_where_all_readers_see_the_same_days(
+    lab: DeltaLab, days: str, status: GroupStatus
+) -> None:
+    """Spark names that calendar in the footer of every file that it writes in its mode for it; few readers ask."""
     path = lab.directory / "t"
     session = lab.spark.newSession()
     for mode in ("datetimeRebaseModeInWrite", "int96RebaseModeInWrite"):
         session.conf.set(f"spark.sql.parquet.{mode}", "LEGACY")
     for _ in range(2):
-        session.sql("SELECT explode(array(DATE'0001-01-01', DATE'1582-10-04', DATE'1582-10-15')) d").coalesce(
-            1
-        ).write.format("delta").mode("append").save(str(path))
+        rows = session.sql(f"SELECT explode(array({days})) d").coalesce(1)
+        rows.write.format("delta").mode("append").save(str(path))
     before = lab.digest(str(path))
 
-    merge_all(lab, path)
+    (end,) = lab.rewrite(str(path), [lab.group(str(path), count=2)]).groups
 
+    assert end.status is status, end.error
+    assert (end.error is None) or "calendar" in str(end.error)
     assert lab.digest(str(path)) == before
-    days = set(pa.table(deltalake.DeltaTable(str(path)).to_pyarrow_table())["d"].to_pylist())
-    assert days == {date(1, 1, 1), date(1582, 10, 4), date(1582, 10, 15)}
 
 
 def test_an_output_less_precise_than_its_inputs_is_not_committed(
@@ -209,12 +211,13 @@ def test_an_output_less_precise_than_its_inputs_is_not_committed(
 
     monkeypatch.setattr(TableLog, "frame", int96)
     try:
-        with pytest.raises(Unsupported, match=r"column 't' is stored as INT64 .*MICROS.* and would become INT96"):
-            merge_all(lab, path, may_copy=False)
+        (end,) = lab.rewrite(str(path), [lab.group(str(path), count=2)], may_copy=False).groups
     finally:
         for session, _ in lab.engine._sessions._idle:
             session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
+    assert end.status is GroupStatus.REFUSED
+    assert re.search(r"column 't' is stored as INT64 .*MICROS.* and would become INT96", str(end.error))
     assert tables.newest(path) == version
     assert tables.parquet_files(path) == on_disk
 
@@ -231,8 +234,10 @@ def test_nanoseconds_are_refused(lab: DeltaLab) -> None:
     schema = json.dumps({"type": "struct", "fields": [field]})
     table.commit([{"metaData": table.metadata(schemaString=schema)}, *({"add": add} for add in adds)])
 
-    with pytest.raises(Unsupported, match="finer than the microseconds"):
-        lab.rewrite(table.location, [lab.group(table.location, count=2)])
+    (end,) = lab.rewrite(table.location, [lab.group(table.location, count=2)]).groups
+
+    assert end.status is GroupStatus.REFUSED
+    assert "finer than the microseconds" in str(end.error)
 
     assert tables.newest(table.path) == table.version
 

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from services.cli.commands.doctor_table import TableReport, examine
-from shared.locations import canonical_location
+from shared.paths.locations import canonical_location
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 

@@ -19,9 +19,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.redis]
 
 @pytest.fixture
 def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url)) as live:
+        yield live
 
 
 def work_off(lab: DeltaLab, redis_url: str) -> None:

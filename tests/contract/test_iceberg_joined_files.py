@@ -39,8 +39,6 @@ def test_bounds_of_floats_that_one_input_leaves_out_are_left_out(copying: "Icebe
 def test_files_of_several_partitions_are_never_joined(copying: "IcebergLab") -> None:
     """The output would have the partition of the first, and a reader that looks for the others would pass it over."""
     from actor.formats.iceberg.parquet_task import IcebergTasks
-    from actor.formats.parquet.classes import ICEBERG_SOURCES
-    from actor.jvm.java_sources import compile_sources
 
     table = copying.create("t", by="dt")
     copying.append(table, 0)
@@ -55,6 +53,5 @@ def test_files_of_several_partitions_are_never_joined(copying: "IcebergLab") -> 
     ).values():
         parts.setdefault(one.file.partition, []).append(one)
     (first, second), (other, _) = parts.values()
-    compile_sources(copying.session, ICEBERG_SOURCES)
     tasks = IcebergTasks(copying.engine._scala, copying.session, java)
     assert [tasks.mismatch(inputs) for inputs in ((first, second), (first, other))] == ["", "partition"]

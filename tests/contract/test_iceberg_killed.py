@@ -43,6 +43,7 @@ def stack(tmp_path: Path, redis_server: RedisServer, lake: RestLake) -> Iterator
     services = {
         "LAKEWRIGHT_CATALOGS": json.dumps({"lake": lake.options}),
         "LAKEWRIGHT_ROOTS": "catalog://lake",
+        "LAKEWRIGHT_DISCOVER": "active",
         "LAKEWRIGHT_POLICY": "target-file-size=64kb,min-input-files=2,fan-in=2",
     }
     made = Stack(tmp_path, redis_server, services)
@@ -79,10 +80,14 @@ def test_an_actor_killed_around_the_commit_leaves_one_commit_and_a_vacuum_delete
     before = lake.data_paths()
     for file in before:
         os.utime(file, (four_days_ago, four_days_ago))
-    planned = stack.post("/v1/tables/t/vacuum", {**EVERYTHING, "dry_run": True}).raise_for_status().json()["deletions"]
+    planned = (
+        stack.post("/v1/tables/t/actions/vacuum", {**EVERYTHING, "dry_run": True})
+        .raise_for_status()
+        .json()["deletions"]
+    )
     data = {one["name"]: one["orphan"] for one in planned if one["name"].startswith("data/")}
     assert sorted(data.values()) == [False] * COMMITS + [True] * orphans
-    stack.post("/v1/tables/t/vacuum", EVERYTHING).raise_for_status()
+    stack.post("/v1/tables/t/actions/vacuum", EVERYTHING).raise_for_status()
     until("the output alone is left", lambda: lake.data_files() == 1, seconds=START_S)
     gone = {file.relative_to(file.parents[1]).as_posix() for file in before - lake.data_paths()}
     assert gone == set(data), "the vacuum deletes what its dry run showed"

@@ -8,8 +8,8 @@ import pytest
 
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import Conflict, Unsupported
-from shared.job_payload import REWRITE_MANIFESTS
-from shared.policy import Policy
+from shared.jobs.payload import REWRITE_MANIFESTS
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.contract.test_iceberg_rewrite import KINDS, MERGE_ON_READ
 from tests.contract.test_iceberg_vacuum import readers

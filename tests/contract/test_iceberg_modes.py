@@ -11,10 +11,10 @@ from random import Random
 import pytest
 
 from actor.formats.iceberg.inputs import LiveInput
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.planner import RewriteMode, plan_rewrite
 from shared.partitions import WHOLE_TABLE
-from shared.policy import KIB, Policy
+from shared.policy.policy import KIB, Policy
 from shared.table import DeleteKind
 from tests.support.iceberg_jvm import IcebergJvm
 

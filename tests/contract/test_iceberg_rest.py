@@ -14,8 +14,8 @@ import pytest
 
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
-from shared.commit_metadata import CommitMetadata
-from shared.errors import PermanentError, RetryableError
+from shared.errors import NoTable, PermanentError, RetryableError
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin
@@ -125,6 +125,35 @@ def test_a_commit_whose_outcome_is_unknown_is_left_to_another_run_of_the_job(
     assert lake.data_files() == 4, "an output whose commit may still be made is not deleted"
     assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
     assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 1, 1)
+
+
+@pytest.mark.parametrize("fault", ["malformed", "forbidden", "missing", "invalid"])
+def test_a_commit_that_the_catalog_refuses_leaves_no_files(spark: "SparkSession", lake: RestLake, fault: str) -> None:
+    lake.make(3)
+    rows, actor = lake.ids(), engine(spark, lake.options)
+    lake.fail(fault)
+    with pytest.raises(NoTable if fault == "missing" else PermanentError, match="nothing was committed"):
+        rewrite(actor)
+    assert (lake.ids(), lake.files(), lake.rewrites(), lake.data_files()) == (rows, 3, 0, 3)
+
+
+def test_what_fails_before_the_catalog_is_asked_leaves_no_files(
+    spark: "SparkSession", lake: RestLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java refuses what the commit is built from."""
+    from actor.formats.iceberg.java_table import JavaTable
+
+    lake.make(3)
+    rows, actor, real = lake.ids(), engine(spark, lake.options), JavaTable._build
+
+    def build(self: JavaTable, rewrite: Any, change: Any, *more: Any) -> None:
+        real(self, rewrite, change, *more)
+        rewrite.addFile(None)
+
+    monkeypatch.setattr(JavaTable, "_build", build)
+    with pytest.raises(PermanentError, match="nothing was committed"):
+        rewrite(actor)
+    assert (lake.ids(), lake.files(), lake.rewrites(), lake.data_files()) == (rows, 3, 0, 3)
 
 
 def test_a_catalog_that_is_down_at_the_commit_loses_nothing(spark: "SparkSession", lake: RestLake) -> None:

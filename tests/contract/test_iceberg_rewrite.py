@@ -1,21 +1,16 @@
 """The exact rewrite of Iceberg tables, against Spark as the writer: what the contract of an engine promises."""
 
 import asyncio
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from actor.ports import GroupStatus
-from shared.errors import Conflict, Corrupt, LeaseLost, RetryableError
-from shared.layout.planner import FileGroup, RewriteMode
+from shared.errors import Conflict, Corrupt
 from shared.partitions import WHOLE_TABLE
 from shared.table import PartitionKey
-from tests.support.time_limits import scaled
 
 if TYPE_CHECKING:
-    from actor.formats.iceberg.commit import StagedGroup
-    from actor.formats.iceberg.inputs import InputGroup
     from tests.support.iceberg_lab import IcebergLab
 
 pytestmark = pytest.mark.spark
@@ -95,37 +90,12 @@ def test_files_of_an_old_spec_are_a_partition_of_their_own_and_keep_it(ice: "Ice
     assert ice.rows(table) == rows
 
 
-@pytest.mark.long("iceberg")
-def test_an_append_between_write_and_commit_stays_and_the_rewrite_lands(ice: "IcebergLab") -> None:
+@pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("iceberg"))])
+def test_deletes_by_place_take_only_their_group_and_leave_no_files(ice: "IcebergLab", version: int) -> None:
+    """Positions, and vectors from version 3 on."""
     from tests.support.iceberg_lab import Steps
 
-    table = ice.create("t")
-    for number in range(3):
-        ice.append(table, number)
-    control = Steps(at="files_written", action=lambda: ice.append(table, 9))
-    outcome = ice.rewrite(table, ice.live(table, WHOLE_TABLE)[:2], control=control)
-    assert outcome.groups[0].status is GroupStatus.COMMITTED
-    assert control.points == ["files_written", "committed"]
-    assert [row[0] for row in ice.rows(table)] == [*range(60), *range(180, 200)]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "positions",
-        pytest.param("copy on write", marks=pytest.mark.long("iceberg")),
-        pytest.param("vectors", marks=pytest.mark.long("iceberg")),
-    ],
-)
-def test_a_conflict_takes_only_its_group_and_leaves_no_files(ice: "IcebergLab", kind: str) -> None:
-    from tests.support.iceberg_lab import Steps
-
-    version, properties = {
-        "copy on write": (2, {}),
-        "positions": (2, MERGE_ON_READ),
-        "vectors": (3, MERGE_ON_READ),
-    }[kind]
-    table = ice.create("t", version=version, by="dt", properties=properties)
+    table = ice.create("t", version=version, by="dt", properties=MERGE_ON_READ)
     for number in range(3):
         ice.append(table, number)
     one, other = (ice.live(table, PartitionKey(f'{{"dt":"2026-01-0{day}"}}')) for day in (1, 2))
@@ -134,39 +104,6 @@ def test_a_conflict_takes_only_its_group_and_leaves_no_files(ice: "IcebergLab", 
     assert [group.status for group in outcome.groups] == [GroupStatus.CONFLICTED, GroupStatus.COMMITTED]
     assert outcome.conflicts == 1
     assert [row[0] for row in ice.rows(table)] == [1, *range(3, 60)]
-    assert ice.files_on_disk(table) == ice.known_files(table)
-
-
-def test_groups_are_written_side_by_side_and_a_failure_of_one_leaves_no_file_of_any(
-    ice: "IcebergLab", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from actor.formats.iceberg.write import StagedWriter
-
-    table = ice.create("t", by="dt")
-    for number in range(3):
-        ice.append(table, number)
-    rows = ice.rows(table)
-    groups = [ice.live(table, PartitionKey(f'{{"dt":"2026-01-0{day}"}}')) for day in (1, 2)]
-    real, both, fails = StagedWriter.write, threading.Barrier(2, timeout=scaled(60)), [True]
-
-    def write(self: StagedWriter, live: "InputGroup") -> "StagedGroup":
-        both.wait()  # Breaks if no other group is begun meanwhile.
-        made = real(self, live)
-        both.wait()
-        if fails and live.group == first:
-            self._table.delete(file.path for file in made.outputs)
-            raise RetryableError("the disk is full")
-        return made
-
-    monkeypatch.setattr(StagedWriter, "write", write)
-    first = FileGroup(groups[0][0].partition, groups[0], RewriteMode.FULL)
-    with pytest.raises(RetryableError, match="the disk is full"):
-        ice.rewrite(table, *groups)
-    assert ice.files_on_disk(table) == ice.known_files(table)
-    fails.clear()
-    outcome = ice.rewrite(table, *groups)
-    assert [group.status for group in outcome.groups] == [GroupStatus.COMMITTED] * 2
-    assert ice.rows(table) == rows
     assert ice.files_on_disk(table) == ice.known_files(table)
 
 
@@ -209,64 +146,28 @@ def test_a_delete_file_stays_until_all_files_that_it_applies_to_are_rewritten(ic
     assert ice.rows(table) == rows
 
 
-@pytest.mark.long("iceberg")
-def test_a_lost_lease_stops_the_commit_and_leaves_no_files(ice: "IcebergLab") -> None:
+@pytest.mark.parametrize("names_input", [False, True])
+def test_deletes_of_a_streams_own_files_do_not_make_a_rewrite_stale(ice: "IcebergLab", names_input: bool) -> None:
+    """One delete file names rows of two new files; the inputs' paths are within its bounds, so it applies to both."""
     from tests.support.iceberg_lab import Steps
 
-    table = ice.create("t")
+    table = ice.create("t", properties={**MERGE_ON_READ, "write.delete.granularity": "partition"})
     ice.append(table, 0)
     ice.append(table, 1)
-    before = asyncio.run(ice.reader(table).snapshot())
-    with pytest.raises(LeaseLost):
-        ice.rewrite(table, ice.live(table, WHOLE_TABLE), control=Steps(refusal=LeaseLost("gone")))
-    assert asyncio.run(ice.reader(table).snapshot()) == before
-    assert ice.files_on_disk(table) == ice.known_files(table)
+    live, folder = ice.live(table, WHOLE_TABLE), f"{ice.location(table)}/data"
 
+    def stream() -> None:
+        for number, below in ((2, "-"), (3, "z")):  # Paths before and behind those of the inputs.
+            ice.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.data.path'='{folder}/{below}')")
+            ice.append(table, number)
+        ice.sql(f"DELETE FROM {table} WHERE id IN (40, 60{', 5' if names_input else ''})")
 
-@pytest.mark.parametrize("is_made", [True, pytest.param(False, marks=pytest.mark.long("iceberg"))])
-def test_a_commit_without_an_answer_is_searched_and_never_made_twice(
-    ice: "IcebergLab", is_made: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from actor.formats.iceberg.java_table import JavaTable
-
-    real, calls = JavaTable.commit, []
-
-    def lost(self: JavaTable, groups: object, **more: object) -> None:
-        calls.append(1)
-        if is_made:
-            real(self, groups, **more)  # type: ignore[arg-type]
-        raise OSError("the connection was reset")
-
-    monkeypatch.setattr(JavaTable, "commit", lost)
-    table = ice.create("t")
-    ice.append(table, 0)
-    ice.append(table, 1)
-    rows, live = ice.rows(table), ice.live(table, WHOLE_TABLE)
-    if is_made:
-        outcome = ice.rewrite(table, live)
-        assert outcome.groups[0].status is GroupStatus.COMMITTED
-        found = ice.engine.find_commit(ice.location(table), job="job-1", token=7, since_version=0)
-        assert outcome.version == found
-    else:
-        with pytest.raises(RetryableError, match="unknown"):
-            ice.rewrite(table, live)
-        assert len(ice.files_on_disk(table)) == 3  # Left as an orphan: it might be referred to.
-    assert calls == [1]
-    assert ice.rows(table) == rows
-
-
-@pytest.mark.long("iceberg")
-def test_two_rewrites_of_the_same_files_leave_one_and_no_files_of_the_other(ice: "IcebergLab") -> None:
-    from tests.support.iceberg_lab import Steps
-
-    table = ice.create("t")
-    for number in range(3):
-        ice.append(table, number)
-    rows, live = ice.rows(table), ice.live(table, WHOLE_TABLE)
-    late = ice.rewrite(table, live, control=Steps(at="files_written", action=lambda: ice.rewrite(table, live)))
-    assert (late.version, late.groups[0].status) == (None, GroupStatus.CONFLICTED)
-    assert ice.rows(table) == rows
-    assert ice.files_on_disk(table) == ice.known_files(table)
+    outcome = ice.rewrite(table, live, control=Steps(at="files_written", action=stream))
+    (delete,) = asyncio.run(ice.reader(table).snapshot()).deletes
+    assert delete.rows == (3 if names_input else 2)
+    assert outcome.groups[0].status is (GroupStatus.CONFLICTED if names_input else GroupStatus.COMMITTED)
+    assert {row[0] for row in ice.rows(table)} == set(range(80)) - {40, 60} - ({5} if names_input else set())
+    assert len(ice.live(table, WHOLE_TABLE)) == (4 if names_input else 3)
 
 
 @pytest.mark.long("iceberg")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
-from shared.commit_metadata import CommitMetadata
 from shared.errors import RetryableError
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin
@@ -155,13 +155,11 @@ def lake(tmp_path: Path) -> Iterator[RestLake]:
 
 
 @pytest.fixture
-def strict(spark: "SparkSession", lake: RestLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StrictStore:
+def strict(spark: "SparkSession", lake: RestLake, tmp_path: Path) -> StrictStore:
     from actor.jvm import java_sources
 
     (tmp_path / "StrictIO.java").write_text(STRICT_IO)
-    with monkeypatch.context() as patched:
-        patched.setattr(java_sources, "files", lambda _: tmp_path)
-        java_sources.compile_sources(spark, ["StrictIO"])
+    java_sources.compile_sources(spark, [tmp_path / "StrictIO.java"], tmp_path / "classes")
     return StrictStore(spark, lake)
 
 

@@ -11,18 +11,18 @@ import pyarrow as pa
 import pytest
 
 from actor.ports import TableJob, TableJobOutcome
-from actor.vacuum_steps import VacuumLimits
+from actor.vacuum.steps import VacuumLimits
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from decider.formats.table_format import VacuumPreview
 from shared.errors import LeaseLost, RetryableError, Unsupported
 from shared.formats.iceberg.names import VACUUM_KEY
 from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
-from shared.job_payload import VACUUM
+from shared.jobs.payload import VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
 from tests.contract.formats.worlds import access
 from tests.support.aged_table import set_time
 from tests.support.local_vacuum import Control

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from actor.formats.qbeast.spark import COMPILED_AT_START
 from actor.jvm import java_sources
+from actor.jvm.own_jar import SOURCES
 from actor.jvm.scala import jvm_context
 from tests.support.delta_lab import DeltaLab
 from tests.support.time_limits import scaled
@@ -20,6 +22,7 @@ pytestmark = pytest.mark.spark
 HELD_TASK = """
 package io.lakewright;
 
+import io.lakewright.spark.LocalTasks;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import org.apache.spark.api.java.function.Function;
@@ -82,10 +85,9 @@ class Tasks:
 
 
 @pytest.fixture
-def tasks(lab: DeltaLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tasks]:
+def tasks(lab: DeltaLab, tmp_path: Path) -> Iterator[Tasks]:
     (tmp_path / "HeldTask.java").write_text(HELD_TASK)
-    monkeypatch.setattr(java_sources, "files", lambda _: tmp_path)
-    java_sources.compile_sources(lab.spark, ["HeldTask"])
+    java_sources.compile_sources(lab.spark, [tmp_path / "HeldTask.java"], tmp_path / "classes")
     with ExitStack() as stack:
         yield Tasks(lab, stack)
 
@@ -119,3 +121,13 @@ def test_a_job_that_runs_is_told_of_its_cancel_and_no_other_is(tasks: Tasks) -> 
     again = tasks.start("job-1")
     tasks.let_go()
     assert again.result(scaled(60)) == "done", "a cancel holds for what runs, not for what the job runs later"
+
+
+def test_the_compiler_of_an_actor_that_has_no_jar_takes_the_classes_that_it_compiles(
+    lab: DeltaLab, tmp_path: Path
+) -> None:
+    """It knows less of Java than the jar's; the library of the last class is not here."""
+    *ours, last = COMPILED_AT_START
+    assert last.endswith("IndexCommitCheck.java")
+    java_sources.compile_sources(lab.spark, [SOURCES / source for source in ours], tmp_path)
+    assert {file.stem for file in tmp_path.rglob("*.class")} == {Path(source).stem for source in ours}

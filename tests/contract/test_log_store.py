@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from actor.jvm.log_stores import EXCLUSIVE
+from actor.jvm import log_stores
 from actor.jvm.scala import Scala
 
 pytestmark = pytest.mark.spark
 
+EXCLUSIVE = log_stores.EXCLUSIVE["spark.delta.logStore.file.impl"]
 VERSIONS = 300
 
 RIVAL = """
@@ -85,7 +86,7 @@ def race(spark: Any, store_class: str, folder: Path, seed: int) -> tuple[set[int
 def test_each_version_is_won_by_exactly_one_process(spark: Any, tmp_path: Path) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
-    ours, theirs = race(spark, EXCLUSIVE.class_name, tmp_path, seed)
+    ours, theirs = race(spark, EXCLUSIVE, tmp_path, seed)
     assert ours, "the JVM never won: there was no race"
     assert theirs, "the other process never won: there was no race"
     assert not ours & theirs
@@ -110,7 +111,7 @@ def test_what_it_writes_is_not_judged_by_the_checksum_of_another_writers_file(
 ) -> None:
     """Hadoop leaves a checksum beside what it writes, and reads nothing that the checksum does not fit."""
     scala, conf = Scala(spark), spark._jsc.hadoopConfiguration()
-    store, path = store_of(spark, EXCLUSIVE.class_name), scala.path(f"file:{tmp_path}/written")
+    store, path = store_of(spark, EXCLUSIVE), scala.path(f"file:{tmp_path}/written")
     stream = path.getFileSystem(conf).create(path)
     stream.writeBytes("theirs, and longer")
     stream.close()

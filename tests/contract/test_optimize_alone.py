@@ -14,7 +14,7 @@ from actor.formats.delta.engine import DeltaEngine
 from actor.ports import Control, RewriteOutcome, RewriteRequest, TableEngine
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
-from shared.commit_metadata import decode
+from shared.layout.commit_metadata import decode
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers
 from actor.formats.delta.log import TableLog
-from actor.formats.parquet.classes import SOURCES, ParquetClasses
+from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import EncodeReason
-from actor.jvm.java_sources import compile_sources
 from actor.jvm.scala import Scala
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
@@ -31,12 +31,12 @@ OBSTACLES: dict[str, dict[str, Any]] = {
 
 
 def summaries(lab: DeltaLab, *files: Path) -> list[dict[str, Any]]:
-    compile_sources(lab.spark, SOURCES)
     scala = Scala(lab.spark)
     paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
     conf = lab.spark._jsc.hadoopConfiguration()
-    found = scala.resolve("io.lakewright.ParquetFooter").summaries(conf, paths, sizes, 4)
-    read: list[dict[str, Any]] = json.loads(scala.to_json(found))
+    store = scala.resolve("io.lakewright.parquet.HadoopStore")(conf, "")
+    found = scala.resolve("io.lakewright.parquet.ParquetColumns").of(store, paths, sizes, 4, scala.java_list(()))
+    read: list[dict[str, Any]] = json.loads(scala.to_json(found))["files"]
     return read
 
 
@@ -126,13 +126,12 @@ def test_columns_that_hold_no_null_are_known_by_their_ids(lab: DeltaLab) -> None
     file = lab.directory / "ids.parquet"
     said = ["full", "late", "early"]
     pq.write_table(pa.table(rows, schema=pa.schema(fields)), file, row_group_size=2, write_statistics=said)
-    compile_sources(lab.spark, SOURCES)
     scala = Scala(lab.spark)
-    store = scala.resolve("io.lakewright.HadoopStore")(lab.spark._jsc.hadoopConfiguration(), "")
+    store = scala.resolve("io.lakewright.parquet.HadoopStore")(lab.spark._jsc.hadoopConfiguration(), "")
     paths, sizes, ids = ([str(file)], [file.stat().st_size], [1, 2, 3, 4])
     lists = [scala.java_list(one) for one in (paths, sizes)]
-    found = scala.resolve("io.lakewright.ParquetFooter").summaries(store, *lists, 1, scala.java_list(ids))
-    assert json.loads(scala.to_json(found))[0]["full_ids"] == [1]
+    found = scala.resolve("io.lakewright.parquet.ParquetColumns").of(store, *lists, 1, scala.java_list(ids))
+    assert json.loads(scala.to_json(found))["files"][0]["full_ids"] == [1]
 
 
 def test_bounds_are_the_same_with_and_without_the_classes(lab: DeltaLab) -> None:
@@ -158,9 +157,8 @@ def test_bounds_are_the_same_with_and_without_the_classes(lab: DeltaLab) -> None
         file = LoggedFile(decode_add(add, ()), json.dumps(add))
         found = []
         for are_usable in (True, False):
-            classes = ParquetClasses()
-            assert are_usable or not classes.give_up()
-            footers = Footers(lab.engine._scala, log, classes)
+            classes = ParquetClasses(are_usable=are_usable)
+            footers = Footers(lab.engine._scala, log, FooterReader(lab.engine._scala, log, classes))
             columns = [column for one in footers.storage([file]).schemas for column in one]
             found.append(footers.bounds(file, columns))
 

@@ -213,6 +213,16 @@ def test_a_slot_with_a_cancelled_job_may_be_preempted_by_another_of_its_jobs(ben
     assert preempt(bench) == ["b"]
 
 
+def test_jobs_that_wait_for_one_moment_are_claimed_together(bench: Bench) -> None:
+    """Each was to be ready a little before or after it, by the time that its request took."""
+    for partition, wait_ms in (("a", 30_000), ("b", 15_993), ("c", 1_750)):
+        enqueue(bench, partition, debounce=Debounce(wait_ms, 60_000))
+        bench.clock.advance(14_000 if partition != "c" else 1_996)
+    assert bench.claim(share=FOUR) == ()
+    bench.clock.advance(1)
+    assert partitions(bench.claim(share=FOUR)) == "abc"
+
+
 def test_a_delayed_job_is_not_taken_along(bench: Bench) -> None:
     enqueue(bench, "a")
     enqueue(bench, "b", debounce=Debounce(5_000, 8_000))

@@ -8,12 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
-from actor.formats.delta.engine import DeltaEngine
-from actor.formats.parquet.classes import SOURCES
-from actor.jvm import java_sources
-from actor.jvm.java_sources import compile_sources
+from actor.formats.delta.engine import EngineSettings
 from actor.jvm.scala import Scala
 from actor.ports import GroupOutcome, GroupStatus, RewriteRequest
 from shared.errors import Corrupt, RetryableError
@@ -22,7 +18,6 @@ from shared.partitions import WHOLE_TABLE
 from tests.contract.test_parquet_footers import chunk_of, footer, summaries, with_footer
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark
-from tests.support.forced_copies import CountingEngine
 from tests.support.large_files import everything, large_table
 from tests.support.steering import Steering
 from tests.support.time_limits import scaled
@@ -37,7 +32,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def copying(lab: DeltaLab) -> DeltaLab:
     """An engine that copies wherever that is exact, however small row groups are."""
-    return DeltaLab(lab.spark, CountingEngine(lab.spark, forced=True), lab.directory)
+    return lab.copying()
 
 
 def rewritten(lab: DeltaLab, location: str) -> GroupOutcome:
@@ -113,7 +108,7 @@ ENDS = [
 @pytest.mark.long("contracts")
 def test_with_the_default_limits_small_row_groups_are_copied_only_where_levels_merge_them_again(lab: DeltaLab) -> None:
     """Not into a full file, nor by an idle or a full rewrite, whose outputs are final whatever their size."""
-    engine, found = DeltaEngine(lab.spark), []
+    engine, found = lab.with_settings(EngineSettings()).engine, []
     for number, (mode, full_bytes, _) in enumerate(ENDS):
         table = tables.table(lab.directory / f"t{number}", files=4)
         before = tables.rows(table.path)
@@ -141,11 +136,10 @@ def test_a_copy_that_grows_to_the_full_size_is_an_obstacle_and_leaves_no_file(la
 
 def joined(lab: DeltaLab, *files: Path, end_bytes: int = 0) -> dict[str, Any]:
     """What the task says of its output in the folder `out`."""
-    compile_sources(lab.spark, SOURCES)
     scala, conf = Scala(lab.spark), lab.spark._jsc.hadoopConfiguration()
     paths, sizes = scala.java_list(map(str, files)), scala.java_list(file.stat().st_size for file in files)
     folder = f"file://{lab.directory}/out"
-    task = scala.resolve("io.lakewright.RowGroupCopy")(conf, paths, sizes, folder, "lw-", ".parquet", end_bytes)
+    task = scala.resolve("io.lakewright.parquet.RowGroupCopy")(conf, paths, sizes, folder, "lw-", ".parquet", end_bytes)
     said: dict[str, Any] = json.loads(scala.to_json(task.call(None)))
     return said
 
@@ -188,9 +182,10 @@ def test_pages_that_do_not_fit_their_footer_are_not_copied(copying: DeltaLab) ->
         file.write(b"\xff" * 8)
     on_disk = everything(table.path)
 
-    with pytest.raises(RetryableError, match="the table is unchanged"):
-        copying.rewrite(table.location, [group])
+    (end,) = copying.rewrite(table.location, [group]).groups
 
+    assert end.status is GroupStatus.REFUSED
+    assert "the table is unchanged" in str(end.error)
     assert everything(table.path) == on_disk
     assert tables.newest(table.path) == table.version
 
@@ -220,12 +215,13 @@ def test_a_page_that_differs_from_its_checksum_is_neither_copied_nor_encoded_and
 
     failed, landed = copying.rewrite(table.location, groups).groups
 
-    assert (failed.status, landed.status, landed.is_copied) == (GroupStatus.FAILED, GroupStatus.COMMITTED, True)
+    assert (failed.status, landed.status, landed.is_copied) == (GroupStatus.REFUSED, GroupStatus.COMMITTED, True)
     assert re.search(rf"{files[1].path} has a page .* differs from its checksum: restore", str(failed.error))
     assert everything(table.path) == on_disk | {landed.outputs[0].path}
     assert tables.rows(table.path) == before
-    with pytest.raises(RetryableError, match=r"differs from its checksum.*the table is unchanged"):
-        copying.rewrite(table.location, groups[:1])
+    (alone,) = copying.rewrite(table.location, groups[:1]).groups
+    assert alone.status is GroupStatus.REFUSED, "no retry repairs a file"
+    assert re.search(r"differs from its checksum.*the table is unchanged", str(alone.error))
 
 
 def spoil(file: Path) -> None:
@@ -250,7 +246,7 @@ def test_a_group_with_an_input_that_cannot_be_read_fails_alone(copying: DeltaLab
 
     outcome = copying.rewrite(table.location, groups)
 
-    assert [end.status for end in outcome.groups] == [GroupStatus.FAILED] * 2 + [GroupStatus.COMMITTED]
+    assert [end.status for end in outcome.groups] == [GroupStatus.REFUSED] * 2 + [GroupStatus.COMMITTED]
     for end, file in zip(outcome.groups, (pages, footer), strict=False):
         assert file.name in str(end.error)
     assert everything(table.path) == on_disk | {outcome.groups[2].outputs[0].path}
@@ -275,29 +271,6 @@ def test_not_a_number_is_never_beyond_the_bounds_of_a_copy(copying: DeltaLab) ->
 
     (add,) = tables.live(path).values()
     assert json.loads(add["stats"]) == {"numRecords": 4, "nullCount": {"x": 0}}
-
-
-def test_without_the_classes_groups_are_encoded_to_the_same_files_and_one_warning_says_so(
-    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folder of the classes cannot be written, as in a container without scratch space."""
-    unwritable = "spark.lakewright.unwritable"
-    lab.spark.sparkContext._jsc.sc().conf().set(unwritable, "/dev/null/classes")
-    monkeypatch.setattr(java_sources, "CLASSES", unwritable)
-    engine = DeltaEngine(lab.spark)
-    without = DeltaLab(lab.spark, engine, lab.directory)
-    one, other = (tables.table(lab.directory / name, files=2) for name in ("one", "other"))
-    with capture_logs() as logged:
-        end = rewritten(without, one.location)
-        assert rewritten(without, one.location).encoded_because == "unavailable"
-
-    assert (end.is_copied, end.encoded_because) == (False, "unavailable")
-    (warning,) = [entry for entry in logged if entry["log_level"] == "warning"]
-    assert (warning["event"], warning["classes"]) == ("row_group_copy_unavailable", "/dev/null/classes")
-    monkeypatch.undo()
-    lab.rewrite(other.location, [lab.group(other.location, count=2)], may_copy=False)
-    (mine,), (theirs,) = tables.live(one.path).values(), tables.live(other.path).values()
-    assert mine["stats"] == theirs["stats"]
 
 
 @pytest.fixture

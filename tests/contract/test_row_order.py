@@ -11,11 +11,10 @@ import pytest
 from actor.ports import GroupStatus
 from shared.errors import Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
-from shared.layout.row_order import INPUT_ORDER, RowOrder, SortColumn
 from shared.partitions import WHOLE_TABLE
+from shared.policy.row_order import INPUT_ORDER, RowOrder, SortColumn
 from shared.table import DataFile
 from tests.support.delta_lab import PARTITION_1, DeltaLab
-from tests.support.forced_copies import CountingEngine
 from tests.support.long_suites import beyond
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
@@ -55,7 +54,7 @@ def test_the_rows_of_an_output_are_those_of_its_inputs_one_after_the_other(
     lab: DeltaLab, copied: bool, partitioned: bool
 ) -> None:
     if copied:
-        lab = DeltaLab(lab.spark, CountingEngine(lab.spark, forced=True), lab.directory)
+        lab = lab.copying()
     location = keyed_table(lab, "t", files=6, rows=40, partitioned=partitioned)
     files = list(lab.files(location, PARTITION_1 if partitioned else WHOLE_TABLE))
     random.Random(7).shuffle(files)
@@ -100,7 +99,7 @@ def test_rows_are_sorted_by_all_columns_and_the_ranges_of_outputs_are_disjoint(
 
 
 def test_row_groups_are_never_copied_where_rows_have_to_be_sorted(lab: DeltaLab) -> None:
-    copying = DeltaLab(lab.spark, CountingEngine(lab.spark, forced=True), lab.directory)
+    copying = lab.copying()
     location = keyed_table(copying, "t", files=3, rows=50)
     group = FileGroup(WHOLE_TABLE, copying.files(location), RewriteMode.MAJOR, order=RowOrder((SortColumn("k"),)))
     (end,) = copying.rewrite(location, [group]).groups

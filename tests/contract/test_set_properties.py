@@ -10,12 +10,12 @@ import pytest
 
 from actor.ports import TableJob, TableJobOutcome
 from decider.background.auto_analyze import AdviceSources, AnalysisOutcome, AutoAnalyze
-from shared import commit_metadata
 from shared.errors import LeaseLost, OtherTable
-from shared.job_payload import SET_PROPERTIES
-from shared.policy import KIB, Policy
-from shared.properties import policy_digest
-from shared.property_options import ALREADY_SET, PropertyOptions
+from shared.jobs.payload import SET_PROPERTIES
+from shared.jobs.property_options import ALREADY_SET, PropertyOptions
+from shared.layout import commit_metadata
+from shared.policy.policy import KIB, Policy
+from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.advised_histories import Process, write
 from tests.support.advised_logs import AdvisedLog

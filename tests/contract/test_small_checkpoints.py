@@ -32,6 +32,7 @@ def test_a_checkpoint_that_names_further_files_is_left_to_deltas_job(lab: DeltaL
         lab.sql(f"INSERT INTO delta.`{table}` VALUES ({number})")
     theirs, none = deltas_log(lab, table), lab.engine._scala.none
     lab.spark.conf.set(form, "parquet")
+    lab.engine._scala.resolve("org.apache.spark.sql.SparkSession").setActiveSession(lab.spark._jsparkSession)
     theirs.checkpoint(theirs.update(False, none, none), none)
     lab.spark.conf.unset(form)
     log = table / "_delta_log"

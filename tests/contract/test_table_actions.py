@@ -10,21 +10,23 @@ from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
+from decider.decide.context import KnownRefusals
 from decider.decide.decision import DecisionKind, TableSignals, Trigger, TriggerSource
 from decider.decide.evaluate import PIPELINE_REASONS
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
 from decider.decide.recomputing import contradictions
 from decider.decide.table_action import TableAction, evaluate_table, table_timer
-from shared.errors import InvalidInput
-from shared.index_signal import IndexSignal
-from shared.job_payload import JobPayload
+from shared.errors import Difference, InvalidInput
+from shared.index.signal import IndexSignal
+from shared.jobs.payload import JobPayload
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.eligibility import Reason
 from shared.layout.key_runs import KeyRuns
 from shared.layout.removals import Removals
+from shared.partition_refusals import FIRST_HOLD, NOTHING
 from shared.partitions import WHOLE_TABLE
-from shared.policy import DmlPolicy, Policy, Priority
+from shared.policy.policy import DmlPolicy, Policy, Priority, RowGroupCopy
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import Band
 from tests.support.decisions import context_of
@@ -39,6 +41,7 @@ POLICIES = st.builds(
     lambda keyed, **values: Policy(**values, **({"primary_key": "id", "sequence_by": "ts"} if keyed else {})),
     keyed=st.booleans(),
     priority=st.sampled_from(Priority),
+    row_group_copy=st.sampled_from(RowGroupCopy),
     vacuum=st.booleans(),
     orphans_every_s=st.sampled_from([None, 86_400]),
     retain_s=st.sampled_from([None, 20 * 86_400]),
@@ -129,7 +132,7 @@ def test_no_action_touches_a_refused_table_and_none_that_is_off_unless_a_person_
         return made.reason
 
     for forced in (False, True):
-        assert reason(Policy(refused="tables.any", enabled=False), forced=forced) is Reason.REFUSED
+        assert reason(Policy(enabled=False).with_traits(refused="tables.any"), forced=forced) is Reason.REFUSED
     assert reason(Policy(enabled=False), forced=False) is Reason.DISABLED
     assert not action.is_on(Policy()), "what an owner did not switch on never runs"
     assert reason(Policy(), forced=False) is Reason.SWITCHED_OFF
@@ -141,17 +144,37 @@ def test_no_action_touches_a_refused_table_and_none_that_is_off_unless_a_person_
 def test_no_action_runs_on_a_format_whose_engine_does_not_run_it_even_if_a_person_forces_it(
     action: TableAction, signals: TableSignals, policy: Policy, trigger: Trigger
 ) -> None:
-    limited = replace(policy, job_kinds="compact other")
+    limited = policy.with_traits(job_kinds="compact other")
     context = context_of(limited, at_ms=NOW_MS)
     made = evaluate_table(context, signals, trigger, action)
     assert (made.verdict, made.reason, made.prediction) == (DecisionKind.SKIP, Reason.NOT_FOR_FORMAT, None)
     assert table_timer(action, signals, limited, NOW_MS) is None
     record = ledger.decode(ledger.encode(made, context), actions=WITH_TOY_TABLE)
     assert contradictions(record, WITH_TOY_TABLE) == ()
-    named = replace(policy, job_kinds=f"compact {action.kind}")
+    named = policy.with_traits(job_kinds=f"compact {action.kind}")
     assert evaluate_table(context_of(named, at_ms=NOW_MS), signals, trigger, action) == evaluate_table(
         context_of(policy, at_ms=NOW_MS), signals, trigger, action
     )
+
+
+@each_action
+@given(signals=SIGNALS, policy=POLICIES, trigger=TRIGGERS)
+def test_a_kind_that_actors_refused_gets_no_job_by_a_timer_until_its_hold_is_over(
+    action: TableAction, signals: TableSignals, policy: Policy, trigger: Trigger
+) -> None:
+    context = context_of(policy, at_ms=NOW_MS)
+    usual = evaluate_table(context, signals, trigger, action)
+    for kind, version in ((action.kind, trigger.version), ("another", trigger.version), (action.kind, -FIRST_HOLD)):
+        known = NOTHING.after_job(kind, Difference("column v differs"), version, now_ms=1)
+        held = replace(context, refusals=KnownRefusals({WHOLE_TABLE: known}))
+        made = evaluate_table(held, signals, trigger, action)
+        is_held = (kind, version) == (action.kind, trigger.version) and trigger.source is TriggerSource.TIMER
+        if is_held and usual.prediction is not None:
+            assert (made.verdict, made.reason) == (DecisionKind.SKIP, Reason.REFUSED_FILES)
+        else:
+            assert made == usual
+        record = ledger.decode(ledger.encode(made, held), actions=WITH_TOY_TABLE)
+        assert contradictions(record, WITH_TOY_TABLE) == ()
 
 
 @each_action
@@ -164,7 +187,7 @@ def test_a_timer_names_its_action_alone_and_is_set_for_nothing_that_is_excluded(
         assert action.is_on(policy)
         assert WITH_TOY_TABLE.parse_table_timer(timer.name) is action
         assert WITH_TOY_TABLE.parse_timer(timer.name) is None
-    for off in (replace(policy, enabled=False), replace(policy, refused="tables.any")):
+    for off in (replace(policy, enabled=False), policy.with_traits(refused="tables.any")):
         assert table_timer(action, signals, off, at_ms) is None
 
 

@@ -1,11 +1,11 @@
 """Policies as their owners set them: real ALTER TABLE from Spark, read by the decider from the real log.
 
-Each row and each alias is set by one statement of its own, and taken back; and what SQL does to a table besides, from
+Each row and each alias is set, no two of one field at once, and taken back; and what SQL does to a table besides, from
 RESTORE to CLONE, is followed to a state that equals a rebuild.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,9 @@ import pytest
 from decider.formats.delta.log import open_log
 from decider.state.effective_policy import EffectivePolicy, LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
 from decider.storage.object_reads import ReadMeter
-from shared.policy import Policy
-from shared.property_names import PREFIX, QBEAST_SWITCH
-from shared.refused_properties import REFUSED
+from shared.policy.names import PREFIX, QBEAST_SWITCH
+from shared.policy.policy import Policy
+from shared.policy.refused_properties import REFUSED
 from shared.table import TableId, TableRef
 from tests.support import delta_tables
 from tests.support.live_decider import POLICY, LiveDecider, decider_settings
@@ -37,7 +37,7 @@ def rounds() -> list[list[tuple[str, str, str, object]]]:
     left += [sample for sample in GOOD if sample[0] not in {name for name, *_ in left}]
     found: list[list[tuple[str, str, str, object]]] = []
     # These exclude each other: they are tried in rounds of their own.
-    exclusive = {"max_concurrent_jobs": "limit", "quota": "limit"}
+    exclusive = {"max_concurrent_jobs": "limit", "quota": "limit", "enabled": "switch", "queue": "switch"}
     exclusive |= dict.fromkeys(("clustering_order", "sort_by", "zorder_by"), "order")
     while left:
         fields: set[str] = set()
@@ -52,11 +52,12 @@ def rounds() -> list[list[tuple[str, str, str, object]]]:
     return found
 
 
-def set_and_unset(spark: "SparkSession", path: Path, names: Sequence[tuple[str, str]]) -> None:
-    for name, value in names:
-        quoted = value.replace("'", "\\'")
-        spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = '{quoted}')")
-    unset = ", ".join(f"'{name}'" for name in {name for name, _ in names})
+def set_and_unset(spark: "SparkSession", path: Path, *statements: dict[str, str]) -> None:
+    for values in statements:
+        quoted = ((name, value.replace("'", "\\'")) for name, value in values.items())
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in quoted)
+        spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({properties})")
+    unset = ", ".join(f"'{name}'" for name in {name: 0 for values in statements for name in values})
     spark.sql(f"ALTER TABLE delta.`{path}` UNSET TBLPROPERTIES ({unset})")
 
 
@@ -85,22 +86,21 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
     spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT) USING delta")
     tried = rounds()
     for samples in tried:
-        set_and_unset(spark, path, [(name, value) for name, value, *_ in samples])
-    set_and_unset(spark, path, [(name, "24") for name in REFUSED])
-    set_and_unset(spark, path, [(f"{PREFIX}fan-in", "4"), (f"{PREFIX}fan-in", "many"), (f"{PREFIX}speed", "1")])
+        set_and_unset(spark, path, {name: value for name, value, *_ in samples})
+    set_and_unset(spark, path, dict.fromkeys(REFUSED, "24"))
+    set_and_unset(spark, path, {f"{PREFIX}fan-in": "4"}, {f"{PREFIX}fan-in": "many"}, {f"{PREFIX}speed": "1"})
     found = iter(asyncio.run(policies(path, delta_tables.newest(path) + 1)))
     default = PolicyDefaults().resolve(TABLE, {}, {}, LogStatus())
     for samples in tried:
+        seen = next(found)
+        assert seen.issues == ()
         for name, _, field, expected in samples:
-            seen = next(found)
-            assert seen.issues == (), name
             assert getattr(seen.policy, field) == expected, name
             assert seen.origins[field] == PolicyOrigin(PolicySource.TABLE, name)
         assert replace(next(found), last_good={}) == default
-    for count in range(1, len(REFUSED) + 1):
-        seen = next(found)
-        assert seen.policy == Policy()
-        assert [issue.is_blocking for issue in seen.issues] == [False] * count
+    seen = next(found)
+    assert seen.policy == Policy()
+    assert [issue.is_blocking for issue in seen.issues] == [False] * len(REFUSED)
     assert next(found).issues == ()
     good, bad, unknown, unset = (next(found) for _ in range(4))
     assert [seen.policy.fan_in for seen in (good, bad, unknown, unset)] == [4, 4, 4, 8]
@@ -114,9 +114,8 @@ def decider(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("decider.tracking.drift_check.DriftCheck._is_due", lambda *_: True)
     # A shallow clone names the files of another table, which is refused unless it is allowed.
     settings = decider_settings(redis_url, roots=(tmp_path.as_uri(),), allow_external_files=True)
-    live = LiveDecider(settings).start()
-    yield live
-    live.close()
+    with LiveDecider(settings) as live:
+        yield live
 
 
 @pytest.mark.long("contracts")
@@ -156,7 +155,7 @@ def test_what_sql_does_to_a_table_ends_in_an_exact_state_and_its_checksums_agree
     assert POLICY.enabled
 
 
-@pytest.mark.long("contracts")
+@pytest.mark.long("altered")
 def test_words_of_qbeast_and_unknown_ones_do_by_alter_table_what_they_say(
     spark: "SparkSession", tmp_path: Path, decider: LiveDecider
 ) -> None:

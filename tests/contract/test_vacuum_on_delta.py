@@ -14,10 +14,10 @@ from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import Deletion, StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.errors import LeaseLost, OtherTable
-from shared.job_payload import VACUUM
-from shared.policy import Policy
+from shared.jobs.payload import VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, age, data_files, forget_logs, now_ms, set_time, versions
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control

@@ -19,10 +19,10 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
 from decider.archive.delta_archive import ArchiveSpec, DeltaArchive
 from decider.archive.ledger_rows import LEDGER_SCHEMA
-from shared.job_payload import JobPayload, PredictedCost
+from shared.jobs.payload import JobPayload, PredictedCost
 from shared.partitions import WHOLE_TABLE
-from shared.policy import KIB, Policy
-from shared.properties import policy_digest
+from shared.policy.policy import KIB, Policy
+from shared.policy.properties import policy_digest
 from shared.queue import commands, queries
 from shared.queue.model import Band, Claim, JobKey, JobRequest
 from tests.support.delta_lab import DeltaLab

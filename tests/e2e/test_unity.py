@@ -58,6 +58,7 @@ def test_a_table_is_rewritten_where_its_name_leads_and_nowhere_else(stack: Stack
     unity.put(NAME, first.as_uri(), "id-1")
     environment = {
         "LAKEWRIGHT_ROOTS": "catalog://unity",
+        "LAKEWRIGHT_DISCOVER": "active",
         "LAKEWRIGHT_CATALOGS": json.dumps({"unity": unity.options((stack.folder / "lake").as_uri())}),
     }
     stack.environment = {**stack.environment, **environment}

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.bench.machine import keep
 from tests.iceberg_stress.run import Stress, StressOptions
 from tests.support.iceberg_rest_lake import ICEBERGS, OURS
 
@@ -27,8 +28,7 @@ def main() -> int:
     print(f"seed {seed}, folder {folder}", flush=True)
     verdict = Stress(StressOptions(arguments.seconds, seed, folder, arguments.server)).run()
     print(json.dumps(verdict, indent=1, default=str))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(verdict, indent=1, default=str) + "\n")
+    keep(verdict, arguments.json)
     if verdict["problems"]:
         return 1
     shutil.rmtree(folder)

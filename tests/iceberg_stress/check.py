@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyiceberg.table import Table
 
-from shared import commit_metadata
 from shared.formats.iceberg.names import COMMIT_KEY
+from shared.layout import commit_metadata
 from tests.iceberg_stress.operations import (
     OPERATION_KEY,
     Made,

@@ -103,11 +103,6 @@ def is_in_parts(text: str) -> bool:
     return bool(loads(text).get("in_parts"))
 
 
-def may_change_nothing(text: str) -> bool:
-    """Whether an operation may find no row, so that there is no snapshot of it."""
-    return loads(text)["kind"] in ("delete", "update")
-
-
 def _first(rows: Iterable[Row]) -> list[tuple[int, int, int]]:
     return [tuple(row) for row in sorted(rows)[:5]]
 

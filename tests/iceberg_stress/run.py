@@ -13,14 +13,14 @@ from pyiceberg.table.snapshots import Operation
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.catalogs import TableLoader
+from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
-from actor.jvm.scala import Scala
 from tests.iceberg_stress.check import TableCheck
 from tests.iceberg_stress.readers import readers
 from tests.iceberg_stress.world import DISTURB_EVERY_S, World
 from tests.iceberg_stress.writers import JavaSteps, Ledger, Permitted, PyicebergSteps, SparkSteps, Writer
 from tests.support.iceberg_rest_lake import OURS, RestLake, rest_lake
-from tests.support.redis_server import RedisServer, find_binary
+from tests.support.redis_server import RedisServer
 from tests.support.spark_session import start_spark, stop_spark
 from tests.support.time_limits import scaled
 
@@ -79,7 +79,7 @@ class Stress:
         for name in ("lake", "spark"):
             (folder / name).mkdir()
         with (
-            _redis() as redis,
+            RedisServer(appendfsync="everysec") as redis,
             rest_lake(folder / "lake", self._options.server) as lake,
             _spark(folder / "spark") as spark,
         ):
@@ -194,7 +194,7 @@ def _lacking_kinds(writers: list[Writer]) -> list[str]:
 
 
 def _load(spark: SparkSession, lake: RestLake, name: str) -> JavaTable:
-    loader = TableLoader(Scala(spark), spark, {"lake": lake.options}, reads_folders=False)
+    loader = TableLoader(IcebergScala(spark), spark, {"lake": lake.options}, reads_folders=False)
     return loader.load(f"catalog://lake/db/{name}")
 
 
@@ -212,17 +212,6 @@ def _catalog_conf(lake: RestLake) -> dict[str, str]:
         ".cache-enabled": "false",
     }
     return {f"spark.sql.catalog.lake{name}": value for name, value in conf.items()}
-
-
-@contextmanager
-def _redis() -> Iterator[RedisServer]:
-    binary = find_binary()
-    assert binary is not None, "no redis-server or valkey-server >= 7 found"
-    server = RedisServer(binary, appendfsync="everysec").start()
-    try:
-        yield server
-    finally:
-        server.close()
 
 
 @contextmanager

@@ -8,8 +8,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
-from shared.commit_metadata import CommitMetadata
 from shared.formats.iceberg.names import COMMIT_KEY
+from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin
 from tests.iceberg_stress.check import TableCheck
 from tests.iceberg_stress.operations import (

@@ -74,6 +74,7 @@ class World:
         services = {
             "LAKEWRIGHT_CATALOGS": json.dumps({"lake": lake.options}),
             "LAKEWRIGHT_ROOTS": "catalog://lake",
+            "LAKEWRIGHT_DISCOVER": "active",
             "LAKEWRIGHT_DISCOVERY_S": "0",
             "LAKEWRIGHT_POLICY": POLICY,
             "LAKEWRIGHT_SWEEP_S": "1",

@@ -8,9 +8,9 @@ import pytest
 from redis import Redis
 
 from actor.queue_executor import SyncQueueExecutor, connect
-from decider.store.actor_registry import ActorRegistry
-from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.queue_executor import connect as connect_decider
+from decider.store.queue.actor_registry import ActorRegistry
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.redis.queue_executor import connect as connect_decider
 from shared.queue import admin_commands, commands, keys, queries
 from shared.queue.model import Band, CancelOutcome, Claim, JobKey, JobRequest, JobState, RunResult, Scope
 from tests.support.queue_audit import repaired

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from decider.decide.actions import ACTIONS
-from shared.job_payload import (
+from shared.jobs.payload import (
     CHECKPOINT,
     CLUSTER,
     COMPACT,
@@ -17,7 +17,7 @@ from shared.job_payload import (
     SET_PROPERTIES,
     VACUUM,
 )
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.queue import commands, queries
 from shared.queue.model import Band, Claim, JobKey, JobRequest, JobState, RunResult, job_id
 from shared.queue.records import JobView
@@ -76,11 +76,10 @@ async def finish(world: World, claim: Claim, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_work_on_a_whole_table_starts_while_a_rewrite_waits(redis_url: str, seed: int) -> None:
+async def test_no_work_on_a_whole_table_starts_while_a_rewrite_waits(redis_url: str, seed: int) -> None:
     """A vacuum is charged nothing: by fair shares alone, a hundred of them went before the next rewrite."""
     dice, served = random.Random(seed), Counter[str]()
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url, CARED_FOR) as world:
         name = world.queue.name
         due = await due_jobs(world)
         assert {job.key.kind for job in due} == {VACUUM, CHECKPOINT, DEDUPLICATE}
@@ -104,8 +103,6 @@ def test_no_work_on_a_whole_table_starts_while_a_rewrite_waits(redis_url: str, s
             dice.shuffle(running)
             while len(running) > dice.randrange(ACTORS):
                 await finish(world, running.pop(), world.files * 1_000 + turn * 10 + len(running))
-
-    in_world(redis_url, story, CARED_FOR)
     assert served[COMPACT] > ROUNDS / 4
     assert sum(served[kind] for kind in (VACUUM, CHECKPOINT, DEDUPLICATE)) > ROUNDS / 4
 

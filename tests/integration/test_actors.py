@@ -15,9 +15,9 @@ from actor.presence import DEATH_TTL_MS, ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import RetryableError
-from shared.job_payload import JobPayload, PredictedCost
-from shared.policy import MIB, Policy
-from shared.properties import policy_digest
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.policy.policy import MIB, Policy
+from shared.policy.properties import policy_digest
 from shared.queue import commands
 from shared.queue.model import Band, JobKey, JobRequest
 from tests.support.live_decider import LiveDecider

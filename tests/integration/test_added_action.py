@@ -10,8 +10,8 @@ from decider.archive.ledger_reader import LedgerReader
 from decider.archive.ledger_rows import ledger_row
 from decider.decide import ledger
 from decider.decide.decision import DecisionKind
-from decider.store.counters import CounterReader
-from shared.job_payload import COMPACT, JobPayload
+from decider.store.tables.counters import CounterReader
+from shared.jobs.payload import COMPACT, JobPayload
 from shared.queue import commands, keys
 from shared.queue.model import JobState, RunResult
 from shared.table import TableMetadata
@@ -27,9 +27,8 @@ LARGE = 9 * 1024 * 1024
 
 @pytest.fixture
 def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url), WITH_TOY).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url), WITH_TOY) as live:
+        yield live
 
 
 def _now() -> str:
@@ -44,8 +43,10 @@ async def _finish_job(world: World) -> None:
     await world.queue.run(commands.finish("default", worker="w", nonce="f", id=claim.id, token=claim.token, **done))
 
 
-def test_an_added_action_is_evaluated_at_commits_and_rebuilds_enqueued_recorded_and_counted(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_an_added_action_is_evaluated_at_commits_and_rebuilds_enqueued_recorded_and_counted(
+    redis_url: str,
+) -> None:
+    async with in_world(redis_url, actions=WITH_TOY) as world:
         await world.write(partition(1), [LARGE] * 2)
         assert await world.jobs() == []
         await world.write(partition(1), [LARGE])
@@ -67,11 +68,9 @@ def test_an_added_action_is_evaluated_at_commits_and_rebuilds_enqueued_recorded_
         assert {one.action for one in await reader.newest(TABLE.id, limit=2)} == {COMPACT, CENSUS}
         assert newest.version == 3
 
-    in_world(redis_url, story, actions=WITH_TOY)
 
-
-def test_a_timer_of_an_added_action_evaluates_its_partition(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_timer_of_an_added_action_evaluates_its_partition(redis_url: str) -> None:
+    async with in_world(redis_url, actions=WITH_TOY) as world:
         await world.write(partition(1), [LARGE] * 3)
         await _finish_job(world)
         assert await world.jobs() == []
@@ -81,19 +80,15 @@ def test_a_timer_of_an_added_action_evaluates_its_partition(redis_url: str) -> N
         assert (done.timers, done.jobs) == (1, 1)
         assert [job.key.kind for job in await world.jobs()] == [CENSUS]
 
-    in_world(redis_url, story, actions=WITH_TOY)
 
-
-def test_jobs_of_an_added_action_are_withdrawn_where_a_table_is_switched_off(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_jobs_of_an_added_action_are_withdrawn_where_a_table_is_switched_off(redis_url: str) -> None:
+    async with in_world(redis_url, actions=WITH_TOY) as world:
         await world.write(partition(1), [100_000] * 12)
         assert {job.key.kind for job in await world.jobs()} == {COMPACT, CENSUS}
         off = TableMetadata("u-1", DT, {"lakewright.enabled": "false"})
         world.log.add(metadata=off, data_change=False)
         await world.decider.follow()
         assert await world.jobs() == []
-
-    in_world(redis_url, story, actions=WITH_TOY)
 
 
 def test_an_added_action_is_seen_through_the_api_and_leaves_with_its_table(
@@ -161,11 +156,9 @@ def test_a_partition_without_work_counts_once_for_each_reason_of_an_action_and_o
         assert decider.post(path, body).json()["reasons"] == {"disabled": 1}
 
 
-def test_a_record_of_an_added_action_becomes_a_row_of_the_archive(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_record_of_an_added_action_becomes_a_row_of_the_archive(redis_url: str) -> None:
+    async with in_world(redis_url, actions=WITH_TOY) as world:
         await world.write(partition(1), [LARGE] * 3)
         stream = await world.queue.redis.xrange(keys.ledger("default", TABLE.id))
         rows = [ledger_row(SOME_TABLE, "1-0", fields[b"record"].decode(), "", WITH_TOY) for _, fields in stream]
         assert [row["action"] for row in rows] == [COMPACT, CENSUS]
-
-    in_world(redis_url, story, actions=WITH_TOY)

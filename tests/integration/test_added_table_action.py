@@ -7,10 +7,10 @@ import pytest
 
 from decider.archive.ledger_reader import LedgerReader
 from decider.decide import ledger
-from decider.store.cleanup import delete_table
+from decider.store.tables.cleanup import delete_table
 from shared.layout.eligibility import Reason
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.queue import commands
 from shared.queue.model import Band, JobRequest
 from shared.table import RemovedFile, TableMetadata, VacuumMark
@@ -19,7 +19,7 @@ from tests.support.toy_table_action import INVENTORY, WITH_TOY_TABLE, InventoryR
 
 pytestmark = pytest.mark.redis
 
-ON = {"lakewright.priority": "low"}
+ON = {"lakewright.row-group-copy": "never"}
 TIMER = f"{INVENTORY} {WHOLE_TABLE}"
 
 
@@ -31,8 +31,8 @@ async def _remove(world: World, size: int = 9 * MIB) -> None:
     await world.decider.follow()
 
 
-def test_commits_set_the_timer_of_a_table_which_decides_queues_and_records(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_commits_set_the_timer_of_a_table_which_decides_queues_and_records(redis_url: str) -> None:
+    async with in_world(redis_url, ON, actions=WITH_TOY_TABLE) as world:
         await world.write(partition(1), [9 * MIB])
         assert TIMER not in await world.timers.all(TABLE.id)
         await _remove(world)
@@ -51,11 +51,11 @@ def test_commits_set_the_timer_of_a_table_which_decides_queues_and_records(redis
         await world.decider.follow()
         assert TIMER not in await world.timers.all(TABLE.id)
 
-    in_world(redis_url, story, ON, actions=WITH_TOY_TABLE)
 
-
-def test_a_table_without_the_property_has_no_timer_and_one_switched_off_loses_timer_and_job(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_table_without_the_property_has_no_timer_and_one_switched_off_loses_timer_and_job(
+    redis_url: str,
+) -> None:
+    async with in_world(redis_url, actions=WITH_TOY_TABLE) as world:
         await _remove(world)
         assert await world.timers.all(TABLE.id) == {}
         world.log.add(metadata=TableMetadata("u-1", DT, ON), data_change=False)
@@ -70,13 +70,12 @@ def test_a_table_without_the_property_has_no_timer_and_one_switched_off_loses_ti
         assert await world.jobs() == []
         assert TIMER not in await world.timers.all(TABLE.id)
 
-    in_world(redis_url, story, actions=WITH_TOY_TABLE)
 
-
-def test_a_table_whose_action_is_switched_off_loses_a_waiting_job_unless_a_person_requested_it(redis_url: str) -> None:
+async def test_a_table_whose_action_is_switched_off_loses_a_waiting_job_unless_a_person_requested_it(
+    redis_url: str,
+) -> None:
     """The owner takes the property away: what is queued would still be done, hours later."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url, ON, actions=WITH_TOY_TABLE) as world:
         for reason, left in ((InventoryReason.REMOVED, []), (Reason.REQUESTED, [INVENTORY])):
             world.log.add(metadata=TableMetadata("u-1", DT, ON), data_change=False)
             await _remove(world)
@@ -90,16 +89,12 @@ def test_a_table_whose_action_is_switched_off_loses_a_waiting_job_unless_a_perso
             await world.decider.follow()
             assert [job.key.kind for job in await world.jobs()] == left
 
-    in_world(redis_url, story, ON, actions=WITH_TOY_TABLE)
 
-
-def test_the_job_on_a_table_leaves_with_it(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_the_job_on_a_table_leaves_with_it(redis_url: str) -> None:
+    async with in_world(redis_url, ON, actions=WITH_TOY_TABLE) as world:
         await _remove(world)
         world.now_ms = 2 * HOUR_MS
         await world.decider.tick()
         assert len(await world.jobs()) == 1
         await delete_table(world.queue, TABLE.id, kinds=WITH_TOY_TABLE.kinds)
         assert await world.jobs() == []
-
-    in_world(redis_url, story, ON, actions=WITH_TOY_TABLE)

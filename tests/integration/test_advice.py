@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 
+import deltalake
 import pytest
 
 from decider.background.applied_advice import CANCELLED_WAITING, AppliedAdvice
 from decider.background.auto_analyze import LIST_EVERY_MS, AnalysisOutcome
-from shared.job_payload import SET_PROPERTIES
-from shared.property_options import ALREADY_SET
+from shared.jobs.payload import SET_PROPERTIES
+from shared.jobs.property_options import ALREADY_SET
 from shared.queue import keys
 from shared.queue.model import RunResult
 from tests.support.advice_world import AdviceWorld
@@ -288,6 +289,24 @@ def test_a_log_that_cannot_be_read_is_shown_and_does_not_hold_up_others(world: A
     assert world.advice(fine)
     assert world.decider.get("/v1/advice")["tables_failed"] == 1
     assert "The last analysis failed" in world.cli("advice", "show", broken)
+
+
+def test_nothing_is_advised_by_commits_that_lead_to_another_table_and_a_what_if_notes_it(world: AdviceWorld) -> None:
+    """A commit lost its last line after a checkpoint was written: readers of the table see the file, a replay no more.
+
+    `what-if` once told one file too few, without a word.
+    """
+    name = world.table("events")
+    path = world.logs[name].path
+    deltalake.DeltaTable(path).create_checkpoint()
+    live = len(deltalake.DeltaTable(path).file_uris())
+    damaged = path / "_delta_log" / f"{40:020d}.json"
+    damaged.write_text(damaged.read_text().rpartition("\n")[0])
+    assert world.run_once() is AnalysisOutcome.FAILED
+    assert "The commits lead to" in world.decider.get(f"/v1/tables/{name}/advice")["problem"]
+    answer = world.decider.post(f"/v1/tables/{name}/what-if", {}).json()
+    assert answer["actual"]["files_now"] == live
+    assert any(note.startswith("The commits lead to") for note in answer["notes"])
 
 
 def test_a_bug_in_a_replay_is_shown_and_does_not_end_the_task(

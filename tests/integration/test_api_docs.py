@@ -60,10 +60,7 @@ def test_nothing_else_of_the_package_and_no_other_page_is_served(decider: LiveDe
 
 
 def test_with_tokens_the_page_and_its_files_are_the_viewers(redis_url: str) -> None:
-    live = LiveDecider(decider_settings(redis_url, token=TOKEN)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, token=TOKEN)) as live:
         for path in ("/docs", "/docs/assets/start.js", "/docs/assets/swagger-ui.css"):
             assert live.client.get(path).status_code == 200
             assert live.client.get(path, headers={"authorization": "Bearer wrong"}).status_code == 401
-    finally:
-        live.close()

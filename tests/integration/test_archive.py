@@ -15,14 +15,14 @@ from decider.archive.ledger_batches import LedgerBatches
 from decider.background.ledger_archiver import APP, BATCH_RECORDS, KEPT_MS, LedgerArchiver
 from decider.decide import ledger
 from decider.decide.recomputing import recompute
-from decider.store.counters import CounterReader
+from decider.store.tables.counters import CounterReader
 from shared.errors import RetryableError
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue import keys
 from shared.table import TableId, TableRef
-from tests.support.archive_world import World, in_world
+from tests.support.archive_world import in_world
 from tests.support.decisions import decide_on_state, encoded
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.waiting import until
@@ -31,8 +31,10 @@ pytestmark = pytest.mark.redis
 
 
 @pytest.mark.parametrize("batch_records", [1, 7, BATCH_RECORDS])
-def test_every_record_is_archived_once_in_bounded_batches(redis_url: str, tmp_path: Path, batch_records: int) -> None:
-    async def story(world: World) -> None:
+async def test_every_record_is_archived_once_in_bounded_batches(
+    redis_url: str, tmp_path: Path, batch_records: int
+) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         await world.write(5)
         done = await world.decider().run_once(batch_records=batch_records)
         assert (done.records, done.batches) == (15, -(-15 // batch_records))
@@ -44,13 +46,11 @@ def test_every_record_is_archived_once_in_bounded_batches(redis_url: str, tmp_pa
         assert (await world.decider().run_once()).batches == 0
         assert DeltaTable(str(world.folder)).version() == version
 
-    in_world(redis_url, tmp_path, story)
 
-
-def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recompute_it(
+async def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recompute_it(
     redis_url: str, tmp_path: Path
 ) -> None:
-    async def story(world: World) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         await world.write()
         await world.keep(world.tables[0], '{"from": "another release"}')
         await world.decider().run_once()
@@ -63,15 +63,12 @@ def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recomput
             assert (made.version, made.reason) == (version, reason)
             assert recompute(made) is made.verdict
 
-    in_world(redis_url, tmp_path, story)
 
-
-def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no_other(
+async def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no_other(
     redis_url: str, tmp_path: Path
 ) -> None:
     """Deciders of two releases share a ledger: what the newer one writes must not stand in the way of the older."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         await world.write()
         busy = world.tables[0]
         plain = encoded(
@@ -108,14 +105,13 @@ def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no
         last, other = await world.ledgers.in_force(busy.id, now_ms, limit=20)
         assert (last.version, other.version, isinstance(other, ledger.UnreadableRecord)) == (4, None, True)
 
-    in_world(redis_url, tmp_path, story)
-
 
 @pytest.mark.parametrize("tables", [1, 7, 200])
-def test_no_more_is_read_of_a_backlog_than_goes_into_the_archive(redis_url: str, tmp_path: Path, tables: int) -> None:
+async def test_no_more_is_read_of_a_backlog_than_goes_into_the_archive(
+    redis_url: str, tmp_path: Path, tables: int
+) -> None:
     """The records of all tables are read together: what is read beyond a batch is read again for the next one."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         held = [700 + 700 // tables] + [700 // tables] * (tables - 1)
         names = [TableRef(TableId(f"b-{n}"), f"lake.b{n}", f"file:///lake/b{n}") for n in range(tables)]
         async with world.queue.redis.pipeline(transaction=False) as pipe:
@@ -139,12 +135,12 @@ def test_no_more_is_read_of_a_backlog_than_goes_into_the_archive(redis_url: str,
         assert max(sizes) <= 400
         assert done.batches == -(-done.records // 400), "each is as large as it may be"
 
-    in_world(redis_url, tmp_path, story)
-
 
 @pytest.mark.parametrize("call", ["append", "note", "read", "trim", "plan"])
-def test_a_crash_at_any_point_neither_doubles_nor_loses_a_record(redis_url: str, tmp_path: Path, call: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_crash_at_any_point_neither_doubles_nor_loses_a_record(
+    redis_url: str, tmp_path: Path, call: str
+) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         await world.write(3)
         await world.decider().run_once(batch_records=4)
         await world.write(3)
@@ -155,11 +151,9 @@ def test_a_crash_at_any_point_neither_doubles_nor_loses_a_record(redis_url: str,
         await world.decider().run_once(batch_records=4)
         world.expect_each_once()
 
-    in_world(redis_url, tmp_path, story)
 
-
-def test_a_commit_whose_reply_was_lost_is_not_made_again(redis_url: str, tmp_path: Path) -> None:
-    async def story(world: World) -> None:
+async def test_a_commit_whose_reply_was_lost_is_not_made_again(redis_url: str, tmp_path: Path) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         await world.write(3)
         dying = world.decider()
         append = dying.archive.append
@@ -174,11 +168,9 @@ def test_a_commit_whose_reply_was_lost_is_not_made_again(redis_url: str, tmp_pat
         await world.decider().run_once()
         world.expect_each_once()
 
-    in_world(redis_url, tmp_path, story)
 
-
-def test_any_number_of_deciders_archive_at_once(redis_url: str, tmp_path: Path) -> None:
-    async def story(world: World) -> None:
+async def test_any_number_of_deciders_archive_at_once(redis_url: str, tmp_path: Path) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         deciders = [world.decider() for _ in range(4)]
         for _ in range(4):
             await world.write(5)
@@ -189,19 +181,16 @@ def test_any_number_of_deciders_archive_at_once(redis_url: str, tmp_path: Path) 
         await world.decider().run_once()
         world.expect_each_once()
 
-    in_world(redis_url, tmp_path, story)
-
 
 @pytest.mark.parametrize(("seed", "call"), [(0, ""), (1, ""), (1, "append"), (2, "note")])
-def test_notes_that_come_back_from_an_older_state_are_corrected_by_the_archive(
+async def test_notes_that_come_back_from_an_older_state_are_corrected_by_the_archive(
     redis_url: str, tmp_path: Path, seed: int, call: str
 ) -> None:
     """Redis may lose the tail of its log; the archive then knows more than the notes.
 
     The older state may be one in which a batch was on its way: planned, or already in the archive.
     """
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         chosen = random.Random(seed)
         names = (keys.archive_progress("default"), keys.archived_up_to("default"))
         dumps: list[tuple[bytes | None, ...]] = []
@@ -224,16 +213,14 @@ def test_notes_that_come_back_from_an_older_state_are_corrected_by_the_archive(
         await world.decider().run_once(batch_records=3)
         world.expect_each_once()
 
-    in_world(redis_url, tmp_path, story)
 
-
-def test_notes_are_found_however_many_commits_ago_they_were_made(
+async def test_notes_are_found_however_many_commits_ago_they_were_made(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table that was archived long before the others is named by an old note only."""
     monkeypatch.setattr(delta_archive, "NOTES_READ", 2)
 
-    async def story(world: World) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         await world.write()
         await world.decider().run_once()
         busy, *quiet = world.tables
@@ -247,11 +234,9 @@ def test_notes_are_found_however_many_commits_ago_they_were_made(
         await world.decider().run_once()
         world.expect_each_once()
 
-    in_world(redis_url, tmp_path, story)
 
-
-def test_an_archive_goes_on_after_redis_was_lost(redis_url: str, tmp_path: Path) -> None:
-    async def story(world: World) -> None:
+async def test_an_archive_goes_on_after_redis_was_lost(redis_url: str, tmp_path: Path) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         await world.write(3)
         await world.decider().run_once()
         await world.queue.redis.flushall()
@@ -259,11 +244,9 @@ def test_an_archive_goes_on_after_redis_was_lost(redis_url: str, tmp_path: Path)
         await world.decider().run_once()
         world.expect_each_once()
 
-    in_world(redis_url, tmp_path, story)
 
-
-def test_only_what_is_archived_and_old_leaves_redis(redis_url: str, tmp_path: Path) -> None:
-    async def story(world: World) -> None:
+async def test_only_what_is_archived_and_old_leaves_redis(redis_url: str, tmp_path: Path) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         table = world.tables[0]
         await world.registry.register(table)
         now_ms = await LedgerBatches(world.queue).now_ms()
@@ -282,14 +265,11 @@ def test_only_what_is_archived_and_old_leaves_redis(redis_url: str, tmp_path: Pa
         await world.decider().run_once()
         assert len(await world.ledgers.newest(table.id, limit=9)) == 1
 
-    in_world(redis_url, tmp_path, story)
-
 
 def test_an_archive_that_keeps_its_own_decisions_comes_to_rest(redis_url: str, tmp_path: Path) -> None:
     """Each append is a commit that is decided on, and the decision is a record; that must not lead to another one."""
     table = WrittenTable(tmp_path / "orders")
-    decider = LiveDecider(decider_settings(redis_url, ledger=str(tmp_path / "ledger"))).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, ledger=str(tmp_path / "ledger"))) as decider:
         decider.register(table.path, "orders")
         duty = decider.task("ledger_archive")
         assert isinstance(duty, LedgerArchiver)
@@ -312,5 +292,3 @@ def test_an_archive_that_keeps_its_own_decisions_comes_to_rest(redis_url: str, t
         assert status["state"]["version"] == settled
         jobs = [job for job in decider.get("/v1/jobs")["jobs"] if job["table_name"] == APP]
         assert [job["reason"] for job in jobs] == ["eligible"]
-    finally:
-        decider.close()

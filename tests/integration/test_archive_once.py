@@ -10,17 +10,16 @@ from deltalake import DeltaTable
 from decider.background.ledger_archiver import APP
 from shared.errors import RetryableError
 from shared.queue import keys
-from tests.support.archive_world import World, in_world
+from tests.support.archive_world import in_world
 
 pytestmark = pytest.mark.redis
 
 
-def test_a_decider_that_was_overtaken_while_it_planned_does_not_move_places_back(
+async def test_a_decider_that_was_overtaken_while_it_planned_does_not_move_places_back(
     redis_url: str, tmp_path: Path
 ) -> None:
     """It saw fewer records than the one that overtook it: its batch must not end before what is archived."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         await world.write(2)
         slow, refreshed, goes_on = world.decider(), asyncio.Event(), asyncio.Event()
         ahead = slow.batches.ahead
@@ -45,16 +44,13 @@ def test_a_decider_that_was_overtaken_while_it_planned_does_not_move_places_back
         await world.decider().run_once()
         world.expect_each_once()
 
-    in_world(redis_url, tmp_path, story)
-
 
 @pytest.mark.parametrize("is_pending", [False, True])
-def test_an_archive_whose_log_was_cleaned_still_knows_what_it_holds(
+async def test_an_archive_whose_log_was_cleaned_still_knows_what_it_holds(
     redis_url: str, tmp_path: Path, *, is_pending: bool
 ) -> None:
     """Redis comes back from a state that is older than the log's oldest commit: the notes of batches are gone."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url, tmp_path) as world:
         names = (keys.archive_progress("default"), keys.archived_up_to("default"))
         await world.write(2)
         await world.decider().run_once(batch_records=3)
@@ -84,5 +80,3 @@ def test_an_archive_whose_log_was_cleaned_still_knows_what_it_holds(
         await world.write(2)
         await world.decider().run_once()
         world.expect_each_once()
-
-    in_world(redis_url, tmp_path, story)

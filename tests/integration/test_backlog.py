@@ -1,13 +1,16 @@
 """The backlog that scalers read: what actors could run now, and what runs, on a real Redis."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from actor.queue_executor import SyncQueueExecutor, connect
+from decider.store.queue.backlog import read_backlog
+from shared.paths.locations import deltalake_location, table_id
 from shared.queue import commands, keys
 from shared.queue.model import Band, Debounce, JobKey, JobRequest, RunResult
-from tests.support.live_decider import LiveDecider
+from tests.support.live_decider import LiveDecider, decider_settings
 
 pytestmark = pytest.mark.redis
 
@@ -45,6 +48,24 @@ def test_waiting_jobs_count_by_format_and_band(decider: LiveDecider, queue: Sync
         "iceberg": (1, ["urgent"]),
     }
     assert found["work_s"] == sum(one["work_s"] for one in found["formats"].values()) >= 4 * found["job_s"]
+
+
+def test_jobs_of_the_archives_alone_wake_no_actor(redis_url: str, queue: SyncQueueExecutor, tmp_path: Path) -> None:
+    """Each append to an archive leads to work on it: actors that were scaled to zero would start for nothing else."""
+    archives = {"ledger": str(tmp_path / "ledger"), "rewrites": str(tmp_path / "rewrites")}
+    with LiveDecider(decider_settings(redis_url, **archives)) as decider:
+        for place in archives.values():
+            enqueue(queue, "0", table_id(deltalake_location(place)))
+        assert (decider.get("/v1/backlog")["work_s"], decider.get("/v1/backlog")["jobs"]) == (0, 0)
+        enqueue(queue, "0")
+        assert decider.get("/v1/backlog")["jobs"] == 3
+
+
+def test_a_running_job_of_an_archive_keeps_its_actor(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
+    enqueue(queue, "0")
+    queue.run(commands.claim(QUEUE, worker="w", nonce="a", slots=1, lease_ms=60_000))
+    executor = decider.services.queue.executor
+    assert decider.run(read_backlog(executor, {"orders-1"})).jobs
 
 
 def test_paused_jobs_need_no_actor(decider: LiveDecider, queue: SyncQueueExecutor) -> None:

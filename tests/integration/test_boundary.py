@@ -28,9 +28,8 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def decider(redis_url: str, lake: Path) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url, roots=(lake.as_uri(),), discovery=FAST)).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url, roots=(lake.as_uri(),), discovery=FAST)) as live:
+        yield live
 
 
 def names(decider: LiveDecider) -> list[str]:

@@ -32,12 +32,6 @@ def registered(decider: LiveDecider, path: Path, **more: Any) -> HandTable:
     return table
 
 
-def ticked(decider: LiveDecider) -> None:
-    """Read new commits, and process the timers that they set."""
-    decider.sweep()
-    decider.run(decider.task("timers").run_once())
-
-
 def cluster(table: HandTable) -> None:
     """Commit what OPTIMIZE does: all files become one, in a Z-cube."""
     kept = ("path", "partitionValues", "size", "tags")
@@ -55,13 +49,13 @@ def test_a_run_is_decided_when_it_is_due_and_recorded_and_no_other_rewrite_is(
 ) -> None:
     table = registered(decider, tmp_path / "t")
     table.append(7)
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == []
     shown = decider.get(URL)
     assert shown["refusal"] is None
     assert any("Delta's own OPTIMIZE clusters it" in note for note in shown["policy"]["notes"])
     table.append(3)
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == ["cluster"]
     decisions = decider.get(f"{URL}/decisions", limit=50)["decisions"]
     assert {(one["action"], one["reason"]) for one in decisions} == {
@@ -79,7 +73,7 @@ def test_a_run_is_decided_when_it_is_due_and_recorded_and_no_other_rewrite_is(
     replayed = decider.post(f"{URL}/what-if", {}).json()
     assert any("which is not replayed" in note for note in replayed["notes"])
     assert not any("refused" in note for note in replayed["notes"])
-    refused = decider.post(f"{URL}/deduplicate", {})
+    refused = decider.post(f"{URL}/actions/deduplicate", {})
     assert (refused.status_code, refused.json()["field"]) == (409, "format")
 
 
@@ -87,26 +81,26 @@ def test_what_was_clustered_counts_for_the_next_run_and_after_a_rebuild(decider:
     table = registered(decider, tmp_path / "t")
     table.append(40)
     cluster(table)
-    ticked(decider)
-    counted = decider.post(f"{URL}/cluster", {"dry_run": True}).json()
+    decider.tick()
+    counted = decider.post(f"{URL}/actions/cluster", {"dry_run": True}).json()
     assert (counted["due"], counted["reason"], counted["unclustered_files"]) == (False, "nothing_unclustered", 0)
     # Eight files are not a quarter of forty.
     table.append(8)
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == []
-    counted = decider.post(f"{URL}/cluster", {"dry_run": True}).json()
+    counted = decider.post(f"{URL}/actions/cluster", {"dry_run": True}).json()
     assert (counted["due"], counted["reason"], counted["unclustered_files"]) == (False, "below_cluster_threshold", 8)
     assert counted["rewritten_bytes"] == counted["unclustered_bytes"] + counted["clustered_bytes"]
     before = decider.run(decider.services.tables.states.state(decider.get(URL)["id"])).clustered
     table.commit([{"metaData": table.metadata(configuration={**ON, "lakewright.cluster-threshold": "0.9"})}])
-    ticked(decider)
+    decider.tick()
     assert decider.run(decider.services.tables.states.state(decider.get(URL)["id"])).clustered == before
     table.commit([{"metaData": table.metadata(configuration={**ON, "lakewright.cluster-threshold": "0.1"})}])
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == ["cluster"]
     cluster(table)
-    ticked(decider)
-    assert decider.post(f"{URL}/cluster", {"dry_run": True}).json()["unclustered_files"] == 0
+    decider.tick()
+    assert decider.post(f"{URL}/actions/cluster", {"dry_run": True}).json()["unclustered_files"] == 0
 
 
 def test_a_person_runs_it_at_once_vacuums_it_and_reads_why_another_table_cannot_be(
@@ -120,22 +114,22 @@ def test_a_person_runs_it_at_once_vacuums_it_and_reads_why_another_table_cannot_
     assert "not due" in shown.stdout
     assert "1 job." in run.invoke(app, ["--url", decider.url, "cluster", "t"]).stdout
     for kind in ("vacuum", "checkpoint"):
-        assert decider.post(f"{URL}/{kind}", {}).json()["message"] == "1 job."
-    assert decider.post(f"{URL}/vacuum", {"dry_run": True}).json()["message"].startswith("0 files")
+        assert decider.post(f"{URL}/actions/{kind}", {}).json()["message"] == "1 job."
+    assert decider.post(f"{URL}/actions/vacuum", {"dry_run": True}).json()["message"].startswith("0 files")
     assert jobs(decider) == ["checkpoint", "cluster", "vacuum"]
 
     plain = HandTable(tmp_path / "plain", configuration=ON)
     plain.append(12)
     decider.register(plain.path, "plain")
-    ticked(decider)
+    decider.tick()
     for body in ({}, {"dry_run": True}):
-        refused = decider.post("/v1/tables/plain/cluster", body)
+        refused = decider.post("/v1/tables/plain/actions/cluster", body)
         assert (refused.status_code, refused.json()["field"]) == (422, "table")
     off = HandTable(tmp_path / "off", protocol=CLUSTERED)
     off.append(12)
     decider.register(off.path, "off")
     for body in ({}, {"dry_run": True}):
-        assert "Set lakewright.cluster=on" in decider.post("/v1/tables/off/cluster", body).json()["message"]
+        assert "Set lakewright.cluster=on" in decider.post("/v1/tables/off/actions/cluster", body).json()["message"]
     assert "cluster" not in {job["kind"] for job in decider.get("/v1/jobs")["jobs"] if job["table_name"] != "t"}
 
 
@@ -147,12 +141,12 @@ def test_a_table_that_becomes_clustered_loses_its_rewrites_and_gets_its_own(
     decider.register(table.path, "t")
     assert jobs(decider) == ["compact"]
     table.commit([{"protocol": CLUSTERED}])
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == ["cluster"]
     table.commit([{"metaData": table.metadata(configuration={})}])
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == []
     assert decider.get(URL)["refusal"]["code"] == "unsafe_feature"
     table.commit([{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata"]}}])
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == ["compact"]

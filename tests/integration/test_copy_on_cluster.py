@@ -1,7 +1,6 @@
 """Executors of a cluster copy row groups, and nothing is lost, doubled or left if one of them is killed."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,16 +36,6 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_executors_get_the_classes_and_copy(cases: dict[str, Any]) -> None:
     found = cases["small"]
     assert (found["status"], found["copied"], found["rows"], found["left"]) == ("committed", True, [60, 60], [])
-
-
-def test_executors_that_refuse_the_classes_encode_and_one_warning_says_so(cases: dict[str, Any]) -> None:
-    refused = cases["refused"]
-    for found in (refused["first"], refused["second"]):
-        assert (found["status"], found["because"], found["rows"]) == ("committed", "unavailable", [40, 40])
-        assert found["left"] == []
-    (warning,) = refused["warnings"]
-    assert warning["event"] == "row_group_copy_unavailable"
-    assert re.search(r"ClassNotFoundException|instance of java.lang.invoke.SerializedLambda", warning["error"])
 
 
 def test_a_killed_executor_costs_a_second_attempt_and_leaves_no_file(cases: dict[str, Any]) -> None:

@@ -4,8 +4,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import deltalake
@@ -13,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.go_programs import MINIO
 from tests.support.minio import Minio
 from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
@@ -22,14 +19,6 @@ pytestmark = [pytest.mark.s3, pytest.mark.e2e, pytest.mark.spark, pytest.mark.ti
 
 ROWS = [{"id": number, "v": f"v{number}" if number % 3 else None} for number in range(60)]
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
-
-
-@pytest.fixture
-def minio(tmp_path: Path) -> Iterator[Minio]:
-    server = Minio(MINIO.binary(), tmp_path / "minio").start()
-    server.make_bucket("lake")
-    yield server
-    server.close()
 
 
 def make(minio: Minio, name: str, *, is_damaged: bool) -> str:
@@ -63,8 +52,9 @@ def keys(minio: Minio, name: str) -> set[str]:
 
 def test_a_group_is_copied_on_s3_and_a_damaged_input_leaves_nothing_there(minio: Minio) -> None:
     whole, damaged = make(minio, "whole", is_damaged=False), make(minio, "damaged", is_damaged=True)
+    encoded = make(minio, "encoded", is_damaged=False)
     before = {name: keys(minio, name) for name in ("whole", "damaged")}
-    command = [sys.executable, "-m", "tests.support.copy_on_s3", json.dumps([minio.options(), whole, damaged])]
+    command = [sys.executable, "-m", "tests.support.copy_on_s3", json.dumps([minio.options(), whole, damaged, encoded])]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -72,6 +62,9 @@ def test_a_group_is_copied_on_s3_and_a_damaged_input_leaves_nothing_there(minio:
     copy = found[whole]
     assert (copy["status"], copy["copied"], copy["because"]) == ("committed", True, "")
     assert copy["spark"] == ROWS
+    # The reader has the keys of the actor: nothing is committed unverified for want of them.
+    assert copy["proof"] == found[encoded]["proof"] == ["rows", "duckdb", ""]
+    assert (found[encoded]["copied"], found[encoded]["spark"]) == (False, ROWS)
     table = deltalake.DeltaTable(whole, storage_options=minio.options())
     assert table.to_pyarrow_table().sort_by("id").to_pylist() == ROWS
     (output,) = copy["outputs"]

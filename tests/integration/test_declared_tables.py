@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from decider.store.table_registry import StoredRefusal
+from decider.store.registry.table_registry import StoredRefusal
 from shared.queue import keys
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable, deciders
 from tests.support.redis_server import RedisServer
 from tests.support.waiting import until
 
@@ -27,17 +27,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def start(own_redis_server: RedisServer, file: Path) -> Iterator[Callable[..., LiveDecider]]:
     """Start deciders that share a Redis and read the file."""
-    running: list[LiveDecider] = []
-
-    def start_one(**changes: Any) -> LiveDecider:
-        settings = decider_settings(own_redis_server.url, **{"tables_file": file, **changes})
-        running.append(LiveDecider(settings).start())
-        return running[-1]
-
-    yield start_one
-    for live in running:
-        if live.is_running:
-            live.close()
+    with deciders(own_redis_server.url, tables_file=file) as start_one:
+        yield start_one
 
 
 def entry(table: Path, **fields: Any) -> dict[str, Any]:

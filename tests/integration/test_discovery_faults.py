@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
 from decider.background.discovery import TRIES, Discovery, DiscoveryLimits
 from decider.formats.scanner import ScannedFolder
-from decider.store.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
-from decider.store.queue_executor import connect
+from decider.store.redis.queue_executor import connect
+from decider.store.registry.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
 from shared.errors import LakewrightError, PermanentError, RetryableError
 from tests.support.time_limits import scaled
 
@@ -69,18 +70,16 @@ class Walks:
         return next(iter(await self.discovery.run_once()), None)
 
 
-def story(redis_url: str, reported: Callable[[DiscoveryLeases, DiscoveryLeases], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with connect(redis_url) as redis:
-            await asyncio.wait_for(
-                reported(*(DiscoveryLeases(redis, name, lease_ms=LEASE_MS) for name in ("we", "they"))), scaled(30)
-            )
-
-    asyncio.run(run())
+@asynccontextmanager
+async def two_leases(redis_url: str) -> AsyncIterator[tuple[DiscoveryLeases, DiscoveryLeases]]:
+    async with connect(redis_url) as redis, asyncio.timeout(scaled(30)):
+        yield DiscoveryLeases(redis, "we", lease_ms=LEASE_MS), DiscoveryLeases(redis, "they", lease_ms=LEASE_MS)
 
 
-def test_a_folder_that_must_not_be_read_is_left_out_and_shown_and_what_lies_behind_it_is_found(redis_url: str) -> None:
-    async def reported(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
+async def test_a_folder_that_must_not_be_read_is_left_out_and_shown_and_what_lies_behind_it_is_found(
+    redis_url: str,
+) -> None:
+    async with two_leases(redis_url) as (rounds, _):
         walks = Walks(rounds, FaultyLake({"m": [PermanentError("status code: 403")]}))
         done = await walks.once()
         assert done is not None
@@ -88,11 +87,9 @@ def test_a_folder_that_must_not_be_read_is_left_out_and_shown_and_what_lies_behi
         assert (done.unreadable, "403" in done.error, done.tables) == (1, True, 4)
         assert await walks.once() is None, "it is not due before its interval is over"
 
-    story(redis_url, reported)
 
-
-def test_a_failure_of_the_moment_is_gone_back_to_and_nothing_is_walked_twice(redis_url: str) -> None:
-    async def reported(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
+async def test_a_failure_of_the_moment_is_gone_back_to_and_nothing_is_walked_twice(redis_url: str) -> None:
+    async with two_leases(redis_url) as (rounds, _):
         away = RetryableError("status code: 503")
         walks = Walks(rounds, FaultyLake({"m": [away, None], "": [None, away, None]}))
         failed = await walks.once()
@@ -106,23 +103,18 @@ def test_a_failure_of_the_moment_is_gone_back_to_and_nothing_is_walked_twice(red
         assert (done.state, done.tables, done.folders, done.error) == (DiscoveryState.DONE, 5, 6, "")
         assert walks.found == list(TABLES)
 
-    story(redis_url, reported)
 
-
-def test_a_folder_that_fails_again_and_again_is_left_out_in_the_end(redis_url: str) -> None:
-    async def reported(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
+async def test_a_folder_that_fails_again_and_again_is_left_out_in_the_end(redis_url: str) -> None:
+    async with two_leases(redis_url) as (rounds, _):
         walks = Walks(rounds, FaultyLake({"m": [RetryableError("timed out")]}))
         states = [made.state for _ in range(TRIES) if (made := await walks.once())]
         assert states == [DiscoveryState.FAILED] * (TRIES - 1) + [DiscoveryState.DONE]
         assert walks.found == list("abcz")
 
-    story(redis_url, reported)
 
-
-def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str) -> None:
+async def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str) -> None:
     """Seven hundred requests for one folder, at the pace requested, outlast the lease."""
-
-    async def reported(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
+    async with two_leases(redis_url) as (rounds, others):
         walks = Walks(rounds, FaultyLake(requests=700), requests_per_s=700 * 5 / (2 * LEASE_MS / 1000))
         walk = asyncio.create_task(walks.once())
         taken = []
@@ -136,16 +128,12 @@ def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str
         assert len(taken) > 3
         assert not any(taken)
 
-    story(redis_url, reported)
 
-
-def test_a_lease_that_ran_out_is_taken_again_unless_another_decider_has_it(redis_url: str) -> None:
-    async def reported(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
+async def test_a_lease_that_ran_out_is_taken_again_unless_another_decider_has_it(redis_url: str) -> None:
+    async with two_leases(redis_url) as (rounds, others):
         assert await rounds.save(DiscoveryProgress(ROOT, last_path="a")), "no one took it"
         assert not await others.acquire(ROOT)
         await rounds.release(ROOT)
         assert await others.acquire(ROOT)
         assert not await rounds.save(DiscoveryProgress(ROOT, last_path="b"))
         assert (await rounds.read([ROOT]))[ROOT].last_path == "a"
-
-    story(redis_url, reported)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -9,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -17,10 +19,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from actor import queue_executor as actor_queue
-from decider.store import queue_executor as decider_queue
+from decider.store.redis import queue_executor as decider_queue
 from services.private import closed_dir
 from services.redis_socket import socket_path
 from services.standalone import redis_server
+from services.standalone.append_only_file import DAMAGED, LAST_GOOD, AppendOnlyFile
 from services.standalone.redis_server import AppendFsync, RedisBinary, RedisOptions
 from services.standalone.stack import PRIVATE_UMASK
 from services.standalone.supervisor import ChildSpec, Supervisor
@@ -180,14 +183,124 @@ def test_a_tail_that_a_crash_cut_is_dropped(
         assert client.dbsize() == 1
 
 
-def test_damage_before_the_end_stops_the_start_and_says_what_to_do(
+def kept_by(spec: ChildSpec, options: RedisOptions) -> ChildSpec:
+    """As the standalone runs it: with a copy at each start, and repairs."""
+    kept = AppendOnlyFile(options.data_dir)
+
+    def obstacle() -> str:
+        if not (missing := spec.obstacle()):
+            kept.keep_copy()
+        return missing
+
+    return replace(spec, recover=kept.repair, obstacle=obstacle)
+
+
+def damage(file: Path, at: int | None = None) -> bytes:
+    content = file.read_bytes()
+    at = len(content) // 2 if at is None else at
+    file.write_bytes(content[:at] + b"damage" + content[at:])
+    return file.read_bytes()
+
+
+def test_damage_before_the_end_is_cut_off_and_kept_aside(
     spec: ChildSpec, options: RedisOptions, connect: Callable[[], "redis.Redis"]
 ) -> None:
+    spec = kept_by(spec, options)
     with Supervisor([spec]), connect() as client:
         for number in range(10):
             client.set(f"key{number}", number)
-    file = written_file(options)
-    content = file.read_bytes()
-    file.write_bytes(content[: len(content) // 2] + b"damage" + content[len(content) // 2 :])
+    damaged = damage(written_file(options))
+    with Supervisor([spec]), connect() as client:
+        keys = {int(key.decode().removeprefix("key")) for key in client.scan_iter()}
+        assert 0 < len(keys) < 10
+        assert keys == set(range(len(keys)))
+    assert (options.data_dir / DAMAGED / written_file(options).name).read_bytes() == damaged
+
+
+def test_increments_behind_a_cut_are_not_carried_out(
+    spec: ChildSpec, options: RedisOptions, connect: Callable[[], "redis.Redis"]
+) -> None:
+    spec = kept_by(spec, options)
+    with Supervisor([spec]), connect() as client:
+        client.set("first", "1")
+        client.set("second", "1")
+    first = written_file(options)
+    later = first.with_name("appendonly.aof.2.incr.aof")
+    later.write_bytes(b"*3\r\n$3\r\nSET\r\n$5\r\nthird\r\n$1\r\n1\r\n")
+    manifest = next(first.parent.glob("*.manifest"))
+    manifest.write_text(manifest.read_text() + f"file {later.name} seq 2 type i\n")
+    damage(first, first.read_bytes().rindex(b"*"))
+    with Supervisor([spec]), connect() as client:
+        assert list(client.scan_iter()) == [b"first"]
+
+
+@pytest.mark.parametrize("part", ["*.base.rdb", "*.manifest"])
+def test_a_base_or_manifest_that_is_damaged_is_replaced_by_the_copy_of_the_last_good_start(
+    spec: ChildSpec, options: RedisOptions, connect: Callable[[], "redis.Redis"], part: str
+) -> None:
+    spec = kept_by(spec, options)
+    with Supervisor([spec]), connect() as client:
+        client.set("kept", "1")
+    with Supervisor([spec]), connect() as client:
+        client.set("after the copy", "1")
+    damage(next((options.data_dir / "appendonlydir").glob(part)), 5)
+    with Supervisor([spec]), connect() as client:
+        assert list(client.scan_iter()) == [b"kept"]
+
+
+def test_damage_without_a_copy_stops_the_start_and_says_what_to_do(
+    spec: ChildSpec, options: RedisOptions, connect: Callable[[], "redis.Redis"]
+) -> None:
+    spec = kept_by(spec, options)
+    with Supervisor([spec]), connect() as client:
+        client.set("kept", "1")
+    shutil.rmtree(options.data_dir / LAST_GOOD)
+    file = damage(next((options.data_dir / "appendonlydir").glob("*.base.rdb")), 5)
     with pytest.raises(PermanentError, match="appendonlydir away"), Supervisor([spec]):
         pytest.fail("a damaged file must not be loaded in part")
+    assert next((options.data_dir / "appendonlydir").glob("*.base.rdb")).read_bytes() == file
+
+
+def test_a_server_that_dies_after_a_full_disk_is_repaired_by_the_restart(
+    spec: ChildSpec, options: RedisOptions, connect: Callable[[], "redis.Redis"]
+) -> None:
+    spec = kept_by(spec, options)
+    with Supervisor([spec]) as supervisor:
+        with connect() as client:
+            for number in range(10):
+                client.set(f"key{number}", number)
+            file = written_file(options)
+            content = file.read_bytes()
+            middle = content.index(b"*", len(content) // 2)
+            file.write_bytes(content[:middle] + bytes(83) + content[middle:])
+            os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
+        until("the server has gone", lambda: redis_server.obstacle(options.socket))
+
+        def back() -> bool:
+            supervisor.tick()
+            return not redis_server.obstacle(options.socket)
+
+        until("the server is back", back)
+        with connect() as client:
+            assert client.dbsize() == 10
+
+
+def test_without_room_for_a_copy_the_one_before_stays(
+    spec: ChildSpec, options: RedisOptions, connect: Callable[[], "redis.Redis"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = kept_by(spec, options)
+    with Supervisor([spec]), connect() as client:
+        client.set("kept", "1")
+    before = {file.name: file.read_bytes() for file in (options.data_dir / LAST_GOOD).iterdir()}
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=10))
+    with Supervisor([spec]):
+        assert {file.name: file.read_bytes() for file in (options.data_dir / LAST_GOOD).iterdir()} == before
+
+
+def test_a_file_that_was_loaded_is_never_touched(options: RedisOptions) -> None:
+    refusal = "# Bad file format reading the append only file appendonly.aof.1.incr.aof: make a backup"
+    (options.data_dir / LAST_GOOD).mkdir()
+    kept = AppendOnlyFile(options.data_dir)
+    assert not kept.repair(f"* Ready to accept connections unix\n# Failed opening the temp RDB file\n{refusal}")
+    assert not (options.data_dir / DAMAGED).exists()
+    assert kept.repair(refusal)

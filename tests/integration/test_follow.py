@@ -1,24 +1,27 @@
 """Following a log into a real Redis through all that can happen to a table; the state always equals a rebuild."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from fractions import Fraction
 
 import pytest
 
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
 from decider.state.fold import count_live_files
-from decider.store.queue_executor import AsyncQueueExecutor, connect
-from decider.store.table_state import PartitionStates, TableState, TableStateStore
+from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from decider.store.tables.table_state import PartitionStates, TableState, TableStateStore
 from decider.tracking.followed_table import TRUSTED_MS
 from decider.tracking.rebuild import StateRebuilder
-from decider.tracking.tracker import COMMITS_PER_INGEST, TableTracker
+from decider.tracking.table_tracking import COMMITS_PER_INGEST
+from decider.tracking.tracker import TableTracker
 from shared.layout.partition_stats import PartitionStats
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, JobOrder, Policy, Priority
 from shared.queue import keys, queries
-from shared.queue.model import JobState
+from shared.queue.decode import text
+from shared.queue.model import Band, JobState
 from shared.queue.records import JobView
 from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Position, TableId, TableMetadata, TableRef
 from tests.support.defaults import Alone
@@ -49,6 +52,11 @@ class World:
         pages = [await self.queue.run(queries.jobs("default", state)) for state in JobState]
         return [job for page in pages for job in page.jobs]
 
+    async def limits(self) -> dict[str, str]:
+        """Weights and limits of tables in the queue."""
+        raw = await self.queue.redis.hgetall(keys.config(self.queue.name))
+        return {text(name): text(value) for name, value in raw.items() if b"table" in name}
+
     async def waiting(self) -> int:
         return sum((await self.queue.run(queries.depth("default"))).depth.values())
 
@@ -71,33 +79,28 @@ def files(of: PartitionKey, count: int, tag: object = "") -> list[DataFile]:
     return [DataFile(f"{of}-{tag}-{number}", 100_000, of) for number in range(count)]
 
 
-def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def report() -> None:
-        world = World(url)
-        await world.decider.follow(TABLE)
-        await story(world)
-        await world.queue.redis.aclose()
-
-    asyncio.run(report())
+@asynccontextmanager
+async def in_world(url: str) -> AsyncIterator[World]:
+    world = World(url)
+    await world.decider.follow(TABLE)
+    yield world
+    await world.queue.redis.aclose()
 
 
 @pytest.mark.parametrize("widths", [(101,), (1001,), (399, 700), (1000, 1)])
-def test_wide_commits_are_taken_and_every_partition_that_needs_a_job_gets_one(
+async def test_wide_commits_are_taken_and_every_partition_that_needs_a_job_gets_one(
     redis_url: str, widths: tuple[int, ...]
 ) -> None:
     """A backfill touches more partitions than one ingest may carry; it must neither stop the table nor drop a job."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         for number, width in enumerate(widths):
             world.log.add(file for n in range(width) for file in files(partition(n), 8, number))
         await world.decider.follow(TABLE)
         await world.expect_exact()
         assert await world.waiting() == max(widths)
 
-    in_world(redis_url, story)
 
-
-def test_a_state_is_read_once_and_what_was_stored_since_is_known(
+async def test_a_state_is_read_once_and_what_was_stored_since_is_known(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a rebuild, and after each batch of commits, the state is the stored one without another read."""
@@ -109,7 +112,7 @@ def test_a_state_is_read_once_and_what_was_stored_since_is_known(
         reads += 1
         return await stored(self, table)
 
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         monkeypatch.setattr(TableStateStore, "state", counted)
         batches = 2 * COMMITS_PER_INGEST + 1
         for round_ in (1, 2):  # In the first one, the levels are fitted to the files, which is a rebuild.
@@ -120,10 +123,8 @@ def test_a_state_is_read_once_and_what_was_stored_since_is_known(
             assert followed.state == await stored(world.states, TABLE.id)
         assert followed.commits == batches
 
-    in_world(redis_url, story)
 
-
-def test_an_event_and_a_timer_at_once_read_a_table_once(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_event_and_a_timer_at_once_read_a_table_once(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
     live_files = MemoryLog.live_files
 
@@ -132,7 +133,7 @@ def test_an_event_and_a_timer_at_once_read_a_table_once(redis_url: str, monkeypa
         await asyncio.sleep(0)
         return await live_files(self, at)
 
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         monkeypatch.setattr(MemoryLog, "live_files", counted)
         world.log.add(files(partition(1), 1))
         world.decider = world.new_decider(Policy(target_bytes=16 * MIB))
@@ -143,12 +144,10 @@ def test_an_event_and_a_timer_at_once_read_a_table_once(redis_url: str, monkeypa
         assert {result.state.version for result in results} == {1}
         await world.expect_exact(Policy(target_bytes=16 * MIB))
 
-    in_world(redis_url, story)
-
 
 @pytest.mark.parametrize("hint", [None, 3])
-def test_a_table_made_again_at_its_place_is_rebuilt(redis_url: str, hint: int | None) -> None:
-    async def story(world: World) -> None:
+async def test_a_table_made_again_at_its_place_is_rebuilt(redis_url: str, hint: int | None) -> None:
+    async with in_world(redis_url) as world:
         for number in range(5):
             world.log.add(files(partition("old"), 1, number))
         await world.decider.follow(TABLE)
@@ -160,11 +159,9 @@ def test_a_table_made_again_at_its_place_is_rebuilt(redis_url: str, hint: int | 
         assert "created again" in followed.rescan
         await world.expect_exact()
 
-    in_world(redis_url, story)
 
-
-def test_a_table_made_again_that_is_longer_already_is_not_folded_onto_the_dead_one(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_table_made_again_that_is_longer_already_is_not_folded_onto_the_dead_one(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         for number in range(5):
             world.log.add(files(partition("old"), 1, number))
         await world.decider.follow(TABLE)
@@ -175,11 +172,9 @@ def test_a_table_made_again_that_is_longer_already_is_not_folded_onto_the_dead_o
         await restarted.follow(TABLE, 9)
         await world.expect_exact()
 
-    in_world(redis_url, story)
 
-
-def test_a_log_that_was_cleaned_up_behind_the_cursor_is_rebuilt(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_log_that_was_cleaned_up_behind_the_cursor_is_rebuilt(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         world.log.add(files(partition(1), 1))
         await world.decider.follow(TABLE)
         for number in range(20):
@@ -189,11 +184,11 @@ def test_a_log_that_was_cleaned_up_behind_the_cursor_is_rebuilt(redis_url: str) 
         await world.decider.follow(TABLE)
         await world.expect_exact()
 
-    in_world(redis_url, story)
 
-
-def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_brings_them(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_brings_them(
+    redis_url: str,
+) -> None:
+    async with in_world(redis_url) as world:
         world.log.add(files(partition(1), 8))
         await world.decider.follow(TABLE)
         assert len(await world.jobs()) == 1
@@ -205,12 +200,10 @@ def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_b
         await world.decider.follow(TABLE)
         assert len(await world.jobs()) == 1
 
-    in_world(redis_url, story)
-
 
 @pytest.mark.parametrize("before", [replace(POLICY, enabled=False), replace(POLICY, min_input_files=20)])
-def test_a_changed_default_of_the_service_reaches_idle_partitions(redis_url: str, before: Policy) -> None:
-    async def story(world: World) -> None:
+async def test_a_changed_default_of_the_service_reaches_idle_partitions(redis_url: str, before: Policy) -> None:
+    async with in_world(redis_url) as world:
         strict = world.new_decider(before)
         world.log.add(files(partition(1), 8))
         await strict.follow(TABLE)
@@ -218,13 +211,34 @@ def test_a_changed_default_of_the_service_reaches_idle_partitions(redis_url: str
         await world.new_decider(POLICY).follow(TABLE)
         assert len(await world.jobs()) == 1
 
-    in_world(redis_url, story)
+
+async def test_a_change_of_what_only_bears_on_the_queue_counts_no_table_again_and_applies_at_once(
+    redis_url: str,
+) -> None:
+    """By a default of the service, and by the table's own property; any other default has the table counted again."""
+    async with in_world(redis_url) as world:
+        world.log.add(files(partition(1), 12))
+        await world.decider.follow(TABLE)
+        first = replace(POLICY, priority=Priority.LOW, read_weight=Fraction(3), job_order=JobOrder.BALANCED)
+        world.log.add(files(partition(2), 12))
+        assert not (await world.new_decider(first).follow(TABLE)).rescan
+        own = replace(META, configuration={"lakewright.priority": "high", "lakewright.max-concurrent-jobs": "2"})
+        version = world.log.add(metadata=own, data_change=False)
+        assert not (await world.new_decider(first).follow(TABLE, version)).rescan
+        assert await world.limits() == {f"limit:table|{TABLE.id}": "2"}
+        world.log.add(files(partition(3), 12))
+        first = replace(first, weight=Fraction(3))
+        assert not (await world.new_decider(first).follow(TABLE)).rescan
+        assert await world.limits() == {f"limit:table|{TABLE.id}": "2", f"weight:table|{TABLE.id}": "3"}
+        bands = {job.key.partition: job.band for job in await world.jobs()}
+        assert bands == {partition(1): Band.NORMAL, partition(2): Band.LOW, partition(3): Band.HIGH}
+        await world.expect_exact()
+        assert (await world.new_decider(replace(first, tolerance=Fraction(1, 2))).follow(TABLE)).rescan
 
 
-def test_a_fold_is_refused_where_another_decider_rebuilt_under_another_policy(redis_url: str) -> None:
+async def test_a_fold_is_refused_where_another_decider_rebuilt_under_another_policy(redis_url: str) -> None:
     """The version is the same and the levels are others: mixing them would be a silent, lasting drift."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         world.log.add([*files(partition(1), 3), *files(partition(2), 3)])
         await world.decider.follow(TABLE)
         lagging = MemoryLog(META)
@@ -246,13 +260,10 @@ def test_a_fold_is_refused_where_another_decider_rebuilt_under_another_policy(re
         assert before
         await world.expect_exact()
 
-    in_world(redis_url, story)
 
-
-def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_version(redis_url: str) -> None:
+async def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_version(redis_url: str) -> None:
     """A drift is repaired at the version that it was found at: partitions that were read before would bring it back."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         world.log.add(files(partition(1), 3, "old"))
         await world.decider.follow(TABLE)
         wrong = PartitionStats(files=9, bytes=900_000).encode()
@@ -278,11 +289,12 @@ def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_version(red
         assert repaired[0] is not None
         await world.expect_exact()
 
-    in_world(redis_url, story)
 
+async def test_levels_are_fitted_to_what_writers_append_and_the_table_is_counted_again_under_them(
+    redis_url: str,
+) -> None:
+    async with in_world(redis_url) as world:
 
-def test_levels_are_fitted_to_what_writers_append_and_the_table_is_counted_again_under_them(redis_url: str) -> None:
-    async def story(world: World) -> None:
         def append(commits: int, size_bytes: int) -> None:
             for _ in range(commits):
                 number = len(world.log.commits)
@@ -296,7 +308,7 @@ def test_levels_are_fitted_to_what_writers_append_and_the_table_is_counted_again
         append(1, 70_000)
         followed = await world.decider.follow(TABLE)
         assert "levels fitted to new files of 0.0668 MiB" in followed.rescan
-        fitted = replace(POLICY, typical_file_bytes=70_000)
+        fitted = POLICY.fitted_to(70_000)
         assert fitted.size_levels.floors != POLICY.size_levels.floors
         await world.expect_exact(fitted)
         append(3, 70_000)
@@ -310,5 +322,3 @@ def test_levels_are_fitted_to_what_writers_append_and_the_table_is_counted_again
         assert cursor is not None
         assert cursor.level_fit.typical_file_bytes == 70_000
         assert restarted.effective(TABLE, cursor).policy.size_levels == POLICY.size_levels
-
-    in_world(redis_url, story)

@@ -1,21 +1,28 @@
 """A connection whose head does not arrive in time is ended; one that is slow after its head is another's business."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from services.decider.header_timeout import MAX_HEAD_LINES, MAX_TINY_CHUNKS, HeaderTimeoutProtocol
+from services.decider.open_connections import OpenConnections
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 MANY, CHUNK_BYTES = 64, 1_000_000
 chunks_sent: list[int] = []
+calls_begun: list[str] = []
+
+FEW = 8
+"""Connections that the server takes, half of them of one address."""
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
@@ -28,6 +35,7 @@ class Impatient(HeaderTimeoutProtocol):
 
 async def answers(scope: Scope, receive: Receive, send: Send) -> None:
     """Read the body, wait longer than a head may take, and answer; `/large` sends MANY chunks at once."""
+    calls_begun.append(scope["path"])
     while (await receive()).get("more_body"):
         pass
     if scope["path"] == "/large":
@@ -45,7 +53,13 @@ async def answers(scope: Scope, receive: Receive, send: Send) -> None:
 @pytest.fixture
 def port() -> Iterator[int]:
     config = uvicorn.Config(
-        answers, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off", http=Impatient
+        answers,
+        host="127.0.0.1",
+        port=0,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        http=partial(Impatient, OpenConnections(FEW)),
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
@@ -133,3 +147,17 @@ def test_a_response_that_is_not_read_is_not_written_on(port: int) -> None:
             received += len(more := slow.recv(1_000_000))
             assert more, f"the connection ended after {received:,} bytes"
         until("the response has ended", lambda: len(chunks_sent) == MANY)
+
+
+def test_new_connections_displace_those_that_send_no_call_and_never_one_whose_call_is_in_progress(port: int) -> None:
+    with contextlib.ExitStack() as opened:
+        sockets = (socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) for _ in range(1 + 3 * FEW))
+        honest = opened.enter_context(next(sockets))
+        calls_begun.clear()
+        honest.sendall(WHOLE)
+        until("its call is in progress", lambda: calls_begun)
+        crowd = [opened.enter_context(one) for one in sockets]
+        for first in crowd[: 2 * FEW]:
+            with contextlib.suppress(ConnectionResetError):
+                assert first.recv(100) == b""
+        assert whole_answer(honest).startswith(b"HTTP/1.1 200")

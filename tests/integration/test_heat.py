@@ -1,9 +1,8 @@
 """Writers come first: where MERGE, UPDATE and DELETE are at work jobs wait, or are not made at all."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -11,13 +10,13 @@ from decider.archive.ledger_reader import LedgerReader
 from decider.decide.decision import DecisionKind
 from decider.decide.recomputing import contradictions, recompute
 from decider.state.effective_policy import PolicyDefaults
-from decider.store.counters import CounterReader
-from decider.store.queue_executor import AsyncQueueExecutor, connect
-from decider.store.table_state import TableStateStore
+from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from decider.store.tables.counters import CounterReader
+from decider.store.tables.table_state import TableStateStore
 from decider.tracking.tracker import TableTracker
-from shared.job_payload import JobPayload
+from shared.jobs.payload import JobPayload
 from shared.layout.eligibility import Reason
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.queue import queries
 from shared.queue.model import JobState
 from shared.queue.records import JobView
@@ -66,22 +65,18 @@ class World:
         return dict(await CounterReader(self.queue).read(TABLE.id))
 
 
-def in_world(
-    url: str, story: Callable[[World], Coroutine[Any, Any, None]], configuration: dict[str, str] | None = None
-) -> None:
-    async def report() -> None:
-        world = World(url, configuration or {})
-        try:
-            await world.follower.follow(TABLE)
-            await story(world)
-        finally:
-            await world.queue.redis.aclose()
-
-    asyncio.run(report())
+@asynccontextmanager
+async def in_world(url: str, configuration: dict[str, str] | None = None) -> AsyncIterator[World]:
+    world = World(url, configuration or {})
+    try:
+        await world.follower.follow(TABLE)
+        yield world
+    finally:
+        await world.queue.redis.aclose()
 
 
-def test_a_job_for_a_hot_partition_waits_and_commits_group_by_group_and_others_do_not(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_job_for_a_hot_partition_waits_and_commits_group_by_group_and_others_do_not(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.merges(6)
         await world.append(HOT)
         await world.append(COOL)
@@ -101,16 +96,14 @@ def test_a_job_for_a_hot_partition_waits_and_commits_group_by_group_and_others_d
             assert contradictions(record) == ()
         assert (await world.counters())["deferred"] >= 1
 
-    in_world(redis_url, story)
-
 
 @pytest.mark.parametrize(
     ("policy", "state"), [("always", JobState.QUEUED), ("defer", JobState.DELAYED), ("never", None)]
 )
-def test_the_tables_dml_policy_says_what_becomes_of_a_hot_partition(
+async def test_the_tables_dml_policy_says_what_becomes_of_a_hot_partition(
     redis_url: str, policy: str, state: JobState | None
 ) -> None:
-    async def story(world: World) -> None:
+    async with in_world(redis_url, {"lakewright.dml-policy": policy}) as world:
         await world.merges(6)
         await world.append(HOT)
         job = (await world.jobs()).get(HOT)
@@ -122,11 +115,9 @@ def test_the_tables_dml_policy_says_what_becomes_of_a_hot_partition(
             assert contradictions(record) == ()
             assert (await world.counters())["deferred_to_writers"] >= 1
 
-    in_world(redis_url, story, {"lakewright.dml-policy": policy})
 
-
-def test_a_partition_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_rebuild(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_partition_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_rebuild(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.merges(6)
         changed = TableMetadata(
             "u-1", (PartitionColumn("dt", "dt", "string"),), {"lakewright.max-write-contention": "0.2"}
@@ -142,11 +133,9 @@ def test_a_partition_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_
         await world.append(HOT)
         assert (await world.jobs())[HOT].state is JobState.QUEUED
 
-    in_world(redis_url, story)
 
-
-def test_aborts_that_a_commit_of_ours_may_have_caused_are_counted(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_aborts_that_a_commit_of_ours_may_have_caused_are_counted(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.merges(2)
         rewritten = (await world.log.snapshot()).files[:2]
         merged = DataFile("ours", sum(file.size_bytes for file in rewritten), HOT)
@@ -156,5 +145,3 @@ def test_aborts_that_a_commit_of_ours_may_have_caused_are_counted(redis_url: str
         world.log.command("MERGE", world.now_ms + 13 * MINUTE, 5 * MINUTE, world.files(HOT, 1))
         await world.follower.follow(TABLE)
         assert (await world.counters())["possible_dml_aborts"] == 1
-
-    in_world(redis_url, story)

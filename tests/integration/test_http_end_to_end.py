@@ -19,19 +19,11 @@ pytestmark = pytest.mark.redis
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    folder = tmp_path / "lake"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def decider(redis_url: str, lake: Path) -> Iterator[LiveDecider]:
     """A decider that takes tables below the lake, which events call the bucket `lake`."""
     settings = decider_settings(redis_url, roots=(lake.as_uri(),), buckets={"lake": lake.as_uri()})
-    live = LiveDecider(settings).start()
-    yield live
-    live.close()
+    with LiveDecider(settings) as live:
+        yield live
 
 
 def only_table(decider: LiveDecider) -> str:
@@ -191,8 +183,8 @@ def test_an_idle_table_costs_no_read_between_sweeps_and_one_in_each(decider: Liv
 
 def test_two_deciders_on_one_redis_and_one_table_double_nothing(redis_url: str, lake: Path) -> None:
     settings = decider_settings(redis_url, roots=(lake.as_uri(),), buckets={"lake": lake.as_uri()})
-    pair = [LiveDecider(settings).start() for _ in range(2)]
-    try:
+    with LiveDecider(settings) as first, LiveDecider(settings) as second:
+        pair = [first, second]
         table = WrittenTable(lake / "orders", seed=7)
         for _ in range(20):
             for decider in pair:
@@ -215,9 +207,6 @@ def test_two_deciders_on_one_redis_and_one_table_double_nothing(redis_url: str, 
         assert len(seen) == len(set(seen))
         jobs = pair[1].get("/v1/jobs", table=name)["jobs"]
         assert len({job["partition_key"] for job in jobs}) == len(jobs)
-    finally:
-        for decider in pair:
-            decider.close()
 
 
 def test_a_job_runs_down_to_the_history_and_its_story_is_reported(

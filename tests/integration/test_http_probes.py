@@ -8,7 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from decider.background import runner
 from decider.background.runner import Schedule
+from shared.retry import RetryPolicy
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
 from tests.support.stack import ROOT, Stack, free_port
@@ -20,9 +22,8 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture
 def decider(own_redis_server: RedisServer) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(own_redis_server.url)).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(own_redis_server.url)) as live:
+        yield live
 
 
 def test_readyz_fails_with_the_reason_while_redis_is_away_and_recovers(
@@ -98,28 +99,53 @@ def test_probes_that_come_together_ask_redis_once(decider: LiveDecider, own_redi
     assert after - before < 100
 
 
-def test_livez_fails_when_a_duty_has_died(redis_url: str) -> None:
+def test_a_task_that_crashes_again_and_again_is_retried_and_shown_everywhere(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "CRASHED", RetryPolicy(None, 0.01))
     live = LiveDecider(decider_settings(redis_url))
 
-    class Dying:
-        schedule = Schedule(1.0, "sweep_failed")
+    class Crashing:
+        schedule = Schedule(0.01, "sweep_failed")
+        is_repaired = False
 
         async def run_once(self) -> None:
-            raise RuntimeError("a bug")
+            if not self.is_repaired:
+                raise RuntimeError("a bug")
 
-    live.start(tasks={"sweep": Dying()})
+    task = Crashing()
+    live.start(tasks={"sweep": task})
     try:
-        until("the duty has died", lambda: live.client.get("/livez").status_code == 503)
-        assert "sweep" in live.client.get("/livez").json()["detail"]
-        assert "sweep" in live.client.get("/readyz").json()["detail"]
+        until("it is not ready", lambda: live.client.get("/readyz").status_code == 503)
+        assert "background task sweep fails again and again" in live.client.get("/readyz").json()["detail"]
+        assert live.client.get("/livez").status_code == 200, "a restart repairs nothing"
+        (shown,) = live.get("/v1/status")["failing_tasks"]
+        assert (shown["name"], shown["error"], shown["is_stuck"]) == ("sweep", "RuntimeError: a bug", True)
+        assert 'lakewright_background_failing{task="sweep"} 0.0' not in live.client.get("/metrics").text
+        task.is_repaired = True
+        until("it is ready", lambda: live.client.get("/readyz").status_code == 200)
+        assert live.get("/v1/status")["failing_tasks"] == []
+        assert 'lakewright_background_failing{task="sweep"} 0.0' in live.client.get("/metrics").text
     finally:
         live.close()
 
 
+@pytest.mark.e2e
+def test_a_decider_whose_task_has_ended_ends_with_1(own_redis_server: RedisServer, tmp_path: Path) -> None:
+    """Every supervisor starts it again: standalone, compose, systemd, Kubernetes."""
+    stack = Stack(tmp_path, own_redis_server)
+    process = stack.start("decider", ["-m", "tests.attacks.handicapped", "lost-task"])
+    try:
+        until("it has ended", lambda: not process.alive, seconds=60)
+    finally:
+        stack.close()
+    assert process.popen.returncode == 1
+    assert '"event": "background_task_ended"' in process.log.read_text()
+
+
 def test_with_a_token_every_call_needs_it_and_probes_do_not(redis_url: str) -> None:
     token = "t0ken-for-tests-only"  # noqa: S105
-    live = LiveDecider(decider_settings(redis_url, token=token)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, token=token)) as live:
         with httpx.Client(base_url=live.url, trust_env=False) as stranger:
             for method, path in (("GET", "/v1/status"), ("POST", "/v1/events"), ("DELETE", "/v1/tables/x")):
                 for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {token}"}):
@@ -129,8 +155,6 @@ def test_with_a_token_every_call_needs_it_and_probes_do_not(redis_url: str) -> N
             assert stranger.get("/readyz").status_code == 200
             assert stranger.get("/livez").status_code == 200
         assert live.client.get("/v1/status").status_code == 200
-    finally:
-        live.close()
 
 
 def test_metrics_have_bounded_labels(decider: LiveDecider, tmp_path: Path) -> None:
@@ -140,6 +164,7 @@ def test_metrics_have_bounded_labels(decider: LiveDecider, tmp_path: Path) -> No
         decider.client.get(f"/v1/tables/{name}")
         decider.client.get(f"/nothing/{number}")
         decider.client.request(f"VERB{number}", "/v1/tables")
+    decider.answered()
     text = decider.client.get("/metrics").text
     assert "secretname" not in text
     series = [line for line in text.splitlines() if line and not line.startswith("#")]

@@ -1,15 +1,11 @@
 """The queue over REST and on the command line, against a live decider and a real Redis."""
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from actor.presence import ActorInfo, Presence
-from actor.queue_executor import SyncQueueExecutor, connect
-from services.cli.__main__ import app
+from actor.queue_executor import SyncQueueExecutor
 from shared.queue import commands, keys
 from shared.queue.model import ALONE, Band, Claim, JobKey, JobRequest, RunResult, Share
 from tests.support.live_decider import LiveDecider, decider_settings
@@ -22,13 +18,6 @@ QUEUE = "default"
 
 def spec(partition: str, band: Band = Band.NORMAL) -> JobRequest:
     return JobRequest(JobKey("orders-1", partition, "compact"), "sales", band, 5, 1 << 20, 1)
-
-
-@pytest.fixture
-def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
-    client = connect(redis_url)
-    yield SyncQueueExecutor(client, QUEUE)
-    client.close()
 
 
 def claimed(queue: SyncQueueExecutor, nonce: str, share: Share = ALONE) -> tuple[Claim, ...]:
@@ -75,8 +64,7 @@ def test_occupancy_is_the_share_of_all_slots_that_runs_had(
     """Half an hour on one of four slots is an eighth of the last hour, whether one job holds the slot or several."""
     about = ActorInfo(slots=4, started_ms=1, host="h", versions={})
     Presence(queue, "a-1", about, ttl_ms=60_000).announce([], busy_slots=0)
-    live = LiveDecider(decider_settings(redis_url)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url)) as live:
         until("the slots are known", lambda: live.get("/v1/queue")["slots"] == 4)
         for partition in partitions:
             queue.run(commands.enqueue(QUEUE, spec(partition)))
@@ -93,8 +81,6 @@ def test_occupancy_is_the_share_of_all_slots_that_runs_had(
             shown = live.get("/v1/queue")
             assert shown["occupancy"]["tables"] == {"orders-1": pytest.approx(0.125, abs=0.01)}
         assert shown["occupancy_window_s"] == 3_600
-    finally:
-        live.close()
 
 
 def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
@@ -148,19 +134,3 @@ def test_an_audit_repairs_a_lost_index(decider: LiveDecider, queue: SyncQueueExe
     assert claimed(queue, "n1") == ()
     assert decider.post("/v1/queue/audit", {}).json()["repaired"] == 1
     assert len(claimed(queue, "n2")) == 1
-
-
-def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
-    def stated(*arguments: str) -> str:
-        result = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
-        assert result.exit_code == 0, (result.output, result.exception)
-        return result.stdout
-
-    queue.run(commands.enqueue(QUEUE, spec("a")))
-    assert "are furthest below fair share" in stated("queue", "show")
-    assert json.loads(stated("--json", "queue", "show"))["depth"]["queued"] == 1
-    assert "The queue is paused" in stated("queue", "pause")
-    assert "is resumed" in stated("queue", "resume")
-    assert "weight 3" in stated("queue", "weight", "tenant", "sales", "--weight", "3")
-    assert "0 repaired" in stated("queue", "audit")
-    assert "The job is ready" in stated("jobs", "expedite", spec("a").id)

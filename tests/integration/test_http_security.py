@@ -11,7 +11,7 @@ import pytest
 from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens
 from decider.gateway.security_headers import HEADERS
 from tests.support.event_samples import ARN, SAMPLES, dumped
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings, s3_event
+from tests.support.live_decider import LiveDecider, WrittenTable, deciders, s3_event
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
 from tests.support.time_limits import scaled
@@ -31,15 +31,8 @@ EVENT = dumped({"table": "sales.orders"})
 @pytest.fixture
 def start(redis_url: str) -> Iterator[Callable[..., LiveDecider]]:
     """Start deciders with settings of the test's choice."""
-    running: list[LiveDecider] = []
-
-    def started(**changes: Any) -> LiveDecider:
-        running.append(LiveDecider(decider_settings(redis_url, **({"known": KNOWN} | changes))).start())
-        return running[-1]
-
-    yield started
-    for live in running:
-        live.close()
+    with deciders(redis_url, known=KNOWN) as start_one:
+        yield start_one
 
 
 CALLS = [
@@ -289,6 +282,23 @@ def test_forged_events_below_an_allowed_root_fill_neither_registry_nor_store(
     ignored = {one["reason"]: one["count"] for one in live.post("/v1/events", forged).json()["ignored"]}
     assert ignored == {"table_not_found": 64, "unknown_table_limit": 9_936}
     assert live.get("/v1/tables")["tables"] == []
+
+
+def test_clients_that_leave_within_their_body_are_counted_and_no_error_of_ours(
+    start: Callable[..., LiveDecider], caplog: pytest.LogCaptureFixture
+) -> None:
+    live = start(known=Credentials())
+    host, port = live.client.base_url.host, live.client.base_url.port or 0
+    for _ in range(20):
+        with socket.create_connection((host, port), timeout=scaled(10)) as leaving:
+            leaving.sendall(b"POST /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n[")
+
+    def left() -> bool:
+        return 'method="POST",route="other",status="499"} 20.0' in live.client.get("/metrics").text
+
+    until("all are counted", left)
+    assert 'status="500"' not in live.client.get("/metrics").text
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def is_alive(client: httpx.Client) -> bool:

@@ -11,8 +11,8 @@ import pytest
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from services.decider.settings import parse_policy
-from shared.format_options import FormatOptions
-from shared.locations import table_id
+from shared.formats.options import FormatOptions
+from shared.paths.locations import table_id
 from shared.queue import admin_commands, commands, keys
 from shared.queue.decode import text
 from shared.queue.model import Claim, RunResult, Scope

@@ -9,7 +9,7 @@ import pytest
 
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from shared.errors import NoTable, PermanentError, RetryableError
-from shared.format_options import FormatOptions
+from shared.formats.options import FormatOptions
 from tests.contract.formats.worlds import access
 from tests.support.event_samples import SAMPLES
 from tests.support.iceberg_rest_lake import ICEBERGS, SCHEMA, SERVERS, RestLake, rest_lake
@@ -31,8 +31,7 @@ def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RestLake]:
 def test_a_table_of_a_rest_catalog_is_discovered_followed_and_decided(lake: RestLake, redis_url: str) -> None:
     lake.make(3)
     formats = FormatOptions({"lake": lake.options})
-    decider = LiveDecider(decider_settings(redis_url, roots=("catalog://lake",), formats=formats)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, roots=("catalog://lake",), formats=formats)) as decider:
         decider.run(decider.services.requests.discovery.run_once())
         decider.drain()
         (table,) = decider.get("/v1/tables")["tables"]
@@ -43,8 +42,6 @@ def test_a_table_of_a_rest_catalog_is_discovered_followed_and_decided(lake: Rest
         decider.sweep()
         assert [state.files for state in decider.partitions("db.t").values()] == [10]
         assert decider.get("/v1/tables/db.t")["state"]["rebuilds"] == 0
-    finally:
-        decider.close()
 
 
 @pytest.mark.parametrize("lake", [pytest.param(ICEBERGS, marks=pytest.mark.long("iceberg"))], indirect=True)
@@ -56,8 +53,7 @@ def test_tables_of_nested_namespaces_are_discovered_however_the_server_separates
         lake.catalog.create_namespace(name)
         lake.catalog.create_table((*name, "t"), SCHEMA).append(pa.table({"id": [1]}, schema=SCHEMA))
     formats = FormatOptions({"lake": lake.options})
-    decider = LiveDecider(decider_settings(redis_url, roots=("catalog://lake",), formats=formats)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, roots=("catalog://lake",), formats=formats)) as decider:
         decider.run(decider.services.requests.discovery.run_once())
         decider.drain()
         found = {table["name"]: table["location"] for table in decider.get("/v1/tables")["tables"]}
@@ -67,16 +63,13 @@ def test_tables_of_nested_namespaces_are_discovered_however_the_server_separates
             "a.b.c.t": "catalog://lake/a/b/c/t",
         }
         assert {sum(one.files for one in decider.partitions(name).values()) for name in found} == {1}
-    finally:
-        decider.close()
 
 
 @pytest.mark.long("iceberg")
 def test_a_decider_gets_tokens_by_oauth2_and_new_ones_when_they_are_refused(lake: RestLake, redis_url: str) -> None:
     lake.make(3)
     formats = FormatOptions({"lake": lake.oauth()})
-    decider = LiveDecider(decider_settings(redis_url, roots=("catalog://lake",), formats=formats)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, roots=("catalog://lake",), formats=formats)) as decider:
         for turn in range(2):
             decider.run(decider.services.requests.discovery.run_once())
             decider.drain()
@@ -85,8 +78,6 @@ def test_a_decider_gets_tokens_by_oauth2_and_new_ones_when_they_are_refused(lake
             lake.revoke()
             decider.sweep()
             assert [state.files for state in decider.partitions("db.t").values()] == [4 + turn]
-    finally:
-        decider.close()
 
 
 def event_of(kind: str, table: str) -> dict[str, object]:
@@ -109,8 +100,7 @@ def test_an_event_of_a_catalog_registers_and_refreshes_its_table(lake: RestLake,
     formats = FormatOptions({"lake": lake.options, "other": lake.options})
     # The catalog is not discovered, and in the second one no root holds the namespace.
     roots = ("catalog://lake", "catalog://other/elsewhere")
-    decider = LiveDecider(decider_settings(redis_url, roots=roots, formats=formats)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, roots=roots, formats=formats)) as decider:
         answer = decider.post("/v1/events", [event_of(kind, "t"), event_of(kind, "none")]).json()
         assert (answer["accepted"], answer["ignored"]) == (1, [{"reason": "unknown_table", "count": 1}])
         decider.drain()
@@ -120,8 +110,6 @@ def test_an_event_of_a_catalog_registers_and_refreshes_its_table(lake: RestLake,
         assert decider.post("/v1/events", event_of(kind, "t")).json()["accepted"] == 1
         decider.drain()
         assert [state.files for state in decider.partitions("db.t").values()] == [4]
-    finally:
-        decider.close()
 
 
 def test_metadata_files_in_a_bucket_refresh_the_table_that_has_its_metadata_there(
@@ -134,14 +122,13 @@ def test_metadata_files_in_a_bucket_refresh_the_table_that_has_its_metadata_ther
         buckets={"b": tmp_path.as_uri()},
         formats=FormatOptions({"lake": lake.options}),
     )
-    decider = LiveDecider(settings).start()
+    with LiveDecider(settings) as decider:
 
-    def posted(folder: str) -> tuple[int, list[dict[str, object]]]:
-        about = {"bucket": {"name": "b"}, "object": {"key": f"{folder}/00001-a.metadata.json"}}
-        answer = decider.post("/v1/events", {"Records": [{"eventName": "ObjectCreated:Put", "s3": about}]}).json()
-        return answer["accepted"], answer["ignored"]
+        def posted(folder: str) -> tuple[int, list[dict[str, object]]]:
+            about = {"bucket": {"name": "b"}, "object": {"key": f"{folder}/00001-a.metadata.json"}}
+            answer = decider.post("/v1/events", {"Records": [{"eventName": "ObjectCreated:Put", "s3": about}]}).json()
+            return answer["accepted"], answer["ignored"]
 
-    try:
         unknown = (0, [{"reason": "iceberg_metadata_file", "count": 1}])
         assert posted("db/t/metadata") == unknown
         decider.run(decider.services.requests.discovery.run_once())
@@ -151,8 +138,6 @@ def test_metadata_files_in_a_bucket_refresh_the_table_that_has_its_metadata_ther
         assert posted("db/other/metadata") == unknown
         decider.drain()
         assert [state.files for state in decider.partitions("db.t").values()] == [2]
-    finally:
-        decider.close()
 
 
 @pytest.mark.parametrize("credential", ["token", "oauth2"])

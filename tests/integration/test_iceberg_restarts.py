@@ -13,11 +13,11 @@ from pyiceberg.manifest import DataFileContent
 
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from decider.state.effective_policy import PolicyDefaults
-from decider.store.table_state import TableState
+from decider.store.tables.table_state import TableState
 from services.decider.settings import parse_policy
 from shared.formats.iceberg.positions import position_digest
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
-from shared.locations import table_id
+from shared.paths.locations import table_id
 from shared.queue import keys
 from shared.table import PartitionKey, TableRef
 from tests.contract.formats.worlds import access

@@ -1,6 +1,8 @@
 """Iceberg tables beside Delta's: found in a catalog, followed along their snapshots, decided by the same rules."""
 
-from collections.abc import Iterator
+import asyncio
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,28 +11,34 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
+from sqlalchemy import text
 from typer.testing import CliRunner
 
 from actor.queue_executor import SyncQueueExecutor, connect
-from decider.api.views.advice import statement
+from decider.api.routes.advice import statement
 from decider.background.auto_analyze import AdviceSources, AnalysisOutcome, AutoAnalyze
-from decider.store.table_state import TableStateStore
-from decider.store.timer_queries import TimerStore
+from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
+from decider.store.tables.table_state import TableStateStore
+from decider.store.tables.timer_queries import TimerStore
 from services.cli.__main__ import app
-from shared.commit_metadata import CommitMetadata
-from shared.format_options import FormatOptions
+from services.cli.local.plan import LocalRequest, make_plan
 from shared.formats.iceberg.names import VACUUM_KEY
-from shared.job_payload import JobPayload
-from shared.locations import table_id
+from shared.formats.options import FormatOptions
+from shared.jobs.payload import JobPayload, RewriteKind
+from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.locations import table_id
+from shared.policy.policy import Policy
 from shared.queue import queries
 from shared.queue.model import JobState
 from shared.table import CommitOrigin
+from tests.contract.formats.worlds import access
 from tests.support.aged_table import DAY_MS, now_ms, set_time
 from tests.support.iceberg_folder import IcebergFolder
 from tests.support.live_decider import LiveDecider, decider_settings
@@ -64,6 +72,17 @@ class Lake:
         with self.table.transaction() as change:
             change.set_properties({name.replace("__", "."): value for name, value in properties.items()})
 
+    def tamper(self, change: Callable[[dict[str, Any]], None]) -> None:
+        """Write the metadata of another release: as they are, but for a change, which pyiceberg may not know."""
+        with self.catalog.engine.begin() as connection:
+            place = connection.execute(text("SELECT metadata_location FROM iceberg_tables")).scalar_one()
+            path = Path(place.removeprefix("file://"))
+            raw = json.loads(path.read_bytes())
+            change(raw)
+            made = path.with_name(f"99999-{len(list(path.parent.iterdir()))}.metadata.json")
+            made.write_text(json.dumps(raw))
+            connection.execute(text("UPDATE iceberg_tables SET metadata_location = :place"), {"place": made.as_uri()})
+
     def files_of(self, snapshot: Snapshot) -> set[str]:
         """Return the files that a snapshot needs, as paths."""
         found = {snapshot.manifest_list}
@@ -93,9 +112,8 @@ def decider(redis_url: str, tmp_path: Path, lake: Lake) -> Iterator[LiveDecider]
     down = {"type": "rest", "uri": "http://127.0.0.1:9"}
     formats = FormatOptions({"lake": lake.options, "down": down}, iceberg_folders=True)
     settings = decider_settings(redis_url, roots=("catalog://lake", "catalog://down", str(tmp_path)), formats=formats)
-    live = LiveDecider(settings).start()
-    yield live
-    live.close()
+    with LiveDecider(settings) as live:
+        yield live
 
 
 async def no_jobs() -> bool:
@@ -255,14 +273,14 @@ def test_no_job_is_queued_that_no_actor_runs_on_iceberg_tables(
     assert {note.split(" ")[0] for note in shown["policy"]["notes"]} == {"checkpoint-every", "sort-by"}
     decisions = decider.get("/v1/tables/orders/decisions", limit=100)["decisions"]
     assert {one["reason"] for one in decisions if one["action"] == "sort"} == {"not_for_format"}
-    answer = decider.post("/v1/tables/orders/checkpoint", {})
+    answer = decider.post("/v1/tables/orders/actions/checkpoint", {})
     assert answer.status_code == httpx.codes.CONFLICT
     assert "Lakewright runs no checkpoint" in answer.json()["detail"]
     called = CliRunner().invoke(app, ["--url", decider.url, "checkpoint", "orders"], env={"COLUMNS": "400"})
     assert called.exit_code == 1
     assert "use rewrite-manifests" in str(called.exception)
     assert kinds(redis_url) == {"compact"}
-    purged = decider.post("/v1/tables/orders/reclaim", {"confirm": "orders"}).json()
+    purged = decider.post("/v1/tables/orders/actions/reclaim", {"confirm": "orders"}).json()
     assert [one["action"] for one in purged["jobs"]] == ["vacuum"], "there is no log to clean up"
 
 
@@ -279,8 +297,8 @@ def test_a_vacuum_of_an_iceberg_table_is_shown_requested_and_refused_like_one_of
         (root / place).write_bytes(b"x")
     set_time(root / "data/kind=a/old.parquet", now_ms() - 4 * DAY_MS)
     now = {"dry_run": True, "retain_hours": 0, "force": True}
-    assert decider.post("/v1/tables/orders/vacuum", {"dry_run": True}).json()["files"] == 0
-    plan = decider.post("/v1/tables/orders/vacuum", now).json()
+    assert decider.post("/v1/tables/orders/actions/vacuum", {"dry_run": True}).json()["files"] == 0
+    plan = decider.post("/v1/tables/orders/actions/vacuum", now).json()
     kept = {snapshots[0], lake.table.refresh().metadata.current_snapshot_id}
     gone = [one for one in lake.table.metadata.snapshots if one.snapshot_id not in kept]
     assert f"{len(gone)} snapshots would expire" in plan["message"]
@@ -289,18 +307,102 @@ def test_a_vacuum_of_an_iceberg_table_is_shown_requested_and_refused_like_one_of
         for is_gone in (False, True)
     )
     assert {f"{root}/{one['name']}" for one in plan["deletions"]} == unneeded - needed
-    with_orphans = decider.post("/v1/tables/orders/vacuum", {**now, "orphans": True}).json()
+    with_orphans = decider.post("/v1/tables/orders/actions/vacuum", {**now, "orphans": True}).json()
     assert [one["name"] for one in with_orphans["deletions"] if one["orphan"]] == ["data/kind=a/old.parquet"]
     assert with_orphans["files"] == plan["files"] + 1
-    answer = decider.post("/v1/tables/orders/vacuum", {"retain_hours": 1})
+    answer = decider.post("/v1/tables/orders/actions/vacuum", {"retain_hours": 1})
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     assert "below the table's retention of 168 hours" in answer.text
-    assert decider.post("/v1/tables/orders/vacuum", {}).status_code == httpx.codes.ACCEPTED
+    assert decider.post("/v1/tables/orders/actions/vacuum", {}).status_code == httpx.codes.ACCEPTED
     assert "vacuum" in kinds(redis_url)
     lake.configure(gc__enabled="false")
-    refused = decider.post("/v1/tables/orders/vacuum", now)
+    refused = decider.post("/v1/tables/orders/actions/vacuum", now)
     assert refused.status_code == httpx.codes.CONFLICT
     assert "files may belong to other tables" in refused.text
+
+
+def test_deletes_by_position_are_seen_by_decisions_dry_runs_and_local_runs_alike(
+    decider: LiveDecider, tmp_path: Path, redis_url: str
+) -> None:
+    """A file that is alone in its partition has a job once enough of its rows are deleted."""
+    made = IcebergFolder(tmp_path / "deleted")
+    made.create("0-00abcd")
+    made.commit([made.file(200 << 20, rows=100)])
+    (path,) = made.live
+    register(decider, made.location, name="deleted")
+    assert queued(redis_url) == []
+
+    def delete(rows: int) -> None:
+        file = made.file(9, content=DataFileContent.POSITION_DELETES, rows=rows, referenced=path)
+        made.commit([file], operation="overwrite")
+        decider.post("/v1/events", {"table": made.location})
+        decider.drain()
+
+    delete(5)
+    assert queued(redis_url) == []
+    full = decider.post("/v1/tables/deleted/optimize", {"dry_run": True, "mode": "full"}).json()
+    assert full["files_replaced"] == 1, "a full rewrite leaves no deleted row"
+    assert decider.post("/v1/tables/deleted/optimize", {"dry_run": True}).json()["files_replaced"] == 0
+    reader = IcebergFormat(access(), IcebergSettings(reads_folders=True)).open(made.location)
+    snapshot = asyncio.run(reader.snapshot())
+    for kind, replaced in ((RewriteKind.FULL, 1), (RewriteKind.LEVELS, 0)):
+        assert make_plan(made.location, snapshot, LocalRequest(kind), Policy()).files_replaced == replaced
+    delete(5)
+    assert [one.reason for one in queued(redis_url)] == ["single_file_rewrite"]
+    assert decider.post("/v1/tables/deleted/optimize", {"dry_run": True}).json()["files_replaced"] == 1
+
+
+def test_what_pyiceberg_does_not_know_blocks_no_table_and_an_unknown_type_is_refused_once(
+    decider: LiveDecider, lake: Lake
+) -> None:
+    """Statistics of Presto, a variant column, a geometry and keys of the future."""
+    lake.append(3)
+
+    def extend(raw: dict[str, Any]) -> None:
+        blob = {"type": "presto-sum-data-size-bytes-v1", "snapshot-id": 1, "sequence-number": 1, "fields": [1]}
+        place = {"snapshot-id": raw["current-snapshot-id"], "statistics-path": f"{raw['location']}/metadata/s.stats"}
+        sizes = {"file-size-in-bytes": 9, "file-footer-size-in-bytes": 1, "blob-metadata": [blob]}
+        raw["statistics"] = [place | sizes]
+        raw["a-key-of-the-future"] = {"nested": [1]}
+        for number, kind in enumerate(("variant", "geometry(srid:4326)"), start=50):
+            raw["schemas"][-1]["fields"].append({"id": number, "name": f"c{number}", "required": False, "type": kind})
+
+    lake.tamper(extend)
+    with pytest.raises(ValidationError, match="geometry"):
+        lake.catalog.load_table("sales.orders")
+    register(decider, PLACE, name="orders")
+    assert sum(counts(decider, "orders").values()) == 6
+    assert decider.get("/v1/tables/orders")["refusal"] is None
+    assert decider.post("/v1/tables/orders/actions/vacuum", {"dry_run": True, "orphans": True}).is_success
+
+    def unknown(raw: dict[str, Any]) -> None:
+        raw["schemas"][-1]["fields"].append({"id": 60, "name": "v", "required": False, "type": "vector[3]"})
+        raw["partition-specs"][-1]["fields"][0]["transform"] = "days"
+
+    lake.tamper(unknown)
+    decider.sweep()
+    refusal = decider.get("/v1/tables/orders")["refusal"]
+    assert "the transform 'days'" in json.dumps(refusal)
+    assert "refused" in cli(decider, "tables", "show", "orders")
+
+
+def test_a_table_under_two_names_is_not_vacuumed_and_both_are_named(decider: LiveDecider, lake: Lake) -> None:
+    """The metadata of the second name stay as they are, and need files that expire by the first one."""
+    lake.append(2)
+    lake.catalog.register_table("sales.copy", lake.table.metadata_location)
+    register(decider, PLACE, name="orders")
+    path = "/v1/tables/orders/actions/vacuum"
+    assert decider.post(path, {"dry_run": True}).status_code == httpx.codes.OK
+    register(decider, "catalog://lake/sales/copy", name="copy")
+    for name, other in (("orders", "copy"), ("copy", "orders")):
+        for body in ({"dry_run": True}, {"retain_hours": 0, "force": True}):
+            refused = decider.post(f"/v1/tables/{name}/actions/vacuum", body)
+            assert refused.status_code == httpx.codes.CONFLICT, refused.text
+            assert f"{name} and {other} are one table" in refused.text
+    lake.catalog.drop_table("sales.copy")
+    decider.post("/v1/events", {"table": "catalog://lake/sales/copy"})
+    decider.drain()
+    assert decider.post(path, {"dry_run": True}).status_code == httpx.codes.OK, "a name that is gone is none"
 
 
 def test_a_vacuum_of_an_iceberg_table_is_due_when_files_expire_and_its_end_is_followed(
@@ -331,10 +433,10 @@ def test_waiting_jobs_that_no_actor_runs_any_more_are_cancelled_even_if_a_person
 ) -> None:
     lake.append(12)
     with monkeypatch.context() as patched:
-        patched.setattr("shared.formats.registry._SUPPORT", {})
+        patched.setattr("shared.formats.registry.SUPPORT", {})
         register(decider, PLACE, name="orders")
         for path in ("vacuum", "checkpoint"):
-            assert decider.post(f"/v1/tables/orders/{path}", {}).status_code == httpx.codes.ACCEPTED
+            assert decider.post(f"/v1/tables/orders/actions/{path}", {}).status_code == httpx.codes.ACCEPTED
         assert kinds(redis_url) == {"compact", "vacuum", "checkpoint"}
     decider.sweep()
     assert kinds(redis_url) == {"compact", "vacuum"}
@@ -366,7 +468,7 @@ def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables
     assert "rewrite_manifests" not in kinds(redis_url), "three of four are superfluous"
     lake.append(1)
     decider.sweep()
-    shown = decider.post("/v1/tables/orders/rewrite-manifests", {"dry_run": True}).json()
+    shown = decider.post("/v1/tables/orders/actions/rewrite-manifests", {"dry_run": True}).json()
     sizes = [one.manifest_length for one in lake.table.refresh().current_snapshot().manifests(lake.table.io)]  # type: ignore[union-attr]
     assert (shown["manifests"], shown["bytes"], shown["needed"]) == (len(sizes), sum(sizes), 1) == (5, sum(sizes), 1)
     assert (shown["due"], shown["reason"], shown["mean_bytes"]) == (True, "many_manifests", sum(sizes) // 5)
@@ -378,14 +480,14 @@ def test_many_manifests_are_counted_rewritten_when_due_and_never_on_delta_tables
     assert reasons == ["many_manifests", "few_manifests"]
     (made, _) = (one for one in decisions if one["action"] == "rewrite_manifests")
     assert "5 manifests" in made["message"]
-    requested = decider.post("/v1/tables/orders/rewrite-manifests", {}).json()
+    requested = decider.post("/v1/tables/orders/actions/rewrite-manifests", {}).json()
     assert [(job["action"], job["outcome"]) for job in requested["jobs"]] == [("rewrite_manifests", "merged")]
     called = CliRunner().invoke(app, ["--url", decider.url, "rewrite-manifests", "orders", "--dry-run"])
     assert "1 would be enough" in called.stdout.replace("\n", " ")
     write_deltalake(tmp_path / "delta", pa.table({"id": [1]}))
     register(decider, str(tmp_path / "delta"), name="delta", properties={"lakewright.rewrite-manifests-at": "4"})
     for body in ({}, {"dry_run": True}):
-        refused = decider.post("/v1/tables/delta/rewrite-manifests", body)
+        refused = decider.post("/v1/tables/delta/actions/rewrite-manifests", body)
         assert (refused.status_code, "have no manifests" in refused.text) == (httpx.codes.CONFLICT, True)
     (note,) = decider.get("/v1/tables/delta")["policy"]["notes"]
     assert note == "rewrite-manifests-at has no effect on Delta tables: they have no manifests"

@@ -21,13 +21,6 @@ pytestmark = pytest.mark.redis
 FAST = DiscoveryLimits(interval_s=0, requests_per_s=10_000.0)
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    folder = tmp_path / "lake"
-    folder.mkdir()
-    return folder
-
-
 def settings(redis_url: str, lake: Path) -> Any:
     roots, buckets = (lake.as_uri(),), {"lake": lake.as_uri()}
     return decider_settings(redis_url, roots=roots, buckets=buckets, discovery=FAST)
@@ -35,9 +28,8 @@ def settings(redis_url: str, lake: Path) -> Any:
 
 def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:
     """The store is away while an event is read, and no other event and no sweep comes."""
-    live = LiveDecider(settings(own_redis_server.url, lake)).start()
-    refreshes = live.services.requests.refresh_queue
-    try:
+    with LiveDecider(settings(own_redis_server.url, lake)) as live:
+        refreshes = live.services.requests.refresh_queue
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
         away, real = [True], refreshes._handle
@@ -55,14 +47,11 @@ def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_se
         away[0] = False
         until("it was followed", lambda: live.get(f"/v1/tables/{name}")["state"]["version"] == table.version)
         assert live.partitions(name) == table.count_files()
-    finally:
-        live.close()
 
 
 def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, lake: Path) -> None:
-    live = LiveDecider(settings(own_redis_server.url, lake)).start()
-    refreshes = live.services.requests.refresh_queue
-    try:
+    with LiveDecider(settings(own_redis_server.url, lake)) as live:
+        refreshes = live.services.requests.refresh_queue
         refreshes._retry_policy = RetryPolicy(1_000, 0.05, 0.2)
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
@@ -75,8 +64,6 @@ def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, la
         own_redis_server.start()
         until("it was followed", lambda: refreshes.backlog + refreshes.retrying == 0)
         assert live.get(f"/v1/tables/{name}")["state"]["version"] == table.version
-    finally:
-        live.close()
 
 
 def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from shared.job_payload import JobPayload
+from shared.jobs.payload import JobPayload
 from shared.queue import queries
 from tests.support.live_decider import LiveDecider
 from tests.support.stack import commits_of
@@ -55,12 +55,6 @@ def registered(decider: LiveDecider, path: Path) -> IndexedTable:
     return table
 
 
-def ticked(decider: LiveDecider) -> None:
-    """Read new commits, and process the timers that they set."""
-    decider.sweep()
-    decider.run(decider.task("timers").run_once())
-
-
 def jobs(decider: LiveDecider) -> list[str]:
     return sorted(job["kind"] for job in decider.get("/v1/jobs")["jobs"])
 
@@ -75,13 +69,13 @@ def test_a_job_is_decided_once_the_owner_switches_it_on_and_withdrawn_once_that_
     decider: LiveDecider, tmp_path: Path, switch: str
 ) -> None:
     table = registered(decider, tmp_path / "t")
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == []
     assert decider.get(URL)["refusal"]["code"] == "qbeast"
-    assert "lakewright.index=on" in decider.post(f"{URL}/index", {}).json()["message"]
+    assert "lakewright.index=on" in decider.post(f"{URL}/actions/index", {}).json()["message"]
 
     table.set_properties(**{switch: "on" if switch.startswith("lakewright") else "true"})
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == ["index"]
     shown = decider.get(URL)
     assert shown["refusal"] is None
@@ -93,11 +87,11 @@ def test_a_job_is_decided_once_the_owner_switches_it_on_and_withdrawn_once_that_
     for force in (False, True):
         answer = decider.post(f"{URL}/optimize", {"force": force}).json()
         assert (answer["jobs"], answer["reasons"]) == ([], {"indexed_table": 1})
-    assert decider.post(f"{URL}/deduplicate", {}).status_code == 409
-    assert decider.post(f"{URL}/cluster", {}).status_code == 422
+    assert decider.post(f"{URL}/actions/deduplicate", {}).status_code == 409
+    assert decider.post(f"{URL}/actions/cluster", {}).status_code == 422
 
     table.set_properties()
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == []
 
 
@@ -128,24 +122,24 @@ def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
         assert answer.exit_code
         assert text in answer.output + str(answer.exception), (text, answer.output)
     for kind in ("vacuum", "checkpoint"):
-        assert decider.post(f"{URL}/{kind}", {}).json()["message"] == "1 job."
-    assert decider.post(f"{URL}/index", {"revision": 0}).status_code == 422
-    assert decider.post("/v1/tables/none/index", {}).status_code == 404
+        assert decider.post(f"{URL}/actions/{kind}", {}).json()["message"] == "1 job."
+    assert decider.post(f"{URL}/actions/index", {"revision": 0}).status_code == 422
+    assert decider.post("/v1/tables/none/actions/index", {}).status_code == 404
 
 
 def test_properties_that_contradict_the_index_are_a_reason_and_no_job(decider: LiveDecider, tmp_path: Path) -> None:
     table = registered(decider, tmp_path / "t")
     table.set_properties(**{SWITCH: "true", "use.optimization.autoOptimize.revisionId": "9"})
-    ticked(decider)
+    decider.tick()
     assert (jobs(decider), reasons(decider)) == ([], {("compact", "indexed_table"), ("index", "index_refused")})
     texts = [one["message"] for one in decider.get(f"{URL}/decisions", limit=100)["decisions"]]
     assert any("the table has no revision 9" in text for text in texts)
     # Revision 0 is that of files that are not indexed, which no release of the library can index.
     table.set_properties(**{SWITCH: "true", "use.optimization.autoOptimize.revisionId": "0"})
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == []
     table.set_properties(**{SWITCH: "true", "use.optimization.autoOptimize.revisionId": "1"})
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == ["index"]
 
 
@@ -153,23 +147,23 @@ def test_one_run_is_requested_by_either_name_and_ignored_where_it_runs_or_is_aut
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     table = registered(decider, tmp_path / "t")
-    ticked(decider)
+    decider.tick()
     table.set_properties(**{"use.optimization.type": "LeveledCompaction"})
-    ticked(decider)
+    decider.tick()
     assert (jobs(decider), decider.get(URL)["manual_run"]["outcome"]) == (["index"], "started")
     assert ("index", "requested") in reasons(decider)
     table.set_properties(**{"use.optimization.type": "CubeDefragmentation", "use.optimization.bytes-per-iter": "0"})
-    ticked(decider)
+    decider.tick()
     assert (jobs(decider), decider.get(URL)["manual_run"]["outcome"]) == (["index"], "already_running")
     table.set_properties(**{"use.optimization.type": "other", SWITCH: "true"})
-    ticked(decider)
+    decider.tick()
     assert decider.get(URL)["manual_run"]["outcome"] == "auto_optimize_enabled"
 
 
 def test_an_optimization_by_others_is_noticed_by_the_next_decision(decider: LiveDecider, tmp_path: Path) -> None:
     table = registered(decider, tmp_path / "t")
     table.set_properties(**{"lakewright.index": "on"})
-    ticked(decider)
+    decider.tick()
     texts = [one["message"] for one in decider.get(f"{URL}/decisions", limit=100)["decisions"]]
     # The library's own optimize() in the recorded log: of everything, and of one staged file.
     assert any("Others rewrote it lately, the last time in version 7." in text for text in texts)
@@ -187,7 +181,7 @@ def test_rows_that_another_optimizer_doubles_stop_further_jobs_until_they_are_ta
     table.commit({"commitInfo": {"operation": "WRITE", "timestamp": 1}}, {"add": made}, {"remove": remove})
     doubled = table.version
     table.set_properties(**{"lakewright.index": "on"})
-    ticked(decider)
+    decider.tick()
     found = [one for one in decider.get(f"{URL}/decisions", limit=100)["decisions"] if one["action"] == "index"]
     assert found[0]["reason"] == "index_rows_doubled"
     assert f"version {doubled} rewrote {old}, which version 6 had removed" in found[0]["message"]
@@ -196,7 +190,7 @@ def test_rows_that_another_optimizer_doubles_stop_further_jobs_until_they_are_ta
 
     gone = {"path": "again.parquet", "deletionTimestamp": 2, "dataChange": True, "size": 1328}
     table.commit({"commitInfo": {"operation": "RESTORE", "timestamp": 2}}, {"remove": gone})
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == ["index"]
 
 
@@ -215,11 +209,11 @@ def test_an_index_that_the_library_would_damage_is_refused_whatever_is_switched_
         }
     )
     table.set_properties(**{"lakewright.index": "on"})
-    ticked(decider)
+    decider.tick()
     assert jobs(decider) == []
     refusal = decider.get(URL)["refusal"]
     assert (refusal["code"], "deletion vectors" in refusal["reason"]) == ("qbeast", True)
-    assert "deletion vectors" in decider.post(f"{URL}/index", {}).json()["message"]
+    assert "deletion vectors" in decider.post(f"{URL}/actions/index", {}).json()["message"]
 
 
 def test_what_if_says_where_the_iterations_of_an_index_are_estimated(decider: LiveDecider, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from shared.commit_metadata import CommitMetadata
-from shared.policy import JobOrder
+from shared.layout.commit_metadata import CommitMetadata
+from shared.policy.policy import JobOrder
 from shared.queue.limits import MAX_PRIORITY
 from shared.table import CommitOrigin
 from tests.support.live_decider import POLICY, LiveDecider, WrittenTable, decider_settings
@@ -36,9 +36,8 @@ def rewrite(table: WrittenTable) -> None:
 @pytest.fixture
 def decider_of(redis_url: str, request: pytest.FixtureRequest) -> Iterator[LiveDecider]:
     """The decider of a group in this order."""
-    live = LiveDecider(decider_settings(redis_url, policy=replace(POLICY, job_order=request.param))).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url, policy=replace(POLICY, job_order=request.param))) as live:
+        yield live
 
 
 @pytest.mark.parametrize("decider_of", list(JobOrder), indirect=True)

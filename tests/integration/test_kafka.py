@@ -7,6 +7,7 @@ The brokers are those that librdkafka brings for tests: they speak Kafka's proto
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,9 @@ class Brokers:
 
     def committed(self) -> list[int]:
         """Return the group's offset of each partition; negative: none."""
-        group = Consumer({**self.options, "group.id": "lakewright", "log_level": 3})
-        try:
+        with closing(Consumer({**self.options, "group.id": "lakewright", "log_level": 3})) as group:
             places = [TopicPartition(TOPIC, number) for number in (0, 1)]
             return [one.offset for one in group.committed(places, timeout=scaled(10))]
-        finally:
-            group.close()
 
 
 @pytest.fixture
@@ -161,12 +159,9 @@ def test_two_members_share_the_partitions_and_one_that_leaves_is_replaced(broker
     one.close()
     brokers.send("c", partition=0)
     brokers.send("d", partition=1)
-    other = KafkaTopics([TOPIC], brokers.options)
-    try:
+    with closing(KafkaTopics([TOPIC], brokers.options)) as other:
         until("the other has the rest", lambda: take(other) == {b"a", b"b", b"c", b"d"})
         assert brokers.committed() == [2, 2]
-    finally:
-        other.close()
 
 
 def test_brokers_that_do_not_answer_are_an_error_that_is_retried() -> None:

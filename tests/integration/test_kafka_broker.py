@@ -65,6 +65,7 @@ def consume_in_a_process(redis: str, root: Path, servers: str) -> "subprocess.Po
         "LAKEWRIGHT_REDIS_URL": redis,
         "LAKEWRIGHT_HTTP_ADDRESS": "127.0.0.1:0",
         "LAKEWRIGHT_ROOTS": root.as_uri(),
+        "LAKEWRIGHT_DISCOVER": "active",
         "LAKEWRIGHT_DISCOVERY_S": "0",
         "LAKEWRIGHT_SWEEP_S": "86400",
         "LAKEWRIGHT_ADVICE_CPU": "0",
@@ -80,11 +81,8 @@ def consume_in_a_process(redis: str, root: Path, servers: str) -> "subprocess.Po
 def consuming(redis: RedisServer, lake: Path, brokers: Brokers) -> Iterator[LiveDecider]:
     """Run a decider in this process that reads the topic."""
     access = {"kafka_topics": (TOPIC,), "kafka_options": brokers.options}
-    live = LiveDecider(decider_settings(redis.url, roots=(lake.as_uri(),), **access)).start()
-    try:
+    with LiveDecider(decider_settings(redis.url, roots=(lake.as_uri(),), **access)) as live:
         yield live
-    finally:
-        live.close()
 
 
 def registered(server: RedisServer) -> set[str]:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 TREE = Path(__file__).parents[2]
@@ -45,26 +46,26 @@ def test_skipped():
 """
 
 
-def run(tmp_path: Path, *entries: str) -> tuple[int, str, dict[str, str]]:
-    tree, changes = tmp_path / "tree", tmp_path / "changes"
-    (tree / "tests" / "mutants").mkdir(parents=True)
-    changes.mkdir()
+def run(tmp_path: Path, *entries: str, more: Sequence[str] = ()) -> tuple[int, str, dict[str, str]]:
+    tree, changes, result = tmp_path / "tree", tmp_path / "changes", tmp_path / "result.json"
+    (tree / "tests" / "mutants").mkdir(parents=True, exist_ok=True)
+    changes.mkdir(exist_ok=True)
+    result.unlink(missing_ok=True)
     (tree / "code_under_test.py").write_text(CODE)
     (tree / "test_it.py").write_text(TESTS)
     (tree / "tests" / "mutants" / "outcomes.py").write_text((TREE / "tests/mutants/outcomes.py").read_text())
     (changes / "area.toml").write_text("\n".join(entries))
-    result = tmp_path / "result.json"
     command = [sys.executable, "-m", "tests.mutants", f"--tree={tree}", f"--changes={changes}", f"--json={result}"]
-    done = subprocess.run([*command, "--jobs=2"], cwd=TREE, capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "--jobs=2", *more], cwd=TREE, capture_output=True, text=True, check=False)
     assert (tree / "code_under_test.py").read_text() == CODE
     fates = {one["name"]: one["fate"] for one in json.loads(result.read_text())} if result.exists() else {}
     return done.returncode, done.stdout + done.stderr, fates
 
 
 def entry(name: str, old: str, new: str, *tests: str) -> str:
-    fields = {"name": name, "file": "code_under_test.py", "old": old, "new": new, "rule": "a rule"}
+    fields = {"file": "code_under_test.py", "old": old, "new": new, "rule": "a rule"}
     fields |= {"tests": [f"test_it.py::{test}" for test in tests]}
-    return "[[mutant]]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in fields.items())
+    return f"[{name}]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in fields.items())
 
 
 EQUAL = entry("equal", "return a < b", "return a <= b", "test_equal")
@@ -107,3 +108,18 @@ def test_a_mutant_that_no_longer_applies_is_refused(tmp_path: Path) -> None:
     code, output, fates = run(tmp_path, EQUAL, entry("old", "return a << b", "return a", "test_less"))
     assert (code, fates) == (1, {}), output
     assert "area.old: code_under_test.py has 0 lines" in output
+
+
+def test_a_mutant_that_was_killed_is_tried_again_only_after_a_change_or_if_a_person_asks(tmp_path: Path) -> None:
+    survives = entry("survives", "return a + a", "return a * 2", "test_twice")
+    code, output, fates = run(tmp_path, EQUAL, survives)
+    assert fates == {"area.equal": "killed", "area.survives": "SURVIVED"}, output
+    code, output, fates = run(tmp_path, EQUAL, survives)
+    assert (code, fates) == (1, {"area.survives": "SURVIVED"}), output
+    assert "2 mutants, 1 of them killed by an earlier run" in output
+    code, output, fates = run(tmp_path, EQUAL)
+    assert (code, fates) == (0, {}), output
+    code, output, fates = run(tmp_path, EQUAL, more=["--again"])
+    assert (code, fates) == (0, {"area.equal": "killed"}), output
+    code, output, fates = run(tmp_path, EQUAL.replace("<=", "!="))
+    assert fates == {"area.equal": "SURVIVED"}, output

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from decider.storage.stores import MAX_RETRIES, ObjectStores
 from services.settings import store_options
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.layout.partition_stats import stats_of_sizes
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 from shared.table import TableMetadata
 from tests.support.live_decider import POLICY, LiveDecider, decider_settings, s3_event
 from tests.support.s3_server import KEYS, S3Server
@@ -158,8 +159,7 @@ def test_a_bucket_of_another_region_is_reported_to_be_one(s3: S3Server) -> None:
 
 
 def test_each_bucket_may_have_an_endpoint_and_keys_of_its_own(s3: S3Server) -> None:
-    other = S3Server("elsewhere")
-    try:
+    with closing(S3Server("elsewhere")) as other:
         Table(s3, "tables/here", 2)
         write_deltalake("s3://elsewhere/t", pa.table({"x": [1]}), storage_options=other.options())
         stated = {
@@ -175,16 +175,13 @@ def test_each_bucket_may_have_an_endpoint_and_keys_of_its_own(s3: S3Server) -> N
         assert asyncio.run(here.snapshot()).version == 1
         assert asyncio.run(there.snapshot()).version == 0
         assert other.gate.seen[-1].key == KEYS["access_key_id"]
-    finally:
-        other.close()
 
 
 @pytest.mark.redis
 def test_the_decider_follows_a_table_on_s3_by_its_notifications(s3: S3Server, redis_url: str) -> None:
     table = Table(s3, "tables/orders", 3)
     options = StoreOptions({"s3://lake": s3.options()})
-    decider = LiveDecider(decider_settings(redis_url, roots=("s3a://lake/tables",), store_options=options)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, roots=("s3a://lake/tables",), store_options=options)) as decider:
         answer = decider.post("/v1/events", s3_event(f"tables/orders/_delta_log/{2:020d}.json"))
         assert answer.json() == {"accepted": 1, "ignored": []}
         decider.drain()
@@ -200,19 +197,14 @@ def test_the_decider_follows_a_table_on_s3_by_its_notifications(s3: S3Server, re
         decider.drain()
         assert decider.reads() == before, "an idle table costs nothing"
         assert not s3.gate.seen
-    finally:
-        decider.close()
 
 
 @pytest.mark.redis
 def test_a_table_that_may_not_be_read_shows_why(s3: S3Server, redis_url: str) -> None:
     Table(s3, "tables/closed", 1)
     options = StoreOptions({"": s3.options(access_key_id="stranger")})
-    decider = LiveDecider(decider_settings(redis_url, store_options=options)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, store_options=options)) as decider:
         decider.post("/v1/tables", {"location": "s3://lake/tables/closed", "name": "closed"})
         decider.drain()
         refusal = decider.get("/v1/tables/closed")["refusal"]
         assert "LAKEWRIGHT_STORE_OPTIONS" in str(refusal)
-    finally:
-        decider.close()

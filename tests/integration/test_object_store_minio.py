@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from decider.formats.delta.log import open_log
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.errors import PermanentError
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 from tests.support.go_programs import MINIO
 from tests.support.live_decider import s3_event
 from tests.support.minio import Minio
@@ -49,6 +50,7 @@ def stack(tmp_path: Path, minio: Minio, own_redis_server: RedisServer) -> Iterat
     minio.webhook = f"http://127.0.0.1:{port}/v1/events"
     environment = {
         "LAKEWRIGHT_ROOTS": "s3://lake",
+        "LAKEWRIGHT_DISCOVER": "active",
         "LAKEWRIGHT_BUCKETS": "",
         "LAKEWRIGHT_TOKEN": TOKEN,
         "LAKEWRIGHT_SWEEP_S": "86400",
@@ -167,8 +169,7 @@ def test_a_bucket_whose_server_ignores_the_condition_is_refused_and_each_is_aske
     """MinIO keeps the condition and so does moto; before one of moto's buckets the gate hides it."""
     minio.webhook = ""
     minio.start().make_bucket("lake")
-    moto = S3Server("kept")
-    try:
+    with closing(S3Server("kept")) as moto:
         moto.make_bucket("deaf")
         moto.gate.seen.clear()
         moto.gate.deaf = "/deaf/"
@@ -188,8 +189,6 @@ def test_a_bucket_whose_server_ignores_the_condition_is_refused_and_each_is_aske
         assert not [key for bucket in ("kept", "deaf") for key in moto.keys(bucket) if "probe" in key]
         left = minio.client.list_objects_v2(Bucket="lake", Prefix="orders/").get("Contents", [])
         assert not [entry["Key"] for entry in left if "probe" in entry["Key"]]
-    finally:
-        moto.close()
 
 
 def test_keys_that_the_server_does_not_accept_are_refused_with_what_to_set(minio: Minio) -> None:

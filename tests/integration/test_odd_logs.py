@@ -6,6 +6,7 @@ half of them have a checksum for each version, the others checkpoints that name 
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,10 +14,10 @@ import pytest
 from decider.decide.actions import ACTIONS
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.fold import count_live_files
-from decider.store.table_state import TableStateStore
-from decider.tracking.drift_check import DEFAULT_EVERY_MS
+from decider.store.tables.table_state import TableStateStore
+from decider.tracking.drift_check import DEFAULT_EVERY_MS, MAX_MISSES
 from decider.tracking.tracker import TableTracker
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.table import DataFile, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.defaults import Alone
 from tests.support.memory_log import CHECKPOINT_EVERY, MemoryLog
@@ -85,10 +86,9 @@ class OddTable:
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_the_state_of_an_odd_log_equals_its_snapshot_within_one_sweep(redis_url: str, block: int) -> None:
+async def test_the_state_of_an_odd_log_equals_its_snapshot_within_one_sweep(redis_url: str, block: int) -> None:
     found: Counter[str] = Counter()
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         for seed in range(block, LOGS, BLOCKS):
             odd = OddTable(world, seed)
             for _ in range(8):
@@ -111,8 +111,6 @@ def test_the_state_of_an_odd_log_equals_its_snapshot_within_one_sweep(redis_url:
             found["exact at once" if await odd.is_exact() else "found by the sweep"] += 1
             await odd.sweep()
             assert await odd.is_exact(), f"seed {seed}: {kind}"
-
-    in_world(redis_url, story)
     print(f"block {block}: {dict(found)}")
     assert found["exact at once"]
 
@@ -131,12 +129,12 @@ class CountingLog(MemoryLog):
 
 
 @pytest.mark.parametrize("has_checksums", [True, False])
-def test_a_log_without_anything_odd_costs_one_request_a_check_and_is_never_read_as_a_whole(
+async def test_a_log_without_anything_odd_costs_one_request_a_check_and_is_never_read_as_a_whole(
     redis_url: str, has_checksums: bool
 ) -> None:
     checks = 6  # Of five commits each: fewer than levels are fitted to.
 
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         odd = OddTable(world, 1)
         odd.log = log = CountingLog(TableMetadata("u-1", DT))
         log.has_checksums, log.has_checkpoints = has_checksums, not has_checksums
@@ -150,12 +148,79 @@ def test_a_log_without_anything_odd_costs_one_request_a_check_and_is_never_read_
         assert (log.requests["checkpointed_files"] > 0) is not has_checksums
         assert log.requests["live_files"] == 1, "at first sight"
 
-    in_world(redis_url, story)
+
+UNSEEN = ("added again", "never there")
+
+
+def write_unseen(odd: OddTable, kind: str) -> None:
+    """Repeat an action on a file of which a new process knows nothing."""
+    if kind == "added again":
+        odd.log.command("WRITE", odd.world.now_ms, 1, [replace(odd.dice.choice(odd.live), modified_ms=1)])
+    else:
+        odd.log.add(removed=[removal(replace(odd.dice.choice(odd.live), path="stranger"))])
+
+
+async def followed_by_a_new_process(odd: OddTable) -> None:
+    for _ in range(8):
+        odd.write()
+    await odd.follow()
+    odd.live.append(odd.file())
+    odd.log.command("WRITE", odd.world.now_ms, 1, odd.live[-1:])
+    await odd.follow()
+    odd.restart()
+    await odd.follow()
+
+
+@pytest.mark.parametrize("kind", UNSEEN)
+async def test_an_action_on_a_file_that_the_process_has_not_seen_is_checked_at_once(redis_url: str, kind: str) -> None:
+    """A checksum is there a moment after its commit, so a check that finds none is made again, thrice."""
+    async with in_world(redis_url) as world:
+        for is_late in (False, True):
+            odd = OddTable(world, 2 + 2 * is_late)
+            await followed_by_a_new_process(odd)
+            write_unseen(odd, kind)
+            odd.log.has_checksums = not is_late
+            found = await odd.follow()
+            odd.log.has_checksums = True
+            found = found or await odd.follow()
+            assert found.startswith("drift")
+            assert await odd.is_exact()
+
+
+@pytest.mark.parametrize("kind", UNSEEN)
+async def test_where_no_writer_counts_the_log_is_read_within_a_day_and_once(redis_url: str, kind: str) -> None:
+    async with in_world(redis_url) as world:
+        odd = OddTable(world, 1)
+        odd.log = log = CountingLog(TableMetadata("u-1", DT))
+        await followed_by_a_new_process(odd)
+        write_unseen(odd, kind)
+        assert await odd.follow() == ""
+        reads, found = log.requests["live_files"], []
+        for _ in range(26):
+            odd.write()
+            found.append(await odd.sweep())
+        assert [reason.split(":")[0] for reason in found if reason] == ["drift"]
+        assert await odd.is_exact()
+        assert log.requests["live_files"] == reads + 2, "compared, and rebuilt"
+        assert log.requests["totals"] <= 26 + MAX_MISSES
+
+
+async def test_removals_of_files_that_the_process_has_not_seen_cost_one_request_each_batch(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
+        odd = OddTable(world, 1)
+        odd.log = log = CountingLog(TableMetadata("u-1", DT))
+        log.has_checksums = True
+        await followed_by_a_new_process(odd)
+        before = log.requests["totals"], log.requests["live_files"]
+        for file in odd.live[:5]:
+            log.add([odd.file()], [removal(file)])
+            assert await odd.follow() == ""
+        assert (log.requests["totals"], log.requests["live_files"]) == (before[0] + 5, before[1])
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])
-def test_what_this_process_has_seen_is_rebuilt_at_once_when_it_is_repeated(redis_url: str, kind: str) -> None:
-    async def story(world: World) -> None:
+async def test_what_this_process_has_seen_is_rebuilt_at_once_when_it_is_repeated(redis_url: str, kind: str) -> None:
+    async with in_world(redis_url) as world:
         odd = OddTable(world, 4)
         for _ in range(8):
             odd.write()
@@ -163,5 +228,3 @@ def test_what_this_process_has_seen_is_rebuilt_at_once_when_it_is_repeated(redis
         odd.write_odd(kind)
         assert kind in await odd.follow()
         assert await odd.is_exact()
-
-    in_world(redis_url, story)

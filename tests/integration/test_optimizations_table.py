@@ -12,10 +12,10 @@ from deltalake import DeltaTable, QueryBuilder
 
 from decider.background.rewrite_archiver import RewriteArchiver
 from services.decider.build import build_services
-from shared.commit_metadata import CommitMetadata
-from shared.index_stats import index_stats
-from shared.layout.levels import build_size_levels
-from shared.policy import Policy
+from shared.index.stats import index_stats
+from shared.layout.commit_metadata import CommitMetadata
+from shared.policy.levels import build_size_levels
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.support import delta_tables as tables
 from tests.support.live_decider import LiveDecider, decider_settings
@@ -29,9 +29,8 @@ RUNGS = build_size_levels(POLICY.target_bytes, POLICY.fan_in, POLICY.full_file_t
 
 @pytest.fixture
 def decider(redis_url: str, tmp_path: Path) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url, rewrites=str(tmp_path / "optimizations"))).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url, rewrites=str(tmp_path / "optimizations"))) as live:
+        yield live
 
 
 def rewrite(table: tables.HandTable, job: str, token: int) -> None:

@@ -3,17 +3,17 @@
 import json
 import threading
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from actor.queue_executor import SyncQueueExecutor, connect
+from actor.queue_executor import SyncQueueExecutor
+from decider.store import urgent_jobs
 from services.cli.__main__ import app
-from shared.job_payload import JobPayload, RewriteKind
-from shared.policy import KIB, MaxMode
+from shared.jobs.payload import JobPayload, RewriteKind
+from shared.policy.policy import KIB, MaxMode
 from shared.queue import commands, queries
 from shared.queue.model import Claim, JobId, RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable
@@ -41,13 +41,6 @@ def name(decider: LiveDecider, table: WrittenTable) -> str:
     assert decider.post("/v1/tables", body).status_code == 201
     decider.drain()
     return "orders"
-
-
-@pytest.fixture
-def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
-    client = connect(redis_url)
-    yield SyncQueueExecutor(client, "default")
-    client.close()
 
 
 def request(decider: LiveDecider, name: str, **body: Any) -> dict[str, Any]:
@@ -176,9 +169,22 @@ def test_a_job_waits_in_the_requested_band(decider: LiveDecider, name: str) -> N
         assert decider.get(f"/v1/jobs/{job['id']}")["job"]["band"] == band
 
 
-def test_a_table_that_is_off_is_rewritten_only_by_force(decider: LiveDecider, name: str) -> None:
-    assert request(decider, name, mode="full")["ignored"] == "disabled"
+def test_a_tenants_requests_beyond_its_allowance_wait_where_its_other_jobs_do(
+    decider: LiveDecider, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests of one operator for 2,000 partitions took eight of nine claims from all other tenants."""
+    monkeypatch.setattr(urgent_jobs, "URGENT_PER_HOUR", 1)
+    assert len(request(decider, name, mode="full", force=True)["jobs"]) == 2
+    waiting = decider.get("/v1/jobs")["jobs"]
+    assert sorted(job["band"] for job in waiting) == ["normal", "urgent"]
+    for job in waiting:
+        decider.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
     assert request(decider, name, mode="full", force=True)["jobs"]
+    assert {job["band"] for job in decider.get("/v1/jobs")["jobs"]} == {"normal"}, "others have the strict band"
+    for job in decider.get("/v1/jobs")["jobs"]:
+        assert decider.post(f"/v1/jobs/{job['id']}/expedite", {}).json()["state"] == "queued"
+    expedited = decider.get("/v1/jobs")["jobs"]
+    assert {(job["band"], job["priority"]) for job in expedited} == {("normal", 0)}, "expedited in their own band"
 
 
 def claimed(queue: SyncQueueExecutor) -> Claim:

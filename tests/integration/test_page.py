@@ -9,7 +9,7 @@ import pytest
 
 from decider.api.routes import page
 from decider.gateway.credentials import Credentials, parse_tokens
-from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.live_decider import LiveDecider, deciders
 
 pytestmark = pytest.mark.redis
 
@@ -18,15 +18,8 @@ KNOWN = Credentials(tokens=parse_tokens("viewer:viewer-t0ken-for-tests-only"))
 
 @pytest.fixture
 def start(redis_url: str) -> Iterator[Callable[..., LiveDecider]]:
-    running: list[LiveDecider] = []
-
-    def started(**changes: Any) -> LiveDecider:
-        running.append(LiveDecider(decider_settings(redis_url, **changes)).start())
-        return running[-1]
-
-    yield started
-    for live in running:
-        live.close()
+    with deciders(redis_url) as start_one:
+        yield start_one
 
 
 @pytest.mark.parametrize("changes", [{}, {"known": KNOWN}], ids=["open", "with tokens"])

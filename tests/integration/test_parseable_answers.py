@@ -19,7 +19,7 @@ from tests.support.stack import ROOT
 from tests.support.time_limits import scaled
 from tests.unit.services.cli.test_every_call import COMMANDS
 
-HERE = ("doctor", "queue sim")
+HERE = ("doctor",)
 """Commands that need neither a decider nor a table."""
 
 

@@ -13,6 +13,7 @@ from shared.queue import admin_commands, audit, commands, keys, queries
 from shared.queue.command import Command
 from shared.queue.model import Claim, FinishOutcome, HeartbeatStatus, JobState, Scope
 from shared.retry import RetryPolicy
+from tests.support.proxy import Fate
 from tests.support.queue_calls import (
     CALLS,
     FIRST,
@@ -42,11 +43,11 @@ class Thief(ReplyThief):
 
     meanwhile: Callable[[], object] | None = None
 
-    def _steals(self) -> bool:
-        stolen = super()._steals()
-        if stolen and self.meanwhile is not None:
+    def fate(self, *, is_reply: bool) -> Fate:
+        fate = super().fate(is_reply=is_reply)
+        if fate is Fate.END and self.meanwhile is not None:
             self.meanwhile()
-        return stolen
+        return fate
 
 
 @pytest.fixture

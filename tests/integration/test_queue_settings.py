@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from actor.presence import ActorInfo, Presence
-from actor.queue_executor import SyncQueueExecutor, connect
+from actor.queue_executor import SyncQueueExecutor
 from decider.background import slot_count
 from services.cli.__main__ import app
 from shared.queue import admin_commands, commands, keys
@@ -25,19 +25,11 @@ QUEUE = "default"
 
 
 @pytest.fixture
-def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
-    client = connect(redis_url)
-    yield SyncQueueExecutor(client, QUEUE)
-    client.close()
-
-
-@pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that searches for slots all the time."""
     monkeypatch.setattr(slot_count, "EVERY_S", 0.02)
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url)) as live:
+        yield live
 
 
 def announce(queue: SyncQueueExecutor, slots: int) -> None:

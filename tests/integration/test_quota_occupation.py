@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from actor.presence import ActorInfo, Presence
-from actor.queue_executor import SyncQueueExecutor, connect
+from actor.queue_executor import SyncQueueExecutor
 from services.cli.__main__ import app
 from shared.queue import commands
 from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult
@@ -58,13 +58,6 @@ class Contention:
     def _nonce(self) -> str:
         self._nonces += 1
         return f"n{self._nonces}"
-
-
-@pytest.fixture
-def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
-    client = connect(redis_url)
-    yield SyncQueueExecutor(client, QUEUE)
-    client.close()
 
 
 @pytest.fixture

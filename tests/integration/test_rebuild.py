@@ -3,21 +3,21 @@
 import pytest
 
 from decider.archive.ledger_reader import LedgerReader
-from decider.store import ingest as storing
-from decider.store.ingest import PARTITIONS_INLINE
-from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.tables import ingest as storing
+from decider.store.tables.ingest import PARTITIONS_INLINE
 from decider.tracking.rebuild import RECORDS
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.queue import keys
 from shared.queue.model import StagedState
 from shared.table import TableMetadata
 from tests.support.memory_log import MemoryLog
-from tests.support.timed_world import DT, HOUR_MS, TABLE, TWO_SMALL, World, in_world, partition
+from tests.support.timed_world import DT, HOUR_MS, TABLE, TWO_SMALL, in_world, partition
 
 pytestmark = pytest.mark.redis
 
 
-def test_a_rebuild_that_lost_a_part_of_what_it_staged_starts_over(
+async def test_a_rebuild_that_lost_a_part_of_what_it_staged_starts_over(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failover between two pages leaves the new partitions incomplete; in place, the others would stay missing."""
@@ -29,21 +29,18 @@ def test_a_rebuild_that_lost_a_part_of_what_it_staged_starts_over(
             lost.append(await queue.redis.hdel(keys.staged_partitions("default", made.name), partition(7)))
         return made
 
-    async def story(world: World) -> None:
+    monkeypatch.setattr(storing, "_stage", cut)
+    async with in_world(redis_url) as world:
         many = PARTITIONS_INLINE + 1
         world.log.add([world.file(partition(number), MIB) for number in range(many)])
         await world.decider.follow()
         assert lost == [1]
         assert await world.queue.redis.hlen(keys.partitions("default", TABLE.id)) == many
 
-    monkeypatch.setattr(storing, "_stage", cut)
-    in_world(redis_url, story)
 
-
-def test_a_rebuild_takes_a_table_of_any_number_of_partitions_and_says_what_it_decided(redis_url: str) -> None:
+async def test_a_rebuild_takes_a_table_of_any_number_of_partitions_and_says_what_it_decided(redis_url: str) -> None:
     """Beyond a thousand partitions they are staged: the old ones are deleted, jobs and timers exist, no key leaks."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         many = PARTITIONS_INLINE + 500
         await world.write(partition("old"), TWO_SMALL)
         world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
@@ -63,5 +60,3 @@ def test_a_rebuild_takes_a_table_of_any_number_of_partitions_and_says_what_it_de
         assert await world.queue.redis.ttl(keys.partitions("default", TABLE.id)) == -1
         assert await world.queue.redis.ttl(keys.timers("default", TABLE.id)) == -1
         assert not await world.queue.redis.keys("*new*")
-
-    in_world(redis_url, story)

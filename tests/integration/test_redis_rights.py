@@ -11,7 +11,7 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands, keys
 from shared.queue.model import Band, JobKey, JobRequest, RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
-from tests.support.redis_server import RedisServer, find_binary
+from tests.support.redis_server import RedisServer
 from tests.support.stack import free_port
 from tests.support.waiting import until
 
@@ -39,8 +39,7 @@ def limited_url(own_redis_server: RedisServer) -> Iterator[str]:
 
 def test_deciders_and_actors_work_with_the_documented_rights(limited_url: str, tmp_path: Path) -> None:
     state = (tmp_path / "registry").as_uri()
-    live = LiveDecider(decider_settings(limited_url, state=state, roots=(tmp_path.as_uri(),))).start()
-    try:
+    with LiveDecider(decider_settings(limited_url, state=state, roots=(tmp_path.as_uri(),))) as live:
         name = live.register(WrittenTable(tmp_path / "orders").path, "orders")
         live.post(f"/v1/tables/{name}/pause", {}).raise_for_status()
         live.post(f"/v1/tables/{name}/resume", {}).raise_for_status()
@@ -58,28 +57,18 @@ def test_deciders_and_actors_work_with_the_documented_rights(limited_url: str, t
             queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=RunResult.DONE, **how))
         live.client.delete(f"/v1/tables/{name}").raise_for_status()
         until("it is ready", lambda: live.client.get("/readyz").is_success)
-    finally:
-        live.close()
 
 
 def test_a_node_of_a_cluster_is_refused_with_what_to_do_instead() -> None:
-    binary = find_binary()
-    assert binary is not None
     # Its own choice, 10,000 above the other port, may be beyond the last one.
     bus = ("cluster-port", str(free_port()))
-    server = RedisServer(binary, extra=(("cluster-enabled", "yes"), bus)).start()
-    try:
+    with RedisServer(extra=(("cluster-enabled", "yes"), bus)) as server:
         with server.client() as client:
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
             until("the cluster is up", lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"))
-        live = LiveDecider(decider_settings(server.url)).start()
-        try:
+        with LiveDecider(decider_settings(server.url)) as live:
             ready = live.client.get("/readyz")
             assert (ready.status_code, "node of a cluster" in ready.json()["detail"]) == (503, True)
-        finally:
-            live.close()
-    finally:
-        server.close()
 
 
 @pytest.mark.parametrize(
@@ -106,15 +95,12 @@ def test_without_rights_that_only_tidy_up_everything_else_works(
     own_redis_server: RedisServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     url = with_rights(own_redis_server, "bgrewriteaof", "function|list", "function|delete")
-    live = LiveDecider(decider_settings(url)).start()
-    try:
+    with LiveDecider(decider_settings(url)) as live:
         live.register(WrittenTable(tmp_path / "orders").path, "orders")
         for _ in range(2):
             for task in ("aof_rewrite", "library_cleanup"):
                 live.run(live.task(task).run_once())
         until("it is ready", lambda: live.client.get("/readyz").is_success)
-    finally:
-        live.close()
     stated = capfd.readouterr().err
     assert [stated.count(f"effect='{effect}'") for effect in ("the file is left as it is", "old libraries stay")] == [
         1,
@@ -123,11 +109,8 @@ def test_without_rights_that_only_tidy_up_everything_else_works(
 
 
 def test_without_the_right_to_load_functions_a_decider_is_not_ready_and_names_it(own_redis_server: RedisServer) -> None:
-    live = LiveDecider(decider_settings(with_rights(own_redis_server, "function|load"))).start()
-    try:
+    with LiveDecider(decider_settings(with_rights(own_redis_server, "function|load"))) as live:
         ready = live.client.get("/readyz")
         assert ready.status_code == 503
         assert "function|load" in ready.json()["detail"]
         assert "docs/deploy.md lists what a user of Redis needs" in ready.json()["detail"]
-    finally:
-        live.close()

@@ -44,15 +44,12 @@ def options(authority: Authority) -> str:
 
 def test_deciders_actors_and_the_doctor_speak_tls(url: str, authority: Authority, tmp_path: Path) -> None:
     whole = parse_redis_url(url + options(authority))
-    live = LiveDecider(decider_settings(whole, state=(tmp_path / "registry").as_uri())).start()
-    try:
+    with LiveDecider(decider_settings(whole, state=(tmp_path / "registry").as_uri())) as live:
         live.register(WrittenTable(tmp_path / "orders").path, "orders")
         assert live.get("/v1/tables/orders")["name"] == "orders"
         with connect(whole) as client:
             assert SyncQueueExecutor(client, "default").run(queries.depth("default")).depth
         assert check_redis(whole)[0].status is FindingLevel.OK
-    finally:
-        live.close()
 
 
 @pytest.mark.parametrize("missing", ["authority", "certificate"])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from decider.store.registry.table_registry import TableRegistry
 from services.cli.__main__ import app
 from shared.errors import Unsupported
 from shared.formats import delta
@@ -96,6 +97,42 @@ def test_a_refused_table_says_why_everywhere_and_gets_no_job_however_it_is_asked
     assert any("refused" in note and culprit in note for note in replayed["notes"])
     assert replayed["recommendation"]["properties"].get("lakewright.enabled") != "true"
     assert jobs(decider) == []
+
+
+def test_a_new_table_is_judged_by_its_state_though_its_refusal_is_stored_a_moment_later(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tables add` once said "rewritten from now on" of a refused table: it had read the state and not the refusal."""
+
+    async def never(*_: object) -> None:
+        """Be late."""
+
+    monkeypatch.setattr(TableRegistry, "set_refusal", never)
+    written(tmp_path / "t", protocol=VARIANT)
+    answer = decider.post("/v1/tables", {"location": str(tmp_path / "t"), "name": "t", "wait_s": 20}).json()
+    assert answer["reading"]["refusal"]["code"] == "unsafe_feature"
+    assert answer["reading"]["enabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("configuration", "lines"),
+    [
+        (
+            {"lakewright.fan-in": "many"},
+            ["The property lakewright.fan-in = many cannot be used", "rewritten from now on"],
+        ),
+        ({"lakewright.enabled": "false"}, ["It is switched off"]),
+        ({}, ["rewritten from now on"]),
+    ],
+    ids=["invalid", "disabled", "fine"],
+)
+def test_adding_a_table_shows_what_its_properties_mean(
+    decider: LiveDecider, tmp_path: Path, configuration: dict[str, str], lines: list[str]
+) -> None:
+    written(tmp_path / "t", configuration=configuration)
+    shown = lakewright(decider, "tables", "add", str(tmp_path / "t"), "--name", "t")
+    assert all(line in shown for line in lines), shown
+    assert ("rewritten from now on" in shown) is ("rewritten from now on" in lines)
 
 
 def test_a_refused_table_is_marked_on_the_command_line(decider: LiveDecider, tmp_path: Path) -> None:

@@ -3,15 +3,15 @@
 import pytest
 
 from shared.table import TableProtocol
-from tests.support.timed_world import HOUR_MS, TWO_SMALL, World, in_world, partition
+from tests.support.timed_world import HOUR_MS, TWO_SMALL, in_world, partition
 
 pytestmark = pytest.mark.redis
 
 CLUSTERED = TableProtocol(1, 7, frozenset(), frozenset({"clustering", "domainMetadata"}))
 
 
-def test_a_timer_of_a_table_that_became_refused_unseen_queues_nothing_and_ends(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_timer_of_a_table_that_became_refused_unseen_queues_nothing_and_ends(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         world.log.add(protocol=CLUSTERED, data_change=False)
         world.now_ms += 7 * HOUR_MS
@@ -21,11 +21,9 @@ def test_a_timer_of_a_table_that_became_refused_unseen_queues_nothing_and_ends(r
         world.now_ms += 7 * HOUR_MS
         assert (await world.decider.tick()).timers == 0
 
-    in_world(redis_url, story)
 
-
-def test_the_timers_of_a_table_that_is_accepted_again_are_set_again(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_the_timers_of_a_table_that_is_accepted_again_are_set_again(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         world.log.add(protocol=CLUSTERED, data_change=False)
         await world.decider.follow()
@@ -35,5 +33,3 @@ def test_the_timers_of_a_table_that_is_accepted_again_are_set_again(redis_url: s
         await world.decider.tick()
 
         assert len(await world.jobs()) == 1
-
-    in_world(redis_url, story)

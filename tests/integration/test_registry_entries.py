@@ -1,7 +1,8 @@
 """Entries of the saved registry written to a real Redis: later changes stay, and names stay unique."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,14 +12,14 @@ from redis.asyncio import Redis
 from decider.storage.numbered_objects import NumberedObjects
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
-from decider.store import table_registry
-from decider.store.merge_mark import MergeMark, RegistrySaver
-from decider.store.operator_settings import OperatorSettings
-from decider.store.queue_executor import AsyncQueueExecutor, connect
-from decider.store.registry_document import SavedEntry, merge, resolve_names, table_entry, table_key
-from decider.store.registry_entries import RegistryEntries
-from decider.store.saved_registry import SavedRegistry
-from decider.store.table_registry import TableRegistry
+from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from decider.store.registry import table_registry
+from decider.store.registry.merge_mark import MergeMark, RegistrySaver
+from decider.store.registry.operator_settings import OperatorSettings
+from decider.store.registry.registry_document import SavedEntry, merge, resolve_names, table_entry, table_key
+from decider.store.registry.registry_entries import RegistryEntries
+from decider.store.registry.saved_registry import SavedRegistry
+from decider.store.registry.table_registry import TableRegistry
 from shared.errors import RetryableError
 from shared.queue import keys
 from shared.queue.decode import text
@@ -42,25 +43,22 @@ class World:
     entries: RegistryEntries
 
 
-def run(redis_url: str, scenario: Callable[[World], Awaitable[None]]) -> None:
-    async def in_loop() -> None:
-        redis = connect(redis_url)
-        operator = OperatorSettings(AsyncQueueExecutor(redis, "default"), lambda: NOW_MS)
-        registry = TableRegistry(redis, now_ms=lambda: NOW_MS)
-        ahead = TableRegistry(redis, now_ms=lambda: NOW_MS + 3_600_000)
-        world = World(redis, registry, ahead, RegistryEntries(redis, operator, lambda: NOW_MS))
-        await scenario(world)
-        await redis.aclose()
-
-    asyncio.run(in_loop())
+@asynccontextmanager
+async def in_world(redis_url: str) -> AsyncIterator[World]:
+    redis = connect(redis_url)
+    operator = OperatorSettings(AsyncQueueExecutor(redis, "default"), lambda: NOW_MS)
+    registry = TableRegistry(redis, now_ms=lambda: NOW_MS)
+    ahead = TableRegistry(redis, now_ms=lambda: NOW_MS + 3_600_000)
+    yield World(redis, registry, ahead, RegistryEntries(redis, operator, lambda: NOW_MS))
+    await redis.aclose()
 
 
 def entries_of(*tables: TableRef) -> Mapping[str, SavedEntry]:
     return {table_key(table.id): table_entry(table) for table in tables}
 
 
-def test_what_changed_since_redis_was_read_is_not_overwritten(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_what_changed_since_redis_was_read_is_not_overwritten(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.registry.register(ORDERS)
         known = await world.entries.read()
         before = await world.registry.get(ORDERS.id)
@@ -73,11 +71,9 @@ def test_what_changed_since_redis_was_read_is_not_overwritten(redis_url: str) ->
         assert found is not None
         assert found.tenant == "now"
 
-    run(redis_url, scenario)
 
-
-def test_tables_that_exchanged_their_names_have_them_in_redis(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_tables_that_exchanged_their_names_have_them_in_redis(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         for table in (ORDERS, CLICKS):
             await world.registry.register(table)
         later = {"changed_ms": NOW_MS + 5}
@@ -88,11 +84,9 @@ def test_tables_that_exchanged_their_names_have_them_in_redis(redis_url: str) ->
         page = await world.registry.page(prefix="", after="", limit=10)
         assert [table.name for table in page.tables] == ["clicks", "orders"]
 
-    run(redis_url, scenario)
 
-
-def test_a_removed_table_leaves_nothing_and_may_be_registered_again(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_removed_table_leaves_nothing_and_may_be_registered_again(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.registry.register(ORDERS)
         applied = await world.entries.apply({table_key(ORDERS.id): SavedEntry(NOW_MS + 1)}, await world.entries.read())
         assert [table.id for table in applied.removed] == [ORDERS.id]
@@ -102,11 +96,9 @@ def test_a_removed_table_leaves_nothing_and_may_be_registered_again(redis_url: s
         assert again.value is not None
         assert again.changed_ms == NOW_MS + 2
 
-    run(redis_url, scenario)
 
-
-def test_of_two_changes_at_once_none_is_lost_whatever_the_deciders_clocks(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_of_two_changes_at_once_none_is_lost_whatever_the_deciders_clocks(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.registry.register(ORDERS)
         before = await world.registry.get(ORDERS.id)
         assert before is not None
@@ -121,13 +113,11 @@ def test_of_two_changes_at_once_none_is_lost_whatever_the_deciders_clocks(redis_
         assert found.changed_ms == max(one.changed_ms for one in made if one is not None)
         assert len({one.changed_ms for one in made if one is not None}) == len(made)
 
-    run(redis_url, scenario)
 
-
-def test_a_change_that_another_decider_makes_in_between_is_kept(
+async def test_a_change_that_another_decider_makes_in_between_is_kept(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with in_world(redis_url) as world:
         await world.registry.register(ORDERS)
         require_free_name = table_registry._require_free_name
 
@@ -142,11 +132,9 @@ def test_a_change_that_another_decider_makes_in_between_is_kept(
         assert (changed.tenant, changed.properties) == ("sales", {"a": "b"})
         assert await world.registry.get(ORDERS.id) == changed
 
-    run(redis_url, scenario)
 
-
-def test_a_removal_is_later_than_every_change_before_it_whatever_the_deciders_clocks(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_removal_is_later_than_every_change_before_it_whatever_the_deciders_clocks(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.registry.register(ORDERS)
         read_before = await world.registry.get(ORDERS.id)
         assert read_before is not None
@@ -159,11 +147,9 @@ def test_a_removal_is_later_than_every_change_before_it_whatever_the_deciders_cl
         assert await world.registry.find("sales.orders") is None
         assert await world.ahead.update(ORDERS.id, lambda known: known) is None
 
-    run(redis_url, scenario)
 
-
-def test_what_operators_set_at_once_is_recorded_in_one_order_whatever_the_deciders_clocks(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_what_operators_set_at_once_is_recorded_in_one_order_whatever_the_deciders_clocks(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         queue = AsyncQueueExecutor(world.redis, "default")
         ahead, here = (OperatorSettings(queue, lambda now_ms=now_ms: now_ms) for now_ms in (NOW_MS + 3_600_000, NOW_MS))  # type: ignore[misc]
         await asyncio.gather(ahead.record_settings({"max_attempts": 4}), here.record_settings({"lease_ms": 9}))
@@ -173,13 +159,11 @@ def test_what_operators_set_at_once_is_recorded_in_one_order_whatever_the_decide
         assert found["queue/default/settings"].value == {"max_attempts": 4, "lease_ms": 9}
         assert found["queue/default/pause|table|orders"] == SavedEntry(NOW_MS + 3_600_001)
 
-    run(redis_url, scenario)
 
-
-def test_a_registration_is_whole_or_not_there_if_redis_is_emptied_in_between(
+async def test_a_registration_is_whole_or_not_there_if_redis_is_emptied_in_between(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with in_world(redis_url) as world:
         await world.registry.register(CLICKS)
         queue_name = table_registry._queue_name
 
@@ -195,39 +179,30 @@ def test_a_registration_is_whole_or_not_there_if_redis_is_emptied_in_between(
         tables, names = await world.redis.hgetall(keys.TABLES), await world.redis.hgetall(keys.TABLE_NAMES)
         assert {text(one) for one in tables} == {text(one) for one in names.values()}
 
-    run(redis_url, scenario)
 
-
-def test_a_name_without_its_table_may_be_given_again(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_name_without_its_table_may_be_given_again(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.redis.hset(keys.TABLE_NAMES, ORDERS.name, "gone-1")
         assert await world.registry.register(ORDERS)
         assert await world.registry.find(ORDERS.name) is not None
 
-    run(redis_url, scenario)
 
-
-def test_a_discovered_table_is_never_later_than_what_a_person_set(redis_url: str) -> None:
+async def test_a_discovered_table_is_never_later_than_what_a_person_set(redis_url: str) -> None:
     """Discovery found it again in a Redis that was emptied; the other copy has what a person set long ago."""
-
-    async def scenario(world: World) -> None:
+    async with in_world(redis_url) as world:
         await world.registry.register(replace(ORDERS, name="found.orders", is_discovered=True))
         by_person = entries_of(replace(ORDERS, tenant="sales", changed_ms=NOW_MS - 86_400_000))
         merged = merge(await world.entries.read(), by_person)
         assert merged == by_person
 
-    run(redis_url, scenario)
 
-
-def test_a_discovered_table_that_was_unregistered_may_be_discovered_again(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_discovered_table_that_was_unregistered_may_be_discovered_again(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.registry.register(ORDERS)
         await world.registry.remove(ORDERS)
         removed = await world.entries.read()
         await world.registry.register(replace(ORDERS, is_discovered=True))
         assert merge(removed, await world.entries.read())[table_key(ORDERS.id)].value is not None
-
-    run(redis_url, scenario)
 
 
 def test_a_name_is_the_one_that_a_person_gave_although_discovery_gave_it_before() -> None:
@@ -239,8 +214,8 @@ def test_a_name_is_the_one_that_a_person_gave_although_discovery_gave_it_before(
     }
 
 
-def test_fields_of_a_later_release_stay_while_an_older_one_runs_beside_it(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_fields_of_a_later_release_stay_while_an_older_one_runs_beside_it(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         entry = table_entry(replace(ORDERS, changed_ms=NOW_MS))
         later = {table_key(ORDERS.id): SavedEntry(NOW_MS, entry.value | {"owner": "ann"})}
         await world.entries.apply(later, {})
@@ -249,22 +224,25 @@ def test_fields_of_a_later_release_stay_while_an_older_one_runs_beside_it(redis_
         found = (await world.entries.read())[table_key(ORDERS.id)]
         assert (found.value["owner"], found.value["tenant"]) == ("ann", "sales")
 
-    run(redis_url, scenario)
 
-
-def test_nothing_changes_until_a_registry_that_was_lost_is_restored(redis_url: str, tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
+async def test_nothing_changes_until_a_registry_that_was_lost_is_restored(redis_url: str, tmp_path: Path) -> None:
+    async with in_world(redis_url) as world:
         mark = MergeMark(world.redis, wait_s=0)
         objects = NumberedObjects(ObjectStores(), tmp_path.as_uri(), ReadMeter())
         saver = RegistrySaver(SavedRegistry(objects, lambda: NOW_MS), mark)
         registry = TableRegistry(world.redis, now_ms=lambda: NOW_MS, saver=saver)
         operator = OperatorSettings(AsyncQueueExecutor(world.redis, "default"), lambda: NOW_MS, saver)
+
+        async def record() -> None:
+            await operator.begin()  # Before any part of the setting is in force.
+            await operator.record_settings({"max_attempts": 4})
+
         changes = (
             lambda: registry.register(ORDERS),
             lambda: registry.register(replace(ORDERS, is_discovered=True)),
             lambda: registry.update(CLICKS.id, lambda known: replace(known, tenant="sales")),
             lambda: registry.remove(CLICKS),
-            lambda: operator.record_settings({"max_attempts": 4}),
+            record,
         )
         await world.registry.register(CLICKS)
         before = await world.entries.read()
@@ -276,11 +254,9 @@ def test_nothing_changes_until_a_registry_that_was_lost_is_restored(redis_url: s
         for change in changes:
             await change()
 
-    run(redis_url, scenario)
 
-
-def test_a_merge_does_not_count_if_redis_was_emptied_meanwhile(redis_url: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_merge_does_not_count_if_redis_was_emptied_meanwhile(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         mark = MergeMark(world.redis)
         begun = await mark.begin()
         await world.redis.flushall()
@@ -289,5 +265,3 @@ def test_a_merge_does_not_count_if_redis_was_emptied_meanwhile(redis_url: str) -
         assert not await mark.is_merged()
         assert await mark.complete(other)
         assert await mark.is_merged()
-
-    run(redis_url, scenario)

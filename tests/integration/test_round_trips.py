@@ -1,6 +1,5 @@
 """Redis round trips of a refresh: each costs a decider more than deciding about a partition."""
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -11,8 +10,8 @@ from redis.asyncio.client import Pipeline
 from decider.optimize.on_demand import OnDemandOptimizer
 from decider.optimize.property_trigger import PropertyTriggers
 from decider.state.effective_policy import PolicyDefaults
-from decider.store.manual_runs import ManualRunStore
-from decider.store.table_registry import TableRegistry
+from decider.store.registry.manual_runs import ManualRunStore
+from decider.store.registry.table_registry import TableRegistry
 from decider.tracking.refresh import TableRefresher
 from tests.integration.test_follow import POLICY, TABLE, World, files, partition
 from tests.support.defaults import Alone
@@ -38,28 +37,25 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return sent
 
 
-def test_a_refresh_that_applies_a_commit_takes_three_round_trips(
+async def test_a_refresh_that_applies_a_commit_takes_three_round_trips(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story() -> None:
-        world = World(redis_url)
-        defaults = Alone(PolicyDefaults(POLICY))
-        registry = TableRegistry(world.queue.redis, now_ms=lambda: world.now_ms)
-        clock = lambda: world.now_ms  # noqa: E731 - a name for what three of them share
-        on_demand = OnDemandOptimizer(world.queue, world.decider, lambda _: world.log, clock)
-        triggers = PropertyTriggers(ManualRunStore(world.queue.redis), on_demand, defaults, clock)
-        refresher = TableRefresher(world.decider, registry, world.queue, clock, after=triggers.process)
-        await registry.register(TABLE)
-        await refresher.refresh(TABLE, None)
-        version = world.log.add(files(partition(1), 3))
-        await refresher.refresh(TABLE, version)
-        version = world.log.add(files(partition(1), 3, "more"))
-        sent = counted(monkeypatch)
-        await refresher.refresh(TABLE, version)
-        # What is stored of the table; the partitions; the step.
-        assert sent == {"pipeline": 2, "FCALL": 1}
-        monkeypatch.undo()
-        await world.expect_exact()
-        await world.queue.redis.aclose()
-
-    asyncio.run(story())
+    world = World(redis_url)
+    defaults = Alone(PolicyDefaults(POLICY))
+    registry = TableRegistry(world.queue.redis, now_ms=lambda: world.now_ms)
+    clock = lambda: world.now_ms  # noqa: E731 - a name for what three of them share
+    on_demand = OnDemandOptimizer(world.queue, world.decider, lambda _: world.log, clock)
+    triggers = PropertyTriggers(ManualRunStore(world.queue.redis), on_demand, defaults, clock)
+    refresher = TableRefresher(world.decider, registry, world.queue, clock, after=triggers.process)
+    await registry.register(TABLE)
+    await refresher.refresh(TABLE, None)
+    version = world.log.add(files(partition(1), 3))
+    await refresher.refresh(TABLE, version)
+    version = world.log.add(files(partition(1), 3, "more"))
+    sent = counted(monkeypatch)
+    await refresher.refresh(TABLE, version)
+    # What is stored of the table; the partitions; the step.
+    assert sent == {"pipeline": 2, "FCALL": 1}
+    monkeypatch.undo()
+    await world.expect_exact()
+    await world.queue.redis.aclose()

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import pytest
 from decider.storage.numbered_objects import NumberedObjects
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
-from decider.store.registry_document import SavedEntry
-from decider.store.saved_registry import SavedRegistry
+from decider.store.registry import saved_registry
+from decider.store.registry.registry_document import SavedEntry
+from decider.store.registry.saved_registry import SavedRegistry
+from shared.errors import RetryableError
+from shared.paths.store_options import StoreOptions
 from shared.queue import keys
-from shared.store_options import StoreOptions
 from tests.support.go_programs import MINIO
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable, deciders
 from tests.support.minio import Minio
 from tests.support.redis_server import RedisServer
 from tests.support.waiting import until
@@ -34,16 +37,8 @@ def state(tmp_path: Path) -> Path:
 @pytest.fixture
 def start(own_redis_server: RedisServer, state: Path) -> Iterator[Callable[..., LiveDecider]]:
     """Start deciders that share a Redis and a saved registry."""
-    running: list[LiveDecider] = []
-
-    def start_one(**changes: Any) -> LiveDecider:
-        running.append(LiveDecider(decider_settings(own_redis_server.url, state=state.as_uri(), **changes)).start())
-        return running[-1]
-
-    yield start_one
-    for live in running:
-        if live.is_running:
-            live.close()
+    with deciders(own_redis_server.url, state=state.as_uri()) as start_one:
+        yield start_one
 
 
 @pytest.fixture
@@ -186,6 +181,37 @@ def test_a_table_that_is_registered_is_saved_when_the_call_returns(
     assert b'"name":"orders"' not in max(state.iterdir()).read_bytes()
 
 
+def test_a_change_that_cannot_be_saved_is_refused_and_not_in_force(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decider.register(WrittenTable(tmp_path / "orders").path, "orders")
+    before = listed(decider)
+    settings = decider.get("/v1/queue")["settings"]
+
+    async def full(*_: Any) -> bool:
+        raise RetryableError("No space left on device")
+
+    monkeypatch.setattr(saved_registry, "WRITABLE_MS", 0)
+    with monkeypatch.context() as disk:
+        disk.setattr(NumberedObjects, "create", full)
+        late = {"location": str(WrittenTable(tmp_path / "late").path), "name": "late"}
+        answers = [
+            decider.client.patch("/v1/tables/orders", json={"tenant": "another"}),
+            decider.post("/v1/tables", late),
+            decider.post("/v1/tables", late | {"paused": True}),
+            decider.client.delete("/v1/tables/orders"),
+            decider.post("/v1/tables/orders/pause", {}),
+            decider.post("/v1/queue/pause", {"scope": "queue"}),
+            decider.client.put("/v1/queue/weights", json={"scope": "tenant", "name": "a", "weight": 2}),
+            decider.client.patch("/v1/queue/settings", json={"max_attempts": 7}),
+        ]
+        assert {answer.status_code for answer in answers} == {503}
+        assert listed(decider) == before
+        assert decider.get("/v1/queue")["settings"] == settings
+    assert decider.client.patch("/v1/tables/orders", json={"tenant": "another"}).is_success
+    assert listed(decider)["orders"]["tenant"] == "another"
+
+
 def test_while_no_saved_generation_is_whole_a_registration_is_refused_until_it_is_restored(
     start: Callable[..., LiveDecider], tmp_path: Path, state: Path
 ) -> None:
@@ -206,8 +232,7 @@ def test_while_no_saved_generation_is_whole_a_registration_is_refused_until_it_i
 
 @pytest.mark.s3
 def test_of_writers_to_an_s3_server_none_loses_a_change(tmp_path: Path) -> None:
-    server = Minio(MINIO.binary(), tmp_path / "minio").start()
-    try:
+    with closing(Minio(MINIO.binary(), tmp_path / "minio").start()) as server:
         server.client.create_bucket(Bucket="state")
 
         async def write() -> set[str]:
@@ -221,5 +246,3 @@ def test_of_writers_to_an_s3_server_none_loses_a_change(tmp_path: Path) -> None:
             return set((await writers[0].save({})).entries)
 
         assert asyncio.run(write()) == {f"table/t{number}" for number in range(12)}
-    finally:
-        server.close()

@@ -8,10 +8,10 @@ import pytest
 from decider.storage.numbered_objects import CONDITION_CHECK, NumberedObjects
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
-from decider.store.registry_document import SavedEntry
-from decider.store.saved_registry import SavedRegistry
+from decider.store.registry.registry_document import SavedEntry
+from decider.store.registry.saved_registry import SavedRegistry
 from shared.errors import PermanentError
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 from tests.support.s3_server import S3Server
 
 CHANGE = {"table/a": SavedEntry(1, {"id": "a", "name": "a"})}

@@ -5,18 +5,14 @@ from typing import Any
 
 import pytest
 
-from actor.queue_executor import SyncQueueExecutor, connect
+from actor.queue_executor import SyncQueueExecutor
 from shared.queue import commands
 from shared.queue.model import JobId, RunResult, Token
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider, WrittenTable
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def queue(redis_url: str) -> SyncQueueExecutor:
-    return SyncQueueExecutor(connect(redis_url), "default")
 
 
 def scheduled(decider: LiveDecider, **asked: Any) -> dict[str, Any]:
@@ -45,17 +41,19 @@ def test_a_table_shows_what_it_waits_for_and_how_its_last_run_ended(
     decider.post("/v1/tables", {"location": str(tmp_path), "name": "refused"})
     decider.drain()
 
+    until("the job is counted", lambda: scheduled(decider)["busy"]["jobs"])
     found = scheduled(decider)
     assert set(found) == {"busy", "quiet"}, "not what is switched off, nor what cannot be read"
-    assert (found["quiet"]["state"], found["quiet"]["jobs"], found["quiet"]["next_due_at"]) == ("idle", 0, None)
+    assert (found["quiet"]["state"], found["quiet"]["jobs"], found["quiet"]["next_due_at"]) == ("compact", 0, None)
     assert (found["busy"]["state"], found["busy"]["jobs"], found["busy"]["last_run_at"]) == ("waiting", 1, None)
     assert found["busy"]["next_due_at"] is not None
 
     (job,) = claim(queue)
-    assert scheduled(decider)["busy"]["state"] == "running"
+    until("its job is counted", lambda: scheduled(decider)["busy"]["state"] == "running")
     finish(queue, job.id, job.token, RunResult.FAIL)
+    until("its failure is counted", lambda: scheduled(decider)["busy"]["state"] == "backing_off")
     failed = scheduled(decider)["busy"]
-    assert (failed["state"], failed["last_result"]) == ("backing_off", "fail")
+    assert (failed["attempts"], failed["last_result"]) == (1, "fail")
     assert failed["next_due_at"] > failed["last_run_at"]
 
 

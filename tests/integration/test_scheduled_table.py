@@ -25,9 +25,8 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture
 def decider(redis_url: str, tmp_path: Path) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url, scheduled=str(tmp_path / "scheduled"))).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url, scheduled=str(tmp_path / "scheduled"))) as live:
+        yield live
 
 
 def ask(folder: Path, statement: str) -> list[dict[str, Any]]:

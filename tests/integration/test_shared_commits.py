@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.errors import RetryableError
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.queue import commands
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName

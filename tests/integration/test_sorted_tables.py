@@ -1,7 +1,6 @@
 """A table with a sort order against a live decider: decisions, jobs, dry run and command, from the log alone."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import deltalake
@@ -11,19 +10,12 @@ from typer.testing import CliRunner
 
 from services.cli.__main__ import app
 from shared.queue.model import JobState
-from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.live_decider import LiveDecider
 from tests.support.table_lives import alter
 
 pytestmark = pytest.mark.redis
 
 KEYS = 1_000_000
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 class KeyedTable:

@@ -77,16 +77,13 @@ def test_events_that_are_doubled_and_in_any_order_lead_to_the_tables_newest_vers
     for table in tables:
         for version in (3, 1, 3, 0, 2, 1):
             sqs.send_message(QueueUrl=url, MessageBody=event(table, version))
-    live = LiveDecider(settings(own_redis_server, tmp_path, url)).start()
-    try:
+    with LiveDecider(settings(own_redis_server, tmp_path, url)) as live:
         until("the queue is empty", lambda: waiting(sqs, url) == 0)
         for table in tables:
             name = table.path.name
             until(f"{name} is read", lambda name=name: live.get(f"/v1/tables/{name}")["state"])  # type: ignore[misc]
             assert live.get(f"/v1/tables/{name}")["state"]["version"] == table.version
         assert live.get("/v1/rejected-events") == {"rejected": []}
-    finally:
-        live.close()
 
 
 def test_a_message_that_was_not_acknowledged_is_delivered_again_and_changes_nothing(
@@ -101,8 +98,7 @@ def test_a_message_that_was_not_acknowledged_is_delivered_again_and_changes_noth
     table = WrittenTable(tmp_path / "orders")
     sqs.send_message(QueueUrl=url, MessageBody=event(table, 0))
     other = str(sqs.create_queue(QueueName="unused")["QueueUrl"])
-    live = LiveDecider(settings(own_redis_server, tmp_path, other)).start()
-    try:
+    with LiveDecider(settings(own_redis_server, tmp_path, other)) as live:
         with pytest.raises(RetryableError, match="killed"):
             live.run(consumer_of(live, Dies(url, hidden_s=0)).run_once())
         assert waiting(sqs, url) == 1
@@ -110,8 +106,6 @@ def test_a_message_that_was_not_acknowledged_is_delivered_again_and_changes_noth
         assert waiting(sqs, url) == 0
         until("the table is read", lambda: live.get("/v1/tables/orders")["state"])
         assert live.get("/v1/tables/orders")["state"]["version"] == 0
-    finally:
-        live.close()
 
 
 def test_a_message_that_cannot_be_used_is_set_aside_and_shown_and_delays_no_other(
@@ -120,8 +114,7 @@ def test_a_message_that_cannot_be_used_is_set_aside_and_shown_and_delays_no_othe
     table = WrittenTable(tmp_path / "orders")
     for body in ("no JSON", '{"what": "is this"}', event(table, 0)):
         sqs.send_message(QueueUrl=url, MessageBody=body)
-    live = LiveDecider(settings(own_redis_server, tmp_path, url)).start()
-    try:
+    with LiveDecider(settings(own_redis_server, tmp_path, url)) as live:
         until("the queue is empty", lambda: waiting(sqs, url) == 0)
         rejected = live.get("/v1/rejected-events")["rejected"]
         assert {one["body"] for one in rejected} == {"no JSON", '{"what": "is this"}'}
@@ -129,8 +122,6 @@ def test_a_message_that_cannot_be_used_is_set_aside_and_shown_and_delays_no_othe
         metrics = live.client.get("/metrics").text
         assert 'lakewright_events_total{result="malformed"} 2.0' in metrics
         until("the table is read", lambda: live.get("/v1/tables/orders")["state"])
-    finally:
-        live.close()
 
 
 def test_a_message_whose_table_cannot_be_read_now_stays_in_the_queue_until_it_was_delivered_often(
@@ -139,8 +130,7 @@ def test_a_message_whose_table_cannot_be_read_now_stays_in_the_queue_until_it_wa
     monkeypatch.setattr(message_handler, "MAX_DELIVERIES", 2)
     sqs.send_message(QueueUrl=url, MessageBody=event(WrittenTable(tmp_path / "orders"), 0))
     other = str(sqs.create_queue(QueueName="unused")["QueueUrl"])
-    live = LiveDecider(settings(own_redis_server, tmp_path, other)).start()
-    try:
+    with LiveDecider(settings(own_redis_server, tmp_path, other)) as live:
         resolver = live.services.requests.resolver
 
         async def unreadable(_: str) -> str:
@@ -154,8 +144,6 @@ def test_a_message_whose_table_cannot_be_read_now_stays_in_the_queue_until_it_wa
         assert waiting(sqs, url) == 0
         (rejected,) = live.get("/v1/rejected-events")["rejected"]
         assert rejected["reason"] == "location_unreadable in 2 deliveries"
-    finally:
-        live.close()
 
 
 def test_messages_that_were_handled_before_a_failure_are_acknowledged(tmp_path: Path, sqs: Any, url: str) -> None:

@@ -4,6 +4,7 @@ import json
 import queue
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from decider.api.http_settings import StreamSlots
 from decider.gateway.credentials import Credentials, parse_tokens
-from decider.store.stream_reader import COUNT, LEDGER, NOTES, RUNS, StreamReader, position_after
+from decider.store.queue.stream_reader import COUNT, LEDGER, NOTES, RUNS, StreamReader, position_after
 from services.cli.__main__ import app
 from services.cli.client import ApiClient, ServerSentEvent
 from shared.errors import InvalidInput
@@ -148,18 +149,17 @@ def test_readers_are_bounded_and_a_place_is_free_again_when_one_leaves(decider: 
 def test_one_client_cannot_take_all_places(redis_url: str) -> None:
     tokens = {name: f"{name}-t0ken-for-tests-only" for name in ("one", "two")}
     known = Credentials(parse_tokens(",".join(f"viewer:{token}" for token in tokens.values())))
-    live = LiveDecider(decider_settings(redis_url, known=known)).start(
-        stream_slots=StreamSlots(limit=4, per_client=1, poll_s=0.1)
-    )
-    try:
+    with closing(
+        LiveDecider(decider_settings(redis_url, known=known)).start(
+            stream_slots=StreamSlots(limit=4, per_client=1, poll_s=0.1)
+        )
+    ) as live:
         bearers = [{"authorization": f"Bearer {token}"} for token in tokens.values()]
         with live.client.stream("GET", "/v1/stream", headers=bearers[0]) as first:
             assert first.status_code == 200
             assert live.client.get("/v1/stream", headers=bearers[0]).status_code == 503
             with live.client.stream("GET", "/v1/stream", headers=bearers[1]) as second:
                 assert second.status_code == 200
-    finally:
-        live.close()
 
 
 @pytest.mark.parametrize("last_id", ["x", "1-1", "1-/runs", "1-1/ru ns", "-1-1/runs", "1" * 20 + "-1/runs"])
@@ -171,8 +171,9 @@ def test_an_id_that_no_event_had_is_refused(decider: LiveDecider, last_id: str) 
 
 
 def test_trouble_is_reported_and_the_stream_goes_on_when_redis_is_back(own_redis_server: RedisServer) -> None:
-    live = LiveDecider(decider_settings(own_redis_server.url)).start(stream_slots=StreamSlots(poll_s=0.1))
-    try:
+    with closing(
+        LiveDecider(decider_settings(own_redis_server.url)).start(stream_slots=StreamSlots(poll_s=0.1))
+    ) as live:
         reader = Reader(live)
         reader.next("connected")
         own_redis_server.kill()
@@ -183,8 +184,6 @@ def test_trouble_is_reported_and_the_stream_goes_on_when_redis_is_back(own_redis
         reported = reader.next("job").data
         assert (reported["event"], reported["table_id"], reported["detail"]) == ("preempted", "t", "a-1 7")
         leave_all(live, reader)
-    finally:
-        live.close()
 
 
 def test_a_record_of_a_newer_release_is_reported_as_unreadable_and_hides_nothing(

@@ -30,8 +30,7 @@ class Held(RefreshQueue):
 
 
 def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, tmp_path: Path) -> None:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url)) as live:
         names = []
         for place in ("orders", "items"):
             table = WrittenTable(tmp_path / place, days=("2026-01-01",))
@@ -62,8 +61,6 @@ def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, 
         live.drain()
         assert live.get("/v1/jobs")["jobs"] == []
         assert {name: live.get(f"/v1/tables/{name}")["state"] for name in names} == before, "a rebuild"
-    finally:
-        live.close()
 
 
 def test_of_two_askings_the_later_registration_is_handed_on() -> None:

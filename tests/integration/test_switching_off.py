@@ -1,17 +1,17 @@
 """A table that is switched off keeps no job, whoever dies on the way; one that is on again keeps every job."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
 from decider.state.effective_policy import PolicyDefaults
-from decider.store.queue_executor import AsyncQueueExecutor, connect
+from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.queue import queries
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
@@ -74,25 +74,24 @@ class World:
         return sorted(job.key.partition for page in pages for job in page.jobs)
 
 
-def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def report() -> None:
-        world = World(url)
-        await world.follow(world.first)
-        assert await world.waiting() == PARTITIONS
-        try:
-            await story(world)
-        finally:
-            await world.first.redis.aclose()
-            await world.second.redis.aclose()
-
-    asyncio.run(report())
+@asynccontextmanager
+async def in_world(url: str) -> AsyncIterator[World]:
+    world = World(url)
+    await world.follow(world.first)
+    assert await world.waiting() == PARTITIONS
+    try:
+        yield world
+    finally:
+        await world.first.redis.aclose()
+        await world.second.redis.aclose()
 
 
 @pytest.mark.parametrize(("moment", "script"), [("after", ScriptName.INGEST), ("before", ScriptName.CANCEL)])
-def test_who_switches_off_late_leaves_the_jobs_of_a_table_that_is_on_again(
+async def test_who_switches_off_late_leaves_the_jobs_of_a_table_that_is_on_again(
     redis_url: str, moment: str, script: ScriptName
 ) -> None:
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
+
         async def on_again() -> None:
             world.switch(on=True)
             await world.follow(world.second)
@@ -103,25 +102,23 @@ def test_who_switches_off_late_leaves_the_jobs_of_a_table_that_is_on_again(
         await world.follow(world.first)
         assert await world.waiting() == PARTITIONS
 
-    in_world(redis_url, story)
 
-
-def test_a_table_made_again_and_switched_off_keeps_no_job_of_the_one_before(redis_url: str) -> None:
+async def test_a_table_made_again_and_switched_off_keeps_no_job_of_the_one_before(redis_url: str) -> None:
     """Its versions start over, below those that the jobs were requested at."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         files = (await world.log.snapshot()).files
         world.log = MemoryLog(world.metadata(enabled=False))
         world.log.commits[0] = replace(world.log.commits[0], added=files)
         await world.follow(world.first)
         assert await world.waiting() == []
 
-    in_world(redis_url, story)
-
 
 @pytest.mark.parametrize(("moment", "script"), [("after", ScriptName.INGEST), ("after", ScriptName.CANCEL)])
-def test_who_dies_while_switching_off_leaves_no_job_behind(redis_url: str, moment: str, script: ScriptName) -> None:
-    async def story(world: World) -> None:
+async def test_who_dies_while_switching_off_leaves_no_job_behind(
+    redis_url: str, moment: str, script: ScriptName
+) -> None:
+    async with in_world(redis_url) as world:
+
         async def dies() -> None:
             raise RetryableError("killed here")
 
@@ -131,5 +128,3 @@ def test_who_dies_while_switching_off_leaves_no_job_behind(redis_url: str, momen
             await world.follow(world.first)
         await world.follow(world.second)
         assert await world.waiting() == []
-
-    in_world(redis_url, story)

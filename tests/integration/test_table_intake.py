@@ -12,10 +12,10 @@ from deltalake import write_deltalake
 
 from decider.background import discovery as discovery_module
 from decider.background.discovery import DiscoveryLimits
-from decider.store.discovery_lease import DiscoveryState
+from decider.store.registry.discovery_lease import DiscoveryState
 from decider.tracking.refresh import DAY_MS, VANISHED_DAYS
 from services.decider import build
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.waiting import until
 
@@ -25,17 +25,9 @@ FAST: dict[str, Any] = {"discovery": DiscoveryLimits(interval_s=0, requests_per_
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    folder = tmp_path / "lake"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def decider(redis_url: str, lake: Path) -> Iterator[LiveDecider]:
-    live = LiveDecider(settings(redis_url, lake)).start()
-    yield live
-    live.close()
+    with LiveDecider(settings(redis_url, lake)) as live:
+        yield live
 
 
 def settings(redis_url: str, lake: Path, **changes: Any) -> Any:
@@ -104,6 +96,19 @@ def test_two_places_of_one_name_are_two_tables(decider: LiveDecider, lake: Path)
     assert "a.orders" in names(decider)
 
 
+@pytest.mark.parametrize("place", ["_self-test-1", "lakewright-self-test/_self-test-2", ".trash/t"])
+def test_an_event_about_a_hidden_folder_registers_nothing_and_a_person_may(
+    decider: LiveDecider, lake: Path, place: str
+) -> None:
+    """Each start of an actor writes such a table: below a root, the bucket's own events once registered it."""
+    WrittenTable(lake / place)
+    answer = decider.post("/v1/events", event(place)).json()
+    assert [one["reason"] for one in answer["ignored"]] == ["table_not_found"]
+    assert names(decider) == []
+    decider.post("/v1/tables", {"location": (lake / place).as_uri(), "name": "mine"}).raise_for_status()
+    assert names(decider) == ["mine"]
+
+
 def test_discovery_finds_every_table_below_the_roots_and_shows_how_far_it_came(
     decider: LiveDecider, lake: Path
 ) -> None:
@@ -132,8 +137,7 @@ def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
     for number in range(9):
         WrittenTable(lake / f"t{number}")
     monkeypatch.setattr(discovery_module, "SAVE_EVERY", 1)
-    first, second = (LiveDecider(settings(redis_url, lake)).start() for _ in range(2))
-    try:
+    with LiveDecider(settings(redis_url, lake)) as first, LiveDecider(settings(redis_url, lake)) as second:
         walk = first.services.requests.discovery
         adopt, seen = walk._adopt, []
 
@@ -162,23 +166,16 @@ def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
         assert len(refreshed) < 9, "the scan began again"
         theirs.pace = DiscoveryLimits(interval_s=3_600.0)
         assert second.run(theirs.run_once()) == (), "what was just walked is not due"
-    finally:
-        for live in (first, second):
-            live.close()
 
 
 def test_two_deciders_walk_one_root_once(redis_url: str, lake: Path) -> None:
     WrittenTable(lake / "t")
-    first, second = (LiveDecider(settings(redis_url, lake)).start() for _ in range(2))
-    try:
+    with LiveDecider(settings(redis_url, lake)) as first, LiveDecider(settings(redis_url, lake)) as second:
         rounds = second.services.requests.discovery._rounds
         assert second.run(rounds.acquire(lake.as_uri()))
         assert first.run(first.services.requests.discovery.run_once()) == ()
         second.run(rounds.release(lake.as_uri()))
         assert len(first.run(first.services.requests.discovery.run_once())) == 1
-    finally:
-        for live in (first, second):
-            live.close()
 
 
 def test_the_registry_comes_back_from_the_roots_after_redis_has_lost_everything(
@@ -189,8 +186,7 @@ def test_the_registry_comes_back_from_the_roots_after_redis_has_lost_everything(
     for table in tables:
         table.append(9)
     # The duty itself, not a call of it: what Redis knows nothing of is due at once.
-    live = LiveDecider(settings(redis_url, lake, discovery=DiscoveryLimits(requests_per_s=10_000.0))).start()
-    try:
+    with LiveDecider(settings(redis_url, lake, discovery=DiscoveryLimits(requests_per_s=10_000.0))) as live:
         expected = [f"sales.t{number}" for number in range(3)]
         until("the tables are found", lambda: names(live) == expected)
         live.drain()
@@ -202,21 +198,16 @@ def test_the_registry_comes_back_from_the_roots_after_redis_has_lost_everything(
         live.drain()
         assert {name: live.partitions(name) for name in expected} == partitions
         assert partitions["sales.t0"] == tables[0].count_files()
-    finally:
-        live.close()
 
 
 def test_a_root_that_cannot_be_listed_says_so_and_the_others_are_walked(redis_url: str, lake: Path) -> None:
     WrittenTable(lake / "t")
     roots = ((lake.parent / "absent").as_uri(), lake.as_uri())
-    live = LiveDecider(decider_settings(redis_url, roots=roots, **FAST)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, roots=roots, **FAST)) as live:
         found = live.run(live.services.requests.discovery.run_once())
         assert [one.state for one in found] == [DiscoveryState.FAILED, DiscoveryState.DONE]
         assert "absent" in live.get("/v1/discovery")["roots"][0]["error"]
         assert names(live) == ["t"]
-    finally:
-        live.close()
 
 
 def test_a_table_is_renamed_with_its_history_and_its_policy_changes_with_the_registration(
@@ -289,8 +280,7 @@ def test_a_table_that_has_been_gone_for_long_is_forgotten(
     late_ms = [0]
     clock = build.now_ms
     monkeypatch.setattr(build, "now_ms", lambda: clock() + late_ms[0])
-    live = LiveDecider(settings(redis_url, lake)).start()
-    try:
+    with LiveDecider(settings(redis_url, lake)) as live:
         WrittenTable(lake / "orders")
         live.register(lake / "orders")
         shutil.rmtree(lake / "orders")
@@ -299,14 +289,12 @@ def test_a_table_that_has_been_gone_for_long_is_forgotten(
         late_ms[0] = int((VANISHED_DAYS + 1) * DAY_MS)
         live.sweep()
         assert names(live) == []
-    finally:
-        live.close()
 
 
 def test_tables_in_a_bucket_are_found_and_checked_as_those_in_folders_are(redis_url: str) -> None:
     from tests.support.s3_server import S3Server
 
-    s3 = S3Server("found")  # moto keeps buckets per process: a name of our own holds nothing of other tests
+    s3 = S3Server("found")
     live = None
     try:
         data = pa.table({"dt": ["2026-01-01"], "value": [1.0]})

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,11 @@ from typer.testing import CliRunner
 
 from decider.gateway.credentials import Credentials, parse_tokens
 from services.cli.__main__ import app
-from shared.deduplicate_options import DeduplicateOptions
-from shared.job_payload import JobPayload
-from shared.locations import table_id
+from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.payload import JobPayload
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.locations import table_id
 from shared.queue import queries
-from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, data_files, now_ms, set_time
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.local_vacuum import LocalTable, run_locally
@@ -27,13 +26,6 @@ pytestmark = pytest.mark.redis
 
 NAME = "sales.orders"
 URL = f"/v1/tables/{NAME}"
-
-
-@pytest.fixture
-def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +69,7 @@ def test_a_dry_run_lists_exactly_what_a_run_deletes(
     if with_checkpoint:
         DeltaTable(table).create_checkpoint()
     needed = files_needed(table, contents(table, 7))
-    answer = decider.post(f"{URL}/vacuum", {"dry_run": True, "orphans": True})
+    answer = decider.post(f"{URL}/actions/vacuum", {"dry_run": True, "orphans": True})
     assert answer.status_code == 200
     listed = {one["name"]: one["bytes"] for one in answer.json()["deletions"]}
     assert listed.keys() == data_files(table) - needed
@@ -87,16 +79,16 @@ def test_a_dry_run_lists_exactly_what_a_run_deletes(
     local = LocalTable(table)
     run_locally(local)
     assert set(local.deleted) == listed.keys()
-    assert decider.post(f"{URL}/vacuum", {"dry_run": True, "orphans": True}).json()["files"] == 0
+    assert decider.post(f"{URL}/actions/vacuum", {"dry_run": True, "orphans": True}).json()["files"] == 0
 
 
 def test_a_retention_below_the_tables_least_one_is_refused_without_force(decider: LiveDecider, table: Path) -> None:
     for dry_run in (True, False):
-        refused = decider.post(f"{URL}/vacuum", {"retain_hours": 24, "dry_run": dry_run})
+        refused = decider.post(f"{URL}/actions/vacuum", {"retain_hours": 24, "dry_run": dry_run})
         assert (refused.status_code, refused.json()["field"]) == (422, "retain_hours")
     assert jobs(decider, "vacuum") == []
-    few = decider.post(f"{URL}/vacuum", {"dry_run": True}).json()["files"]
-    more = decider.post(f"{URL}/vacuum", {"retain_hours": 24, "force": True, "dry_run": True}).json()["files"]
+    few = decider.post(f"{URL}/actions/vacuum", {"dry_run": True}).json()["files"]
+    more = decider.post(f"{URL}/actions/vacuum", {"retain_hours": 24, "force": True, "dry_run": True}).json()["files"]
     assert more > few > 0
     assert len(data_files(table)) > more
 
@@ -105,7 +97,7 @@ def test_the_retention_of_the_format_counts_where_a_property_is_shorter(decider:
     properties = {"lakewright.min-retain": "1 hour"}
     DeltaTable(table).alter.set_table_properties(properties, raise_if_not_exists=False)
     for dry_run in (True, False):
-        refused = decider.post(f"{URL}/vacuum", {"retain_hours": 24, "dry_run": dry_run})
+        refused = decider.post(f"{URL}/actions/vacuum", {"retain_hours": 24, "dry_run": dry_run})
         assert (refused.status_code, refused.json()["allowed"]) == (422, "168 hours or more")
     assert jobs(decider, "vacuum") == []
     assert any("168 hours" in note for note in decider.get(URL)["policy"]["notes"])
@@ -128,7 +120,7 @@ def test_a_vacuum_and_a_checkpoint_are_queued_recorded_and_shown(decider: LiveDe
 
 
 def test_older_rows_are_removed_on_request_only_where_the_table_has_a_key(decider: LiveDecider, table: Path) -> None:
-    refused = decider.post(f"{URL}/deduplicate", {})
+    refused = decider.post(f"{URL}/actions/deduplicate", {})
     assert (refused.status_code, refused.json()["field"]) == (422, "primary-key")
     keyed = {"lakewright.primary-key": "id", "lakewright.sequence-by": "day"}
     DeltaTable(table).alter.set_table_properties(keyed, raise_if_not_exists=False)
@@ -139,6 +131,22 @@ def test_older_rows_are_removed_on_request_only_where_the_table_has_a_key(decide
     assert JobPayload.decode(view.payload).options == DeduplicateOptions(dry_run=True).encode()
     (record,) = (one for one in decider.get(f"{URL}/decisions")["decisions"] if one["action"] == "deduplicate")
     assert record["reason"] == "requested"
+
+
+def test_no_operator_can_name_a_key(decider: LiveDecider, table: Path) -> None:
+    """Twenty rows became five by a registration that named a key which no owner had named."""
+    keyed = {"lakewright.primary-key": "id", "lakewright.sequence-by": "day"}
+    assert decider.client.delete(URL).is_success
+    answers = [
+        decider.post("/v1/tables", {"location": str(table), "name": NAME, "properties": keyed}),
+        decider.post("/v1/tables", {"location": str(table), "name": NAME}),
+        decider.client.patch(URL, json={"properties": keyed}),
+        decider.post(f"{URL}/optimize", {"values": keyed}),
+        decider.post(f"{URL}/actions/deduplicate", {}),
+    ]
+    assert [answer.status_code for answer in answers] == [422, 201, 422, 422, 422]
+    assert "ALTER TABLE" in answers[2].json()["detail"]
+    assert jobs(decider, "deduplicate") == []
 
 
 def test_reclaim_asks_for_the_tables_name_and_is_forced_to_the_hours_that_are_given(
@@ -160,7 +168,7 @@ def test_reclaim_asks_for_the_tables_name_and_is_forced_to_the_hours_that_are_gi
 def test_reclaim_without_hours_keeps_the_whole_retention(decider: LiveDecider, table: Path) -> None:
     """A property that is shorter than the least retention counts where a person writes the hours, not by itself."""
     DeltaTable(table).alter.set_table_properties({"acid.data.retain.hours": "0"}, raise_if_not_exists=False)
-    assert decider.post(f"{URL}/reclaim", {"confirm": NAME}).status_code == 202
+    assert decider.post(f"{URL}/actions/reclaim", {"confirm": NAME}).status_code == 202
     (job,) = jobs(decider, "vacuum")
     assert options_of(decider, job["id"]) == VacuumOptions(with_orphans=True)
 
@@ -204,8 +212,7 @@ def test_less_than_the_retention_is_forced_by_an_admin_alone(redis_url: str, wri
     """As a purge of history is: an operator may vacuum, and see what a forced vacuum would delete."""
     tokens = {role: f"{role}-t0ken-for-tests-only" for role in ("viewer", "operator", "admin")}
     known = Credentials(tokens=parse_tokens(",".join(f"{role}:{token}" for role, token in tokens.items())))
-    live = LiveDecider(decider_settings(redis_url, known=known)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, known=known)) as live:
 
         def post(role: str, url: str, body: dict[str, Any]) -> int:
             headers = {"authorization": f"Bearer {tokens[role]}"}
@@ -218,10 +225,8 @@ def test_less_than_the_retention_is_forced_by_an_admin_alone(redis_url: str, wri
             ("reclaim", {"admin"}),
         ):
             body = {"confirm": "unknown"} if command == "reclaim" else {}
-            passed = {role for role in tokens if post(role, f"/v1/tables/unknown/{command}", body) == 404}
+            passed = {role for role in tokens if post(role, f"/v1/tables/unknown/actions/{command}", body) == 404}
             assert passed == allowed, command
         forced = {"force": True, "retain_hours": hours, "orphans": True}
-        assert post("operator", f"{URL}/vacuum", {**forced, "dry_run": True}) == 200
-        assert [post(role, f"{URL}/vacuum", forced) for role in tokens] == [403, 403, 202]
-    finally:
-        live.close()
+        assert post("operator", f"{URL}/actions/vacuum", {**forced, "dry_run": True}) == 200
+        assert [post(role, f"{URL}/actions/vacuum", forced) for role in tokens] == [403, 403, 202]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from decider.store.tables import table_queue_limits
 from decider.tracking import rebuild
 from decider.tracking.followed_table import FollowedTable
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -17,16 +18,18 @@ from tests.support.live_decider import LiveDecider, WrittenTable, decider_settin
 pytestmark = pytest.mark.redis
 
 LIMIT = "lakewright.max-concurrent-jobs"
-ONE = {LIMIT: "1", "lakewright.weight": "2"}
+LIMITS = {LIMIT: "1", "lakewright.weight": "2"}
+ONE = {**LIMITS, "lakewright.fan-in": "4"}
+"""Limits, and a value whose change has the table counted again."""
+
 REAL = rebuild.ingest
 
 
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", -1)
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url)) as live:
+        yield live
 
 
 def queue_limits(decider: LiveDecider) -> list[str]:
@@ -79,9 +82,38 @@ def test_a_queue_limit_set_by_a_rebuild_that_a_crash_cut_short_is_taken_back(
 ) -> None:
     name = cut_short(decider, tmp_path, monkeypatch)
     monkeypatch.setattr(rebuild, "ingest", REAL)
-    say(decider, name, {"lakewright.fan-in": "4"})
+    say(decider, name, {})
     decider.drain()
     assert queue_limits(decider) == []
+
+
+def test_a_change_of_limits_alone_counts_no_table_again_and_is_finished_after_a_crash_or_taken_back(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = WrittenTable(tmp_path / "orders")
+    name = decider.register(table.path)
+    decider.drain()
+    set_properties(table, LIMITS)
+    with monkeypatch.context() as dying:
+        dying.setattr(table_queue_limits, "apply_queue_limits", dies)
+        decider.sweep()
+    assert queue_limits(decider) == []
+    decider.sweep()
+    assert queue_limits(decider) == ["limit", "weight"]
+    with monkeypatch.context() as dying:
+        dying.setattr(table_queue_limits, "apply_queue_limits", applied_by_a_process_that_dies)
+        set_properties(table, {LIMIT: "off", "lakewright.weight": "1"})
+        decider.sweep()
+    assert queue_limits(decider) == []
+    set_properties(table, LIMITS)
+    decider.sweep()
+    assert queue_limits(decider) == ["limit", "weight"]
+    assert decider.get(f"/v1/tables/{name}")["state"]["rebuilds"] == 0
+
+
+async def applied_by_a_process_that_dies(*args: Any) -> None:
+    await rebuild.apply_queue_limits(*args)
+    raise RuntimeError("the process ended")
 
 
 def test_who_loses_the_race_for_the_cursor_leaves_the_queue_limits_as_the_winner_set_them(

@@ -8,8 +8,8 @@ from typer.testing import CliRunner, Result
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from services.cli.__main__ import app
+from shared.paths.store_options import StoreOptions
 from shared.queue import commands
-from shared.store_options import StoreOptions
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
@@ -69,7 +69,7 @@ def test_a_table_that_is_added_says_that_its_files_are_rewritten_and_how_to_look
     assert "rewritten from now on" in stated.replace("\n", " ")
     assert "lakewright optimize orders --dry-run" in stated.replace("\n", " ")
     listed = call(decider, "tables", "list").stdout
-    assert "version 11" in listed
+    assert "12 files, 1 would do" in listed
 
 
 def test_a_table_that_is_added_paused_waits_until_it_is_resumed(

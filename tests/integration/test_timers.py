@@ -12,25 +12,25 @@ from decider.decide.decision import DecisionKind
 from decider.decide.recomputing import contradictions, recompute
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
-from decider.store.cleanup import delete_table
+from decider.store.tables.cleanup import delete_table
 from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
-from shared.job_payload import JobPayload, RewriteKind
+from shared.jobs.payload import JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.queue import commands, keys
 from shared.queue.model import DecideOutcome, Timer
 from shared.table import Position, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
 from tests.support.time_limits import scaled
-from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, World, in_world, partition
+from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, in_world, partition
 
 pytestmark = pytest.mark.redis
 
 
-def test_a_partition_is_settled_once_for_each_quiet_spell(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_partition_is_settled_once_for_each_quiet_spell(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         for _ in range(3):
             await world.write(partition(1), TWO_SMALL)
             world.now_ms += 6 * HOUR_MS - 1
@@ -45,11 +45,9 @@ def test_a_partition_is_settled_once_for_each_quiet_spell(redis_url: str) -> Non
                 world.now_ms += 6 * HOUR_MS
                 assert await world.decider.tick() == TimerRunResult(0, 0)
 
-    in_world(redis_url, story)
 
-
-def test_a_commit_in_between_postpones_even_one_that_no_one_told_of(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_commit_in_between_postpones_even_one_that_no_one_told_of(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         world.now_ms += 5 * HOUR_MS
         world.log.add([world.file(partition(1), MIB)])
@@ -59,11 +57,9 @@ def test_a_commit_in_between_postpones_even_one_that_no_one_told_of(redis_url: s
         world.now_ms += 6 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
 
-    in_world(redis_url, story)
 
-
-def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         await world.write(partition(2), TWO_SMALL)
         world.now_ms += 5 * HOUR_MS
@@ -77,11 +73,9 @@ def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_u
         world.now_ms += HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
 
-    in_world(redis_url, story)
 
-
-def test_one_late_file_in_a_settled_partition_has_no_timer_and_two_have(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_one_late_file_in_a_settled_partition_has_no_timer_and_two_have(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         world.now_ms += 6 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
@@ -94,11 +88,9 @@ def test_one_late_file_in_a_settled_partition_has_no_timer_and_two_have(redis_ur
         await world.run_job()
         assert await world.timers.all(TABLE.id) == {}
 
-    in_world(redis_url, story)
 
-
-def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(redis_url: str) -> None:
+    async with in_world(redis_url, {"lakewright.time-window": "1h", "lakewright.idle-compaction-after": "2h"}) as world:
         world.now_ms = 100 * HOUR_MS
         for hour in range(6):
             for _ in range(3):
@@ -121,12 +113,10 @@ def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(red
         assert await world.timers.all(TABLE.id) == {}
         assert len((await world.log.snapshot()).files) == 6
 
-    in_world(redis_url, story, {"lakewright.time-window": "1h", "lakewright.idle-compaction-after": "2h"})
-
 
 @pytest.mark.parametrize("deciders", [2, 5])
-def test_any_number_of_deciders_settle_a_partition_once(redis_url: str, deciders: int) -> None:
-    async def story(world: World) -> None:
+async def test_any_number_of_deciders_settle_a_partition_once(redis_url: str, deciders: int) -> None:
+    async with in_world(redis_url) as world:
         for number in range(8):
             await world.write(partition(number), TWO_SMALL)
         world.now_ms += 6 * HOUR_MS
@@ -137,11 +127,9 @@ def test_any_number_of_deciders_settle_a_partition_once(redis_url: str, deciders
         ]
         assert len(records) == 8
 
-    in_world(redis_url, story)
 
-
-def test_timers_outlast_a_restart_and_a_rebuild(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_timers_outlast_a_restart_and_a_rebuild(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         await world.write(partition(2), [2 * MIB])
         world.log.add([world.file(partition(2), 2 * MIB, settled=True)])
@@ -157,12 +145,10 @@ def test_timers_outlast_a_restart_and_a_rebuild(redis_url: str) -> None:
         world.now_ms += HOUR_MS
         assert await restarted.tick() == TimerRunResult(1, 1)
 
-    in_world(redis_url, story)
-
 
 @pytest.mark.parametrize("name", ["lakewright.enabled", "lakewright.idle-compaction-after"])
-def test_what_is_switched_off_has_no_timers(redis_url: str, name: str) -> None:
-    async def story(world: World) -> None:
+async def test_what_is_switched_off_has_no_timers(redis_url: str, name: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         off = "false" if name.endswith("enabled") else "off"
         world.log.add(metadata=TableMetadata("u-1", DT, {name: off}), data_change=False)
@@ -172,11 +158,9 @@ def test_what_is_switched_off_has_no_timers(redis_url: str, name: str) -> None:
         await world.write(partition(1), [2 * MIB])
         assert await world.timers.all(TABLE.id) == {}
 
-    in_world(redis_url, story)
 
-
-def test_a_table_that_was_removed_leaves_no_timers_behind(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_table_that_was_removed_leaves_no_timers_behind(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         await world.registry.remove(TABLE)
         world.now_ms += 6 * HOUR_MS
@@ -187,11 +171,9 @@ def test_a_table_that_was_removed_leaves_no_timers_behind(redis_url: str) -> Non
         await delete_table(world.queue, TABLE.id, kinds=["compact"])
         assert not await world.queue.redis.exists(keys.due_tables("default"), keys.timers("default", TABLE.id))
 
-    in_world(redis_url, story)
 
-
-def test_a_partition_that_has_a_job_already_is_settled_after_it(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_partition_that_has_a_job_already_is_settled_after_it(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), [100_000] * 9)
         assert len(await world.jobs()) == 1
         world.now_ms += 6 * HOUR_MS
@@ -200,11 +182,11 @@ def test_a_partition_that_has_a_job_already_is_settled_after_it(redis_url: str) 
         assert JobPayload.decode(job.payload).rewrite_kind is RewriteKind.LEVELS
         assert list((await world.timers.all(TABLE.id)).values()) == [world.now_ms + AGAIN_MS]
 
-    in_world(redis_url, story)
 
-
-def test_a_partition_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_partition_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_url: str) -> None:
+    async with in_world(
+        redis_url, {"lakewright.dml-policy": "never", "lakewright.idle-compaction-after": "1h"}
+    ) as world:
         world.log.command("MERGE", world.now_ms, 300_000, [world.file(partition(1), size) for size in TWO_SMALL])
         await world.decider.follow()
         world.now_ms += HOUR_MS
@@ -216,13 +198,12 @@ def test_a_partition_that_is_left_to_its_writers_is_settled_when_they_are_done(r
         assert await world.decider.tick() == TimerRunResult(1, 1)
         assert await world.timers.all(TABLE.id) == {}
 
-    in_world(redis_url, story, {"lakewright.dml-policy": "never", "lakewright.idle-compaction-after": "1h"})
 
-
-def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
+async def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
     """Its timer has fired and the newest payload requests levels; what was requested before goes with them."""
-
-    async def story(world: World) -> None:
+    async with in_world(
+        redis_url, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"}
+    ) as world:
         await world.write(partition(1), TWO_SMALL)
         world.now_ms += 24 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
@@ -232,11 +213,11 @@ def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str
         assert payload.rewrite_kind is RewriteKind.LEVELS
         assert payload.with_extent(claim.extent).rewrite_kind is RewriteKind.FULL
 
-    in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
-
-def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_url: str) -> None:
+    async with in_world(
+        redis_url, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"}
+    ) as world:
         await world.write(partition(1), TWO_SMALL)
         for _ in range(3):
             world.now_ms += 8 * HOUR_MS
@@ -250,11 +231,10 @@ def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_ur
             world.now_ms += 8 * HOUR_MS
             assert await world.decider.tick() == TimerRunResult(0, 0)
 
-    in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
-
-def test_a_full_rewrite_comes_after_the_number_of_commits_to_its_partition(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_full_rewrite_comes_after_the_number_of_commits_to_its_partition(redis_url: str) -> None:
+    off = {"lakewright.idle-compaction-after": "off", "lakewright.filter": "dt = '1'"}
+    async with in_world(redis_url, {"lakewright.full-every-commits": "3", **off}) as world:
         for _ in range(3):
             await world.write(partition(2), [100])
         for number in range(3):
@@ -275,12 +255,11 @@ def test_a_full_rewrite_comes_after_the_number_of_commits_to_its_partition(redis
         records = await LedgerReader(world.queue).newest(TABLE.id, limit=20)
         assert not any(contradictions(record) for record in records)
 
-    off = {"lakewright.idle-compaction-after": "off", "lakewright.filter": "dt = '1'"}
-    in_world(redis_url, story, {"lakewright.full-every-commits": "3", **off})
 
-
-def test_a_rebuild_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_rebuild_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
+    async with in_world(
+        redis_url, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"}
+    ) as world:
         await world.write(partition(1), TWO_SMALL)
         before = await world.timers.all(TABLE.id)
         world.now_ms += 20 * HOUR_MS
@@ -290,11 +269,9 @@ def test_a_rebuild_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
         await world.decider.follow()
         assert await world.timers.all(TABLE.id) == before
 
-    in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
-
-def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -> None:
+    async with in_world(redis_url, {"lakewright.full-rewrite-interval": "24h"}) as world:
         await world.write(partition(1), TWO_SMALL)
         world.now_ms += 24 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(2, 1)
@@ -307,11 +284,9 @@ def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -
         assert "is idle" in quiet.message
         assert "A job was queued." in quiet.message
 
-    in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h"})
 
-
-def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         (timer,) = await world.timers.due(TABLE.id, world.now_ms + 6 * HOUR_MS, limit=9)
         world.now_ms += 1
@@ -326,8 +301,6 @@ def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> 
         )
         assert await world.timers.all(TABLE.id) == {}
 
-    in_world(redis_url, story)
-
 
 class MeetingLog(MemoryLog):
     """A log whose snapshot can be read only while those of all others that share its barrier are."""
@@ -341,8 +314,8 @@ class MeetingLog(MemoryLog):
         return await super().live_files(at)
 
 
-def test_tables_are_read_side_by_side(redis_url: str) -> None:
-    async def story(world: World) -> None:
+async def test_tables_are_read_side_by_side(redis_url: str) -> None:
+    async with in_world(redis_url) as world:
         barrier = asyncio.Barrier(TABLES_AT_ONCE)
         tables = [TableRef(TableId(f"m-{n}"), f"m{n}", f"memory:///m{n}") for n in range(2 * TABLES_AT_ONCE)]
         logs = {table.location: MeetingLog(barrier) for table in tables}
@@ -353,13 +326,10 @@ def test_tables_are_read_side_by_side(redis_url: str) -> None:
         await TimerRunner(world.queue, world.registry, follower, lambda: world.now_ms).run_once()
         assert await world.timers.due_tables(world.now_ms + AGAIN_MS, limit=1) == ()
 
-    in_world(redis_url, story)
 
-
-def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url: str) -> None:
+async def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url: str) -> None:
     """They are due for longer than the table that can be followed, and more of them than one tick reads."""
-
-    async def story(world: World) -> None:
+    async with in_world(redis_url) as world:
         await world.write(partition(1), TWO_SMALL)
         broken = [TableRef(TableId(f"b-{n}"), f"b{n}", f"memory:///b{n}") for n in range(TABLES_PER_TICK + 1)]
         for table in broken:
@@ -380,5 +350,3 @@ def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url
         assert await world.timers.due_tables(world.now_ms, limit=9) == ()
         world.now_ms += AGAIN_MS
         assert len(await world.timers.due_tables(world.now_ms, limit=2 * TABLES_PER_TICK)) == len(broken)
-
-    in_world(redis_url, story)

@@ -8,8 +8,8 @@ import pytest
 import redis
 from redis.asyncio import Redis
 
-from decider.store.queue_executor import connect
-from decider.store.redis_health import rewrite_aof
+from decider.store.append_only_file import AppendOnlyUpkeep
+from decider.store.redis.queue_executor import connect
 from tests.support.redis_server import RedisServer, find_binaries
 from tests.support.waiting import until
 
@@ -21,9 +21,8 @@ WHOLE = "redis.call('SET', 'later', '1') redis.call('SET', 'too', '1')"
 
 @pytest.fixture(params=find_binaries(), ids=lambda binary: binary.name)
 def server(request: pytest.FixtureRequest) -> Iterator[RedisServer]:
-    made = RedisServer(request.param).start()
-    yield made
-    made.close()
+    with RedisServer(request.param) as made:
+        yield made
 
 
 def cut(folder: Path) -> None:
@@ -37,7 +36,7 @@ def renewed(server: RedisServer) -> bool:
     async def ask() -> bool:
         client: Redis = connect(server.url)
         try:
-            return await rewrite_aof(client)
+            return await AppendOnlyUpkeep().rewrite(client)
         finally:
             await client.aclose()
 

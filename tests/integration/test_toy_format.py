@@ -15,7 +15,7 @@ from actor.worker import ActorContext, Worker, WorkerSettings
 from decider.formats.delta.format import DeltaFormat
 from decider.formats.registry import TableFormats
 from decider.formats.table_format import StorageAccess
-from shared.job_payload import JobPayload
+from shared.jobs.payload import JobPayload
 from shared.queue import queries
 from shared.queue.model import JobState
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -34,9 +34,8 @@ def both_formats(access: StorageAccess) -> TableFormats:
 @pytest.fixture
 def decider(redis_url: str, tmp_path: Path) -> Iterator[LiveDecider]:
     settings = decider_settings(redis_url, roots=(str(tmp_path),))
-    live = LiveDecider(settings, with_formats=both_formats).start()
-    yield live
-    live.close()
+    with LiveDecider(settings, with_formats=both_formats) as live:
+        yield live
 
 
 class ToyActor:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.decider.settings import parse_policy
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from tests.support.live_decider import POLICY, LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
@@ -21,10 +21,8 @@ OTHER = parse_policy("target-file-size=512kb,min-input-files=3")
 
 @pytest.fixture
 def pair(redis_url: str, tmp_path: Path) -> Iterator[tuple[LiveDecider, LiveDecider]]:
-    first, second = (LiveDecider(of_lake(redis_url, tmp_path)).start() for _ in range(2))
-    yield first, second
-    for live in (first, second):
-        live.close()
+    with LiveDecider(of_lake(redis_url, tmp_path)) as first, LiveDecider(of_lake(redis_url, tmp_path)) as second:
+        yield first, second
 
 
 def of_lake(redis_url: str, lake: Path, policy: Policy = POLICY) -> Any:
@@ -93,11 +91,9 @@ def test_deciders_of_different_defaults_come_to_agree_and_rebuild_each_table_onc
     redis_url: str, tmp_path: Path
 ) -> None:
     tables = [WrittenTable(tmp_path / f"t{number}", seed=number) for number in range(4)]
-    older = LiveDecider(of_lake(redis_url, tmp_path)).start()
-    try:
+    with LiveDecider(of_lake(redis_url, tmp_path)) as older:
         names = [older.register(table.path, table.path.name) for table in tables]
-        newer = LiveDecider(of_lake(redis_url, tmp_path, OTHER)).start()
-        try:
+        with LiveDecider(of_lake(redis_url, tmp_path, OTHER)) as newer:
             for _ in range(4):
                 for live in (newer, older):
                     tables[0].append()
@@ -110,18 +106,12 @@ def test_deciders_of_different_defaults_come_to_agree_and_rebuild_each_table_onc
             ours, theirs = (live.get("/v1/status")["defaults"] for live in (older, newer))
             assert (ours["in_sync"], theirs["in_sync"]) == (False, True)
             assert ours["version"] == theirs["version"] != ours["own_version"]
-        finally:
-            newer.close()
-    finally:
-        older.close()
 
 
 def test_the_older_decider_takes_over_the_newer_ones_defaults_for_new_tables_too(
     redis_url: str, tmp_path: Path
 ) -> None:
-    older = LiveDecider(of_lake(redis_url, tmp_path)).start()
-    newer = LiveDecider(of_lake(redis_url, tmp_path, OTHER)).start()
-    try:
+    with LiveDecider(of_lake(redis_url, tmp_path)) as older, LiveDecider(of_lake(redis_url, tmp_path, OTHER)) as newer:
         newer.run(newer.services.tables.defaults.refresh())
         older.run(older.services.tables.defaults.refresh())
         table = WrittenTable(tmp_path / "t")
@@ -129,17 +119,12 @@ def test_the_older_decider_takes_over_the_newer_ones_defaults_for_new_tables_too
         newer.sweep()
         assert older.partitions(name) == table.count_files(OTHER)
         assert newer.get(f"/v1/tables/{name}")["state"]["rebuilds"] == 0
-    finally:
-        for live in (older, newer):
-            live.close()
 
 
 def test_defaults_that_redis_lost_are_put_back_and_stay_in_force(redis_url: str, tmp_path: Path) -> None:
     import redis as redis_library
 
-    older = LiveDecider(of_lake(redis_url, tmp_path)).start()
-    newer = LiveDecider(of_lake(redis_url, tmp_path, OTHER)).start()
-    try:
+    with LiveDecider(of_lake(redis_url, tmp_path)) as older, LiveDecider(of_lake(redis_url, tmp_path, OTHER)) as newer:
         for live in (older, newer, older):
             live.run(live.services.tables.defaults.refresh())
         with redis_library.Redis.from_url(redis_url) as client:
@@ -148,20 +133,14 @@ def test_defaults_that_redis_lost_are_put_back_and_stay_in_force(redis_url: str,
             live.run(live.services.tables.defaults.refresh())
         versions = {live.get("/v1/status")["defaults"]["version"] for live in (older, newer)}
         assert versions == {newer.services.tables.defaults.own.version}
-    finally:
-        for live in (older, newer):
-            live.close()
 
 
 def test_a_decider_that_cannot_read_what_another_one_set_keeps_its_own(redis_url: str, tmp_path: Path) -> None:
     import redis as redis_library
 
-    live = LiveDecider(of_lake(redis_url, tmp_path)).start()
-    try:
+    with LiveDecider(of_lake(redis_url, tmp_path)) as live:
         live.run(live.services.tables.defaults.refresh())
         with redis_library.Redis.from_url(redis_url) as client:
             client.set("lw:defaults:default", '{"policy": "{\\"fan_in\\": 1}", "tenants": {}}')
         assert live.run(live.services.tables.defaults.refresh()) is False
         assert live.get("/v1/status")["defaults"]["in_sync"] is True
-    finally:
-        live.close()

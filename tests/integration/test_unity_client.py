@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager, suppress
 
 import pytest
 
-from services import unity_client
 from services.unity_client import UnityClient
+from shared import bounded_answer
 from shared.errors import PermanentError, RetryableError
 from shared.unity.exchange import UnityRequest
 from shared.unity.options import UnityOptions
@@ -88,7 +88,7 @@ def test_a_server_that_is_not_there_is_asked_again() -> None:
 
 def test_an_answer_beyond_the_limit_is_not_read(unity: UnityServer, monkeypatch: pytest.MonkeyPatch) -> None:
     unity.put("a.b.c", "file:///lake/c", comment="x" * 5_000)
-    monkeypatch.setattr(unity_client, "MAX_ANSWER_BYTES", 4_000)
+    monkeypatch.setattr(bounded_answer, "MAX_ANSWER_BYTES", 4_000)
     with pytest.raises(PermanentError, match="more than 4000 bytes"):
         client(unity.uri).send(ASK)
 
@@ -117,7 +117,7 @@ def test_an_answer_that_comes_byte_by_byte_ends_at_the_time_limit() -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            with pytest.raises(RetryableError, match=r"took longer than 0\.5 s"):
+            with pytest.raises(RetryableError, match="took too long"):
                 client(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_s=0.5).send(ASK)
         finally:
             ended.set()

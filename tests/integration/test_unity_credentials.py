@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from deltalake import write_deltalake
 from redis import Redis
 
 from services.settings import format_options
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.s3_server import KEYS, S3Server
 from tests.support.unity_samples import sample
@@ -26,7 +27,7 @@ VENDED = "key-of-the-table"
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Server]:
-    server = S3Server("vended")  # A name of its own: moto keeps buckets per process.
+    server = S3Server("vended")
     server.gate.keys.add(VENDED)
     yield server
     server.close()
@@ -80,8 +81,7 @@ def test_a_table_is_read_with_its_own_credentials_until_they_expire(
         append(unity, s3)
     unity.credentials = credentials(3_600)
     s3.gate.seen.clear()
-    decider = started(unity, s3, redis_url, credentials="vended")
-    try:
+    with closing(started(unity, s3, redis_url, credentials="vended")) as decider:
         assert (register(decider)["version"], register(decider)["refusal"]) == (2, None)
         assert {seen.key for seen in s3.gate.seen} == {VENDED}
         for turn in range(2):
@@ -90,8 +90,6 @@ def test_a_table_is_read_with_its_own_credentials_until_they_expire(
             assert [state.files for state in decider.partitions(NAME).values()] == [4 + turn]
         assert unity.bodies == [{"table_id": "id-1", "operation": "READ"}]
         shown = json.dumps(decider.get(f"/v1/tables/{NAME}")) + "".join(_texts(redis_url)) + "".join(capfd.readouterr())
-    finally:
-        decider.close()
     assert "session-of-the-table" not in shown
     assert "secret-of-the-table" not in shown
 
@@ -99,8 +97,7 @@ def test_a_table_is_read_with_its_own_credentials_until_they_expire(
 def test_credentials_that_expire_soon_are_requested_again(unity: UnityServer, s3: S3Server, redis_url: str) -> None:
     append(unity, s3)
     unity.credentials = credentials(60)
-    decider = started(unity, s3, redis_url, credentials="vended")
-    try:
+    with closing(started(unity, s3, redis_url, credentials="vended")) as decider:
         register(decider)
         asked = len(unity.bodies)
         unity.credentials = credentials(3_600)
@@ -113,8 +110,6 @@ def test_credentials_that_expire_soon_are_requested_again(unity: UnityServer, s3
         decider.sweep()
         assert [state.files for state in decider.partitions(NAME).values()] == [3]
         assert len(unity.bodies) == renewed
-    finally:
-        decider.close()
 
 
 @pytest.mark.parametrize(
@@ -128,23 +123,17 @@ def test_a_catalog_that_gives_none_that_fit_is_an_error_that_says_so(
     unity: UnityServer, s3: S3Server, redis_url: str, given: str, word: str
 ) -> None:
     unity.credentials = sample(given)
-    decider = started(unity, s3, redis_url, credentials="vended")
-    try:
+    with closing(started(unity, s3, redis_url, credentials="vended")) as decider:
         assert word in register(decider)["refusal"]["reason"]
-    finally:
-        decider.close()
 
 
 def test_by_default_our_own_credentials_are_used(unity: UnityServer, s3: S3Server, redis_url: str) -> None:
     append(unity, s3)
     s3.gate.seen.clear()
-    decider = started(unity, s3, redis_url)
-    try:
+    with closing(started(unity, s3, redis_url)) as decider:
         assert register(decider)["version"] == 0
         assert {seen.key for seen in s3.gate.seen} == {KEYS["access_key_id"]}
         assert unity.bodies == []
-    finally:
-        decider.close()
 
 
 def _texts(redis_url: str) -> Iterator[str]:
@@ -159,9 +148,6 @@ def test_a_folder_needs_no_credentials(unity: UnityServer, redis_url: str, tmp_p
     unity.put(NAME, (tmp_path / "orders").as_uri(), "id-1")
     catalogs = {"unity": unity.options(tmp_path.as_uri(), credentials="vended")}
     read = format_options({"LAKEWRIGHT_CATALOGS": json.dumps(catalogs)})
-    decider = LiveDecider(decider_settings(redis_url, formats=read)).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, formats=read)) as decider:
         assert register(decider)["version"] == 0
         assert unity.bodies == []
-    finally:
-        decider.close()

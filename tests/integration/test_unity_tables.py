@@ -38,9 +38,8 @@ def named(unity: UnityServer, redis_url: str, tmp_path: Path) -> Iterator[LiveDe
         buckets={"lake": tmp_path.as_uri()},
         formats=formats(unity, tmp_path.as_uri()),
     )
-    decider = LiveDecider(settings).start()
-    yield decider
-    decider.close()
+    with LiveDecider(settings) as decider:
+        yield decider
 
 
 @pytest.fixture
@@ -221,10 +220,7 @@ def test_a_table_that_is_no_table_is_not_registered(named: LiveDecider) -> None:
 @pytest.mark.usefixtures("orders")
 def test_a_wrong_token_is_refused(unity: UnityServer, redis_url: str, tmp_path: Path) -> None:
     settings = decider_settings(redis_url, formats=formats(unity, tmp_path.as_uri(), token="s3cret-of-another"))  # noqa: S106 - of no one
-    decider = LiveDecider(settings).start()
-    try:
+    with LiveDecider(settings) as decider:
         reading = decider.post("/v1/tables", {"location": PLACE, "name": FULL_NAME, "wait_s": 20}).json()["reading"]
         assert "401 UNAUTHENTICATED" in reading["refusal"]["reason"]
         assert "s3cret" not in json.dumps(decider.get(f"/v1/tables/{FULL_NAME}"))
-    finally:
-        decider.close()

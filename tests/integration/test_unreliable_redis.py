@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
 
-from decider.store.redis_health import RedisSafety
+from decider.store.redis.redis_health import RedisSafety
 from services.cli.checks.finding import FindingLevel
 from services.cli.checks.redis_server import check_redis
 from shared.errors import RetryableError
-from shared.queue import commands
+from shared.queue import commands, keys
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.queue_calls import spec
 from tests.support.redis_server import RedisServer
@@ -60,14 +61,14 @@ TROUBLES = [
 
 @pytest.fixture
 def decider(own_redis_server: RedisServer) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(own_redis_server.url)).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(own_redis_server.url)) as live:
+        yield live
 
 
 def stored(client: Redis) -> dict[bytes, object]:
     """Everything that Redis holds, byte by byte."""
-    return {key: client.dump(key) for key in client.keys("*")}
+    samples = (b"lw:history", b"lw:newest-sample")  # taken meanwhile, and no harm if they are lost
+    return {key: client.dump(key) for key in client.keys("*") if not key.startswith(samples)}
 
 
 def is_ready(decider: LiveDecider) -> bool:
@@ -139,6 +140,59 @@ def test_the_queue_takes_no_new_job_and_no_table_while_redis_is_unreliable(
         repair_it(own_redis_server, client)
     decider.run(decider.services.queue.executor.run(commands.enqueue("default", spec())))
     assert decider.run(decider.services.requests.resolver.register_if_new(table.path.as_uri()))
+
+
+SHARED = sorted({kind: (key, kind) for key, kind in keys.shared_types("default").items()}.values())
+"""One of each type: the check is one loop over all of them."""
+
+
+@pytest.mark.parametrize(("key", "kind"), SHARED, ids=[key for key, _ in SHARED])
+def test_a_shared_key_of_another_type_is_named_everywhere_and_nothing_is_taken_until_it_is_gone(
+    decider: LiveDecider, own_redis_server: RedisServer, tmp_path: Path, key: str, kind: str
+) -> None:
+    table = WrittenTable(tmp_path / "orders")
+    with own_redis_server.client() as client:
+        client.delete(key)
+        client.hset(key, "another", "program") if kind != "hash" else client.set(key, "another program")
+        until("it is not ready", lambda: decider.client.get("/readyz").status_code == 503)
+        assert f"the key {key} is a" in decider.client.get("/readyz").json()["detail"]
+        refused = decider.post("/v1/tables", {"location": str(table.path)})
+        assert (refused.status_code, refused.json()["title"]) == (503, "Service unavailable")
+        assert f"RENAME {key} moved-away" in refused.json()["detail"]
+        client.rename(key, "moved-away")
+    until("it is ready", lambda: decider.client.get("/readyz").status_code == 200)
+
+
+TABLE_KEYS = sorted(keys.table_types("default", "TABLE").items())
+
+
+@pytest.mark.parametrize(("key", "kind"), TABLE_KEYS, ids=[key for key, _ in TABLE_KEYS])
+def test_a_tables_key_of_another_type_is_named_and_neither_the_table_nor_others_are_refused_for_it(
+    decider: LiveDecider, own_redis_server: RedisServer, tmp_path: Path, key: str, kind: str
+) -> None:
+    table, other = WrittenTable(tmp_path / "orders"), WrittenTable(tmp_path / "others")
+    name, others = decider.register(table.path), decider.register(other.path)
+    found = decider.run(decider.services.tables.registry.find(name))
+    assert found is not None
+    key = key.replace("TABLE", found.id)
+    with own_redis_server.client() as client:
+        client.delete(key)
+        client.hset(key, "another", "program") if kind != "hash" else client.set(key, "another program")
+        table.append(commits=2)
+        other.append(commits=2)
+        for one in (table, other):
+            decider.post("/v1/events", {"table": str(one.path)})
+
+        def seen() -> dict[str, Any]:
+            return {one["name"]: one for one in decider.get("/v1/tables")["tables"]}
+
+        until("the other is followed", lambda: seen()[others]["version"] == other.version)
+        until("its own is known", lambda: seen()[name]["error"] or seen()[name]["version"] == table.version)
+        assert seen()[name]["refusal"] is None
+        assert seen()[name]["error"] == "" or f"the key {key} is a" in seen()[name]["error"]
+        client.rename(key, "moved-away")
+    decider.sweep()
+    assert (seen()[name]["version"], seen()[name]["error"]) == (table.version, "")
 
 
 def test_a_reliable_redis_is_asked_once_a_second_at_most(decider: LiveDecider, own_redis_server: RedisServer) -> None:

@@ -1,7 +1,4 @@
-"""A vacuum killed with kill -9, twice: the third run does the rest, and nothing that is needed is gone.
-
-The long suite (`make test-care`) does the same with whole services and a JVM.
-"""
+"""A vacuum killed with kill -9, twice: the third run does the rest, and nothing that is needed is gone."""
 
 import subprocess
 import sys
@@ -9,7 +6,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from shared.vacuum_options import VacuumOptions
+from shared.jobs.vacuum_options import VacuumOptions
 from tests.support.aged_table import data_files, versions
 from tests.support.local_vacuum import LocalTable, run_locally
 from tests.support.long_history import contents, files_needed, history, remove_long_ago

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from shared.errors import Corrupt, PermanentError, RetryableError
-from shared.job_payload import JobPayload, PredictedCost
-from shared.policy import MIB
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.policy.policy import MIB
 from shared.queue import admin_commands, commands, queries
 from shared.queue.model import Band, JobKey, JobRequest, JobState, RunResult
 from tests.support.memory_engine import MemoryEngine

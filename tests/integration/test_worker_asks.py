@@ -1,6 +1,7 @@
 """What a job may request besides levels: idle compaction, full rewrites; and what a run teaches."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,9 +10,9 @@ import redis
 
 from actor.ports import Control, RewriteOutcome, RewriteRequest
 from decider.decide.calibration import Calibration
-from shared.job_payload import JobPayload, PredictedCost, RewriteKind
+from shared.jobs.payload import JobPayload, PredictedCost, RewriteKind
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.queue import commands
 from shared.queue.model import JobState, RunResult
 from tests.support.memory_engine import MemoryEngine
@@ -55,8 +56,7 @@ def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
 def test_a_full_rewrite_is_done_although_a_newer_commit_asked_for_less_and_teaches_nothing_of_that(
     redis_url: str,
 ) -> None:
-    made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
-    try:
+    with closing(Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))) as made:
         full = replace(
             spec(1),
             payload=replace(JobPayload.decode(spec(1).payload), rewrite_kind=RewriteKind.FULL).encode(),
@@ -69,8 +69,6 @@ def test_a_full_rewrite_is_done_although_a_newer_commit_asked_for_less_and_teach
         assert sum(file.size_bytes < 6 * MIB for file in made.engine.files.values()) <= 1
         assert made.state() is None
         assert not redis.Redis.from_url(made.url).exists("{lw:default}:meas:t-1")
-    finally:
-        made.close()
 
 
 class Shrinking(MemoryEngine):
@@ -90,8 +88,7 @@ class Shrinking(MemoryEngine):
 
 def test_a_run_reports_how_much_outputs_shrank_and_which_missed_their_level(redis_url: str) -> None:
     engine = Shrinking([200_000] * 8)
-    made = Bench(redis_url, engine)
-    try:
+    with closing(Bench(redis_url, engine)) as made:
         made.enqueue(1)
         assert made.worker().run_next()
         # Eight files of 200 kB are of level 4, and half of their sum lies below the 1 MiB of level 5.
@@ -99,8 +96,6 @@ def test_a_run_reports_how_much_outputs_shrank_and_which_missed_their_level(redi
         raw = redis.Redis.from_url(made.url).hgetall("{lw:default}:meas:t-1")
         sums = Calibration.of({name.decode(): int(value) for name, value in raw.items()})
         assert sums == Calibration(1, 0, 1_600_000, 0, 7, 1_600_000, 800_000)
-    finally:
-        made.close()
 
 
 def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothing(redis_url: str) -> None:
@@ -190,8 +185,7 @@ def test_what_is_asked_for_despite_the_switch_runs(redis_url: str) -> None:
 
 def test_a_job_about_a_table_that_was_dropped_and_made_again_is_cancelled_with_the_reason(redis_url: str) -> None:
     engine = MemoryEngine(EIGHT)
-    made = Bench(redis_url, engine)
-    try:
+    with closing(Bench(redis_url, engine)) as made:
         payload = replace(JobPayload.decode(spec(1).payload), table_uuid="dropped").encode()
         made.queue.run(commands.enqueue("default", replace(spec(1), payload=payload)))
         assert made.worker().run_next()
@@ -199,5 +193,3 @@ def test_a_job_about_a_table_that_was_dropped_and_made_again_is_cancelled_with_t
         assert run.run_result == RunResult.CANCELLED
         assert "dropped" in run.error
         assert (made.state(), len(engine.files), engine.reads) == (None, 8, 0)
-    finally:
-        made.close()

@@ -11,8 +11,8 @@ from actor.heartbeat import Heartbeat
 from actor.ports import EngineDeath, EngineDied
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
-from shared.job_payload import JobPayload, PredictedCost
-from shared.properties import policy_digest
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.policy.properties import policy_digest
 from shared.queue import commands, queries
 from shared.queue.limits import CRASHES_UNTIL_EXCLUSIVE
 from shared.queue.model import Band, JobKey, JobRequest, JobState, RunResult

@@ -23,8 +23,9 @@ from tests.interop.report import keep, load, page
 from tests.interop.rewriting import WorkerRewrite, worker_on
 from tests.interop.staff import staff
 from tests.interop.verdicts import Result, Verdict
+from tests.support.both_readers import BothReaders
 from tests.support.forced_copies import COPIED, VARIABLE, CountingEngine, is_forced
-from tests.support.redis_server import RedisServer, find_binary
+from tests.support.redis_server import RedisServer
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OTHERS = _ROOT / ".cache" / "interop" / "bin" / "python"
@@ -57,7 +58,9 @@ def main() -> int:
         readers, writers, newest = engines_of(_OTHERS)
         for engine in (*readers, *writers):
             stack.enter_context(engine)
-        ours = CountingEngine(spark)
+        both = BothReaders()
+        stack.callback(both.close)
+        ours = CountingEngine(spark, proofreader=both)
         crew = staff(spark, ours, readers=readers, writers=writers, creators={"deltalake, newest safe": newest})
         laboratories = _laboratories(stack, crew, ours, folder / "tables")
         for planned in rounds:
@@ -66,13 +69,14 @@ def main() -> int:
             shutil.rmtree(folder / "tables", ignore_errors=True)
             if asked.json:  # After each round: a long run that is ended keeps what it found.
                 figures = {"versions": _versions(), "seconds": time.monotonic() - began, "cores": os.cpu_count()}
-                figures |= {"groups": dict(ours.ways)}
+                figures |= {"groups": dict(ours.ways), "proofread": dict(both.seen)}
                 began = time.monotonic()
                 keep(results, figures, asked.json)
     if asked.json and asked.docs:
         asked.docs.write_text(page(*load(asked.json)))
     print(dict(Counter(result.verdict.value for result in found)))
     print(f"groups that landed, copied or encoded because: {dict(ours.ways.most_common())}")
+    print(f"groups compared with their inputs by each reader: {dict(both.seen.most_common())}")
     copied_nothing = is_forced() and not ours.ways[COPIED]
     if copied_nothing:
         print(f"{VARIABLE}=forced, and no group was copied: these rounds show nothing of copies")
@@ -81,11 +85,7 @@ def main() -> int:
 
 def _laboratories(stack: ExitStack, crew: Staff, engine: DeltaEngine, folder: Path) -> dict[bool, Laboratory]:
     """Return the laboratory that rewrites by the engine alone (False), and the one with a whole actor (True)."""
-    binary = find_binary()
-    if binary is None:
-        sys.exit("no redis-server or valkey-server >= 7 found")
-    redis = RedisServer(binary, appendfsync="everysec").start()
-    stack.callback(redis.close)
+    redis = stack.enter_context(RedisServer(appendfsync="everysec"))
     worker = stack.enter_context(worker_on(engine, redis.url))
     creators = crew.creators | {name + WORKER: writer for name, writer in crew.creators.items()}
     by_worker = replace(crew, creators=creators, rewrite=WorkerRewrite(engine, redis.url, worker))

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from shared.policy import KeyScope, Policy
+from shared.policy.policy import KeyScope, Policy
 from tests.interop.engines.literals import SPARK
 from tests.interop.engines.spark import table_name
 

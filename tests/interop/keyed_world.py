@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from actor.ports import TableJob, TableJobOutcome
-from shared.deduplicate_options import DeduplicateOptions
-from shared.job_payload import DEDUPLICATE
+from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.payload import DEDUPLICATE
 from shared.table import CommitOrigin
 from tests.interop.engines.delta_rs import DatasetReader, QueryReader
 from tests.interop.engines.duck import DuckDbFiles, DuckDbReader

@@ -86,7 +86,7 @@ def _is_quick(reader: Reader) -> bool:
 
 
 def small() -> Iterator[Planned]:
-    """The rounds of `make test`: what was broken once, and one table with several features."""
+    """The rounds that CI runs: of values in paths, and of several features at once."""
     by_deltalake = Round(
         (Delete(), Merge(), Overwrite(), Restore()),
         stale=(Merge(),),
@@ -95,10 +95,5 @@ def small() -> Iterator[Planned]:
         reading=_is_quick,
     )
     by_spark = Round((Delete(), Overwrite()), filtering=_is_quick, reading=_is_quick)
-    readers_only = Round(filtering=_is_quick)
     yield Planned(CASES["partitions of few alphabets"], "deltalake", by_deltalake)
-    yield Planned(CASES["partitions of timestamps"], "deltalake", by_deltalake)
-    yield Planned(CASES["every type"], "deltalake", by_deltalake)
     yield Planned(CASES["deletion vectors and column mapping"], "spark", by_spark)
-    yield Planned(CASES["wide decimals"], "spark", readers_only)
-    yield Planned(CASES["every type"], "spark, INT96", readers_only)

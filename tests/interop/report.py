@@ -3,14 +3,17 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.interop.known import explain, recognized
 from tests.interop.plan import whole
 from tests.interop.verdicts import Place, Result, Verdict, essence
+
+_One = TypeVar("_One")
+_Groups = list[tuple[tuple[str, str], list[Result]]]
 
 _SIGNS = {
     Verdict.AGREES: "yes",
@@ -44,7 +47,7 @@ rewritten. The difference counts as the engine's own only in one of these cases:
 - It reads at least the same wrong rows on the copy.
 - After the rewrite it reads every row exactly once, and wrong values only in columns that are wrong on the copy, too.
 
-`make test` runs the cases that have failed before.
+CI runs two of the rounds.
 
 Terms of the tables below:
 
@@ -60,6 +63,7 @@ Terms of the tables below:
   the table, Lakewright rewrites it, and then the writer commits.
 """
 _WORST = (Verdict.OURS, Verdict.KNOWN, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
+_COUNTED = (Verdict.THEIRS, Verdict.CANNOT)
 _MOST_EXAMPLES = 3
 _LONGEST_EXAMPLE = 220
 
@@ -157,17 +161,30 @@ def _differences(results: list[Result]) -> Iterator[str]:
             continue
         yield f"## {title}"
         yield ""
-        yield "| engine | checks | message, shortened | for example |\n|---|---|---|---|"
         groups = _grouped(own, lambda one: (_engine(one), essence(one.detail)))
-        for (engine, _), members in sorted(groups, key=lambda group: (group[0][0], -len(group[1]))):
-            places = list(dict.fromkeys(f"{one.place.case} by {one.place.creator}" for one in members))
-            more = f" and {len(places) - _MOST_EXAMPLES} more" if len(places) > _MOST_EXAMPLES else ""
-            where = _escaped("; ".join(places[:_MOST_EXAMPLES]) + more)
-            yield f"| {engine} | {len(members)} | {_escaped(_gist(members[0].detail))} | {where} |"
+        yield from _counts(groups) if verdict in _COUNTED else _messages(groups)
         yield ""
         for why in dict.fromkeys(filter(None, map(explain, own))):
             yield f"- {why}"
         yield ""
+
+
+def _messages(groups: _Groups) -> Iterator[str]:
+    yield "| engine | checks | message, shortened | for example |\n|---|---|---|---|"
+    for (engine, _), members in sorted(groups, key=lambda group: (group[0][0], -len(group[1]))):
+        places = list(dict.fromkeys(f"{one.place.case} by {one.place.creator}" for one in members))
+        more = f" and {len(places) - _MOST_EXAMPLES} more" if len(places) > _MOST_EXAMPLES else ""
+        where = _escaped("; ".join(places[:_MOST_EXAMPLES]) + more)
+        yield f"| {engine} | {len(members)} | {_escaped(_gist(members[0].detail))} | {where} |"
+
+
+def _counts(groups: _Groups) -> Iterator[str]:
+    """One line for each engine: its messages concern no user of Lakewright."""
+    yield "The messages and their tables are in the JSON of the run."
+    yield ""
+    yield "| engine | checks | different messages |\n|---|---|---|"
+    for engine, kinds in sorted(_grouped(groups, lambda group: group[0][0])):
+        yield f"| {engine} | {sum(len(members) for _, members in kinds)} | {len(kinds)} |"
 
 
 def _engine(result: Result) -> str:
@@ -188,8 +205,8 @@ def _cell(results: Iterable[Result]) -> str:
     return next((_SIGNS[verdict] for verdict in _WORST if verdict in verdicts), "")
 
 
-def _grouped(results: Iterable[Result], key: Any) -> list[tuple[Any, list[Result]]]:
-    groups: dict[Any, list[Result]] = {}
+def _grouped(results: Iterable[_One], key: Callable[[_One], Any]) -> list[tuple[Any, list[_One]]]:
+    groups: dict[Any, list[_One]] = {}
     for result in results:
         groups.setdefault(key(result), []).append(result)
     return list(groups.items())

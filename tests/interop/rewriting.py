@@ -16,11 +16,11 @@ from actor.ports import GroupStatus, RewriteRequest
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import LakewrightError
-from shared.job_payload import JobPayload, PredictedCost, RewriteKind
+from shared.jobs.payload import JobPayload, PredictedCost, RewriteKind
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE, partition_key
-from shared.policy import Policy
-from shared.properties import policy_digest
+from shared.policy.policy import Policy
+from shared.policy.properties import policy_digest
 from shared.queue import commands, queries
 from shared.queue.model import Band, JobKey, JobRequest
 from shared.table import PartitionKey

@@ -1,6 +1,7 @@
-"""Tables on the local disk whose logs really advance: commits as an appending writer makes them, without data files.
+"""Tables on the local disk whose logs really advance, and whether a decider knows all of them as a count finds it.
 
-The decider never reads data, so a log is all it needs; and a machine that also wrote Parquet would be measured itself.
+Commits are as an appending writer makes them, without data files: the decider never reads data, so a log is all it
+needs; and a machine that also wrote Parquet would be measured itself.
 """
 
 import json
@@ -8,7 +9,15 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.live_decider import s3_event
+from shared.layout.partition_stats import PartitionStats, stats_of_sizes
+from shared.paths.locations import table_id
+from shared.queue import keys
+from tests.support.outside import POLICY
+from tests.support.redis_server import RedisServer
+from tests.support.stack import s3_event
+
+QUEUE = "default"
+"""Name of the queue, as services call it unless told otherwise."""
 
 DAYS = tuple(f"2026-01-{day:02d}" for day in range(1, 9))
 
@@ -70,11 +79,11 @@ class LoadTable:
 class Lake:
     """All tables, and the notifications that their bucket would send."""
 
-    def __init__(self, folder: Path, tables: int, seed: int) -> None:
+    def __init__(self, folder: Path, tables: int, seed: int, name: str = "t") -> None:
         self._rng = random.Random(seed)
         self.tables = []
         for number in range(tables):
-            path = folder / f"t{number:04d}"
+            path = folder / f"{name}{number:04d}"
             (path / "_delta_log").mkdir(parents=True)
             self.tables.append(LoadTable(path, random.Random(seed * 1_000 + number)))
         self.commits = 0
@@ -97,3 +106,25 @@ class Lake:
                 keys.append(f"{table.path.name}/_delta_log/{self._rng.randint(0, max(0, table.version)):020d}.json")
         self._rng.shuffle(keys)
         return {"Records": [record for key in keys for record in s3_event(key)["Records"]]}
+
+    def is_followed(self, server: RedisServer) -> bool:
+        """Whether every table's cursor in Redis is at the newest commit on disk."""
+        with server.client() as redis:
+            pipe = redis.pipeline(transaction=False)
+            for table in self.tables:
+                pipe.hget(keys.table_state(QUEUE, table_id(table.path.as_uri())), "version")
+            return [int(-1 if found is None else found) for found in pipe.execute()] == [
+                table.version for table in self.tables
+            ]
+
+    def wrong_tables(self, server: RedisServer) -> int:
+        """Count the tables whose stored partitions differ from a rebuild of what was written, integer for integer."""
+        wrong = 0
+        with server.client() as redis:
+            for table in self.tables:
+                raw = redis.hgetall(keys.partitions(QUEUE, table_id(table.path.as_uri())))
+                stored = {partition.decode(): PartitionStats.decode(state.decode()) for partition, state in raw.items()}
+                wrong += stored != {
+                    partition: stats_of_sizes(POLICY.size_levels, sizes) for partition, sizes in table.live.items()
+                }
+        return wrong

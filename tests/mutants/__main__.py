@@ -1,29 +1,31 @@
 """`make mutants`: apply each one-line change of the catalog to a copy, and see whether its tests notice.
 
-Exit code 1 if one survives, does not apply any more, or names a test that fails or is skipped without it.
+Mutants that an earlier run killed are left out while nothing of them has changed. Exit code 1 if one survives, does not
+apply any more, or names a test that fails or is skipped without it.
 """
 
 import argparse
 import json
 import queue
+import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 
-from tests.mutants.catalog import CHANGES, Mutant, load, not_applying
+from tests.mutants.catalog import CHANGES, TREE, Mutant, load, not_applying
+from tests.mutants.kept import KeptTrials
 from tests.mutants.trial import Copy, Fate, Trial, baseline
-
-TREE = Path(__file__).parents[2]
 
 
 def main() -> int:
     """Run, print, keep."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name or file contains this text")
+    parser.add_argument("--only", default="", metavar="REGEX", help="mutants whose name or file this matches")
+    parser.add_argument("--again", action="store_true", help="try those, too, that an earlier run killed")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at once; those that need Spark run one by one")
     parser.add_argument("--without-spark", action="store_true", help="leave out the mutants that need Spark")
     parser.add_argument("--limit-s", type=float, default=600, help="time limit of one mutant's tests, in seconds")
@@ -31,19 +33,27 @@ def main() -> int:
     parser.add_argument("--tree", type=Path, default=TREE, help="the source tree that is copied and changed")
     parser.add_argument("--changes", type=Path, default=CHANGES, help="the catalog: a directory of TOML files")
     arguments = parser.parse_args()
-    mutants = [m for m in load(arguments.changes) if arguments.only in m.name or arguments.only in m.file]
+    mutants = [m for m in load(arguments.changes) if re.search(arguments.only, f"{m.name} {m.file}")]
     mutants = [m for m in mutants if not (m.spark and arguments.without_spark)]
     if not mutants:
         sys.exit(f"no mutant matches {arguments.only!r}")
     started = time.monotonic()
     if wrong := not_applying(mutants, arguments.tree):
         return _refuse("these mutants do not apply any more", wrong)
+    kept = KeptTrials(arguments.tree / ".cache" / "mutants.json", arguments.tree)
+    chosen = [m for m in mutants if arguments.again or not kept.is_killed(m)]
+    print(
+        f"[mutants] {len(mutants)} mutants, {len(mutants) - len(chosen)} of them killed by an earlier run as they are"
+    )
+    if not chosen:
+        return 0
+    minutes = kept.expected_s(chosen, arguments.jobs) / 60
+    print(f"[mutants] some {minutes:.0f} minutes, and first all tests without any of them", flush=True)
     with ExitStack() as stack:
-        copies = [stack.enter_context(_copy(arguments.tree)) for _ in range(min(arguments.jobs, len(mutants)))]
-        print(f"[mutants] {len(mutants)} mutants; first all their tests without any of them", flush=True)
-        if wrong := baseline(copies[0], mutants, arguments.limit_s):
+        copies = [stack.enter_context(closing(Copy(arguments.tree))) for _ in range(min(arguments.jobs, len(chosen)))]
+        if wrong := baseline(copies[0], chosen, arguments.limit_s):
             return _refuse("these tests do not pass without a mutant, so that they would show nothing", wrong)
-        trials = _print_each(_try_all(mutants, copies, arguments.limit_s), len(mutants))
+        trials = _print_each(_try_all(chosen, copies, arguments.limit_s), len(chosen), kept)
     _summarize(trials, time.monotonic() - started)
     if arguments.json:
         arguments.json.write_text(json.dumps(_figures(trials), indent=2) + "\n", encoding="utf-8")
@@ -53,15 +63,6 @@ def main() -> int:
 def _refuse(what: str, wrong: Sequence[str]) -> int:
     print(f"[mutants] {what}:", *wrong, sep="\n  ")
     return 1
-
-
-@contextmanager
-def _copy(tree: Path) -> Iterator[Copy]:
-    copy = Copy(tree)
-    try:
-        yield copy
-    finally:
-        copy.close()
 
 
 def _try_all(mutants: Sequence[Mutant], copies: Sequence[Copy], limit_s: float) -> Iterator[Trial]:
@@ -84,10 +85,11 @@ def _try_all(mutants: Sequence[Mutant], copies: Sequence[Copy], limit_s: float) 
             yield copies[0].try_one(mutant, limit_s)
 
 
-def _print_each(trials: Iterator[Trial], total: int) -> list[Trial]:
+def _print_each(trials: Iterator[Trial], total: int, kept: KeptTrials) -> list[Trial]:
     done: list[Trial] = []
     for trial in trials:
         done.append(trial)
+        kept.add(trial)
         note = f"  {trial.note}" if trial.note else ""
         print(f"{len(done):4}/{total} {trial.fate:8} {trial.took_s:5.1f} s  {trial.mutant.name}{note}", flush=True)
     return done

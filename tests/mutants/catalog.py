@@ -1,6 +1,6 @@
 """The catalog of mutants: one-line changes that each break one rule, with the tests that must notice.
 
-A mutant is an entry of a file in `changes/`, one file per area. Its name is `area.name`. The old line is written
+A mutant is a table of a file in `changes/`, one file per area; it is called `area.table`. The old line is written
 without its indentation and must be found exactly once in its file, or be the first such line below the line `after`. A
 mutant that no longer applies is an error, because it shows nothing any more.
 """
@@ -15,9 +15,10 @@ from pathlib import Path
 
 _NAMED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar
 
+TREE = Path(__file__).parents[2]
 CHANGES = Path(__file__).parent / "changes"
 
-_KEYS = {"name", "file", "old", "new", "rule", "tests", "after", "spark"}
+_KEYS = {"file", "old", "new", "rule", "tests", "after"}
 
 
 class DoesNotApply(Exception):  # noqa: N818 - the name says what happened
@@ -29,7 +30,7 @@ class Mutant:
     """One line changed: `old` becomes `new` (empty: the line is deleted), which breaks `rule`.
 
     `tests` are pytest's node ids without parameters; each of them must fail. `after` is a line above the old one that
-    tells it from others like it. `spark`: its tests need Spark.
+    tells it from others like it.
     """
 
     name: str
@@ -39,7 +40,11 @@ class Mutant:
     rule: str
     tests: tuple[str, ...]
     after: str | None = None
-    spark: bool = False
+
+    @property
+    def spark(self) -> bool:
+        """Whether any of its tests needs Spark, or lies beside one that does."""
+        return any(_needs_spark(test.partition("::")[0]) for test in self.tests)
 
     def mutated(self, text: str) -> str:
         """Return the text of its file with the line changed; raises DoesNotApply."""
@@ -58,23 +63,18 @@ class Mutant:
 
 
 def load(changes: Path = CHANGES) -> tuple[Mutant, ...]:
-    """Read all mutants, area by area; raises ValueError for an entry that is not complete, or a name used twice."""
-    mutants = [
-        _mutant(path.stem, entry)
+    """Read all mutants, area by area; raises ValueError for one that is not complete, or a name used twice."""
+    return tuple(
+        _mutant(f"{path.stem}.{name}", entry)
         for path in sorted(changes.glob("*.toml"))
-        for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
-    ]
-    names = [mutant.name for mutant in mutants]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"mutants share a name: {sorted(twice)}")
-    return tuple(mutants)
+        for name, entry in tomllib.loads(path.read_text(encoding="utf-8")).items()
+    )
 
 
-def _mutant(area: str, entry: dict[str, object]) -> Mutant:
-    name = f"{area}.{entry.get('name')}"
+def _mutant(name: str, entry: dict[str, object]) -> Mutant:
     if unknown := entry.keys() - _KEYS:
         raise ValueError(f"{name} has unknown keys {sorted(unknown)}; expected some of {sorted(_KEYS)}")
-    if missing := {"name", "file", "old", "new", "rule", "tests"} - entry.keys():
+    if missing := {"file", "old", "new", "rule", "tests"} - entry.keys():
         raise ValueError(f"{name} lacks {sorted(missing)}")
     tests = entry["tests"]
     if not isinstance(tests, list) or not tests:
@@ -88,8 +88,13 @@ def _mutant(area: str, entry: dict[str, object]) -> Mutant:
         rule=str(entry["rule"]),
         tests=tuple(map(str, tests)),
         after=None if after is None else str(after),
-        spark=bool(entry.get("spark", False)),
     )
+
+
+@cache
+def _needs_spark(file: str) -> bool:
+    path = TREE / file
+    return path.is_file() and "mark.spark" in path.read_text(encoding="utf-8")
 
 
 def check(mutant: Mutant, tree: Path) -> None:

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -37,8 +38,9 @@ _PLUGINS = (
 )
 """Only what the tests need: to load all that is installed takes longer than most tests do."""
 
-TEST_TIMEOUT_S = 60
-"""Limit of one test, far above the slowest one that a mutant names: a mutant that hangs makes it fail."""
+TEST_TIMEOUT_S = {False: 60, True: 300}
+"""Limit of one test without and with Spark, far above the slowest one that a mutant names and the start of a JVM beside
+other work: a mutant that hangs makes it fail."""
 
 
 class Fate(StrEnum):
@@ -81,7 +83,8 @@ class Copy:
         started = time.monotonic()
         path.write_text(mutant.mutated(original), encoding="utf-8")
         try:
-            outcomes, problem = self.run(mutant.tests, limit_s)
+            with self._compiled(path) as refused:
+                outcomes, problem = ({}, refused) if refused else self.run(mutant.tests, limit_s, spark=mutant.spark)
         finally:
             path.write_text(original, encoding="utf-8")
         took_s = time.monotonic() - started
@@ -94,11 +97,27 @@ class Copy:
         unclear = [f"{test} {end}" for test, end in ends.items() if end != "failed"]
         return Trial(mutant, Fate.ERROR if unclear else Fate.KILLED, took_s, ", ".join(unclear))
 
-    def run(self, tests: Iterable[str], limit_s: float) -> tuple[dict[str, str], str]:
+    @contextmanager
+    def _compiled(self, path: Path) -> Iterator[str]:
+        """Compile a changed Java source into the jar of the copy for a while; yields why that cannot be done, or ''."""
+        if path.suffix != ".java":
+            yield ""
+            return
+        jar = self.root / "actor" / "jvm" / "lakewright.jar"
+        before = jar.read_bytes()
+        # A mutant may leave behind what is used no more.
+        program = "import sys; from services import java_jar; java_jar.WARNINGS = 'none'; sys.exit(java_jar.main())"
+        code, output = _run([sys.executable, "-c", program], self.root, {}, TEST_TIMEOUT_S)
+        try:
+            yield "" if code == 0 else f"not compiled: {output[-500:]}"
+        finally:
+            jar.write_bytes(before)
+
+    def run(self, tests: Iterable[str], limit_s: float, *, spark: bool) -> tuple[dict[str, str], str]:
         """Run tests in the copy as it is; return how each ended, and why nothing is known of them, or ''."""
         written = self.root.parent / "outcomes.json"
         written.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", *_PLUGINS, f"--timeout={TEST_TIMEOUT_S}"]
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", *_PLUGINS, f"--timeout={TEST_TIMEOUT_S[spark]}"]
         # The same seed each night: what a property test finds must not depend on the day.
         command += ["--hypothesis-seed=0", *sorted(set(tests))]
         code, output = _run(
@@ -118,7 +137,7 @@ def baseline(copy: Copy, mutants: Sequence[Mutant], limit_s: float) -> list[str]
         tests = {test for mutant in mutants if mutant.spark is spark for test in mutant.tests}
         if not tests:
             continue
-        outcomes, problem = copy.run(tests, limit_s)
+        outcomes, problem = copy.run(tests, limit_s * len(tests), spark=spark)
         ends = {test: outcomes.get(test, "did not run") for test in sorted(tests)}
         wrong += [problem] if problem else [f"{test}: {end}" for test, end in ends.items() if end != "passed"]
     return wrong

@@ -21,9 +21,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url)) as live:
+        yield live
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ VIEWS = {
     "tables/sales.orders?tab=what-if": "Cost of each rule",
     "queue": "fair share",
     "actors": "No actor is registered",
-    "advice": "Nothing is changed.",
+    "advice": "No advice.",
 }
 """Each view with a text that it shows when it has its data."""
 
@@ -68,6 +68,42 @@ def test_a_table_shows_the_figures_of_the_api(
     expect(figures.filter(has_text="Version").locator(".figure-value")).to_have_text(str(orders.version))
     bars = tab.locator(".histogram tbody .number").all_inner_texts()
     assert [int(bar) for bar in bars] == [level["files"] for level in table["layout"]["levels"]]
+
+
+@pytest.mark.parametrize("locale", ["en-US@posix", "de-DE", "ar", "ja"])
+@pytest.mark.usefixtures("orders")
+def test_the_page_starts_whatever_locale_a_browser_reports(
+    decider: LiveDecider, person: Callable[..., Visit], locale: str
+) -> None:
+    visit = person(decider)
+    visit.tab.add_init_script(
+        f"Object.defineProperty(navigator, 'language', {{ value: '{locale}', configurable: true }})"
+    )
+    show(visit, "tables/sales.orders")
+    expect(visit.tab.locator(".uplot").first).to_be_visible()
+
+
+@pytest.mark.usefixtures("orders")
+def test_the_first_screen_answers_the_first_questions(decider: LiveDecider, person: Callable[..., Visit]) -> None:
+    tab = person(decider).open()
+    answers = tab.locator(".answer")
+    expect(answers).to_have_count(3)
+    expect(answers.nth(0)).to_contain_text("Is it working?")
+    expect(answers.nth(0)).to_contain_text("1 problem below.")
+    expect(answers.nth(2)).to_contain_text("2 jobs wait.")
+    expect(answers.nth(2)).to_contain_text("are still to be rewritten, once")
+    decider.post("/v1/tables/sales.orders/pause", {})
+    expect(answers.nth(2)).to_contain_text("1 table paused")
+
+
+def test_a_table_of_one_file_is_never_red(decider: LiveDecider, tmp_path: Path, person: Callable[..., Visit]) -> None:
+    table = WrittenTable(tmp_path / "one", days=("2026-01-01",))
+    decider.register(table.path, "sales.one")
+    visit = person(decider)
+    row = visit.open("tables").locator(".table-row", has_text="sales.one")
+    expect(row.locator(".meter")).to_have_class("meter good")
+    expect(row.locator(".state")).to_have_text("compact")
+    expect(visit.open("tables/sales.one").get_by_text("as compact as it can be").first).to_be_visible()
 
 
 @pytest.mark.long("page")

@@ -10,8 +10,8 @@ import pytest
 from decider.state.batch_files import BatchFiles
 from decider.state.fold import count_live_files, fold
 from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats
-from shared.path_keys import canonical_path
-from shared.policy import MIB, Policy
+from shared.paths.path_keys import canonical_path
+from shared.policy.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
 
 HERE = TableMetadata("t-1")

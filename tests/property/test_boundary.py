@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.boundary import Boundary
-from shared.locations import canonical_location
 from shared.partitions import WHOLE_TABLE
+from shared.paths.boundary import Boundary
+from shared.paths.locations import canonical_location
 from shared.table import DataFile
 
 TABLES = ("/lake/t", "file:/lake/a b", "file:///lake/a%20b", "s3://bucket/t", "s3a://bucket/a%20b/t", "gs://b/t", "/")

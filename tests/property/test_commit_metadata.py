@@ -5,9 +5,9 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import commit_metadata
-from shared.commit_metadata import CommitMetadata
-from shared.layout.levels import build_size_levels
+from shared.layout import commit_metadata
+from shared.layout.commit_metadata import CommitMetadata
+from shared.policy.levels import build_size_levels
 from shared.table import CommitOrigin
 
 counts = st.none() | st.integers(0, 2**53)

@@ -13,19 +13,20 @@ from fractions import Fraction
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from actor.formats.delta.copy_choice import CopyCandidate, reason_to_encode
+from actor.formats.delta.copy_choice import DeltaCandidate
 from actor.formats.delta.log import TableShape
+from actor.formats.parquet.copy_choice import reason_to_encode
 from actor.formats.parquet.copy_rules import CopyLimits, EncodeReason
 from actor.formats.parquet.footer_summary import FooterSummary
-from shared.job_payload import RewriteKind
-from shared.layout.levels import SMALL_LEVELS
+from shared.jobs.payload import RewriteKind
 from shared.layout.planner import FileGroup, RewriteMode, plan_rewrite
-from shared.policy import Policy
+from shared.policy.levels import SMALL_LEVELS
+from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 from tests.support.policies import policies
 
@@ -82,8 +83,13 @@ class Table:
     def _rewrite(self, group: FileGroup) -> None:
         inputs = [self.stored.pop(file.path) for file in group.files]
         full_bytes = self.policy.size_levels.full_bytes
-        candidate = CopyCandidate(
-            SHAPE, group.mode, group.bytes, full_bytes, False, files=[one.summary for one in inputs]
+        candidate = DeltaCandidate(
+            shape=SHAPE,
+            mode=group.mode,
+            bytes=group.bytes,
+            full_bytes=full_bytes,
+            has_deletion_vectors=False,
+            files=[one.summary for one in inputs],
         )
         reason = reason_to_encode(candidate, self.limits)
         kind = FINAL.get(group.mode, RewriteKind.LEVELS)
@@ -129,6 +135,7 @@ def reads_well(one: Stored, bound: int) -> bool:
 def test_the_levels_decode_no_byte_twice_and_final_files_have_large_row_groups_or_one() -> None:
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=100)
     @given(policies(), streams, st.randoms(use_true_random=False), st.integers(50, 100))
     def law(policy: Policy, commits: list[list[int]], dice: random.Random, percent: int) -> None:
         bound = policy.target_bytes // dice.choice([8, 32])
@@ -162,6 +169,7 @@ def test_the_levels_decode_no_byte_twice_and_final_files_have_large_row_groups_o
 def test_no_copy_has_a_footer_beyond_the_limit_and_no_byte_is_decoded_more_often_than_there_are_levels() -> None:
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=100)
     @given(policies(), streams, st.randoms(use_true_random=False))
     def law(policy: Policy, commits: list[list[int]], dice: random.Random) -> None:
         limits = CopyLimits(policy.target_bytes // 32, 0, max_column_chunks=10 * COLUMNS)

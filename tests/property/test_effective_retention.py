@@ -1,7 +1,5 @@
 """The decider finds a vacuum due only when the actor would delete something, whatever sets the retention and where."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
@@ -12,11 +10,11 @@ from decider.state.effective_policy import LogStatus, PolicyDefaults
 from shared.formats.delta_references import reference
 from shared.formats.delta_vacuum import LoggedCommit
 from shared.formats.delta_vacuum_plan import VacuumInputs, plan_vacuum, retention_ms
+from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.removals import BUCKET_MS, Removals
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 from shared.table import TableId, TableMetadata, TableRef
-from shared.vacuum_options import VacuumOptions
 
 DAY_S = 86_400
 REMOVED_MS = 1_000 * DAY_S * 1_000
@@ -58,7 +56,7 @@ def test_a_due_vacuum_deletes_what_was_removed_and_one_that_is_not_due_deletes_n
     configuration = {**configuration, **ON}
     policy, metadata = in_force(configuration, registered, service), TableMetadata("u", (), configuration)
     assert retention_ms(policy, metadata, VacuumOptions()) == policy.retention_s * 1000
-    event(f"{policy.retention_s / 3600:g} hours, of its own: {policy.own_retention_s > 0}")
+    event(f"{policy.retention_s / 3600:g} hours, of its own: {policy.traits.own_retention_s > 0}")
     removed = (reference({"path": "a.parquet", "size": 5}, "file:///t"),)
     commits = (LoggedCommit(0, REMOVED_MS - 1), LoggedCommit(1, REMOVED_MS, removed=removed))
     signals = TableSignals(1, Removals.of([(REMOVED_MS, 5)]))
@@ -78,7 +76,7 @@ def test_a_retention_that_cannot_be_read_leaves_that_of_the_policy(
 ) -> None:
     broken = {**configuration, DELTA: "soon"}
     policy = in_force(broken, registered, Policy())
-    assert policy.own_retention_s == 0
+    assert policy.traits.own_retention_s == 0
     assert policy.retention_s >= max(policy.min_retain_s, policy.retain_s or 0)
 
 
@@ -97,5 +95,5 @@ def test_an_owner_reads_that_the_tables_own_retention_is_longer_and_jobs_carry_i
     (note,) = found.notes
     assert "168 hours" in note
     assert Policy.decode(found.policy.encode()) == found.policy
-    assert replace(found.policy, own_retention_s=0).retention_s == 3_600
+    assert found.policy.with_traits(own_retention_s=0).retention_s == 3_600
     assert PolicyDefaults().resolve(table, {}, {}, LogStatus(format="delta")).notes == ()

@@ -12,12 +12,12 @@ from decider.formats.delta.log import DeltaLog
 from decider.state.file_columns import COLUMNS, MAX_TARGET_BYTES, FileColumns, LiveFiles, count_live
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import RootedStore
-from shared.boundary import Boundary
 from shared.errors import LakewrightError
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_count import count_partitions
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy import GIB, MIB, Policy, PortablePaths
+from shared.paths.boundary import Boundary
+from shared.policy.policy import GIB, MIB, Policy, PortablePaths
 from shared.table import PartitionKey, Snapshot, TableMetadata, TableProtocol
 from tests.support.random_logs import PLACE, RandomLog
 

@@ -15,10 +15,11 @@ from decider.decide.decision import Decision, DecisionKind, Trigger, TriggerSour
 from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord
 from decider.decide.recomputing import contradictions, recompute
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
-from shared.policy import MIB, DmlPolicy, MaxMode, Policy
+from shared.policy.policy import MIB, DmlPolicy, MaxMode, Policy
+from shared.policy.traits import LearnedValues
 from shared.table import Commit, CommitOrigin, PartitionColumn, PartitionKey
 from tests.support.decisions import context_of, encoded
 
@@ -56,7 +57,7 @@ POLICIES = st.builds(
     max_mode=st.sampled_from(MaxMode),
     filter=st.sampled_from([None, None, "dt = 'a'", "dt >= 'b'", "country = 'de'"]),
     dml_policy=st.sampled_from(DmlPolicy),
-    shrink=st.sampled_from([Fraction(1), Fraction(1, 2)]),
+    learned=st.sampled_from([LearnedValues(), LearnedValues(shrink=Fraction(1, 2))]),
 )
 CALIBRATIONS = st.sampled_from([UNCALIBRATED, Calibration(4, 400, 800, 400, 240, 400, 400)])
 HEATS = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(9, 10)])

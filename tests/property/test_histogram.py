@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.api.views.tables import layout_view
+from decider.api.routes.partitions import layout_view
 from shared.layout.partition_stats import stats_of_sizes
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 
 SMALL = Policy(target_bytes=MIB)
 

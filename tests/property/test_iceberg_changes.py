@@ -18,7 +18,7 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTra
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings, IcebergTable
 from decider.state.fold import count_live_files, fold
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey, Position, TableMetadata
 from tests.contract.formats.worlds import access
 

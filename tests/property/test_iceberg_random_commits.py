@@ -12,9 +12,10 @@ import pytest
 from pyiceberg.manifest import DataFileContent
 
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings, IcebergTable
-from decider.state.fold import count_live_files, fold
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, stats_of_delete
-from shared.policy import Policy
+from decider.state.file_columns import LiveFiles, count_live
+from decider.state.fold import fold
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
+from shared.policy.policy import Policy
 from shared.table import PartitionKey, Position, Snapshot, TableMetadata
 from tests.contract.formats.worlds import access
 from tests.support.iceberg_folder import IcebergFolder, Written
@@ -56,10 +57,7 @@ class RollingState:
 
 def count(snapshot: Snapshot, policy: Policy = POLICY) -> dict[PartitionKey, PartitionStats]:
     """Count all live files of a snapshot, delete files among them."""
-    states = count_live_files(snapshot.files, policy)
-    for delete in snapshot.deletes:
-        states[delete.partition] = states.get(delete.partition, EMPTY_STATS) + stats_of_delete(delete)
-    return states
+    return {partition: one.state for partition, one in count_live(LiveFiles.of(snapshot), policy).items()}
 
 
 def step(table: IcebergFolder, choice: random.Random) -> None:

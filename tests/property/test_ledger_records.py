@@ -11,10 +11,10 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.decision import Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from decider.decide.recomputing import predict_again, recompute
-from shared.job_payload import RewriteKind, RunMeasure
+from shared.jobs.payload import RewriteKind, RunMeasure
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.table import Commit
 from tests.support.decisions import context_of, decide_after_commit, encoded
 
@@ -44,7 +44,7 @@ def test_whatever_was_measured_no_ratio_leaves_its_bounds(sums: Calibration) -> 
     assert SHRINK_FLOOR <= sums.shrink <= 1
     assert Fraction(1, RATIO_BOUND) <= sums.bytes_ratio <= RATIO_BOUND
     assert Fraction(1, RATIO_BOUND) <= sums.removed_ratio <= RATIO_BOUND
-    assert sums.applied_to(POLICY).shrink == sums.shrink
+    assert sums.applied_to(POLICY).learned.shrink == sums.shrink
     assert Calibration.of({str(name): getattr(sums, name) for name in RunMeasure}) == sums
 
 

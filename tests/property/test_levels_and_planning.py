@@ -5,15 +5,15 @@ from collections import Counter
 from fractions import Fraction
 from itertools import count
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.layout.eligibility import evaluate_layout
-from shared.layout.levels import FULL, SMALL_LEVELS
 from shared.layout.packing import cover
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats, stats_of_files
 from shared.layout.planner import Plan, plan
-from shared.policy import KIB, MaxMode, Policy
+from shared.policy.levels import FULL, SMALL_LEVELS
+from shared.policy.policy import KIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
 from tests.support.policies import policies
 
@@ -53,10 +53,7 @@ def test_every_group_obeys_the_promotion_rule_and_holds_small_files_once(
         largest = max(file.size_bytes for file in group.files)
         assert size_levels.level(largest) < FULL
         assert size_levels.permits_rewrite(
-            largest_bytes=largest,
-            total_bytes=group.bytes,
-            inputs=len(group.files),
-            min_inputs=policy.min_input_files,
+            size_levels.level(largest), group.bytes, len(group.files), policy.min_input_files
         )
         assert size_levels.level(group.bytes) > size_levels.level(largest)
         assert group.bytes < 2 * policy.target_bytes
@@ -73,6 +70,7 @@ def test_no_byte_is_rewritten_more_than_once_per_level() -> None:
     """The theorem: follow the number of rewrites of every ingested file through any stream of commits."""
     seen: Counter[int] = Counter()
 
+    @settings(max_examples=100)
     @given(POLICIES, st.lists(st.lists(sizes, min_size=1, max_size=5), max_size=30), st.randoms(use_true_random=False))
     def law(policy: Policy, commits: list[list[int]], dice: random.Random) -> None:
         size_levels, names = policy.size_levels, count()

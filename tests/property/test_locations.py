@@ -5,8 +5,8 @@ from urllib.parse import quote, unquote, urlsplit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.locations import MAX_LOCATION_CHARS, canonical_location, decoded_path, hadoop_path
-from shared.path_keys import canonical_path
+from shared.paths.locations import MAX_LOCATION_CHARS, canonical_location, decoded_path, hadoop_path
+from shared.paths.path_keys import canonical_path
 
 PATHS = st.text("ab %20+#?ü/u\u0308.", min_size=1, max_size=6).map(
     lambda text: "/" + "/".join(f"x{part}" for part in text.split("/") if part)

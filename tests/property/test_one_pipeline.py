@@ -16,11 +16,12 @@ from decider.decide.job_request import job_request
 from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.state.contention import ActivityWindow, WriteContention
 from decider.state.fold import count_live_files, fold
-from decider.store.table_state import PartitionStates
+from decider.store.tables.table_state import PartitionStates
 from decider.tracking.commit_batch import CommitBatch
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import is_purgeable
-from shared.policy import MIB, DmlPolicy, Policy, PortablePaths
+from shared.policy.policy import MIB, DmlPolicy, Policy, PortablePaths
+from shared.policy.traits import TableTraits
 from shared.table import (
     Commit,
     DataFile,
@@ -41,7 +42,7 @@ NOON = 500_000 * 3_600_000
 POLICIES = st.builds(
     Policy,
     enabled=st.sampled_from([True, True, True, False]),
-    refused=st.sampled_from(["", "", "", "tables.any"]),
+    traits=st.builds(TableTraits, refused=st.sampled_from(["", "", "", "tables.any"])),
     target_bytes=st.just(8 * MIB),
     tolerance=st.sampled_from([Fraction(0), Fraction(15, 100)]),
     max_small_files=st.sampled_from([4, 1000]),

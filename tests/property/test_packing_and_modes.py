@@ -8,17 +8,18 @@ from fractions import Fraction
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decider.state.fold import count_live_files
 from shared.layout.eligibility import Reason, evaluate_layout
 from shared.layout.file_selection import window_start_ms
-from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.packing import cover
 from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, stats_of_file, stats_of_files
 from shared.layout.planner import FileGroup, Plan, RewriteMode, plan, plan_full, plan_idle_compaction
-from shared.policy import KIB, MaxMode, Policy
+from shared.policy.levels import FULL, SMALL_LEVELS, SizeLevels
+from shared.policy.policy import KIB, MaxMode, Policy
+from shared.policy.traits import LearnedValues
 from shared.table import DataFile, PartitionKey
 
 PARTITION = PartitionKey("{}")
@@ -77,7 +78,8 @@ class Life:
                 self.state -= stats_of_file(file, size_levels)
             settled = 1 if IDLE_COMPACTED_TAG in self.files[-1].tags else 0
             assert max(merged.values()) <= size_levels.level(group.bytes) + settled <= SMALL_LEVELS + 1
-            assert len({window_start_ms(file, self.policy) for file in (*group.files, self.files[-1])}) == 1
+            window_s = self.policy.time_window_s
+            assert len({window_start_ms(file, window_s) for file in (*group.files, self.files[-1])}) == 1
             self.seen[group.mode] += 1
             self.seen["again"] += max(merged.values()) > 1
         assert self.state == stats_of_files(self.files, size_levels)
@@ -102,6 +104,7 @@ def test_with_settling_and_windows_no_byte_is_rewritten_more_than_once_per_level
     """The theorem with idle compaction: a plan after every commit, and idle periods wherever the adversary likes."""
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=100)
     @given(POLICIES, st.integers(0, 2**32))
     def law(policy: Policy, seed: int) -> None:
         dice = random.Random(seed)
@@ -145,6 +148,7 @@ def test_the_bound_with_settling_is_reached() -> None:
 def test_windows_are_never_mixed_and_the_state_promises_no_more_than_the_plan_holds() -> None:
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=100)
     @given(POLICIES, st.integers(0, 2**32), st.sampled_from([7, 20, 100]))
     def law(policy: Policy, seed: int, length_s: int) -> None:
         sizes = nasty_sizes(policy.size_levels, seed)
@@ -177,7 +181,7 @@ SHARES = st.fractions(Fraction(1, 5), 1, max_denominator=9)
 def test_the_promotion_rule_holds_for_the_predicted_output(
     policy: Policy, sizes: list[int], shrink: Fraction, full_shrink: Fraction
 ) -> None:
-    learned = replace(policy, shrink=shrink, full_shrink=full_shrink)
+    learned = replace(policy, learned=LearnedValues(shrink, full_shrink))
     files, size_levels = files_of(sizes), learned.size_levels
     made = plan(PARTITION, files, learned)
     assert bool(made.groups) == evaluate_layout(stats_of_files(files, size_levels), learned).needs_rewrite
@@ -190,6 +194,7 @@ def test_the_promotion_rule_holds_for_the_predicted_output(
 def test_a_cap_at_minor_leaves_the_top_level_alone_and_nothing_else() -> None:
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=100)
     @given(POLICIES, st.integers(0, 2**32))
     def law(policy: Policy, seed: int) -> None:
         sizes = nasty_sizes(policy.size_levels, seed)
@@ -213,6 +218,7 @@ def test_a_cap_at_minor_leaves_the_top_level_alone_and_nothing_else() -> None:
 def test_a_job_ends_at_the_group_that_would_exceed_its_bytes() -> None:
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=100)
     @given(POLICIES, st.integers(0, 2**32), st.integers(64 * KIB, 2_000_000))
     def law(policy: Policy, seed: int, bound: int) -> None:
         sizes = nasty_sizes(policy.size_levels, seed)
@@ -264,6 +270,7 @@ def test_no_promotion_means_that_no_group_at_all_is_permitted() -> None:
     """Not only no prefix: of all the ways to pick small files, none obeys the promotion rule and is worth a job."""
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=100)
     @given(POLICIES, st.integers(0, 2**32))
     def law(drawn: Policy, seed: int) -> None:
         policy, dice = replace(drawn, max_mode=MaxMode.MAJOR), random.Random(seed)
@@ -276,7 +283,7 @@ def test_no_promotion_means_that_no_group_at_all_is_permitted() -> None:
             group = [size for index, size in enumerate(small) if mask >> index & 1]
             seen["groups"] += len(group) > 1
             assert len(group) < 2 or not size_levels.permits_rewrite(
-                largest_bytes=max(group), total_bytes=sum(group), inputs=len(group), min_inputs=policy.min_input_files
+                size_levels.level(max(group)), sum(group), len(group), policy.min_input_files
             )
 
     law()

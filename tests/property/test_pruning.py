@@ -12,7 +12,8 @@ from fractions import Fraction
 from shared.layout.eligibility import Reason, evaluate_idle, evaluate_layout
 from shared.layout.partition_stats import stats_of_files
 from shared.partitions import WHOLE_TABLE
-from shared.policy import KIB, Policy
+from shared.policy.policy import KIB, Policy
+from shared.policy.traits import LearnedValues
 from shared.table import DataFile
 
 TARGET = 64 * KIB
@@ -48,7 +49,7 @@ def partitions(samples: int) -> Iterator[tuple[Policy, list[int], list[int]]]:
             tolerance=Fraction(dice.randint(0, 50), 100),
             fan_in=dice.randint(2, 10),
             min_input_files=dice.randint(2, 6),
-            shrink=Fraction(dice.randint(1, 4), 4),
+            learned=LearnedValues(shrink=Fraction(dice.randint(1, 4), 4)),
         )
         largest = policy.size_levels.full_bytes - 1
         mean = dice.choice([largest, largest, TARGET // 3, TARGET // 20])

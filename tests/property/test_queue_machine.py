@@ -34,7 +34,7 @@ from tests.support.redis_server import RedisServer, find_binaries
 
 pytestmark = pytest.mark.redis
 SHARES = (Share(2, 6 << 20), Share(3, 1 << 41))
-EXAMPLES = int(os.environ.get("LAKEWRIGHT_STRESS_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("LAKEWRIGHT_STRESS_EXAMPLES", "100"))
 STEPS = 50
 NAMES = {Scope.BAND: ["2", "3"], Scope.TENANT: ["x", "y"], Scope.TABLE: ["t1", "t2"]}
 REPAIRABLE = ("f:", "n:", "i:", "p:", "queued", "lease", "delay", "dead", "infl")
@@ -365,9 +365,5 @@ def test_the_laws_hold_on_every_other_server_there_is() -> None:
     if not others:
         pytest.skip("only one server of version 7 or newer is installed")
     for binary in others:
-        server = RedisServer(binary, appendfsync="everysec").start()
-        try:
-            with server.client() as made:
-                live(made, EXAMPLES)
-        finally:
-            server.close()
+        with RedisServer(binary, appendfsync="everysec") as server, server.client() as made:
+            live(made, EXAMPLES)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from decider.events.refresh_queue import RefreshQueue
 from shared.table import TableId, TableRef
-from tests.support.refreshing import RecordedRefreshes, play, refreshing
+from tests.support.refreshing import RecordedRefreshes, refreshing
+from tests.support.time_limits import scaled
 
 A, B = (TableRef(TableId(name), name, f"file:///{name}") for name in ("a", "b"))
 
@@ -37,4 +38,4 @@ def test_in_any_order_each_table_is_read_once_for_all_that_was_asked(
             if versions
         ]
 
-    play(story)
+    asyncio.run(asyncio.wait_for(story(), scaled(20)))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.store.registry_document import (
+from decider.store.registry.registry_document import (
     Entries,
     RegistryDocument,
     SavedEntry,

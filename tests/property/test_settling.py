@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from decider.decide.compaction_timers import COMPACTION_TIMERS
 from shared.layout.eligibility import Reason, evaluate_idle
-from shared.layout.levels import FULL, SMALL_LEVELS
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, stats_of_files
 from shared.layout.planner import plan, plan_idle_compaction
 from shared.partitions import WHOLE_TABLE
-from shared.policy import KIB, MIB, MaxMode, Policy
+from shared.policy.levels import FULL, SMALL_LEVELS
+from shared.policy.policy import KIB, MIB, MaxMode, Policy
 from shared.queue.model import TimerChange
 from shared.table import DataFile
 
@@ -76,6 +76,7 @@ def landed(files: list[DataFile], groups, names: count | None = None) -> list[Da
 def test_settling_twice_finds_nothing_the_second_time() -> None:
     seen: Counter[bool] = Counter()
 
+    @settings(max_examples=100)
     @given(POLICIES, TAGGED)
     def law(policy: Policy, tagged: list[tuple[int, bool]]) -> None:
         files = files_of(tagged)

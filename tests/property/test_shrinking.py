@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from shared.layout.levels import SMALL_LEVELS
 from shared.layout.partition_stats import stats_of_files
 from shared.layout.planner import plan
 from shared.partitions import WHOLE_TABLE
-from shared.policy import KIB, MIB, Policy
+from shared.policy.levels import SMALL_LEVELS
+from shared.policy.policy import KIB, MIB, Policy
 from shared.table import DataFile
 from tests.support.decisions import decide_on_state
 
@@ -93,7 +93,7 @@ def test_once_the_factors_are_learned_outputs_that_shrink_by_them_miss_no_level(
         largest = max(file.size_bytes for file in group.files)
         # The factor is rounded down, but a little belief in 1 stays with it for ever.
         is_filled = group.bytes >= policy.size_levels.full_bytes
-        share, learned = (filled, policy.full_shrink) if is_filled else (below, policy.shrink)
+        share, learned = (filled, policy.learned.full_shrink) if is_filled else (below, policy.learned.shrink)
         real = max(share, learned)
         assert learned <= share + Fraction(1, 10**5)
         output = -(-group.bytes * real.numerator // real.denominator)

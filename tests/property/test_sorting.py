@@ -13,7 +13,7 @@ from shared.layout.key_depth import NO_DEPTH, KeyRange, covers, depth_of
 from shared.layout.partition_stats import SORT_LEVELS, PartitionStats, sort_level, stats_of_files
 from shared.layout.planner import FileGroup
 from shared.layout.sort_planner import SortReason, evaluate_sort, find_overlap, plan_sort
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 from tests.support.long_suites import beyond
 

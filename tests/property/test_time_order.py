@@ -10,11 +10,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from shared.layout.file_order import in_order, promoted_runs, time_span_ms
-from shared.layout.levels import SMALL_LEVELS, SizeLevels
 from shared.layout.line_breaking import Permits, break_row
 from shared.layout.planner import FileGroup, plan, plan_full, plan_idle_compaction
-from shared.layout.row_order import INPUT_ORDER
-from shared.policy import ClusteringOrder, MaxMode, Policy
+from shared.policy.levels import SMALL_LEVELS, SizeLevels
+from shared.policy.policy import ClusteringOrder, MaxMode, Policy
+from shared.policy.row_order import INPUT_ORDER
 from shared.table import DataFile, PartitionKey
 
 PARTITION = PartitionKey("{}")
@@ -58,8 +58,7 @@ def test_no_way_to_break_a_row_is_better_than_the_one_found(sizes: list[int], po
     levels = policy.size_levels
 
     def permits(level: int, total_bytes: int, inputs: int) -> bool:
-        rule = {"total_bytes": total_bytes, "inputs": inputs, "min_inputs": policy.min_input_files}
-        return is_free or levels.permits_rewrite(largest_bytes=levels.floors[level], **rule)
+        return is_free or levels.permits_rewrite(level, total_bytes, inputs, policy.min_input_files)
 
     found = break_row(sizes, levels, permits)
     event(f"runs: {len(found)}")

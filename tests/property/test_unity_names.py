@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import TableReader
-from shared.boundary import Boundary
 from shared.errors import InvalidInput, OtherTable
+from shared.paths.boundary import Boundary
 from shared.table import Position, TableMetadata
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer, UnityRequest

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.api.views.tables import UNREADABLE, decision_view
+from decider.api.routes.decisions import UNREADABLE, decision_view
 from decider.archive.ledger_rows import LEDGER_SCHEMA, kept, ledger_row
 from decider.decide import ledger
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from shared.errors import InvalidInput
 from shared.layout.partition_stats import stats_of_sizes
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.table import PartitionKey, TableId, TableRef
 from tests.support.decisions import decide_on_state, encoded
 

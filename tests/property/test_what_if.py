@@ -12,7 +12,7 @@ from decider.whatif.comparison import CostModel, recommend
 from decider.whatif.simulator import replay_lakewright, replay_peer, replay_untouched
 from decider.whatif.trace import CommitTrace
 from shared.partitions import WHOLE_TABLE
-from shared.policy import GIB, KIB, MIB, Policy
+from shared.policy.policy import GIB, KIB, MIB, Policy
 from shared.table import Commit, DataFile, RemovedFile
 
 POLICY = Policy(target_bytes=64 * MIB)

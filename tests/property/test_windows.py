@@ -17,12 +17,12 @@ from decider.whatif.simulator import replay_lakewright
 from decider.whatif.trace import CommitTrace
 from shared.layout.eligibility import evaluate_idle
 from shared.layout.file_selection import window_start_ms
-from shared.layout.levels import FULL
 from shared.layout.partition_count import count_partitions
 from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, WINDOWS_KEPT, PartitionStats, stats_of_files
 from shared.layout.planner import Plan, plan, plan_idle_compaction
 from shared.partitions import WHOLE_TABLE as PARTITION
-from shared.policy import MIB, Policy
+from shared.policy.levels import FULL
+from shared.policy.policy import MIB, Policy
 from shared.queue.model import Timer, TimerChange
 from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, TableMetadata
 from tests.support.decisions import decide_on_state
@@ -45,7 +45,7 @@ class Partition:
     def windows(self) -> dict[int, list[DataFile]]:
         found: dict[int, list[DataFile]] = {}
         for file in self.files.values():
-            found.setdefault(window_start_ms(file, self.policy) or 0, []).append(file)
+            found.setdefault(window_start_ms(file, self.policy.time_window_s) or 0, []).append(file)
         return found
 
     def write(self, sizes: list[int], at_ms: int, *, written_ms: int, removes: int = 0) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.job_payload import CHECKPOINT, VACUUM
+from shared.jobs.payload import CHECKPOINT, VACUUM
 from tests.support.aged_table import DAY_MS, age, data_files, now_ms, set_time, versions
 from tests.support.outside import is_at_rest
 from tests.support.qbeast_process import QbeastProcess
@@ -87,15 +87,15 @@ def request_everything(stack: Stack) -> dict[str, Any]:
     answers = {
         "force": stack.post(f"{url}/optimize", {"force": True}).json()["reasons"],
         "sort": stack.post(f"{url}/optimize", {"actions": ["sort"], "force": True}).json()["reasons"],
-        "deduplicate": stack.post(f"{url}/deduplicate", {}).status_code,
-        "cluster": stack.post(f"{url}/cluster", {}).status_code,
+        "deduplicate": stack.post(f"{url}/actions/deduplicate", {}).status_code,
+        "cluster": stack.post(f"{url}/actions/cluster", {}).status_code,
     }
     for what, body in (
         (VACUUM, {"orphans": True}),
         (CHECKPOINT, {}),
         ("reclaim", {"confirm": NAME, "retain_hours": None}),
     ):
-        stack.post(f"{url}/{what}", body).raise_for_status()
+        stack.post(f"{url}/actions/{what}", body).raise_for_status()
     return answers
 
 

@@ -4,7 +4,6 @@
 """
 
 import argparse
-import json
 import secrets
 import sys
 import tempfile
@@ -12,9 +11,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tests.bench.machine import keep
 from tests.soak.disk import enter_namespace
 from tests.soak.run import Soak, SoakOptions
-from tests.support.redis_server import RedisServer, find_binary
+from tests.support.redis_server import RedisServer
 
 
 def main() -> int:
@@ -36,9 +36,6 @@ def main() -> int:
         "--spark-writes-everywhere", action="store_true", help="also where deltalake cannot remove what Spark writes"
     )
     arguments = parser.parse_args()
-    binary = find_binary()
-    if binary is None:
-        sys.exit("no redis-server or valkey-server >= 7 found")
     no_namespace = enter_namespace()
     seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
     folder = Path(tempfile.mkdtemp(prefix="lakewright-soak-"))
@@ -55,14 +52,10 @@ def main() -> int:
         writer_options=tuple(writer_options),
         older=arguments.older.resolve() if arguments.older else None,
     )
-    redis = RedisServer(binary).start()
-    try:
+    with RedisServer() as redis:
         verdict = Soak(options, redis, lambda line: print(line, flush=True)).run()
-    finally:
-        redis.close()
     verdict.print(Console(width=140))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(verdict.figures(), indent=2, default=str) + "\n")
+    keep(verdict.figures(), arguments.json)
     if arguments.picture:
         arguments.picture.write_text(verdict.memory.picture())
     print(f"{'good' if verdict.good else 'NOT GOOD'}; everything is kept in {folder}", flush=True)

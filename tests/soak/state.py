@@ -1,10 +1,11 @@
 """The decider's rolling state beside a rebuild of the live files that our plain replay finds, integer for integer."""
 
 import json
-from dataclasses import replace
 
-from shared.layout.levels import SizeLevels
+from decider.store.tables.table_state import TableState
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, file_stats
+from shared.policy.levels import SizeLevels
+from shared.queue import keys
 from tests.soak.log import TableLog, newest_version
 from tests.soak.tables import TableSpec
 from tests.soak.values import Value, from_log
@@ -27,9 +28,9 @@ def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]
     """Return the partitions whose stored state is not what a rebuild finds."""
     table_id = stack.get(f"/v1/tables/soak.{spec.name}")["id"]
     client = stack.redis.client()
-    raw = client.hgetall(f"{{lw:default}}:partitions:{table_id}")
-    fit = json.loads(client.hget(f"{{lw:default}}:cur:{table_id}", "level_fit") or "{}")
-    levels = replace(POLICY, typical_file_bytes=fit.get("typical", 0)).size_levels
+    raw = client.hgetall(keys.partitions("default", table_id))
+    fit = TableState.decode(client.hgetall(keys.table_state("default", table_id))).level_fit
+    levels = POLICY.fitted_to(fit.typical_file_bytes).size_levels
     stored = {
         _values(spec, log, json.loads(partition)): PartitionStats.decode(text.decode())
         for partition, text in raw.items()

@@ -28,6 +28,9 @@ RETENTION = {"delta.deletedFileRetentionDuration": f"interval {RETENTION_S:.0f} 
 
 SIGNS = ("100%", "a:b", "a/b", "a=b", "a%20b", "x#y?z", "it's", 'say "x"', "back\\slash", "plus+&")
 
+PROOFREAD = {"lakewright.proofread": "always"}
+"""Each group is compared with its inputs by rows, however it was written."""
+
 RANDOM_PREFIXES = {"delta.randomizeFilePrefixes": "true"}
 
 
@@ -55,7 +58,7 @@ class TableSpec:
     @property
     def configuration(self) -> dict[str, str]:
         """Properties that the table is created with."""
-        return {**RETENTION, **self.properties}
+        return {**RETENTION, **PROOFREAD, **self.properties}
 
     @property
     def columns(self) -> dict[str, Kind]:

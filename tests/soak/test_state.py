@@ -5,7 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from decider.state.level_fit import LevelFit
+from decider.store.tables.table_state import TableState
 from shared.layout.partition_stats import PartitionStats, file_stats
+from shared.queue import keys
+from shared.table import TableMetadata, TableProtocol
 from tests.soak.log import TableLog
 from tests.soak.state import count_files, state_differences
 from tests.soak.tables import spec_of
@@ -13,6 +17,8 @@ from tests.soak.test_log import file, write
 from tests.support.outside import POLICY
 
 FIELDS = [{"name": name, "metadata": {}} for name in ("id", "value", "at", "ts")]
+
+STATE = TableState(1, TableMetadata(""), TableProtocol(1, 2), "")
 
 
 class FakeStack:
@@ -32,10 +38,11 @@ class FakeStack:
         return self
 
     def hgetall(self, key: str) -> dict[bytes, bytes]:
-        return {partition.encode(): state.encode().encode() for partition, state in self._partitions.items()}
-
-    def hget(self, key: str, name: str) -> bytes | None:
-        return json.dumps({"typical": self._typical_bytes}).encode() if self._typical_bytes else None
+        if key == keys.partitions("default", "t-1"):
+            return {partition.encode(): state.encode().encode() for partition, state in self._partitions.items()}
+        assert key == keys.table_state("default", "t-1")
+        fitted = replace(STATE, level_fit=LevelFit(self._typical_bytes))
+        return {name.encode(): value.encode() for name, value in fitted.encode().items()}
 
 
 def log_of(folder: Path, *adds: dict[str, Any]) -> TableLog:
@@ -61,7 +68,7 @@ def test_a_state_that_is_off_by_one_file_is_found(tmp_path: Path) -> None:
 def test_files_are_counted_by_the_levels_that_are_fitted_to_the_table(tmp_path: Path) -> None:
     spec, size = spec_of("stamps"), 1_500
     log = log_of(tmp_path, add("a", "2024-01-01 00:00:00", size))
-    fitted = replace(POLICY, typical_file_bytes=size).size_levels
+    fitted = POLICY.fitted_to(size).size_levels
     partitions = {'{"ts":"2024-01-01T00:00:00.000000"}': file_stats(fitted, size)}
     assert file_stats(fitted, size) != file_stats(POLICY.size_levels, size)
     assert state_differences(FakeStack(partitions, size), spec, log) == []  # type: ignore[arg-type]

@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from shared.run_counters import RunCounter
 from tests.soak.checker import broken_answers, lost_answers
 from tests.soak.faults import Faults, is_no_space
 from tests.soak.household import DELTALAKE_WRITERS, SPARK_WRITER, Household
@@ -20,6 +21,12 @@ from tests.soak.watch import Watch
 
 SHOWN = 20
 """Lines of each kind of finding that are printed and kept; their number is told, too."""
+PROOFREAD_COUNTERS = (
+    RunCounter.GROUPS_PROOFREAD_BY_ROWS,
+    RunCounter.GROUPS_PROOFREAD_BY_BYTES,
+    RunCounter.GROUPS_UNVERIFIED,
+    RunCounter.PROOFREAD_CPU_MS,
+)
 ERROR_CHARS = 90
 """As much of an error as tells its kind."""
 
@@ -39,6 +46,8 @@ class Verdict:
     orphans: dict[str, Orphans] = field(default_factory=dict)
     orphans_after_vacuum: dict[str, Orphans] = field(default_factory=dict)
     job_errors: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    proofread: Mapping[str, int] = field(default_factory=dict)
     _at_release: Counter[str] | None = None
 
     @property
@@ -52,11 +61,20 @@ class Verdict:
 
     def note_jobs(self) -> None:
         """Note why jobs failed, and jobs that were set aside: none should be."""
-        depth = self.home.stack.get("/v1/status")["queue"]["depth"]
+        status = self.home.stack.get("/v1/status")
+        self.proofread = {name: count for name, count in status["funnel"].items() if name in PROOFREAD_COUNTERS}
+        if self.with_lakewright and not self.proofread.get(RunCounter.GROUPS_PROOFREAD_BY_ROWS):
+            self.problems.append("no group was compared with its inputs by rows")
+        depth = status["queue"]["depth"]
         if depth.get("quarantined"):
             self.problems.append(f"{depth['quarantined']} jobs are quarantined")
         for log in self.home.logs_of_actors():
-            self.job_errors.update(job_errors(log.read_text(errors="replace")))
+            text = log.read_text(errors="replace")
+            self.job_errors.update(job_errors(text))
+            self.refusals.update(record["reason"] for record in _records(text, "files_refused"))
+        # Files of one partition whose value is spelled in two ways are merged with those of the same spelling.
+        if self.refusals:
+            self.problems.append(f"files were refused: {set(self.refusals)}")
 
     def conclude(self) -> None:
         """Add what follows from logs and journals once all is over."""
@@ -102,6 +120,8 @@ class Verdict:
             "job_errors": dict(self.job_errors.most_common(SHOWN)),
             "lost_answers": lost_answers(watch.journals, watch.models),
             "rewrites": watch.rewrites(),
+            "proofread": self.proofread,
+            "refusals": dict(self.refusals),
             "files_replaced": sum(_files(log, "remove") for log in logs),
             "files_written": sum(_files(log, "add") for log in logs),
             "faults": dict(self.faults.done),
@@ -203,11 +223,15 @@ def _files(log: TableLog, kind: str) -> int:
 def job_errors(log: str) -> Counter[str]:
     """Return how often an actor's log tells of each kind of failed job."""
     errors: Counter[str] = Counter()
-    for line in log.splitlines():
-        if '"job_failed"' in line and line.startswith("{"):
-            record = json.loads(line)
-            errors[f"{record.get('verdict')}: {record.get('error', '')}"[:ERROR_CHARS]] += 1
+    for record in _records(log, "job_failed"):
+        errors[f"{record.get('verdict')}: {record.get('error', '')}"[:ERROR_CHARS]] += 1
     return errors
+
+
+def _records(log: str, event: str) -> Iterator[dict[str, Any]]:
+    for line in log.splitlines():
+        if f'"{event}"' in line and line.startswith("{"):
+            yield json.loads(line)
 
 
 def progress(elapsed: float, verdict: Verdict) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from services.paths import ivy_dir
-from tests.conftest import new_server
 from tests.support.iceberg_rest_lake import rest_lake
 from tests.support.many_files import written
+from tests.support.redis_server import RedisServer
 from tests.support.spark_cluster import SparkCluster, why_nothing_can_be_hidden
 from tests.support.spark_world import World
 from tests.support.stack import Process, Stack
@@ -24,21 +24,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("spark-cluster")
     for name in ("data", "events", "shared", "lake"):
         (folder / name).mkdir()
-    redis = new_server("everysec")
     hidden = (folder / "data", ivy_dir({}))
-    try:
-        cluster, catalog = SparkCluster(folder / "cluster", hidden), rest_lake(folder / "lake")
-        with Stack(folder, redis) as stack, cluster, catalog as lake:
-            cluster.start(workers=2)
-            lake.catalog.create_namespace("db")
-            for_iceberg = {
-                "LAKEWRIGHT_CATALOGS": json.dumps({"lake": lake.options}),
-                "LAKEWRIGHT_ROOTS": f"{stack.tables.as_uri()},catalog://lake",
-            }
-            stack.decider(LAKEWRIGHT_SWEEP_S="2", LAKEWRIGHT_DISCOVERY_S="0", **for_iceberg)
-            yield World(stack, cluster, folder / "events", lake, for_iceberg)
-    finally:
-        redis.close()
+    cluster, catalog = SparkCluster(folder / "cluster", hidden), rest_lake(folder / "lake")
+    with RedisServer(appendfsync="everysec") as redis, Stack(folder, redis) as stack, cluster, catalog as lake:
+        cluster.start(workers=2)
+        lake.catalog.create_namespace("db")
+        for_iceberg = {
+            "LAKEWRIGHT_CATALOGS": json.dumps({"lake": lake.options}),
+            "LAKEWRIGHT_ROOTS": f"{stack.tables.as_uri()},catalog://lake",
+        }
+        stack.decider(LAKEWRIGHT_SWEEP_S="2", LAKEWRIGHT_DISCOVERY_S="0", **for_iceberg)
+        yield World(stack, cluster, folder / "events", lake, for_iceberg)
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from actor.queue_executor import SyncQueueExecutor, connect
 from decider.background.auto_analyze import AGAIN_MS, LIST_EVERY_MS, AdviceSources, AnalysisOutcome, AutoAnalyze
 from services.cli.__main__ import app
-from shared.job_payload import SET_PROPERTIES, JobPayload
-from shared.policy import KIB
+from shared.jobs.payload import SET_PROPERTIES, JobPayload
+from shared.policy.policy import KIB
 from shared.queue import commands
 from shared.queue.model import Claim, RunResult
 from shared.table import Commit

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from decider.whatif.comparison import FAN_INS, MIN_INPUTS, TARGETS_BYTES, TOLERANCES
 from decider.whatif.trace import CommitTrace
 from decider.whatif.trace_reader import TableTrace
-from shared.policy import KIB, MIB, Policy, apply
-from shared.properties import read_settings
+from shared.policy.policy import KIB, MIB, Policy, apply
+from shared.policy.properties import read_settings
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
 
 MINUTE_MS = 60_000

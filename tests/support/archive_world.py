@@ -1,8 +1,8 @@
 """Ledgers that grow and the archive that deciders fill from them, with real parts: Redis and a Delta table."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ from decider.archive.ledger_reader import LedgerReader
 from decider.archive.ledger_rows import LEDGER_SCHEMA
 from decider.background.ledger_archiver import APP, LedgerArchiver
 from decider.events.refresh_queue import RefreshQueue
-from decider.store.queue_executor import AsyncQueueExecutor, connect
-from decider.store.table_registry import TableRegistry
+from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from decider.store.registry.table_registry import TableRegistry
 from shared.errors import RetryableError
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue import commands
 from shared.table import TableId, TableRef
 from tests.support.decisions import decide_on_state, encoded
@@ -90,10 +90,8 @@ class Watched(LedgerArchiver):
         return self
 
 
-def in_world(url: str, folder: Path, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def report() -> None:
-        world = World(url, folder / "ledger")
-        await story(world)
-        await world.queue.redis.aclose()
-
-    asyncio.run(report())
+@asynccontextmanager
+async def in_world(url: str, folder: Path) -> AsyncIterator[World]:
+    world = World(url, folder / "ledger")
+    yield world
+    await world.queue.redis.aclose()

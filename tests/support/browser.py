@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.support.packaged_browser import packaged_browser
 from tests.support.time_limits import scaled
@@ -52,6 +52,7 @@ def started_browser() -> Iterator[Browser]:
     if found is None:
         pytest.skip(f"no browser: install one of {', '.join([*NAMES])}, or name it by LAKEWRIGHT_BROWSER")
     path, environment = found
+    expect.set_options(timeout=scaled(15_000))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=path, args=list(OPTIONS), env={**os.environ, **dict(environment)}, timeout=scaled(START_MS)

@@ -2,9 +2,10 @@
 
 A POST to /faults names what happens to the next commits: `lost-reply` makes the commit and answers 502, `dropped`
 answers 502 without it, `late` answers 504 and makes it a second later, `unavailable` answers 503 once, `conflict`
-answers 409, `error` answers 500 without it, `slow` answers seconds later, `cut` makes it and ends the connection within
-the answer; an empty name leaves a commit alone. A GET of /faults counts the names that are left, and the late commits
-to be made. A DELETE of /tokens revokes every token that was issued for `CREDENTIAL` or in exchange for one of them.
+answers 409, `error` answers 500 without it, `malformed` 400, `forbidden` 403, `missing` 404, `invalid` 422, `slow`
+answers seconds later, `cut` makes it and ends the connection within the answer; an empty name leaves a commit alone.
+A GET of /faults counts the names that are left, and the late commits to be made. A DELETE of /tokens revokes every
+token that was issued for `CREDENTIAL` or in exchange for one of them.
 """
 
 import asyncio
@@ -23,7 +24,8 @@ from services.demo.rest_catalog import error_response
 CREDENTIAL = "lakewright:a-secret"
 LATE_S = 1.0
 SLOW_S = 3.0
-_NOT_MADE = {"error": 500, "dropped": 502, "unavailable": 503}
+_REFUSED = {"malformed": 400, "forbidden": 403, "missing": 404, "invalid": 422}
+_NOT_MADE = {"error": 500, "dropped": 502, "unavailable": 503, **_REFUSED}
 
 
 class Faults:
@@ -53,7 +55,7 @@ class Faults:
         match fault:
             case "conflict":
                 return error_response(409, "CommitFailedException", "by request")
-            case "dropped" | "unavailable" | "error":
+            case _ if fault in _NOT_MADE:
                 return error_response(_NOT_MADE[fault], "ServiceFailureException", fault)
             case "slow":
                 await asyncio.sleep(SLOW_S)

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actor.ports import TableJob, TableJobOutcome
-from shared.cluster_options import ClusterOptions
-from shared.job_payload import CLUSTER
+from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.payload import CLUSTER
 from shared.layout.clustered_files import ClusteredFiles
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy import KIB, Policy
+from shared.policy.policy import KIB, Policy
 from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import live, newest
@@ -24,7 +24,7 @@ from tests.support.local_vacuum import Control
 from tests.support.sorted_table import KEYS, ranges
 
 ROWS = 250
-POLICY = Policy(cluster=True, is_clustered=True, target_bytes=64 * KIB, min_input_files=8)
+POLICY = Policy(cluster=True, target_bytes=64 * KIB, min_input_files=8).with_traits(is_clustered=True)
 
 
 def batch(dice: random.Random, at: int) -> pa.Table:
@@ -41,14 +41,14 @@ def batch(dice: random.Random, at: int) -> pa.Table:
 class ClusteredTable:
     """A table clustered by k."""
 
-    def __init__(self, lab: DeltaLab, name: str) -> None:
+    def __init__(self, lab: DeltaLab, name: str, columns: str = "k BIGINT, n BIGINT, t STRING") -> None:
         self.lab = lab
         self.path = lab.directory / name
         self.name = f"delta.`{self.path}`"
         self.rewritten_bytes = self.runs = 0
         self.shares: list[float] = []
         self.reads: list[tuple[float, float]] = []
-        lab.sql(f"CREATE TABLE {self.name} (k BIGINT, n BIGINT, t STRING) USING delta CLUSTER BY (k)")
+        lab.sql(f"CREATE TABLE {self.name} ({columns}) USING delta CLUSTER BY (k)")
 
     def files(self) -> ClusteredFiles:
         """Count the live files by the log."""

@@ -16,13 +16,11 @@ from typing import Any
 
 import psutil
 import pyspark
-from structlog.testing import capture_logs
 
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
-from actor.formats.delta.transaction import TransactionSettings
-from actor.jvm import java_sources
 from actor.jvm.java import find_java
 from actor.jvm.spark import SparkSettings, build_session, jvm_process, stop_session
+from actor.rewrite.run import RewriteSettings
 from services.paths import ivy_dir, java_search
 from shared.errors import RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
@@ -34,7 +32,7 @@ from tests.support.large_files import everything, large_table
 from tests.support.waiting import until
 
 CLUSTER = "local-cluster[2,1,1024]"
-FORCED = EngineSettings(transaction=TransactionSettings(copy_limits=FORCED_LIMITS, reserved_disk_bytes=0))
+FORCED = EngineSettings(rewrite=RewriteSettings(reserved_disk_bytes=0), copy_limits=FORCED_LIMITS)
 
 
 def spark_home(folder: Path) -> Path:
@@ -93,21 +91,6 @@ def merged(lab: DeltaLab, table: tables.HandTable) -> dict[str, Any]:
     }
 
 
-def without_jar(spark: Any, folder: Path) -> dict[str, Any]:
-    """The executors do not get the classes."""
-    lab = DeltaLab(spark, DeltaEngine(spark, FORCED), folder)
-    ship = java_sources.ship
-    java_sources.ship = lambda *_: None
-    try:
-        with capture_logs() as logged:
-            found = merged(lab, tables.table(folder / "refused", files=2))
-            again = merged(lab, tables.table(folder / "refused-again", files=2))
-    finally:
-        java_sources.ship = ship
-    warnings = [one for one in logged if one["log_level"] == "warning"]
-    return {"first": found, "second": again, "warnings": warnings}
-
-
 def killed(lab: DeltaLab, table: tables.HandTable) -> dict[str, Any]:
     """The executors are killed while one of them writes the output."""
     on_disk, seen = everything(table.path), []
@@ -152,13 +135,12 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="lw-cluster-", dir=sys.argv[1]))
     try:
         with cluster(folder) as spark:
-            refused = without_jar(spark, folder)
             lab = DeltaLab(spark, DeltaEngine(spark, FORCED), folder)
             small = merged(lab, tables.table(folder / "small", files=3))
             table = large_table(folder / "large", files=20)
             ended = cancelled(lab, table)
             lost = killed(lab, table)
-        print(json.dumps({"refused": refused, "small": small, "cancelled": ended, "killed": lost}, default=str))
+        print(json.dumps({"small": small, "cancelled": ended, "killed": lost}, default=str))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -9,9 +9,9 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.context import ConstantContention, DecisionContext
 from decider.decide.decision import Decision, Trigger, TriggerSource, commit_trigger
 from decider.decide.evaluate import evaluate
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.partition_stats import PartitionStats
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import Commit, PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
 
 TABLE = TableRef(TableId("t"), "t", "memory:///t")

@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from actor.formats.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine, EngineSettings
+from actor.formats.parquet.copy_rules import CopyLimits
 from actor.ports import RewriteOutcome, RewriteRequest
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, PartitionKey
+from tests.support.forced_copies import CountingEngine
 from tests.support.steering import Steering
 
 PARTITION_1 = PartitionKey('{"dt":"2026-01-01"}')
@@ -26,6 +29,17 @@ class DeltaLab:
         self.spark = spark
         self.directory = directory
         self.engine = engine
+
+    def copying(self, forced: bool | CopyLimits = True) -> "DeltaLab":  # noqa: FBT002 - of one argument
+        """The same with an engine that copies row groups wherever that is exact, or as far as these limits say."""
+        engine = CountingEngine(self.spark, forced=forced, proofreader=self.engine.proofreader)
+        return DeltaLab(self.spark, engine, self.directory)
+
+    def with_settings(self, settings: EngineSettings) -> "DeltaLab":
+        """The same with an engine of these settings; they share the process that compares, which takes a second."""
+        return DeltaLab(
+            self.spark, DeltaEngine(self.spark, replace(settings, proofreader=self.engine.proofreader)), self.directory
+        )
 
     def sql(self, statement: str) -> list[Any]:
         return self.spark.sql(statement).collect()

@@ -1,4 +1,4 @@
-"""`make everything`: runs all suites and benches by their targets, one after another, and writes one report.
+"""`make nightly`: runs all suites and benches by their targets, one after another, and writes one report.
 
 A target that fails or takes too long does not keep the others from running. Each writes a log of its own; the report
 says of each how long it took, how it ended and what its tests counted. It is written again after each target, so that a
@@ -23,16 +23,16 @@ from tests.support.long_suites import TARGETS
 from tests.support.stack import ROOT
 
 SUITES = (
-    "check",
-    "test",
+    "test-all",
     "coverage",
+    "test-properties",
+    "test-rigs",
+    "test-altered",
     "scan",
-    "test-crashes",
-    "test-contracts",
-    "test-s3",
     "test-page",
     "test-kafka",
     "test-iceberg",
+    "test-proofread",
     "test-qbeast",
     "test-care",
     "copies",
@@ -41,16 +41,18 @@ SUITES = (
     "mutants",
     "stress",
     "load",
+    "test-attacks",
     "chaos",
     "soak",
     "test-images",
     "test-cluster",
 )
+IN_TEST_ALL = frozenset({"test", "test-crashes", "test-contracts", "test-s3"})
 _MEASURED = (
     "policy fleet netflix queue decide capacity rebuild rewrite spark-cluster delta iceberg autocomp read advice"
 )
 BENCHES = tuple(f"bench-{name}" for name in _MEASURED.split())
-WITH_JSON = frozenset({"load", "chaos", "mutants", "soak", "coverage", *BENCHES})
+WITH_JSON = frozenset({"load", "test-attacks", "chaos", "mutants", "soak", "coverage", *BENCHES})
 """Targets that keep their figures in a file, which the report names."""
 
 LIMIT_S = 3 * 3_600.0
@@ -151,7 +153,7 @@ def main() -> int:
 
 def unlisted(targets: Sequence[str]) -> list[str]:
     """Return which of the Makefile's targets run tests or measure, and are in no list."""
-    listed = {*SUITES, *BENCHES}
+    listed = {*SUITES, *BENCHES, *IN_TEST_ALL}
     return [one for one in targets if one not in listed and (one.startswith(("test-", "bench-")) or one in TARGETS)]
 
 

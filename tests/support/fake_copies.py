@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from tests.support.fake_delta import FakeScala, FakeTable
@@ -27,6 +28,7 @@ class FakeCopies(FakeScala):
 
     footers: of the inputs in their order. end: what the task returns beside its file, whose `name` it makes up; an
     exception is raised instead. tasks: what each was given. summaries_read: paths of each call that read footers.
+    handed_over: footers that a task was given.
     """
 
     def __init__(self, table: FakeTable, footers: Sequence[dict[str, Any]], end: dict[str, Any] | Exception) -> None:
@@ -34,6 +36,7 @@ class FakeCopies(FakeScala):
         self.footers, self.end = list(footers), end
         self.tasks: list[tuple[Any, ...]] = []
         self.summaries_read: list[list[str]] = []
+        self.handed_over: list[Any] = []
 
     def java_list(self, items: Any) -> list[Any]:
         return list(items)
@@ -44,19 +47,20 @@ class FakeCopies(FakeScala):
 
     def resolve(self, name: str) -> Any:
         return {
-            "io.lakewright.ParquetFooter.summaries": self._summaries,
-            "io.lakewright.RowGroupCopy": self._task,
-            "io.lakewright.ColumnMerge": self._task,
-            "io.lakewright.ParquetTask.run": lambda _context, task: task(),
+            "io.lakewright.parquet.HadoopStore": lambda *_: None,
+            "io.lakewright.parquet.ParquetColumns.read": self._columns,
+            "io.lakewright.parquet.RowGroupCopy": self._task,
+            "io.lakewright.parquet.ColumnMerge": self._task,
+            "io.lakewright.parquet.ParquetTask.run": lambda _context, task: task.run(),
         }[name]
 
-    def _summaries(self, _conf: Any, paths: list[str], _sizes: list[int], _threads: int) -> list[dict[str, Any]]:
+    def _columns(self, _store: Any, paths: list[str], *_: Any) -> Any:
         self.summaries_read.append(paths)
-        return self.footers
+        return SimpleNamespace(reported=lambda: {"files": self.footers, "schemas": {}})
 
     def _task(self, *given: Any) -> Any:
         self.tasks.append(given)
-        return self._run
+        return SimpleNamespace(use=self.handed_over.append, run=self._run)
 
     def _run(self) -> dict[str, Any]:
         if isinstance(self.end, Exception):

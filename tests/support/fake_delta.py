@@ -1,7 +1,7 @@
 """Delta's JVM objects without a JVM: a table in memory behind the calls that `actor.formats.delta` makes through py4j.
 
 A fake of that border only: everything above it is the real code. `FakeTable.others` plays the other writers just before
-a commit, `fails` makes commits fail before or after they were written, as a log store can.
+a commit, `fails` makes commits fail, as a log store can.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ from tests.support.fake_delta_table import (
     FakeFrame,
     FakeSnapshot,
     FakeTransaction,
-    JavaError,
     MemoryTable,
 )
+from tests.support.java_errors import JavaError
 
 LOCATION = "file:///lake/t"
 
@@ -91,10 +91,14 @@ class FakePath:
 
 
 class FakeSession:
-    """A Spark session with nothing but its configuration."""
+    """A Spark session with nothing but its configuration: no class of ours can be compiled in it."""
+
+    version = "0"
 
     def __init__(self, table: FakeTable) -> None:
-        self.conf = SimpleNamespace(set=table.conf.__setitem__, unset=lambda name: table.conf.pop(name, None))
+        self.conf = SimpleNamespace(
+            set=table.conf.__setitem__, unset=lambda name: table.conf.pop(name, None), get=table.conf.get
+        )
         state = SimpleNamespace(conf=lambda: None)
         context = SimpleNamespace(isLocal=lambda: table.is_local)
         self._jsparkSession = SimpleNamespace(sparkContext=lambda: context, sessionState=lambda: state)
@@ -141,18 +145,15 @@ class FakeScala:
             checksum=self._checksum,
             checkpointInterval=lambda _log, _snapshot: table.checkpoint_interval,
         )
-        self.data_files = SimpleNamespace(
-            sizes=self._sizes, freeBytes=lambda _conf, _root: -1 if table.free is None else table.free
-        )
+        self.data_files = SimpleNamespace(sizes=self._sizes)
         self.commit_file = SimpleNamespace(read=self._read_commit, digest=self._digest)
-        self.next_snapshot = SimpleNamespace(
-            segment=lambda *_: SimpleNamespace(version=lambda: table.version), carried=self._carried
-        )
+        self.next_snapshot = SimpleNamespace(since=self._since, carried=self._carried)
 
     def _set(self, _session: Any, text: str) -> Any:
         settings = json.loads(text)
+        before = dict(self._table.conf)
         self._table.conf |= settings
-        return SimpleNamespace(restore=lambda: [self._table.conf.pop(name) for name in settings])
+        return SimpleNamespace(restore=lambda: (self._table.conf.clear(), self._table.conf.update(before)))
 
     def _commit(
         self, txn: FakeTransaction, session: Any, actions: Any, operation: str, metrics: str, settings: str
@@ -182,12 +183,24 @@ class FakeScala:
     def shape(self, snapshot: Any) -> tuple[str, str]:
         return snapshot.metadata().json(), snapshot.protocol().json()
 
-    def _carried(self, _log: Any, segment: Any, before: Any, files: int, size: int) -> FakeSnapshot:
+    def _since(self, _conf: Any, _log: Any, before: Any, digest: str, at_most: int, is_recent: bool) -> bytes:
+        known, texts = before.version(), list[bytes]()
+        while (text := self._read_commit(None, "", known + len(texts) + 1)) is not None:
+            texts.append(text[64:].encode())
+        self._table.looks.append(is_recent)
+        is_whole = len(texts) <= at_most and (is_recent or known + len(texts) == self._table.version)
+        said = {
+            "commits": [{"digest": hashlib.sha256(one).hexdigest(), "bytes": len(one)} for one in texts],
+            "is_known": is_whole and self._digest(None, "", known) == digest,
+        }
+        return json.dumps(said).encode() + b"\n" + b"".join(texts)
+
+    def _carried(self, _log: Any, before: Any, described: str, files: int, size: int) -> FakeSnapshot:
         known = before.checksumOpt().get()
         checksum = FakeChecksum(
             known.tableSizeBytes() + size, known.numFiles() + files, known.metadata(), known.protocol()
         )
-        return FakeSnapshot(self._table, segment.version(), checksum)
+        return FakeSnapshot(self._table, before.version() + len(json.loads(described)["commits"]), checksum)
 
     def _read_commit(self, conf: Any, folder: str, version: int) -> str | None:
         digest = self._digest(conf, folder, version)

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, unquote
 
-from py4j.protocol import Py4JError
-
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Storage
+from actor.jvm.sessions import USER_METADATA
+from tests.support.java_errors import JavaError
 
 NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 PREFIX = "lw0-"
@@ -20,23 +20,12 @@ PREFIX = "lw0-"
 PLAIN = Storage(((Column(("v",), "INT64", "int", (64,)),),), {"snappy": 100})
 """How files are stored unless a test says otherwise: one column of whole numbers."""
 
-METADATA = {"id": "t-1", "schemaString": '{"fields":[{"name":"p","type":"string"}]}', "partitionColumns": ["p"]}
+METADATA = {
+    "id": "t-1",
+    "schemaString": '{"type":"struct","fields":[{"name":"p","type":"string","nullable":true,"metadata":{}}]}',
+    "partitionColumns": ["p"],
+}
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
-
-
-class JavaError(Py4JError):
-    """An exception out of the JVM: its class names from the outermost to the innermost cause."""
-
-    def __init__(self, *names: str, message: str = "") -> None:
-        super().__init__(message or names[0])
-        self.java_exception: Any = None
-        for name in reversed(names):
-            self.java_exception = _throwable(name, message, self.java_exception)
-
-
-def _throwable(name: str, message: str, cause: Any) -> Any:
-    java_class = SimpleNamespace(getSimpleName=lambda: name)
-    return SimpleNamespace(getClass=lambda: java_class, getMessage=lambda: message, getCause=lambda: cause)
 
 
 def add(path: str, rows: int | None = 10, *, p: str | None = "a", size: int = 100, **more: Any) -> dict[str, Any]:
@@ -182,6 +171,10 @@ class FakeTransaction:
         self._is_random = False
         self._above = ""
         self.read: list[str] = []
+        self._is_asked = True
+
+    def isAsked(self) -> bool:  # noqa: N802 - of our own transaction in Java
+        return self._is_asked
 
     def snapshot(self) -> FakeSnapshot:
         return self._snapshot
@@ -222,26 +215,28 @@ class FakeTransaction:
         if gone & {one.body["path"] for one in actions if one.kind == "remove"}:
             raise JavaError("ConcurrentDeleteDeleteException")
         failure = table.fails.pop(0) if table.fails else None
-        if failure and not failure.written:
-            raise failure.error
-        mark = {"commitInfo": {"operation": operation, "userMetadata": table.user_metadata}}
-        version = table.commit(mark, *({one.kind: one.body} for one in actions))
         if failure:
+            self._is_asked = failure.asked
             raise failure.error
-        return version
+        own = table.conf.get(USER_METADATA, table.user_metadata)
+        mark = {"commitInfo": {"operation": operation, "userMetadata": own}}
+        return table.commit(mark, *({one.kind: one.body} for one in actions))
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a commit fails: before it was written, or after."""
+    """How a commit fails; not `asked`: before the log was asked at all."""
 
     error: Exception
-    written: bool = False
+    asked: bool = True
 
 
 @dataclass
 class MemoryTable:
-    """Commits by version, rows by path, and what was done to the table. `history` survives what `vanished` takes."""
+    """Commits by version, rows by path, and what was done to the table. `history` survives what `vanished` takes.
+
+    looks: for the commits since a snapshot, and whether each may trust their names without a listing.
+    """
 
     history: list[list[dict[str, Any]]] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
@@ -254,6 +249,7 @@ class MemoryTable:
     metrics: dict[str, int] = field(default_factory=dict)
     listings: int = 0
     log_reads: int = 0
+    looks: list[bool] = field(default_factory=list)
     counts_of_state: int = 0
     counts: int = 0
     has_checksums: bool = True
@@ -275,7 +271,6 @@ class MemoryTable:
     outputs_asked_for: list[int] = field(default_factory=list)
     options: list[Any] = field(default_factory=list)
     disk: dict[str, int] = field(default_factory=dict)
-    free: int | None = None
     storage: dict[str, Storage] = field(default_factory=dict)
     names: Iterator[int] = field(default_factory=count)
 

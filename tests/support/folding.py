@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile
 
 

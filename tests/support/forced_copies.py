@@ -10,9 +10,9 @@ from collections import Counter
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
-from actor.formats.delta.transaction import TransactionSettings
 from actor.formats.parquet.copy_rules import CopyLimits
 from actor.ports import Control, GroupStatus, RewriteOutcome, RewriteRequest
+from actor.proofread.proofreader import Proofreader
 
 VARIABLE = "LAKEWRIGHT_TEST_ROW_GROUP_COPY"
 COPIED = "copied"
@@ -32,10 +32,16 @@ class CountingEngine(DeltaEngine):
     forced: copies wherever that is exact, or never, so that columns are merged; None: as the environment wants it.
     """
 
-    def __init__(self, spark: SparkSession, *, forced: bool | CopyLimits | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        forced: bool | CopyLimits | None = None,
+        proofreader: Proofreader | None = None,
+    ) -> None:
         wanted = is_forced() if forced is None else forced
         limits = wanted if isinstance(wanted, CopyLimits) else FORCED_LIMITS if wanted else CopyLimits()
-        super().__init__(spark, EngineSettings(transaction=TransactionSettings(copy_limits=limits)))
+        super().__init__(spark, EngineSettings(copy_limits=limits, proofreader=proofreader))
         self.ways: Counter[str] = Counter()
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:

@@ -47,17 +47,35 @@ PANELS = (
     ),
     Panel(
         "Bytes rewritten per byte ingested",
-        "Over the last day, or since the series begins.",
+        "Over the last day, of tables whose backlog is done.",
         "none",
         (
             (
                 "write amplification",
                 (
-                    'max(increase(lakewright_funnel_total{stage="bytes_written"}[1d]))'
-                    ' / max(increase(lakewright_funnel_total{stage="bytes_added"}[1d]))'
+                    'max(increase(lakewright_funnel_total{stage="steady_bytes_rewritten"}[1d]))'
+                    ' / max(increase(lakewright_funnel_total{stage="steady_bytes_added"}[1d]))'
                 ),
             ),
         ),
+    ),
+    Panel(
+        "Files",
+        "Live files of all tables, and how many would do for the same bytes.",
+        "short",
+        (("files", "max(lakewright_files)"), ("would do", "max(lakewright_files_needed)")),
+    ),
+    Panel(
+        "Backlog",
+        "Bytes of existing files that are still to be rewritten.",
+        "bytes",
+        (("backlog", "max(lakewright_backlog_bytes)"),),
+    ),
+    Panel(
+        "Tables by state",
+        "Tables by state, as lists show it.",
+        "short",
+        (("{{state}}", "max by (state) (lakewright_tables_by_state)"),),
     ),
     Panel(
         "Decisions",
@@ -92,7 +110,11 @@ PANELS = (
         "Tables",
         "Registered tables, and those that are refused, unreadable or missing.",
         "short",
-        (("registered", "max(lakewright_tables)"), ("refused", "max(lakewright_tables_refused)")),
+        (
+            ("registered", "max(lakewright_tables)"),
+            ("refused", "max(lakewright_tables_refused)"),
+            ("partitions with refused files", "max(lakewright_partitions_with_refused_files)"),
+        ),
     ),
     Panel(
         "Refreshes of tables",
@@ -200,9 +222,9 @@ def dashboard() -> str:
         "templating": {
             "list": [{"name": "source", "label": "Data source", "type": "datasource", "query": "prometheus"}]
         },
-        "panels": [_panel(number, panel) for number, panel in enumerate(PANELS)],
     }
-    return json.dumps(whole, indent=2) + "\n"
+    panels = ",\n".join(json.dumps(_panel(number, panel)) for number, panel in enumerate(PANELS))
+    return f'{json.dumps(whole)[:-1]},\n"panels": [\n{panels}\n]}}\n'
 
 
 def _panel(number: int, panel: Panel) -> dict[str, Any]:

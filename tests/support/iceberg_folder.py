@@ -65,6 +65,7 @@ class Written:
     rows: int = 1
     snapshot: int = 0
     sequence: int = 0
+    referenced: str = ""
 
 
 @dataclass
@@ -300,6 +301,8 @@ def _put(file: Path, content: str) -> None:
 
 
 def _data_file(one: Written) -> DataFile:
+    # What older writers leave of the one data file that a file of positions is of.
+    paths = {2147483546: one.referenced.encode()} if one.referenced else {}
     return DataFile.from_args(
         content=one.content,
         file_path=one.path,
@@ -311,8 +314,8 @@ def _data_file(one: Written) -> DataFile:
         value_counts={},
         null_value_counts={},
         nan_value_counts={},
-        lower_bounds={},
-        upper_bounds={},
+        lower_bounds=paths,
+        upper_bounds=paths,
         key_metadata=None,
         split_offsets=None,
         equality_ids=[1] if one.content is DataFileContent.EQUALITY_DELETES else None,

@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from actor.formats.iceberg.commit import IcebergCommit, IcebergCommitter, Signature, StagedGroup
-from actor.formats.iceberg.inputs import LiveInput, files_at_read, resolve
+from actor.formats.iceberg.commit import IcebergFile, IcebergTarget, StagedGroup
+from actor.formats.iceberg.inputs import LiveInput, resolve
 from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.jars import ICEBERG, look_up
 from actor.jvm.java import find_java
+from actor.rewrite.commit import CommitResult, Committer
 from services.paths import java_search
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import DataFile, DeleteKind, PartitionKey
@@ -137,7 +138,7 @@ class IcebergJvm:
 
     def rewrite(
         self, table: Any, partition: PartitionKey, paths: Sequence[str], before: Callable[[], object] = lambda: None
-    ) -> IcebergCommit:
+    ) -> CommitResult[StagedGroup]:
         """Rewrite files of a partition as the engine does; `before` runs between write and commit."""
         loaded = _Checked(self.classes, table, "file:///t")
         head, live = loaded.refresh(), self.inputs(table, partition)
@@ -147,16 +148,10 @@ class IcebergJvm:
         ids = [number for one in found.inputs for number in visible(one)]
         first = found.inputs[0].task
         raw = self._data(first.spec(), ids).withPartition(first.file().partition()).build()
-        output = DataFile(str(raw.location()), 1, partition, rows=len(ids))
+        output = DataFile(str(raw.location()), int(raw.fileSizeInBytes()), partition, rows=len(ids))
         before()
-        committer = IcebergCommitter(
-            loaded,
-            Signature("{}", str(output.path)),
-            Steps(),
-            since=head.current,
-            at_read=files_at_read(loaded, head, [found]),
-        )
-        return committer.commit([StagedGroup(found, (output,), len(ids), (raw,))], attempts=3)
+        committer: Committer[StagedGroup] = Committer(IcebergTarget(loaded, loaded, head, "{}"), Steps())
+        return committer.commit([StagedGroup(found, (IcebergFile(output, raw),), len(ids))], attempts=3)
 
     def _data(self, spec: Any, ids: Iterable[int]) -> Any:
         numbers = list(ids)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from actor.formats.iceberg.engine import IcebergEngine
 from actor.ports import RewriteOutcome, RewriteRequest
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings, IcebergTable
-from shared.commit_metadata import CommitMetadata
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import CommitOrigin, DataFile, PartitionKey, Snapshot
 from tests.contract.formats.worlds import access

@@ -17,7 +17,7 @@ from actor.jvm.s3a import hadoop_settings
 from services.actor.settings import ALLOW_S3
 from services.bootstrap import prepare
 from services.paths import ivy_dir
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 from tests.support.catalog_process import catalog_process
 from tests.support.maven_jars import MavenJars, java, spark_jars
 from tests.support.stack import free_port

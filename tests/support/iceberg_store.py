@@ -15,16 +15,16 @@ import fastavro
 
 from actor.formats.iceberg.vacuum import IcebergVacuum
 from actor.ports import TableJob, TableJobOutcome
-from actor.vacuum_steps import VacuumLimits
+from actor.vacuum.steps import VacuumLimits
 from shared.errors import Conflict
 from shared.formats.iceberg.metadata import TableHead, decode_head
 from shared.formats.iceberg.names import MAIN, VACUUM_KEY
 from shared.formats.iceberg.retention import Expiry
-from shared.job_payload import VACUUM
-from shared.policy import Policy
-from shared.stored_file import StoredFile
+from shared.jobs.payload import VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.stored_file import StoredFile
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
 from tests.support.local_vacuum import ON, Control
 
 HOUR_MS = 3_600_000

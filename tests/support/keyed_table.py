@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from actor.ports import TableJob, TableJobOutcome
-from shared.deduplicate_options import DeduplicateOptions
-from shared.job_payload import DEDUPLICATE
-from shared.policy import Policy
+from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.payload import DEDUPLICATE
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.support.delta_lab import DeltaLab
 from tests.support.local_vacuum import Control

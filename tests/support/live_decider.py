@@ -1,16 +1,18 @@
 """A real decider inside the test process: real HTTP on a free port, real Redis, the parts at hand for counting.
 
-It runs in a thread of its own with its own event loop; `run` carries a coroutine over to that loop.
+It runs in a thread of its own with its own event loop; `run` carries a coroutine over to that loop. As a context it is
+started, and closed at the end.
 """
 
 import asyncio
 import random
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 import pyarrow as pa
@@ -28,9 +30,10 @@ from decider.formats.table_format import StorageAccess
 from decider.gateway.call_limits import CallLimits
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
-from services.decider.settings import Address, DeciderSettings, TrackingSettings, parse_policy
+from services.decider.settings import Address, DeciderSettings, LocationSettings, TrackingSettings, parse_policy
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
-from shared.policy import Policy
+from shared.policy.policy import Policy
+from tests.support.stack import s3_event
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -62,7 +65,7 @@ class LiveDecider:
         stream_slots: StreamSlots | None = None,
         tasks: Mapping[str, Any] | None = None,
         traces: Any = None,
-    ) -> "LiveDecider":
+    ) -> Self:
         """Start; `stream_slots` and the background `tasks` replace those that were built; `traces` records requests."""
         # Standard output belongs to the command line that a test may run beside the decider.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
@@ -86,6 +89,12 @@ class LiveDecider:
         self.client = httpx.Client(base_url=self.url, headers=headers, timeout=scaled(30), trust_env=False)
         return self
 
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
     @property
     def url(self) -> str:
         """Where it listens."""
@@ -105,10 +114,21 @@ class LiveDecider:
         """Return once every table that was requested has been read."""
         self.run(asyncio.wait_for(self.services.requests.refresh_queue.drained(), scaled(30)))
 
+    def answered(self) -> None:
+        """Return once no request runs: its span ends, and it is counted, after its client has the answer."""
+        assert self._server is not None
+        state = self._server.server_state
+        until("every request has ended", lambda: not state.tasks)
+
     def sweep(self) -> None:
         """Sweep once, and return when all tables have been read."""
         self.run(self.task("sweep").run_once(spread_s=0.0))
         self.drain()
+
+    def tick(self) -> None:
+        """Read new commits, and process the timers that they set."""
+        self.sweep()
+        self.run(self.task("timers").run_once())
 
     def get(self, path: str, **params: Any) -> Any:
         """Return the body of a GET that must succeed."""
@@ -137,11 +157,6 @@ class LiveDecider:
         """Requests to object stores so far."""
         return sum(self.services.operations.read_meter.counts.values())
 
-    @property
-    def is_running(self) -> bool:
-        """Whether it was started and not closed."""
-        return self._thread is not None and self._thread.is_alive()
-
     def close(self) -> None:
         """End the server and its thread."""
         self.client.close()
@@ -157,6 +172,13 @@ class LiveDecider:
         await server.serve()
 
 
+@contextmanager
+def deciders(redis_url: str, **defaults: Any) -> Iterator[Callable[..., LiveDecider]]:
+    """Start deciders with settings of the test's choice, which win over the defaults; close them at the end."""
+    with ExitStack() as stack:
+        yield lambda **changes: stack.enter_context(LiveDecider(decider_settings(redis_url, **{**defaults, **changes})))
+
+
 def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
     """Settings for tests: the small policy, no sweep and no advice, and rates that no test reaches by accident.
 
@@ -166,6 +188,7 @@ def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
         redis_url=redis_url,
         address=Address("127.0.0.1", 0),
         limits=CallLimits(events_per_s=100_000.0, calls_per_s=100_000.0),
+        locations=LocationSettings(is_discovery_active=True),
         discovery=DiscoveryLimits(interval_s=0),
         tracking=TrackingSettings(sweep_s=NO_SWEEP_S, policy=POLICY, advice_cpu=0.0),
     )
@@ -225,9 +248,3 @@ class WrittenTable:
         for day, size in zip(actions["partition.dt"], actions["size_bytes"], strict=True):
             sizes.setdefault('{"dt":"' + str(day) + '"}', []).append(size)
         return {partition: stats_of_sizes(policy.size_levels, found) for partition, found in sizes.items()}
-
-
-def s3_event(key: str, bucket: str = "lake", name: str = "ObjectCreated:Put") -> dict[str, Any]:
-    """Return one S3 notification."""
-    about = {"bucket": {"name": bucket}, "object": {"key": key, "size": 1204, "eTag": "d41d8cd9", "sequencer": "0A"}}
-    return {"Records": [{"eventVersion": "2.1", "eventSource": "aws:s3", "eventName": name, "s3": about}]}

@@ -10,15 +10,15 @@ from deltalake import DeltaTable, write_deltalake
 
 from actor.formats.delta.vacuum import Vacuum
 from actor.ports import TableJob, TableJobOutcome
-from actor.vacuum_steps import VacuumLimits
-from shared.commit_metadata import CommitMetadata
+from actor.vacuum.steps import VacuumLimits
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit
-from shared.job_payload import VACUUM
-from shared.policy import Policy
-from shared.stored_file import StoredFile
+from shared.jobs.payload import VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.stored_file import StoredFile
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin, TableMetadata
-from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, age, commit_file, now_ms, versions
 
 ON = Policy(vacuum=True)

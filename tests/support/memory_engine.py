@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import count
 
 from actor.ports import (
@@ -16,10 +17,12 @@ from actor.ports import (
     TableJobControl,
     TableJobOutcome,
 )
-from shared import commit_metadata
-from shared.errors import OtherTable, RetryableError, Unsupported
+from shared.errors import OtherTable, RefusedFiles, RetryableError, Unsupported
 from shared.formats.delta import FORMAT
+from shared.layout import commit_metadata
+from shared.layout.planner import FileGroup
 from shared.partitions import WHOLE_TABLE
+from shared.refusals import RefusalReason
 from shared.table import CommitOrigin, DataFile, PartitionKey, TableMetadata, TableProtocol
 
 
@@ -51,6 +54,9 @@ class MemoryEngine:
         self.group_counts: list[int] = []
         self.reads = 0
         self.table_jobs: list[TableJob] = []
+        self.refuses: Callable[[DataFile], bool] = lambda _: False
+        self.attempts: list[tuple[str, ...]] = []  # Files of the groups that were refused, each time.
+        self.schema_digest = ""
         self.unreadable: set[str] = set()  # Groups with one of these files fail if others can be written.
         self._names = count()
         self._lock = threading.RLock()
@@ -81,7 +87,7 @@ class MemoryEngine:
             self.reads += 1
             return LivePartition(
                 self.version,
-                TableMetadata(self.table_uuid, (), self.configuration),
+                TableMetadata(self.table_uuid, (), self.configuration, schema_digest=self.schema_digest),
                 TableProtocol(1, 2),
                 tuple(file for file in self.files.values() if file.partition == partition),
             )
@@ -93,27 +99,31 @@ class MemoryEngine:
             if started and control.should_stop():
                 break
             started.append(group)
-        for group in started:
-            if group.partition in self.broken:
-                raise self.broken[group.partition]
+        if broken := next((self.broken[g.partition] for g in started if g.partition in self.broken), None):
+            raise broken
+        all_started, started, refused = started, *self._without_refused(started)
+        if refused and not started:
+            skipped = [GroupOutcome(g, GroupStatus.SKIPPED) for g in request.groups if g not in all_started]
+            return RewriteOutcome(None, (*refused, *skipped), 1, 1)
         control.reached("files_written")
         self.before_commit()
         control.may_commit()
         with self._lock:
             failed = [group for group in started if any(file.path in self.unreadable for file in group.files)]
-            if failed == started:
+            if failed and failed == started:
                 raise RetryableError("a file cannot be read")
             live = [group for group in started if all(file.path in self.files for file in group.files)]
             outcomes = [GroupOutcome(g, GroupStatus.CONFLICTED) for g in started if g not in live]
             live = [group for group in live if group not in failed]
             error = RetryableError("a file cannot be read")
             outcomes += [GroupOutcome(g, GroupStatus.FAILED, error=error) for g in failed]
-            outcomes += [GroupOutcome(g, GroupStatus.SKIPPED) for g in request.groups if g not in started]
+            outcomes += [GroupOutcome(g, GroupStatus.SKIPPED) for g in request.groups if g not in all_started]
             for group in live:
                 for file in group.files:
                     del self.files[file.path]
                 name = f"r{next(self._names)}"
                 new = DataFile(name, group.bytes, group.partition, rows=group.bytes, tags=group.tags)
+                new = replace(new, spelling=group.files[0].spelling)
                 self.files[new.path] = new
                 outcomes.append(GroupOutcome(group, GroupStatus.COMMITTED, (new,), group.bytes))
             if live:
@@ -126,7 +136,18 @@ class MemoryEngine:
         if version is not None:
             control.reached("committed")
             self.after_commit()
-        return RewriteOutcome(version, tuple(outcomes), 1, 1, conflicts=len(started) - len(live) - len(failed))
+        follows, conflicts = version and version - 1, len(started) - len(live) - len(failed)
+        return RewriteOutcome(version, (*outcomes, *refused), 1, 1, conflicts, follows)
+
+    def _without_refused(self, groups: list[FileGroup]) -> tuple[list[FileGroup], list[GroupOutcome]]:
+        refused = [group for group in groups if any(self.refuses(file) for file in group.files)]
+        return [group for group in groups if group not in refused], [self._refused(group) for group in refused]
+
+    def _refused(self, group: FileGroup) -> GroupOutcome:
+        paths = tuple(file.path for file in group.files if self.refuses(file))
+        self.attempts.append(paths)
+        error = RefusedFiles("a type that cannot be stored", reason=RefusalReason.TYPES, files=paths)
+        return GroupOutcome(group, GroupStatus.REFUSED, error=error)
 
     def run_table_job(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
         """Run a job of the kinds that a test gave it: as many steps as its options name."""
@@ -141,7 +162,7 @@ class MemoryEngine:
                 return TableJobOutcome(self.version, self._metadata, figures={"steps": done}, is_complete=False)
             control.may_change()
             control.measured({"steps": done + 1})
-        return TableJobOutcome(self.version, self._metadata, figures={"steps": steps})
+        return TableJobOutcome(self.version, self._metadata, (self.version,), {"steps": steps})
 
     @property
     def _metadata(self) -> TableMetadata:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from decider.formats.table_format import Deletion, HistoryEnd, RetainedHistory, TableTotals, VacuumPreview
 from decider.state.file_columns import LiveFiles
 from shared.formats import delta
+from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.refusals import Refusal
 from shared.table import (
     Commit,
@@ -21,7 +22,6 @@ from shared.table import (
     TableMetadata,
     TableProtocol,
 )
-from shared.vacuum_options import VacuumOptions
 
 CHECKPOINT_EVERY = 10
 

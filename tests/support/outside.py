@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
-from shared.policy import KIB, Policy
+from shared.policy.policy import KIB, Policy
 from tests.support.stack import Stack, commits_of
 from tests.support.waiting import until
 

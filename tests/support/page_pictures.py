@@ -22,7 +22,6 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_S, REWRITES, START_S = 900, 8, 600.0
-CHART_MS = 15_000
 TABS = ("layout", "partitions", "decisions", "rewrites", "policy", "what-if")
 ADDRESS = re.compile(r"(http://[\d.:]+)/#/tables/(\S+)")
 
@@ -61,8 +60,6 @@ def show(tab: Page, name: str) -> None:
     tab.locator(".connection.live").wait_for()
     tab.locator("h1").first.wait_for()
     until("the view has its data", lambda: tab.get_by_text("Loading…").count() == 0)
-    if name == "overview":
-        tab.wait_for_timeout(CHART_MS)  # its chart begins when the view is opened
     if name == "optimize":
         tab.get_by_role("button", name="Optimize…").click()
         tab.locator(".plan-sentence").wait_for()
@@ -71,9 +68,6 @@ def show(tab: Page, name: str) -> None:
     if name == "table-partitions":
         tab.locator(".tile").first.click()
         tab.locator(".partition-decisions").wait_for()
-    if name == "advice":
-        tab.get_by_role("button", name="Replay the logs").click()
-        until("all logs are replayed", lambda: tab.get_by_role("button", name="Replay the logs").is_enabled())
 
 
 def rewrites(url: str) -> int:

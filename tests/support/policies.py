@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from shared.policy import KIB, Policy
+from shared.policy.policy import KIB, Policy
 
 
 @st.composite

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from shared.policy import (
+from shared.policy.policy import (
     GIB,
     MIB,
     ClusteringOrder,
@@ -12,6 +12,7 @@ from shared.policy import (
     MaxMode,
     PortablePaths,
     Priority,
+    Proofread,
     RowGroupCopy,
 )
 
@@ -31,6 +32,8 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.min-input-files", "12", "min_input_files", 12),
     ("self-optimizing.minor.trigger.file-count", "12", "min_input_files", 12),
     ("lakewright.max-small-files", "500", "max_small_files", 500),
+    ("lakewright.max-job-wait", "off", "max_job_wait_s", None),
+    ("lakewright.max-job-wait", "90 s", "max_job_wait_s", 90),
     ("lakewright.idle-compaction-after", "30 min", "idle_compaction_after_s", 1800),
     ("lakewright.idle-compaction-after", "off", "idle_compaction_after_s", None),
     ("lakewright.full-rewrite-interval", "interval 2 days", "full_rewrite_interval_s", 172_800),
@@ -66,6 +69,7 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("self-optimizing.group", "default", "queue", "default"),
     ("lakewright.portable-paths", "always", "portable_paths", PortablePaths.ALWAYS),
     ("lakewright.row-group-copy", "never", "row_group_copy", RowGroupCopy.NEVER),
+    ("lakewright.proofread", "Strict", "proofread", Proofread.STRICT),
     ("lakewright.clustering-order", "Time", "clustering_order", ClusteringOrder.TIME),
     ("lakewright.sort-by", " a, `b c` desc", "sort_by", "a, `b c` desc"),
     ("lakewright.zorder-by", "a, b", "zorder_by", "a, b"),

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from actor.formats.qbeast.index_commit import IndexCommit, RemovedIndexFile
 from actor.formats.qbeast.index_job import LibraryCall
-from shared import commit_metadata
 from shared.formats.qbeast.iterations import Iteration, Strategy
+from shared.layout import commit_metadata
 from shared.table import PartitionColumn, Snapshot, TableMetadata, TableProtocol
 from tests.support.qbeast_tree import QbeastTree, configuration
 

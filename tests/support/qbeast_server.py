@@ -21,11 +21,11 @@ from actor.jvm.java import find_java
 from actor.jvm.spark import jvm_process
 from actor.ports import TableJob
 from services.paths import ivy_dir, java_search
-from shared.boundary import Boundary
 from shared.errors import Conflict, LakewrightError
 from shared.formats.qbeast.index import QbeastIndex
-from shared.job_payload import INDEX
-from shared.policy import Policy
+from shared.jobs.payload import INDEX
+from shared.paths.boundary import Boundary
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 
 COLUMNS = "user,price"
@@ -131,7 +131,7 @@ class Server:
 
         with self.engine.library(path, tag=INDEX, key="test/1") as library:
             seen = Unchecked(library, rewritten, is_checked=is_checked)
-            job = TableJob(INDEX, path, Policy(index=True, is_indexed=True), CommitOrigin("test", 1))
+            job = TableJob(INDEX, path, Policy(index=True).with_traits(is_indexed=True), CommitOrigin("test", 1))
             try:
                 done = IndexJob(seen, self.boundary, job, Allow()).run()
             except LakewrightError as problem:
@@ -142,7 +142,7 @@ class Server:
         """Cancel a job after the library was called, and before it commits; return what becomes of it."""
         with self.engine.library(path, tag="other-tag", key="test/1") as library:
             seen = Unchecked(library, lambda _call: self.engine.cancel("test"), is_checked=True)
-            job = TableJob(INDEX, path, Policy(index=True, is_indexed=True), CommitOrigin("test", 1))
+            job = TableJob(INDEX, path, Policy(index=True).with_traits(is_indexed=True), CommitOrigin("test", 1))
             try:
                 done = IndexJob(seen, self.boundary, job, Allow()).run()
             except LakewrightError as problem:
@@ -173,7 +173,7 @@ class Server:
     def run(self, path: str, *, may_conflict: bool = False) -> dict[str, Any]:
         """One job, as the actor runs it, without a lease."""
         self._runs += 1
-        job = TableJob(INDEX, path, Policy(index=True, is_indexed=True), CommitOrigin("test", self._runs))
+        job = TableJob(INDEX, path, Policy(index=True).with_traits(is_indexed=True), CommitOrigin("test", self._runs))
         try:
             done = self.engine.run_table_job(job, Allow())
         except Conflict as others:

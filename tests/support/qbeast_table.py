@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared.commit_metadata import CommitMetadata, decode
 from shared.formats.qbeast.files import IndexFile
 from shared.formats.qbeast.groups import eligible_groups
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import Progress, progress_of
 from shared.formats.qbeast.revisions import decode_revisions
+from shared.layout.commit_metadata import CommitMetadata, decode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile
 from tests.support.stack import commits_of

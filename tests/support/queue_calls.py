@@ -156,6 +156,7 @@ CALLS: dict[str, Callable[[Place], Command[Any]]] = {
     "preempt": lambda made: (waits_for_a_slot(made), admin_commands.preempt(QUEUE, admin_commands.Preemption(0, 0)))[1],
     "audit": lambda made: (held(made), audit.jobs(QUEUE, [spec().id]))[1],
     "configure": lambda _: commands.configure(QUEUE, {"max_attempts": 3}),
+    "forget_refusals": lambda made: (held(made), commands.forget_refusals(QUEUE, "t-1", ["{}"]))[1],
 }
 """A call of each transition, with what must have happened before it; behind a colon, another use of the same one."""
 
@@ -184,6 +185,7 @@ MEANWHILE: dict[str, tuple[str, tuple[Command[Any], ...]]] = {
     "preempt": (FIRST, (CANCEL,)),
     "audit": (FIRST, (NEXT,)),
     "configure": (LAST, (commands.configure(QUEUE, {"max_attempts": 5}),)),
+    "forget_refusals": (LAST, (NEXT,)),
 }
 """What another client does between a call and its repetition, and where the call then counts: before it, or after."""
 

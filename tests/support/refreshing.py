@@ -1,7 +1,6 @@
 """Runs the workers of a refresh queue as the decider does, and records what they read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from decider.background.refresh_workers import RefreshWorkers
 from decider.background.runner import run_periodically
@@ -15,8 +14,8 @@ async def refreshing(refresh_queue: RefreshQueue) -> None:
     await run_periodically(RefreshWorkers(refresh_queue), name="refresh_queue")
 
 
-def play(story: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(story(), scaled(20)))
+def in_time() -> asyncio.Timeout:
+    return asyncio.timeout(scaled(20))
 
 
 class RecordedRefreshes:

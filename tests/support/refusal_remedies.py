@@ -20,7 +20,7 @@ from shared.layout.sort_planner import SortReason
 RULE = "shared/formats/delta.py"
 LOG = "decider/formats/delta/metadata.py"
 REFRESH = "decider/tracking/refresh.py"
-BOUNDARY = "shared/boundary.py"
+BOUNDARY = "shared/paths/boundary.py"
 PREFLIGHT = "actor/formats/delta/preflight.py"
 LOG_READER = "decider/formats/delta/log.py"
 CONDITIONAL_PUT = "actor/formats/delta/conditional_put.py"
@@ -109,10 +109,10 @@ READS: tuple[tuple[str, str, str, str], ...] = (
         ENGINE,
     ),
     (
-        "files of one partition store its value in several spellings, which readers take for different values",
+        "files that a removal by key reads spell their partition in ways that readers take for different values",
         "none",
         WRITE,
-        "Nothing; the other files of the table are merged",
+        "Rewrite the files with one spelling; merges need nothing, because each is of one spelling",
     ),
 )
 """Refusals of single reads: reason, code, where it is decided, and the remedy."""
@@ -135,10 +135,13 @@ REASONS: Mapping[DecisionReason, str] = {
     Reason.ALREADY_COMPACTED: "Nothing",
     Reason.FILTERED: "Change `lakewright.filter`",
     Reason.DEFERRED_TO_WRITERS: "Set `lakewright.dml-policy` to `defer` or `always`",
+    Reason.REFUSED_FILES: "See the refused files, under Files; `--force` tries them again",
     Reason.REFUSED: "See the table's refusal, under Tables",
     Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` in the table's own engine",
     VacuumReason.NOTHING_EXPIRED: "Nothing; to delete earlier, lower every [retention](storage.md#retention)",
     VacuumReason.VACUUMED_RECENTLY: "Nothing; lower `lakewright.vacuum-every` to delete more often",
+    VacuumReason.SEVERAL_NAMES: "Drop the name that is not used from its catalog, and unregister it; the decision has "
+    "the other names",
     DeduplicateReason.NO_ROWS_ADDED: "Nothing",
     DeduplicateReason.COMPARED_RECENTLY: "Nothing; lower `lakewright.deduplicate-every` to remove rows more often",
     ClusterReason.NOTHING: "Nothing",
@@ -199,6 +202,7 @@ EVENTS: Mapping[IgnoredReason, tuple[str, str, str]] = {
         "Nothing; the next event or discovery finds the table",
     ),
     IgnoredReason.NO_TABLE: ("no table at the location", RESOLVER, "Create the table, or correct the sender"),
+    IgnoredReason.REMOVED: ("table that a person removed", RESOLVER, "Register it again: `lakewright tables add`"),
     IgnoredReason.UNREADABLE: ("unreadable location", RESOLVER, "Check `LAKEWRIGHT_STORE_OPTIONS` and the credentials"),
 }
 

@@ -24,8 +24,15 @@ from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.tracking.refresh import UNREADABLE
 from shared.formats.delta import _KNOWN_REASONS as KNOWN
-from shared.formats.delta import ALLOWED_VERSIONS, SAFE_FEATURES, refusal
-from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, GENERATED_BY, MIXED_FORMAT
+from shared.formats.delta import ALLOWED_VERSIONS, SAFE_FEATURES, XTABLE, refusal
+from shared.formats.iceberg.names import (
+    ENCRYPTION_KEY,
+    FORMAT_VERSIONS,
+    GENERATED_BY,
+    MIXED_FORMAT,
+    UNKNOWN_TRANSFORM,
+    UNKNOWN_TYPE,
+)
 from shared.formats.iceberg.refusal import refusal as iceberg_refusal
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.names import LAST_REVISION, LEGACY_CUBE_TAG
@@ -36,7 +43,7 @@ from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.manifest_files import ManifestReason
 from shared.layout.sort_planner import SortReason
 from shared.partitions import WHOLE_TABLE
-from shared.refusals import Refusal, RefusalCode
+from shared.refusals import Refusal, RefusalCode, RefusalReason
 from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
 from tests.support.qbeast_tree import QbeastTree
 from tests.support.refusal_remedies import (
@@ -71,6 +78,14 @@ TABLES = """## Tables
 The decider checks at every commit that changes metadata or protocol; the actor checks before it reads and before it
 commits.
 `--force` overrides none of these.
+"""
+
+FILES = """## Files
+
+An actor refuses files that a rewrite could not store as they were. The other files of the partition are rewritten. No
+job is queued for refused files until one of them is removed or replaced, the table's schema or properties change, a
+newer release of Lakewright runs, or a person requests a run with `--force`. `lakewright tables show NAME` lists them
+with the actor's message; `lakewright doctor`, `GET /v1/refused-files` and the page name them, too.
 """
 
 STARTS_WORK = frozenset(
@@ -111,6 +126,8 @@ def page() -> str:
             _table("reason | code | decided in | what to do", _tables()),
             "## Partitions\n",
             _table("reason | meaning | decided in | what to do", _decisions(PARTITION_REASONS)),
+            FILES,
+            _table("reason | meaning | decided in | what to do", _files()),
             "## Tables as a whole\n\n[Vacuum and checkpoints](storage.md), [clustering](clustering.md).\n",
             _table("reason | meaning | decided in | what to do", _decisions(TABLE_REASONS)),
             "## Requests\n\nOn-demand requests, and runs requested through `use.optimization.type`.\n",
@@ -132,6 +149,10 @@ def _tables() -> Iterator[tuple[str, ...]]:
     protocol = refusal(_metadata(), TableProtocol(9, 9))
     assert protocol is not None
     yield f"protocol version other than {ALLOWED_VERSIONS}", f"`{protocol.code}`", f"`{RULE}`", protocol.action
+    xtable = refusal(_metadata({XTABLE: "{}"}), TableProtocol(1, 2))
+    assert xtable is not None
+    generated = f"Delta log generated from another format by Apache XTable (`{XTABLE}` is set)"
+    yield generated, f"`{xtable.code}`", f"`{RULE}`", xtable.action
     qbeast = refusal(_metadata({LAST_REVISION: "1"}), TableProtocol(1, 2))
     assert qbeast is not None
     yield f"Qbeast index (`{LAST_REVISION}` is set)", f"`{qbeast.code}`", f"`{RULE}`", qbeast.action
@@ -146,11 +167,18 @@ def _tables() -> Iterator[tuple[str, ...]]:
             f"Iceberg table in Amoro's mixed format (`{MIXED_FORMAT}*` is set)",
         ),
         *(
-            (2, {name: "1"}, f"Iceberg metadata generated from another format by {generator} (`{name}` is set)")
+            (2, {name: "1"}, f"Iceberg metadata generated from another format by {generator} (`{name}` is there)")
             for name, generator in GENERATED_BY.items()
         ),
     ):
         iceberg = iceberg_refusal(_metadata(properties), TableProtocol(version, version))
+        assert iceberg is not None
+        yield kind, f"`{iceberg.code}`", f"`{ICEBERG}`", iceberg.action
+    for feature, kind in (
+        (f"{UNKNOWN_TRANSFORM}days", "partition transform that Iceberg's specification does not know"),
+        (f"{UNKNOWN_TYPE}vector", "column of a type that Iceberg's specification does not know"),
+    ):
+        iceberg = iceberg_refusal(_metadata(), TableProtocol(2, 2, writer_features=frozenset({feature})))
         assert iceberg is not None
         yield kind, f"`{iceberg.code}`", f"`{ICEBERG}`", iceberg.action
     for feature, why in sorted(REFUSED_FEATURES.items()):
@@ -180,6 +208,22 @@ def _decisions(kinds: Sequence[type[DecisionReason]]) -> Iterator[tuple[str, ...
     for reason in chain.from_iterable(kinds):
         if reason not in STARTS_WORK:
             yield f"`{reason}`", reason.message, ", ".join(f"`{path}`" for path in deciding(reason)), REASONS[reason]
+
+
+def _files() -> Iterator[tuple[str, ...]]:
+    for reason in RefusalReason:
+        if places := refusing(reason):
+            yield f"`{reason}`", reason.message, ", ".join(f"`{path}`" for path in places), reason.remedy
+
+
+def refusing(reason: RefusalReason) -> tuple[str, ...]:
+    """Return the modules that refuse files for this reason; one that none gives yet is not on the page."""
+    return tuple(
+        str(path.relative_to(ROOT))
+        for folder in ("actor", "shared")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path != ROOT / "shared" / "refusals.py" and f"RefusalReason.{reason.name}" in path.read_text()
+    )
 
 
 def deciding(reason: DecisionReason) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from actor.jvm.spark import SparkSettings, build_session, stop_session
 from services.actor.settings import ALLOW_S3
 from services.bootstrap import prepare
 from services.paths import ivy_dir, java_search
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 
 
 class Jvm:
@@ -44,7 +44,9 @@ class Jvm:
         self._scala = Scala(self.spark)
         self._conf = self.spark._jsc.hadoopConfiguration()
         loader = self._scala.resolve("org.apache.spark.util.Utils").getContextOrSparkClassLoader()
-        found = self._scala.resolve("java.lang.Class").forName(CONDITIONAL_PUT.class_name, True, loader)
+        found = self._scala.resolve("java.lang.Class").forName(
+            CONDITIONAL_PUT["spark.delta.logStore.s3a.impl"], True, loader
+        )
         arguments = self.spark.sparkContext._gateway.new_array(self._scala.resolve("java.lang.Object"), 1)
         arguments[0] = self._conf
         self._store: Any = found.getConstructors()[0].newInstance(arguments)

@@ -103,6 +103,7 @@ class S3Server:
             aws_access_key_id=KEYS["access_key_id"],
             aws_secret_access_key=KEYS["secret_access_key"],
         )
+        self._buckets: list[str] = []
         self.make_bucket(bucket)
         self.gate.seen.clear()
 
@@ -118,6 +119,7 @@ class S3Server:
     def make_bucket(self, name: str) -> None:
         """Make a bucket."""
         self._client.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+        self._buckets.append(name)
 
     def delete(self, bucket: str, key: str) -> None:
         """Delete an object."""
@@ -141,7 +143,13 @@ class S3Server:
         return [entry["Key"] for entry in self._client.list_objects_v2(Bucket=bucket).get("Contents", [])]
 
     def close(self) -> None:
-        """End the server."""
+        """End the server, and remove its buckets: moto keeps them for as long as the process lives."""
+        self.gate.faults.clear()
+        self.gate.keys.add(KEYS["access_key_id"])
+        for bucket in self._buckets:
+            for key in self.keys(bucket):
+                self.delete(bucket, key)
+            self._client.delete_bucket(Bucket=bucket)
         self._client.close()
         self._server.shutdown()
         self._server.server_close()

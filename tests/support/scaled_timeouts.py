@@ -7,9 +7,9 @@ import pytest
 from tests.support.time_limits import VARIABLE, factor, scaled
 
 
-def pytest_configure() -> None:
-    """Measure before pytest-xdist starts its workers, which would disturb each other."""
-    factor()
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure before pytest-xdist starts its workers, which will disturb each other."""
+    factor(getattr(config.option, "numprocesses", None) or 1)
 
 
 def pytest_report_header() -> str:

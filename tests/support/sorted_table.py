@@ -14,7 +14,7 @@ from shared.layout.key_depth import covers
 from shared.layout.planner import Plan, plan
 from shared.layout.sort_planner import plan_sort
 from shared.partitions import WHOLE_TABLE
-from shared.policy import KIB, Policy
+from shared.policy.policy import KIB, Policy
 from shared.table import DataFile
 from tests.support.delta_lab import DeltaLab
 

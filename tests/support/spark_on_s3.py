@@ -13,7 +13,7 @@ from actor.jvm.spark import SparkSettings, build_session, stop_session
 from services.actor.settings import ALLOW_S3
 from services.bootstrap import prepare
 from services.paths import ivy_dir, java_search
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 
 
 @contextmanager

@@ -21,6 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 POLICY = "target-file-size=256kb,min-input-files=4"
 
 
+def s3_event(key: str, bucket: str = "lake", name: str = "ObjectCreated:Put") -> dict[str, Any]:
+    """Return one S3 notification."""
+    about = {"bucket": {"name": bucket}, "object": {"key": key, "size": 1204, "eTag": "d41d8cd9", "sequencer": "0A"}}
+    return {"Records": [{"eventVersion": "2.1", "eventSource": "aws:s3", "eventName": name, "s3": about}]}
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -86,6 +92,7 @@ class Stack:
             "LAKEWRIGHT_HTTP_ADDRESS": f"127.0.0.1:{self.port}",
             "LAKEWRIGHT_DATA_DIR": str(self.folder / "data"),
             "LAKEWRIGHT_ROOTS": self.tables.as_uri(),
+            "LAKEWRIGHT_DISCOVER": "active",
             "LAKEWRIGHT_BUCKETS": f"demo={self.tables.as_uri()}",
             "LAKEWRIGHT_POLICY": POLICY,
             "LAKEWRIGHT_LEASE_S": f"{scaled(5):.0f}",
@@ -106,7 +113,13 @@ class Stack:
         return process
 
     def decider(self, module: str = "services.decider", **environment: str) -> Process:
-        process = self.start("decider", ["-m", module], **environment)
+        return self._until_ready(self.start("decider", ["-m", module], **environment))
+
+    def handicapped_decider(self, handicap: str, **environment: str) -> Process:
+        """Start a decider with a handicap of `tests.attacks.handicapped`."""
+        return self._until_ready(self.start("decider", ["-m", "tests.attacks.handicapped", handicap], **environment))
+
+    def _until_ready(self, process: Process) -> Process:
         until("the decider is ready", lambda: self._ready(process), seconds=30)
         return process
 

@@ -3,34 +3,24 @@
 Cut: connections end, and new ones end at once. Stalled: connections stay open, and nothing passes.
 """
 
-import contextlib
 import socket
-import threading
 
-from tests.support.time_limits import scaled
-
-CHUNK = 65_536
+from tests.support.proxy import Fate, Proxy
 
 
-class TcpProxy:
-    """Each connection is two threads, one per direction."""
+class TcpProxy(Proxy):
+    """Passes everything until it is cut or stalled."""
 
-    def __init__(self, target_port: int) -> None:
-        self._target_port = target_port
-        self._is_cut = self._is_stalled = False
-        self._sockets: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._start(self._accept)
+    _is_cut = _is_stalled = False
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        return f"http://127.0.0.1:{self.port}"
 
     def cut(self) -> None:
         """End every connection, and every new one."""
         self._is_cut = True
-        self._end_connections()
+        self.end_connections()
 
     def stall(self) -> None:
         """Keep every connection open, and pass nothing."""
@@ -39,48 +29,13 @@ class TcpProxy:
     def restore(self) -> None:
         """Pass connections again; stalled ones, which have lost data, end."""
         if self._is_stalled:
-            self._end_connections()
+            self.end_connections()
         self._is_cut = self._is_stalled = False
 
-    def close(self) -> None:
-        """Listen no more, and wait until the last connection has ended."""
-        self.cut()
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for thread in self._threads:
-            thread.join(scaled(10))
+    def opened(self, client: socket.socket) -> socket.socket:
+        if self._is_cut:
+            raise ConnectionResetError
+        return client
 
-    def _end_connections(self) -> None:
-        for one in self._sockets:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-        self._sockets.clear()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            if self._is_cut:
-                client.close()
-                continue
-            server = socket.create_connection(("127.0.0.1", self._target_port))
-            self._sockets += [client, server]
-            self._start(self._copy, client, server)
-            self._start(self._copy, server, client)
-
-    def _copy(self, source: socket.socket, target: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(CHUNK):
-                if not self._is_stalled:
-                    target.sendall(data)
-        with contextlib.suppress(OSError):
-            target.shutdown(socket.SHUT_WR)
-
-    def _start(self, work: object, *arguments: socket.socket) -> None:
-        thread = threading.Thread(target=work, args=arguments, daemon=True)  # type: ignore[arg-type]
-        self._threads.append(thread)
-        thread.start()
+    def fate(self, *, is_reply: bool) -> Fate:
+        return Fate.DROP if self._is_stalled else Fate.PASS

@@ -25,10 +25,11 @@ def scaled(seconds: float) -> float:
     return seconds * factor()
 
 
-def factor() -> float:
-    """Return the factor of this run, at least 1; measure it unless that was done."""
+def factor(processes: int = 1) -> float:
+    """Return the factor of this run, at least 1; measure it unless that was done. `processes`: that run its tests."""
     if VARIABLE not in os.environ:
-        os.environ[VARIABLE] = f"{factor_of(spin_s(), load_per_core()):.2f}"
+        load = max(load_per_core(), processes / (os.cpu_count() or 1))
+        os.environ[VARIABLE] = f"{factor_of(spin_s(), load):.2f}"
     return float(os.environ[VARIABLE])
 
 

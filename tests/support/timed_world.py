@@ -1,21 +1,20 @@
 """One table in memory and deciders on a real queue, with a clock turned by hand: stories about time that take none."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 from decider.background.timer_runner import TimerRunner, TimerRunResult
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.state.effective_policy import PolicyDefaults
-from decider.store.queue_executor import AsyncQueueExecutor, connect
-from decider.store.table_registry import TableRegistry
-from decider.store.timer_queries import TimerStore
+from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.timer_queries import TimerStore
 from decider.tracking.tracker import TableTracker
-from shared.job_payload import JobPayload, RewriteKind
+from shared.jobs.payload import JobPayload, RewriteKind
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG
 from shared.layout.planner import FileGroup, plan, plan_full, plan_idle_compaction
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.queue import commands, queries
 from shared.queue.model import JobState, RunResult
 from shared.queue.records import JobView
@@ -127,23 +126,17 @@ def partition(name: object) -> PartitionKey:
     return PartitionKey(f'{{"dt":"{name}"}}')
 
 
-def in_world(
-    url: str,
-    story: Callable[[World], Coroutine[Any, Any, None]],
-    configuration: dict[str, str] | None = None,
-    *,
-    actions: ActionRegistry = ACTIONS,
-) -> None:
-    async def report() -> None:
-        world = World(url, configuration or {}, actions)
-        await world.registry.register(TABLE)
-        await world.decider.follow()
-        try:
-            await story(world)
-        finally:
-            await world.queue.redis.aclose()
-
-    asyncio.run(report())
+@asynccontextmanager
+async def in_world(
+    url: str, configuration: dict[str, str] | None = None, *, actions: ActionRegistry = ACTIONS
+) -> AsyncIterator[World]:
+    world = World(url, configuration or {}, actions)
+    await world.registry.register(TABLE)
+    await world.decider.follow()
+    try:
+        yield world
+    finally:
+        await world.queue.redis.aclose()
 
 
 TWO_SMALL = [MIB, MIB]

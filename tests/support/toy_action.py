@@ -10,13 +10,13 @@ from fractions import Fraction
 from decider.decide.action import ActionTimers, Proposal, TimerTarget
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.decision import Prediction, Trigger
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import DecisionReason, Evaluation
 from shared.layout.partition_count import PartitionCount
 from shared.layout.partition_stats import PartitionStats, stats_of_files
 from shared.layout.planner import FileGroup, Plan, RewriteMode
-from shared.partition_filter import permits
-from shared.policy import Policy
+from shared.policy.partition_filter import permits
+from shared.policy.policy import Policy
 from shared.queue.model import Timer, TimerChange
 from shared.table import DataFile, PartitionColumn, PartitionKey
 

@@ -36,12 +36,13 @@ from decider.formats.table_format import (
 )
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
-from shared import commit_metadata
 from shared.errors import InvalidInput, NoTable, OtherTable, Unsupported
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.layout import commit_metadata
 from shared.layout.manifest_files import ManifestFiles
-from shared.locations import decoded_path
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy
+from shared.paths.locations import decoded_path
+from shared.policy.policy import Policy
 from shared.refusals import Refusal, RefusalCode
 from shared.table import (
     BEFORE_FIRST,
@@ -55,7 +56,6 @@ from shared.table import (
     TableMetadata,
     TableProtocol,
 )
-from shared.vacuum_options import VacuumOptions
 
 FORMAT = "toy"
 LOG = "_toy"

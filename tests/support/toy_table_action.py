@@ -10,7 +10,7 @@ from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.decision import Prediction, TableSignals
 from decider.decide.table_action import TableProposal
 from shared.layout.eligibility import DecisionReason
-from shared.policy import Policy, Priority
+from shared.policy.policy import Policy, RowGroupCopy
 from shared.queue.model import TimerChange
 
 INVENTORY = "inventory"
@@ -29,7 +29,7 @@ class InventoryReason(DecisionReason):
 
 
 class Inventory:
-    """Counts removed files, on tables of low priority."""
+    """Counts removed files, on tables whose row groups are never copied."""
 
     kind: str = INVENTORY
     reasons: type[DecisionReason] = InventoryReason
@@ -37,7 +37,7 @@ class Inventory:
     is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:
-        return policy.priority is Priority.LOW
+        return policy.row_group_copy is RowGroupCopy.NEVER
 
     def evaluate(self, signals: TableSignals, policy: Policy, at_ms: int) -> TableProposal:
         files, _ = signals.removals.expired(at_ms)

@@ -5,11 +5,11 @@ import sys
 
 from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from actor.ports import TableJob
-from shared.job_payload import VACUUM
-from shared.locations import hadoop_path
-from shared.policy import Policy
+from shared.jobs.payload import VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.locations import hadoop_path
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
 from tests.support.local_vacuum import Control
 from tests.support.spark_on_s3 import spark_on_s3
 

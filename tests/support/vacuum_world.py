@@ -10,7 +10,7 @@ from uuid import UUID
 from shared.formats.delta_references import reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit, in_order
 from shared.formats.delta_vacuum_plan import VacuumInputs, plan_vacuum
-from shared.stored_file import StoredFile
+from shared.paths.stored_file import StoredFile
 
 ROOT = "s3://bucket/lake/t"
 HOUR_MS = 3_600_000

@@ -9,10 +9,10 @@ from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
-from shared.job_payload import JobPayload, PredictedCost
+from shared.jobs.payload import JobPayload, PredictedCost
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, Policy
-from shared.properties import policy_digest
+from shared.policy.policy import MIB, Policy
+from shared.policy.properties import policy_digest
 from shared.queue import commands, queries
 from shared.queue.model import ALONE, Band, JobKey, JobRequest, JobState, Share
 from shared.table import PartitionKey

@@ -10,9 +10,9 @@ from actor.engines import EngineSet
 from actor.lease import Lease
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import RetryableError
-from shared.job_payload import JobPayload, PredictedCost
-from shared.policy import MIB, Policy
-from shared.properties import policy_digest
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.policy.policy import MIB, Policy
+from shared.policy.properties import policy_digest
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Claim
@@ -68,6 +68,7 @@ class World:
         self.claims = 1
         self.deaths = 0
         self.kind = "compact"
+        self.refusals = ""
         self.claimed_at = 0.0
         self.finish_fails = 0
 
@@ -85,7 +86,7 @@ class World:
             pass
         self.claims -= 1
         job = ["j-1", "t-1", "{}", self.kind, "default", "1", "5", "7", self.previous, "0", "1", "1"]
-        rest = [str(self.extent), "0", self.payload.encode(), "0", "0", str(self.deaths)]
+        rest = [str(self.extent), "0", self.payload.encode(), "0", "0", str(self.deaths), self.refusals]
         return json.dumps([[*job, *rest]] if self.claims >= 0 else [])
 
     def run(self, **settings: Any) -> bool:
@@ -99,7 +100,7 @@ class World:
 
     def ends(self) -> list[dict[str, Any]]:
         """The arguments of each `finish`, by what they mean, whether or not a claim was made with it."""
-        names = ("worker", "nonce", "id", "token", "verdict", "cost", "seen", "result", "error")
+        names = ("worker", "nonce", "id", "token", "verdict", "cost", "seen", "result", "error", "refusals")
         return [dict(zip(names, args, strict=False)) for args in map(finish_args, self.queue.sent) if args]
 
     def end(self) -> dict[str, Any]:

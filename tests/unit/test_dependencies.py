@@ -61,6 +61,15 @@ def foreign_modules(start: str) -> dict[str, str]:
     return {top: file for top, file in found.items() if top not in sys.stdlib_module_names}
 
 
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[([^]]*)\])?")
+
+
+def _applies(requirement: str, extras: list[str]) -> bool:
+    """Return whether a package requires this with these extras."""
+    asked = re.search(r"extra == [\"']([^\"']+)", requirement)
+    return asked is None or asked[1] in extras
+
+
 def installed_with(extra: str) -> set[str]:
     """Return the distributions that an extra brings, and theirs; names in lower case with hyphens."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -68,12 +77,13 @@ def installed_with(extra: str) -> set[str]:
     found: set[str] = set()
     while todo:
         line = todo.pop()
-        name = re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0].lower().replace("_", "-")
-        if name in found or "extra ==" in line:
+        name, extras = _REQUIREMENT.match(line).groups("")
+        name = name.lower().replace("_", "-")
+        if name in found:
             continue
         found.add(name)
         try:
-            todo += requires(name) or []
+            todo += [one for one in requires(name) or () if _applies(one, extras.split(","))]
         except PackageNotFoundError:  # Of another platform or another Python.
             continue
     return found

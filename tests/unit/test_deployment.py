@@ -15,7 +15,8 @@ import yaml
 
 from actor.jvm import jars
 from actor.jvm.java import JavaHome, JavaSource
-from decider.api.schemas.backlog import QueueBacklog
+from actor.jvm.own_jar import JAR
+from decider.api.routes.backlog import QueueBacklog
 from decider.declared.tables_file import TablesFileReader
 from decider.events.resolver import AllowedRoots
 from decider.state.effective_policy import PolicyDefaults
@@ -213,9 +214,22 @@ def test_the_actor_image_has_the_jars_of_each_setting(setting: dict[str, str], m
     assert there >= {*needed}
 
 
+def test_the_actor_image_compiles_its_java_classes_and_keeps_no_compiler() -> None:
+    # User 10001 cannot write to the package, so an actor whose jar is not in the image does not start.
+    text = dockerfile("actor")
+    assert (
+        text.index("-m services.bootstrap") < text.index("-m services.java_jar") < text.index("/opt/ivy/jars/*_ecj-*")
+    )
+    assert "_ecj-" in next(iter(jars.COMPILER.digests()))
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert str(JAR.relative_to(ROOT)) in ignored, "it may be that of other sources"
+
+
 def test_the_ready_file_is_where_the_probes_look() -> None:
     assert str(actor_settings({"LAKEWRIGHT_DATA_DIR": "/data"}).ready_file) == "/data/actor.ready"
-    assert "/data/actor.ready" in (ROOT / "helm" / "templates" / "actor.yaml").read_text("utf-8")
+    container = container_of("actor")
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert "/data/actor.ready" in str(container[probe]["exec"]["command"])
     for name in ("actor", "qbeast-actor"):
         assert "/data/actor.ready" in compose()["services"][name]["healthcheck"]["test"]
 
@@ -307,7 +321,7 @@ def test_each_value_of_the_chart_is_used_and_each_used_one_is_there() -> None:
         return {leaf for key, inner in value.items() for leaf in paths(inner, f"{path}.{key}")}
 
     values = yaml.safe_load((ROOT / "helm" / "values.yaml").read_text("utf-8"))
-    templates = "".join(file.read_text("utf-8") for file in (ROOT / "helm" / "templates").iterdir())
+    templates = "".join(file.read_text("utf-8") for file in (ROOT / "helm" / "templates").rglob("*.*"))
     used = set(re.findall(r"\.Values((?:\.\w+)+)", templates))
     there = paths(values, "")
     assert not {one for one in used if not any(leaf == one or leaf.startswith(one + ".") for leaf in there)}
@@ -324,6 +338,30 @@ def test_each_value_of_the_chart_is_in_its_schema_and_others_are_refused() -> No
 
     values = yaml.safe_load((ROOT / "helm" / "values.yaml").read_text("utf-8"))
     compare(values, json.loads((ROOT / "helm" / "values.schema.json").read_text("utf-8")), "")
+
+
+@pytest.mark.parametrize("values", sorted((ROOT / "helm" / "ci").iterdir()), ids=lambda file: str(file.name))
+def test_the_chart_passes_lint_and_renders_with_the_values_of_ci(values: Path) -> None:
+    command = [str(HELM.binary()), "lint", "--strict", str(ROOT / "helm"), "--values", str(values)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(60), check=False)
+    assert done.returncode == 0, done.stdout
+    assert len({(one["kind"], one["metadata"]["name"]) for one in rendered("--values", str(values))}) > 3
+
+
+def test_pods_have_the_account_the_annotations_and_the_spread_of_the_values() -> None:
+    spread = "topologySpreadConstraints[0].maxSkew=1"
+    names = "fullnameOverride=lake,nameOverride=other,podAnnotations.team=data"
+    found = rendered("--set", f"{names},{spread},serviceAccount.create=false,serviceAccount.name=own")
+    assert not [one for one in found if one["kind"] == "ServiceAccount"]
+    deployments = {one["metadata"]["name"]: one["spec"] for one in found if one["kind"] == "Deployment"}
+    assert deployments.keys() == {"lake-decider", "lake-actor"}
+    for spec in deployments.values():
+        pod = spec["template"]
+        assert pod["metadata"]["annotations"]["team"] == "data"
+        assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "other"
+        assert pod["spec"]["serviceAccountName"] == "own"
+        (constraint,) = pod["spec"]["topologySpreadConstraints"]
+        assert constraint == {"maxSkew": 1, "labelSelector": {"matchLabels": spec["selector"]["matchLabels"]}}
 
 
 @pytest.mark.parametrize("mistake", ["actor.slot=2", "actor.slots=0", "roots=s3://lake", "image.pullPolicy=Sometimes"])

@@ -30,9 +30,9 @@ EXCEPTIONS = {
     "decider/events/object_keys.py": "object stores name the written key, which is how a Delta commit is recognized",
     "services/cli/commands/doctor_table.py": "advice for a damaged Delta log, in Spark's SQL",
     "services/demo/": "the demo writes a table of its own, in either format",
-    "shared/action_properties.py": "Delta's own table properties are understood as ours",
-    "shared/boundary.py": "a log behind a link leads out of the table as data files do",
-    "shared/property_table.py": "Delta's own table properties are understood as ours",
+    "shared/policy/action_properties.py": "Delta's own table properties are understood as ours",
+    "shared/paths/boundary.py": "a log behind a link leads out of the table as data files do",
+    "shared/policy/property_table.py": "Delta's own table properties are understood as ours",
 }
 
 

@@ -4,18 +4,23 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from decider.api.metrics import FUNNEL, Metrics, MetricsSnapshot
-from decider.background.tables_file_sync import TablesFileStatus
-from decider.store.saved_registry import SaveStatus
+from actor.report import RunReport
+from actor.table_job_run import TableJobReport
+from decider.api.metrics import ACTOR_STATES, STAGES, Metrics, MetricsSnapshot
+from decider.decide.actions import ACTIONS
+from services.demo.report import FUNNEL as DEMO_FUNNEL
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.policy.policy import Policy
 from shared.queue.model import JobState
+from shared.run_counters import RunCounter
 from tests.support.grafana_dashboard import FILE, PANELS, dashboard
+from tests.support.metrics_page import BEGIN, END, exported, rendered
 from tests.support.time_limits import scaled
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,31 +33,45 @@ NAME = re.compile(r"lakewright_[a-z_]+")
 SUFFIXES = ("_bucket", "_count", "_sum")
 
 
-def exported() -> dict[str, str]:
-    """Return the type of each metric that a decider exports, by its name in queries."""
-    metrics = Metrics()
-    snapshot = MetricsSnapshot("0.1.0", True, True, 1, 0, {"queued": 1}, 0.0, {}, 0, 0, 0.0, {"get": 1}, {})
-    snapshot = replace(
-        snapshot, registry=SaveStatus("file:///state", 1, 1, 1, "", ()), tables_file=TablesFileStatus("x")
-    )
-    lines = metrics.render(snapshot).decode().splitlines()
-    types = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE "))
-    return {name: kind for name, kind in types.items() if not name.endswith("_created")}
-
-
 def named(query: str) -> set[str]:
     """Return the metrics of a query."""
     found = set(NAME.findall(query))
     return {next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end)), name) for name in found}
 
 
-def test_the_page_documents_each_metric_and_no_other() -> None:
-    assert set(re.findall(r"^\| `(lakewright_[a-z_]+)` \|", PAGE, re.MULTILINE)) == set(exported())
+def test_the_page_shows_the_metrics_as_a_decider_exports_them() -> None:
+    shown = PAGE[PAGE.index(BEGIN) : PAGE.index(END) + len(END)]
+    assert shown == rendered(), "run python -m tests.support.metrics_page"
 
 
-def test_the_page_lists_each_exported_stage_of_the_funnel_and_no_other() -> None:
-    listed = PAGE.partition("Stages of the funnel:")[2].partition("`lakewright status` shows further counters.")[0]
-    assert sorted(re.findall(r"`([a-z_]+)`", listed)) == sorted(FUNNEL)
+def listed_stages() -> list[str]:
+    """Return the stages that the page lists."""
+    return re.findall(r"`([a-z_]+)`", PAGE.partition("Stages of the funnel")[2].partition("## Traces")[0])
+
+
+def test_the_page_lists_each_stage_that_the_code_names_and_otherwise_figures_of_jobs_on_tables() -> None:
+    listed = listed_stages()
+    assert len(set(listed)) == len(listed)
+    assert set(STAGES) <= set(listed)
+    kinds = tuple(f"{kind}_" for kind in ACTIONS.table_kinds)
+    assert [stage for stage in set(listed) - set(STAGES) if not stage.startswith((*kinds, "encoded_"))] == []
+
+
+def test_every_counter_is_exported_and_every_stage_before_it_is_first_counted() -> None:
+    """An increase from nothing to one is seen only by a series that was there at nothing."""
+    snapshot = MetricsSnapshot("0.1.0", True, True, 1, 0, {}, 0.0, {}, 0, 0, 0.0, {}, {"vacuum_files_deleted": 7})
+    lines = Metrics().render(snapshot).decode().splitlines()
+    found = dict(re.findall(r'lakewright_funnel_total\{stage="([a-z_]+)"\} (\S+)', "\n".join(lines)))
+    assert found == {**dict.fromkeys(STAGES, "0.0"), "vacuum_files_deleted": "7.0"}
+    assert {stage for action in (*ACTIONS, *ACTIONS.table_actions) for stage in action.stages.values()} <= set(found)
+
+
+def test_a_run_counts_by_the_names_that_are_exported() -> None:
+    payload = JobPayload("memory://t", "t", Policy(), "eligible", PredictedCost(2, 1, 200, 1, 200))
+    report = RunReport(payload, versions=[1], recovered_version=2)
+    report.counts.update(RunCounter)
+    table_report = TableJobReport("vacuum", payload)
+    assert {*report.counters(), *table_report.counters()} <= set(STAGES)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
@@ -74,9 +93,7 @@ def test_each_alert_has_a_unit_test_in_which_it_fires() -> None:
 
 
 def test_states_and_stages_in_queries_exist() -> None:
-    from decider.api.metrics import ACTOR_STATES, FUNNEL
-
-    known = {*map(str, JobState), *ACTOR_STATES, *FUNNEL}
+    known = {*map(str, JobState), *ACTOR_STATES, *listed_stages()}
     queries = [rule["expr"] for rule in RULES] + [query for panel in PANELS for _, query in panel.queries]
     named = {
         one
@@ -86,6 +103,7 @@ def test_states_and_stages_in_queries_exist() -> None:
     }
     assert len(named) > 10
     assert named <= known
+    assert {stage for stage, _ in DEMO_FUNNEL.values()} <= set(STAGES)
 
 
 def test_the_dashboard_is_the_generated_one_and_names_metrics_that_exist() -> None:
@@ -93,7 +111,12 @@ def test_the_dashboard_is_the_generated_one_and_names_metrics_that_exist() -> No
     queries = [target["expr"] for panel in json.loads(dashboard())["panels"] for target in panel["targets"]]
     shown = set().union(*(named(query) for query in queries))
     assert shown <= set(exported())
-    assert set(exported()) - shown == {"lakewright_build_info", "lakewright_refresh_queue_tables"}
+    assert set(exported()) - shown == {
+        "lakewright_build_info",
+        "lakewright_refresh_queue_tables",
+        "lakewright_background_failing",
+        "lakewright_background_failures_total",
+    }
 
 
 @pytest.mark.parametrize("command", [("check", "alerts.yaml"), ("test", "alerts.test.yaml")], ids=lambda one: one[0])

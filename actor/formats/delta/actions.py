@@ -1,21 +1,22 @@
 """Delta's JSON actions are decoded here, once: no other module reads a dictionary of the log.
 
-The field names are those of the Delta protocol ("Actions"). Values that the log may leave out are None or empty here,
+The field names are the Delta protocol's ("Actions"). Values that the log may leave out are None or empty here,
 never guessed.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from shared import commit_metadata
-from shared.boundary import vector_leads_out
 from shared.errors import Corrupt, InvalidInput, Unsupported
 from shared.formats.delta import FORMAT, sort_key, sort_range
+from shared.layout import commit_metadata
 from shared.partitions import partition_key
-from shared.table import CommitOrigin, DataFile, FileKey, PartitionColumn, TableMetadata, TableProtocol
+from shared.paths.boundary import vector_leads_out
+from shared.table import CommitOrigin, DataFile, FileKey, PartitionColumn, TableMetadata, TableProtocol, schema_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +34,31 @@ class LoggedFile:
 
 def decode_add(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> DataFile:
     """Decode the fields of an `add` action; `columns` are the table's partition columns."""
-    statistics = json.loads(add.get("stats") or "{}")
-    rows = statistics.get("numRecords")
-    vector = add.get("deletionVector")
+    rows = decode_statistics(add.get("stats")).get("numRecords")
+    vector, values = add.get("deletionVector"), add.get("partitionValues") or {}
     return DataFile(
         path=add["path"],
         size_bytes=int(add["size"]),
-        partition=partition_key(columns, add.get("partitionValues") or {}),
+        partition=partition_key(columns, values),
         dv_id=vector_id(vector),
-        rows=None if rows is None else int(rows),
+        rows=rows if isinstance(rows, int) and not isinstance(rows, bool) else None,
         deleted_rows=int(vector["cardinality"]) if vector else 0,
         modified_ms=int(add.get("modificationTime", 0)),
         tags=dict(add.get("tags") or {}),
+        spelling=", ".join(filter(None, (_spelling(column, values.get(column.physical)) for column in columns))),
     )
+
+
+def _spelling(column: PartitionColumn, value: str | None) -> str:
+    """Return how a value differs for some readers from others of the same partition; empty for nearly all values.
+
+    By the protocol the empty string is null, yet Spark shows it as an empty string; and a timestamp without a zone is
+    an instant of the reader's zone.
+    """
+    if column.type == "string":
+        return f"{column.name!r} is an empty string" if value == "" else ""
+    has_zone = column.type == "timestamp" and value and re.search(r"(Z|[+-]\d\d:?\d\d)$", value)
+    return f"{column.name!r} has a zone" if has_zone else ""
 
 
 def decode_adds(text: str, columns: Sequence[PartitionColumn]) -> tuple[LoggedFile, ...]:
@@ -57,13 +70,26 @@ def with_range(logged: LoggedFile, key: PartitionColumn | None) -> DataFile:
     """Return a file with its range of the sort key, where the table has one."""
     if key is None:
         return logged.file
-    statistics = json.loads(json.loads(logged.json).get("stats") or "{}")
-    return replace(logged.file, key_range=sort_range(key, statistics))
+    return replace(logged.file, key_range=sort_range(key, decode_statistics(json.loads(logged.json).get("stats"))))
+
+
+def decode_statistics(text: str | None) -> Mapping[str, Any]:
+    """Decode the statistics of an `add` action; what is no JSON object says nothing of the file, as no text does."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def encode(action: Mapping[str, Any]) -> str:
     """Write an action's fields as compact JSON."""
     return json.dumps(action, separators=(",", ":"), ensure_ascii=False)
+
+
+def json_array(files: Sequence[LoggedFile]) -> str:
+    """Join the files' JSON into one array."""
+    return "[" + ",".join(logged.json for logged in files) + "]"
 
 
 def vector_id(vector: Mapping[str, Any] | None) -> str | None:
@@ -93,6 +119,7 @@ def decode_metadata(text: str) -> TableMetadata:
         configuration=configuration,
         format=FORMAT,
         sort_key=sort_key(configuration, fields.values()),
+        schema_digest=schema_digest(metadata.get("schemaString") or ""),
     )
 
 

@@ -6,17 +6,18 @@ where `delta.enableExpiredLogCleanup` is false. Where the table's files are kept
 
 from typing import Any
 
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.preflight import check_identity, check_table
-from actor.jvm.scala import Scala
+from actor.formats.delta.preflight import check_table
 from actor.not_wanted import SWITCHED_OFF
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
+from actor.rewrite.checks import check_identity
 from shared.errors import InvalidInput
 from shared.formats.delta_vacuum_plan import retention_ms
-from shared.properties import is_switched_off
-from shared.property_parsers import interval
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.policy.parsers import interval
+from shared.policy.properties import is_switched_off
 from shared.table import TableMetadata
-from shared.vacuum_options import VacuumOptions
 
 LOG_RETENTION = "delta.logRetentionDuration"
 """Delta's property: how long commits are kept that a checkpoint covers."""
@@ -28,7 +29,7 @@ DEFAULT_LOG_RETENTION_S = 30 * 86_400
 class CheckpointJob:
     """One run on one table."""
 
-    def __init__(self, scala: Scala, log: TableLog, job: TableJob, control: TableJobControl) -> None:
+    def __init__(self, scala: DeltaScala, log: TableLog, job: TableJob, control: TableJobControl) -> None:
         self._scala = scala
         self._log = log
         self._job = job

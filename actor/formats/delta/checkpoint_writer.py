@@ -1,4 +1,4 @@
-"""Writes checkpoints: those of small logs in the driver, others by a Spark job of Delta's."""
+"""Writes checkpoints: of small logs in the driver, of others by a Spark job of Delta's."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.actions import decode_metadata
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.jvm.errors import first_line
-from actor.jvm.scala import Scala
 from actor.jvm.sessions import changed
 
 NO_CHECKSUM_FILE = ("spark.databricks.delta.writeChecksumFile.enabled", "spark.databricks.delta.allFilesInCrc.enabled")
@@ -33,7 +33,7 @@ _ONE_FILE_WITH_JSON = {
     "delta.checkpoint.writeStatsAsJson": "true",
     "delta.checkpoint.writeStatsAsStruct": "false",
 }
-"""What a table may set Delta's properties to and still gets one file with statistics as JSON alone."""
+"""Values of Delta's properties with which a table still gets one file with statistics as JSON alone."""
 
 _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -49,7 +49,7 @@ _log = structlog.get_logger(__name__)
 class CheckpointWriter:
     """The checkpoints of one table. `delta_log`: Delta's `DeltaLog`."""
 
-    def __init__(self, scala: Scala, session: SparkSession, delta_log: Any) -> None:
+    def __init__(self, scala: DeltaScala, session: SparkSession, delta_log: Any) -> None:
         self._scala, self._session, self._log = scala, session, delta_log
 
     def newest(self) -> int:

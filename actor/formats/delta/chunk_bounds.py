@@ -1,31 +1,34 @@
-"""Bounds of columns over all row groups of a file, as its footer has them: read by our Java class, or chunk by chunk.
+"""Bounds of columns over all row groups of a file, as its footer has them: of our Java class, or read chunk by chunk.
 
-The class (`ParquetBounds.java`) takes one call into the JVM, the other way a dozen for each chunk: it serves where the
-class cannot be used.
+The class (`ParquetColumns.java`) describes all columns in one call into the JVM; the other way, a dozen calls for each
+chunk, serves where the class cannot be used.
 """
 
-import base64
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.columns import Column
+from actor.formats.parquet.file_columns import LeafCounts
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of one column over all row groups: least and greatest value as Parquet stores them, None if all are null."""
+    """Bounds of one column over all row groups, as Parquet stores them; None if all values are null."""
 
     least: Any
     greatest: Any
     nulls: int
 
 
-def decode_bounds(bounds: Mapping[str, Any], column: Column) -> Bounds:
-    """Decode what the class found for a column."""
-    if "least" not in bounds:
-        return Bounds(None, None, bounds["nulls"])
-    return Bounds(_decoded(bounds["least"], column), _decoded(bounds["greatest"], column), bounds["nulls"])
+def decode_bounds(leaf: LeafCounts, column: Column) -> Bounds | None:
+    """Return the bounds of a column of one file; None if a row group leaves them out, or there is none."""
+    if not leaf.values or leaf.nulls is None or not leaf.is_bounded:
+        return None
+    if leaf.least is None or leaf.greatest is None:
+        return Bounds(None, None, leaf.nulls)
+    return Bounds(_decoded(leaf.least, column), _decoded(leaf.greatest, column), leaf.nulls)
 
 
 def bounds_of_chunks(footer: Any, places: Mapping[Column, int]) -> dict[Column, Bounds]:
@@ -67,9 +70,11 @@ def _decoded(text: str, column: Column) -> Any:
             return text == "true"
         case "INT32" | "INT64":
             return int(text)
-        case "FLOAT" | "DOUBLE":
+        case "FLOAT":  # Its text has the digits that distinguish floats.
+            return struct.unpack("f", struct.pack("f", float(text)))[0]
+        case "DOUBLE":
             return float(text)
-    return _of_bytes(base64.b64decode(text), column)
+    return _of_bytes(bytes.fromhex(text), column)
 
 
 def _plain(value: Any, column: Column) -> Any:

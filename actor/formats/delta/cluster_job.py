@@ -1,8 +1,7 @@
 """Has Delta cluster the files of a table with `CLUSTER BY`: its own OPTIMIZE, and nothing of ours, writes them.
 
 Before the statement, the decider's rule is asked again on the live files, so a job that waited does not rewrite the
-table for a few new files. OPTIMIZE commits by itself and checks for conflicts as it always does, so its rows can be
-compared only after the commit: where they differ, the error names the version to restore.
+table for a few new files. What OPTIMIZE wrote is compared with what it replaces before it is committed.
 """
 
 import time
@@ -10,32 +9,47 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import decode_adds
-from actor.formats.delta.free_space import require_free_space
+from actor.formats.delta.commit import DeltaTarget
+from actor.formats.delta.delta_scala import DeltaScala
+from actor.formats.delta.footer_reader import FooterReader
+from actor.formats.delta.footers import Footers
+from actor.formats.delta.job_permission import JobPermission
 from actor.formats.delta.log import TableLog, TableShape
-from actor.formats.delta.optimize_statement import MAX_FILE_SIZE, OptimizeStatement
-from actor.formats.delta.preflight import check_identity, check_table
-from actor.jvm.scala import Scala
+from actor.formats.delta.output_format import OutputFormat
+from actor.formats.delta.preflight import check_table
+from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.staged_clustering import MAX_FILE_SIZE, StagedClustering
+from actor.formats.delta.write import WrittenGroup
+from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from shared.boundary import Boundary
-from shared.cluster_options import ClusterOptions
-from shared.commit_metadata import CommitMetadata
-from shared.errors import Unsupported
+from actor.proofread.proofreader import Proofreader
+from actor.rewrite.checks import check_identity, require_free_space
+from actor.rewrite.commit import Committer
+from shared.errors import Conflict, Unsupported
 from shared.formats.delta import CLUSTERING, FORMAT
+from shared.jobs.cluster_options import ClusterOptions
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import CUBE_TAG
-from shared.locations import hadoop_path
-from shared.sql_text import table_name
+from shared.paths.boundary import Boundary
+from shared.paths.locations import hadoop_path
+from shared.paths.sql_text import table_name
+
+COMMIT_ATTEMPTS = 5
+"""Attempts of the commit: others may change files that were not clustered, which is no conflict."""
 
 
 @dataclass(slots=True)
 class ClusterJob:
     """One run on one table; `reserved_disk_bytes` stay free on a local disk."""
 
-    scala: Scala
+    scala: DeltaScala
     sessions: Sessions
     boundary: Boundary
+    proofreader: Proofreader
+    classes: ParquetClasses
     job: TableJob
     control: TableJobControl
     reserved_disk_bytes: int
@@ -60,17 +74,33 @@ class ClusterJob:
             need = files.need(self.job.policy)
             if not need.is_due and (need is ClusterReason.NOTHING or not self._is_forced):
                 return TableJobOutcome(version, shape.metadata, reason=f"clustering is not due: {need}")
-            require_free_space(log, files.rewritten_bytes, reserved_bytes=self.reserved_disk_bytes)
+            require_free_space(log.location, files.rewritten_bytes, reserved_bytes=self.reserved_disk_bytes)
             self.control.reached("clustering")
             self.control.may_change()
-            optimize = OptimizeStatement(self.scala, log)
-            committed = optimize.run(f"OPTIMIZE {table_name(hadoop_path(log.location), FORMAT)}", origin, version)
-            if committed is None:
-                return TableJobOutcome(version, shape.metadata, reason="OPTIMIZE found nothing to cluster")
-            self.control.reached("comparing")
-            optimize.check_rows(snapshot, (), committed)
-            figures = _figures(log, committed)
-        return TableJobOutcome(version, shape.metadata, (committed,), figures)
+            return self._cluster(log, snapshot, shape)
+
+    def _cluster(self, log: TableLog, snapshot: Any, shape: TableShape) -> TableJobOutcome:
+        """Write, compare and commit; raises Conflict where others took the files."""
+        version, origin = int(snapshot.version()), self.job.origin
+        target = DeltaTarget(self.scala, log, shape, origin)
+        committer = Committer(target, JobPermission(self.control))
+        footers = FooterReader(self.scala, log, self.classes)
+        proofs = Proofs(self.proofreader, log, shape, self.job.policy.proofread, origin.job, footers)
+        output = OutputFormat(Footers(self.scala, log, footers), shape, log.location)
+        staged = StagedClustering(self.scala, output, proofs)
+        written = staged.write(f"OPTIMIZE {table_name(hadoop_path(log.location), FORMAT)}", snapshot)
+        if written is None:
+            return TableJobOutcome(version, shape.metadata, reason="OPTIMIZE found nothing to cluster")
+        target.operation = staged.operation
+        landed = committer.commit([written], attempts=COMMIT_ATTEMPTS)
+        if landed.version is None:
+            raise Conflict(
+                f"others replaced files of {log.location} while they were clustered; nothing was committed, and it is "
+                "tried again later",
+                kind="Stale",
+            )
+        self.control.reached("committed")
+        return TableJobOutcome(version, shape.metadata, (landed.version,), _figures(written))
 
     @property
     def _is_forced(self) -> bool:
@@ -109,14 +139,13 @@ class ClusterJob:
         return ClusteredFiles.of((file.size_bytes, CUBE_TAG in file.tags) for file in files)
 
 
-def _figures(log: TableLog, version: int) -> dict[str, int]:
-    """Return what the commit replaced and wrote."""
-    actions = log.actions(version)
-    removed = [action["remove"] for action in actions if "remove" in action]
-    added = [action["add"] for action in actions if "add" in action]
+def _figures(written: WrittenGroup) -> dict[str, int]:
+    """Return what the commit replaced and wrote, and by what it was compared."""
+    inputs, outputs = ([logged.file for logged in files] for files in (written.live.inputs, written.outputs))
     return {
-        "files_replaced": len(removed),
-        "bytes_replaced": sum(remove.get("size") or 0 for remove in removed),
-        "files_written": len(added),
-        "bytes_written": sum(add["size"] for add in added),
+        "files_replaced": len(inputs),
+        "bytes_replaced": sum(file.size_bytes for file in inputs),
+        "files_written": len(outputs),
+        "bytes_written": sum(file.size_bytes for file in outputs),
+        **(written.proof.figures if written.proof else {}),
     }

@@ -1,30 +1,20 @@
 """Encoding a group column by column: one task (`ColumnMerge.java`), without SQL, that puts no row together.
 
-For groups that could be copied but for the layout of their files: small row groups, dictionaries, another codec. Each
-value is decoded and encoded as the file stores it, so types cannot change. What speaks against that leaves the group to
-Spark.
+For groups that could be copied but for the layout of their files (small row groups, dictionaries, another codec), or
+because other programs wrote them. Each value is decoded and encoded as the file stores it, so types cannot change. What
+speaks against that leaves the group to Spark.
 """
-
-from collections import Counter
 
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.output_format import choose_codec
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
+from actor.formats.parquet.copy_rules import LAYOUT_REASONS, EncodeReason, NotCopied
+from actor.formats.parquet.footer_summary import codec_bytes
 from shared.errors import Unsupported
 
-LAYOUT_REASONS = frozenset(
-    {
-        EncodeReason.SMALL_ROW_GROUPS,
-        EncodeReason.SMALL_COLUMN_CHUNKS,
-        EncodeReason.DICTIONARIES,
-        EncodeReason.LARGE_FOOTER,
-        EncodeReason.MIXED_CODECS,
-        EncodeReason.OTHER_CODEC,
-    }
-)
-"""Reasons not to copy that are known last: the inputs have one schema, and nothing else of them is unusual."""
+MERGED_REASONS = LAYOUT_REASONS | {EncodeReason.WRITER, EncodeReason.KEY_VALUES}
+"""Reasons not to copy that are known last: the inputs have the same columns, and nothing of any of them is unusual."""
 
 
 class ColumnMerger:
@@ -35,7 +25,7 @@ class ColumnMerger:
 
     def merge(self, live: LiveGroup, found: NotCopied, values: dict[str, str | None]) -> LoggedFile | None:
         """Encode the group, which was not copied for the reason found; None if Spark has to."""
-        codec = self._codec(found) if found.reason in LAYOUT_REASONS else None
+        codec = self._codec(found) if found.reason in MERGED_REASONS else None
         if codec is None:
             return None
         try:
@@ -51,9 +41,5 @@ class ColumnMerger:
             return None
 
     def _codec(self, found: NotCopied) -> str | None:
-        """Return the table's codec, else that of most bytes, going by the first column; None for files without rows."""
-        codec_bytes: Counter[str] = Counter()
-        for file in found.files:
-            if file.codecs and file.codecs[0]:
-                codec_bytes[file.codecs[0]] += file.data_bytes
-        return choose_codec(self._tasks.paths.shape.metadata.configuration, codec_bytes)
+        """Return the table's codec, else the codec of most bytes, by the first column; None for files without rows."""
+        return choose_codec(self._tasks.paths.shape.metadata.configuration, codec_bytes(found.files))

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 INT_BITS = {"INT32": 32, "INT64": 64}
+_VALUE_BITS = {"INT_8": 8, "INT_16": 16}  # Of integers that are annotated; Spark cuts others to their column's type.
+_UNSIGNED = {"UINT_8": 8, "UINT_16": 16, "UINT_32": 32, "UINT_64": 64}
 _KINDS = {"UTF8": "text", "ENUM": "text", "JSON": "text", "DATE": "date"}
 _INT_DIGITS = {32: 10, 64: 20}  # Digits of the decimals that Delta widens them to ("Type Widening" in the protocol).
 
@@ -21,8 +23,8 @@ Detail: TypeAlias = tuple[Any, ...]
 class Column:
     """A leaf of a Parquet schema: its path without wrappers, physical type, and what that type means.
 
-    `kind` is one of int, decimal, timestamp, date, text, bytes, or the physical type in lower case; `detail`
-    distinguishes kinds further: bits of an int, (precision, scale), (unit, adjusted to UTC).
+    `kind` is one of int, uint, decimal, timestamp, date, text, bytes, or the physical type in lower case; `detail`
+    distinguishes kinds further: bits of an int, stored and of its values; (precision, scale); (unit, adjusted to UTC).
     """
 
     path: tuple[str, ...]
@@ -95,10 +97,17 @@ def _meaning(field: Mapping[str, Any]) -> tuple[str, Detail]:
     elif original in _KINDS:
         found = _KINDS[original], ()
     elif physical in INT_BITS and (not original or original.startswith("INT_")):
-        found = "int", (INT_BITS[physical],)
+        found = "int", (INT_BITS[physical], _VALUE_BITS.get(original, INT_BITS[physical]))
+    elif original in _UNSIGNED:
+        found = "uint", (INT_BITS[physical], _UNSIGNED[original])
     elif physical in ("BINARY", "FIXED_LEN_BYTE_ARRAY") and logical is None:
         found = "bytes", ()
     return found
+
+
+def folded(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a path as Spark compares it: names of columns do not differ by case alone."""
+    return tuple(name.casefold() for name in path)
 
 
 def fits(given: Column, written: Column) -> bool:
@@ -118,6 +127,14 @@ def _holds_instants(given: Detail, written: Detail) -> bool:
     return written == ("MICROS", given[1]) and given[0] in ("INT96", "MILLIS", "MICROS")
 
 
+def holds_unsigned(given: int, written: int) -> bool:
+    """Return whether Spark reads an unsigned integer of these bits as a signed one, but for some values.
+
+    It reads integers of 32 and 64 bits only as a wider type; of others some may be too large (see `exact_values`).
+    """
+    return written > given or written == given < INT_BITS["INT32"]
+
+
 def _always(_given: Detail, _written: Detail) -> bool:
     return True
 
@@ -126,8 +143,9 @@ _HOLDS: Mapping[tuple[str, str], Callable[[Detail, Detail], bool]] = {
     ("timestamp", "timestamp"): _holds_instants,
     ("decimal", "decimal"): lambda given, written: _holds_digits(written, given[0] - given[1], given[1]),
     ("int", "int"): lambda given, written: bool(written >= given),
+    ("uint", "int"): lambda given, written: holds_unsigned(given[1], written[1]),
     ("int", "decimal"): lambda given, written: _holds_digits(written, _INT_DIGITS[given[0]], 0),
-    ("int", "double"): lambda given, _: given == (32,),
+    ("int", "double"): lambda given, _: given[0] == INT_BITS["INT32"],
     ("float", "double"): _always,
     ("date", "timestamp"): lambda _, written: written == ("MICROS", False),
     # The same bytes; the table's schema decides which of the two it is.

@@ -5,6 +5,7 @@ numbers.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,3 +25,31 @@ class CommitFile:
         """All actions, each a dictionary with one key."""
         # Not splitlines: values may hold U+2028.
         return [json.loads(line) for line in self.text.split("\n") if line]
+
+
+@dataclass(frozen=True, slots=True)
+class NewCommits:
+    """The commits since a version, as `NextSnapshot.java` read them.
+
+    described: its own words for them. is_known: they are all there are, and that version's commit is the one that was
+    known.
+    """
+
+    described: str
+    is_known: bool
+    commits: tuple[CommitFile, ...]
+
+
+def decode_new_commits(answer: bytes) -> NewCommits:
+    """Decode what the JVM read: a line that describes the commits, and the bytes of all."""
+    line, _, rest = answer.partition(b"\n")
+    described = json.loads(line)
+    return NewCommits(line.decode(), described["is_known"], tuple(_commits(described["commits"], rest)))
+
+
+def _commits(described: list[dict[str, Any]], texts: bytes) -> Iterator[CommitFile]:
+    at = 0
+    for one in described:
+        end = at + one["bytes"]
+        yield CommitFile(one["digest"], texts[at:end].decode())
+        at = end

@@ -16,7 +16,7 @@ from actor.formats.delta.preflight import S3_SCHEMES
 from actor.jvm.errors import first_line, jvm_class_names
 from actor.jvm.scala import Scala, jvm_session
 from shared.errors import Unsupported
-from shared.locations import hadoop_path
+from shared.paths.locations import hadoop_path
 
 _CONDITION = "fs.option.create.conditional.overwrite"
 _REFUSALS = (409, 412)  # HTTP: Conflict, Precondition Failed.

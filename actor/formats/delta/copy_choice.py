@@ -1,94 +1,58 @@
-"""Whether a group's row groups are copied as bytes or its rows are encoded: one pure function.
-
-Whatever is not provably exact is encoded by Spark. `copy_rules` has what does not depend on the log.
-"""
+"""Reasons in the log for and against copying row groups of a Delta table, and the copier of its groups."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableShape
 from actor.formats.delta.output_format import table_codec
-from actor.formats.parquet.copy_rules import (
-    CopyLimits,
-    EncodeReason,
-    is_final,
-    reason_in_codecs,
-    reason_in_footers,
-    reason_in_sizes,
-)
+from actor.formats.delta.parquet_task import ParquetTasks
+from actor.formats.parquet.copy_choice import CopyCandidate, RowGroupCopier
+from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
 from actor.formats.parquet.footer_summary import FooterSummary
-from shared.layout.planner import RewriteMode
+from shared.policy.row_order import INPUT_ORDER
 
 
-@dataclass(frozen=True, slots=True)
-class CopyCandidate:
-    """A group that may be copied: what the log says of its table and inputs, and what the footers say if they are read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaCandidate(CopyCandidate):
+    """A group of a Delta table.
 
-    mode: of the group's rewrite. bytes: of the inputs. full_bytes: size from which a file counts as full; 0: each does.
     loses_folder: the output would lie outside the Hive-style folders that name the inputs' partition.
-    is_sorted: rows are to be sorted by columns, so their order is not that of the inputs.
+    is_sorted: rows are to be sorted by columns, so their order differs from the inputs'.
     """
 
     shape: TableShape
-    mode: RewriteMode
-    bytes: int
-    full_bytes: int
     has_deletion_vectors: bool
     is_sorted: bool = False
-    is_allowed: bool = True
-    is_available: bool = True
     loses_folder: bool = False
-    files: Sequence[FooterSummary] | None = None
 
     @property
-    def is_final(self) -> bool:
-        """Whether the output is one that nothing merges again, unless new files come to its partition."""
-        return is_final(self.mode, self.bytes, self.full_bytes)
+    def codec(self) -> str | None:
+        """The codec that the table asks for, None if it asks for none."""
+        return table_codec(self.shape.metadata.configuration)
 
-    def with_footers(self, files: Sequence[FooterSummary]) -> "CopyCandidate":
-        """Return the same candidate when its footers are known."""
-        return replace(self, files=files)
+    def in_metadata(self) -> Mapping[EncodeReason, bool]:
+        """Return the reasons that the log gives, in order, and whether each holds."""
+        protocol, configuration = self.shape.protocol, self.shape.metadata.configuration
+        is_for_iceberg = any(
+            name.startswith("delta.enableIcebergCompat") and on.lower() == "true" for name, on in configuration.items()
+        )
+        return {
+            EncodeReason.FOLDER: self.loses_folder,
+            EncodeReason.ROW_ORDER: self.is_sorted,
+            EncodeReason.DELETION_VECTOR: self.has_deletion_vectors,
+            EncodeReason.ROW_TRACKING: "rowTracking" in protocol.writer_features | protocol.reader_features,
+            EncodeReason.ICEBERG_COMPATIBILITY: is_for_iceberg,
+            EncodeReason.TYPE_WIDENING: "delta.typeChanges" in self.shape.metadata_json,
+        }
 
-
-def reason_to_encode(candidate: CopyCandidate, limits: CopyLimits) -> EncodeReason | None:
-    """Return why a group has to be encoded, None if copying its row groups is exact and leaves a file that reads well.
-
-    Without footers only what the log holds is considered.
-    """
-    found = _reason_in_log(candidate)
-    files = candidate.files
-    if found is not None or files is None:
-        return found
-    return _reason_in_files(files, candidate.shape) or reason_in_sizes(files, final=candidate.is_final, limits=limits)
-
-
-def _reason_in_log(candidate: CopyCandidate) -> EncodeReason | None:
-    protocol = candidate.shape.protocol
-    configuration = candidate.shape.metadata.configuration
-    is_for_iceberg = any(
-        name.startswith("delta.enableIcebergCompat") and on.lower() == "true" for name, on in configuration.items()
-    )
-    found = {
-        EncodeReason.SWITCHED_OFF: not candidate.is_allowed,
-        EncodeReason.UNAVAILABLE: not candidate.is_available,
-        EncodeReason.FOLDER: candidate.loses_folder,
-        EncodeReason.ROW_ORDER: candidate.is_sorted,
-        EncodeReason.DELETION_VECTOR: candidate.has_deletion_vectors,
-        EncodeReason.ROW_TRACKING: "rowTracking" in protocol.writer_features | protocol.reader_features,
-        EncodeReason.ICEBERG_COMPATIBILITY: is_for_iceberg,
-        EncodeReason.TYPE_WIDENING: "delta.typeChanges" in candidate.shape.metadata_json,
-    }
-    return next((reason for reason, is_so in found.items() if is_so), None)
-
-
-def _reason_in_files(files: Sequence[FooterSummary], shape: TableShape) -> EncodeReason | None:
-    found = reason_in_footers(files)
-    if found is not None:
-        return found
-    if set(files[0].top_level) - data_columns(shape):
-        return EncodeReason.COLUMNS
-    return reason_in_codecs(files, table_codec(shape.metadata.configuration))
+    def in_columns(self, files: Sequence[FooterSummary]) -> EncodeReason | None:
+        """Return `columns` for files that hold others than the table keeps in its files."""
+        found = {name for file in files for name in file.top_level}
+        return EncodeReason.COLUMNS if found - data_columns(self.shape) else None
 
 
 def data_columns(shape: TableShape) -> frozenset[str]:
@@ -100,3 +64,52 @@ def data_columns(shape: TableShape) -> frozenset[str]:
         field["metadata"]["delta.columnMapping.physicalName"] if mapped else field["name"] for field in schema["fields"]
     }
     return frozenset(names - {column.physical for column in metadata.partition_columns})
+
+
+@dataclass(frozen=True, slots=True)
+class SpelledGroup:
+    """A group, with the partition values that its output gets."""
+
+    live: LiveGroup
+    values: dict[str, str | None]
+
+
+class DeltaCopier(RowGroupCopier[SpelledGroup, LoggedFile]):
+    """Copies groups of one Delta table."""
+
+    def __init__(self, tasks: ParquetTasks, rule: CopyRule) -> None:
+        super().__init__(rule, tasks.classes, tasks.log.session)
+        self._tasks = tasks
+
+    def choose(self, live: SpelledGroup) -> CopyCandidate | NotCopied:
+        """Ask the log, then for the classes, and read footers only if neither forbids to copy."""
+        group, inputs = live.live.group, live.live.inputs
+        candidate = DeltaCandidate(
+            shape=self._tasks.paths.shape,
+            mode=group.mode,
+            bytes=group.bytes,
+            full_bytes=self._rule.full_bytes,
+            has_deletion_vectors=any(logged.file.dv_id is not None for logged in inputs),
+            is_sorted=group.order not in (None, INPUT_ORDER),
+            is_allowed=self._rule.is_allowed,
+            loses_folder=self._tasks.paths.loses_folder(live.values, [logged.file.path for logged in inputs]),
+        )
+        reason = self.reason(candidate)
+        if reason is None:
+            candidate = replace(candidate, is_available=self._classes.are_usable(self._session))
+            reason = self.reason(candidate)
+        if reason is not None:
+            return NotCopied(reason)
+        candidate = candidate.with_footers(self._tasks.footers.read(inputs))
+        reason = self.reason(candidate)
+        return candidate if reason is None else NotCopied(reason, candidate.files or ())
+
+    def run(self, live: SpelledGroup, files: Sequence[FooterSummary], end_bytes: int) -> Mapping[str, Any]:
+        """Run the task, with the codec of most files in the output's name."""
+        codec = next((file.codecs[0] for file in files if file.codecs and file.codecs[0]), "uncompressed")
+        footers = self._tasks.footers.take(live.live.inputs)
+        return self._tasks.run("RowGroupCopy", live.live, live.values, codec, end_bytes, footers=footers)
+
+    def output(self, live: SpelledGroup, files: Sequence[FooterSummary], result: Mapping[str, Any]) -> LoggedFile:
+        """Return the file as the log will have it."""
+        return self._tasks.output(live.live, result, live.values, files[0].schema)

@@ -3,7 +3,8 @@
 Only partitions to which a commit added data since the last run are read, and of these only those that the owner's
 filter permits. The last commit of a run names the version up to which all rows were compared, from which the decider
 and the next run learn where to begin; it is empty. A run that dies has removed rows in some partitions, and the next
-one does the rest: removed rows are not found again.
+one does the rest: removed rows are not found again. A partition that is refused keeps no other from its turn, and the
+run ends with its refusal: the version is not named.
 """
 
 import json
@@ -15,33 +16,40 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.actions import LoggedFile, json_array
+from actor.formats.delta.delta_scala import DeltaScala
+from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers
-from actor.formats.delta.free_space import require_free_space
+from actor.formats.delta.job_permission import JobPermission
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths, naming, new_prefix
-from actor.formats.delta.preflight import check_files, check_identity, check_table
-from actor.formats.delta.row_removal import NOTHING_REMOVED, RemovalCommitter, RemovalWriter
+from actor.formats.delta.preflight import check_files, check_table
+from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.read_rows import refused_sizes
+from actor.formats.delta.row_removal import NOTHING_REMOVED, RemovalTarget, RemovalWriter
 from actor.formats.delta.snapshot import list_partition
 from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
-from actor.formats.delta.write import json_array
+from actor.formats.delta.write import WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
-from actor.jvm.scala import Scala, jvm_context
+from actor.jvm.scala import jvm_context
 from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from shared.boundary import Boundary
-from shared.commit_metadata import CommitMetadata
-from shared.deduplicate_options import DeduplicateOptions
-from shared.errors import Conflict, Unsupported
+from actor.proofread.proofreader import Proofreader
+from actor.rewrite.checks import check_identity, require_free_space
+from actor.rewrite.commit import Committer
+from shared.errors import Conflict, RefusedFiles, Unsupported
 from shared.formats.delta_keys import find_problem
-from shared.key_rule import KeyRule
+from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
-from shared.partition_filter import permits
 from shared.partitions import partition_key
-from shared.table import PartitionKey, TableMetadata
+from shared.paths.boundary import Boundary
+from shared.policy.key_rule import KeyRule
+from shared.policy.partition_filter import permits
+from shared.table import FileKey, PartitionKey, TableMetadata
 
 READS = 3
 """Times that a partition is read at most: each time others changed a file of it before the commit."""
@@ -57,9 +65,11 @@ MAX_COMMITS_READ = 10_000
 class Deduplication:
     """One run on one table; `reserved_disk_bytes` stay free on a local disk."""
 
-    scala: Scala
+    scala: DeltaScala
     sessions: Sessions
     boundary: Boundary
+    proofreader: Proofreader
+    classes: ParquetClasses
     job: TableJob
     control: TableJobControl
     reserved_disk_bytes: int
@@ -82,14 +92,20 @@ class Deduplication:
         mark = CommitMetadata(
             self.job.origin, mode=self.job.kind, started_ms=started_ms, traceparent=self.job.trace or None
         )
+        refused: RefusedFiles | None = None
         for number, partition in enumerate(partitions):
             self.control.reached("comparing", number, len(partitions))
             if self.control.should_stop():
                 return self._outcome(version, shape.metadata, is_complete=False)
-            reason = self._remove_from(partition, rule, replace(mark, partition=partition), is_dry=options.dry_run)
+            try:
+                reason = self._remove_from(partition, rule, replace(mark, partition=partition), is_dry=options.dry_run)
+            except RefusedFiles as error:
+                refused = refused or error
             self.control.measured(self._figures)
             if reason:
                 return replace(self._outcome(version, shape.metadata, is_complete=False), reason=reason)
+        if refused is not None:
+            raise refused
         if partitions and not options.dry_run:
             self._end(replace(mark, deduplicated_version=version))
         # What was only counted satisfies no request.
@@ -144,13 +160,13 @@ class Deduplication:
         for _ in range(READS):
             prefix = new_prefix()
             with self._log(mark, prefix) as log:
-                reading = log.transaction()
-                shape = log.shape(reading.snapshot())
+                snapshot = log.snapshot()
+                shape = log.shape(snapshot)
                 reason = self._not_wanted(shape)
                 if not reason and self._rule(shape) != rule:
                     reason = "the key changed since the decision, which is made again"
-                paths = OutputPaths(self.scala, log, reading, shape, prefix)
-                if reason or self._try(log, paths, reading.snapshot(), partition, rule, is_dry=is_dry):
+                paths = OutputPaths(self.scala, log, snapshot, shape, prefix)
+                if reason or self._try(log, paths, snapshot, partition, rule, is_dry=is_dry):
                     return reason
             self._figures["conflicts"] += 1
         raise Conflict(
@@ -168,26 +184,30 @@ class Deduplication:
         files = tuple(list_partition(log, snapshot, shape.metadata.partition_columns, partition))
         self._check_files(files)
         named = files_by_name(files, self.job.location)
-        with SupersededRows(self.scala, self._frame(log, snapshot, files), rule) as rows:
+        frame = self._frame(log, snapshot, files)
+        with refused_sizes(log, files), SupersededRows(self.scala, frame, rule) as rows:
             counts = {named[name]: count for name, count in rows.counts().items()}
             if is_dry or not counts:
                 self._count(counts)
                 return True
             replaced_bytes = sum(logged.file.size_bytes for logged in counts)
-            require_free_space(log, replaced_bytes, reserved_bytes=self.reserved_disk_bytes)
+            require_free_space(log.location, replaced_bytes, reserved_bytes=self.reserved_disk_bytes)
             group = FileGroup(partition, tuple(logged.file for logged in files), RewriteMode.PURGE)
             live = LiveGroup(group, files, version, digest)
-            committer = RemovalCommitter(self.scala, log, shape, self.job.origin, _Permission(self.control))
-            output = OutputFormat(Footers(self.scala, log, ParquetClasses()), shape, self.job.location)
+            target = RemovalTarget(self.scala, log, shape, self.job.origin)
+            committer = Committer(target, JobPermission(self.control))
+            footers = FooterReader(self.scala, log, self.classes)
+            output = OutputFormat(Footers(self.scala, log, footers), shape, self.job.location)
+            proofs = Proofs(self.proofreader, log, shape, self.job.policy.proofread, self.job.origin.job, footers)
             try:
-                removal = RemovalWriter(self.scala, log, snapshot, paths, output).write(live, rows, counts)
+                removal = RemovalWriter(self.scala, snapshot, paths, output, proofs).write(live, rows, counts)
             except BaseException:
-                committer.sweep(paths, ())
+                self._sweep(committer, paths, ())
                 raise
             if len(removal.outputs) < len(counts) or not jvm_context(log.session).isLocal():
                 # Of a file that lost all rows, Delta writes an empty one, and does not report it. Nor does Spark report
                 # the task of a lost executor that it repeated, and the file that was begun.
-                committer.sweep(paths, (removal,))
+                self._sweep(committer, paths, removal.paths)
             try:
                 landed = committer.commit([removal], attempts=COMMIT_ATTEMPTS)
             except Conflict:
@@ -196,10 +216,15 @@ class Deduplication:
             return False
         self._commits.append(landed.version)
         self._count(counts)
+        if removal.proof is not None:
+            self._figures.update(removal.proof.figures)
         self._figures["files_written"] += len(removal.outputs)
         self._figures["bytes_written"] += sum(logged.file.size_bytes for logged in removal.outputs)
         self.control.reached("committed")
         return True
+
+    def _sweep(self, committer: Committer[WrittenGroup], paths: OutputPaths, kept: Sequence[str]) -> None:
+        committer.tidy(lambda: [key.path for key in paths.leftovers(set(map(FileKey, kept)))])
 
     def _check_files(self, files: Sequence[LoggedFile]) -> None:
         data = [logged.file for logged in files]
@@ -220,24 +245,5 @@ class Deduplication:
         """Commit the version up to which all rows were compared."""
         self.control.may_change()
         with self._log(mark) as log:
-            condition, txn = RemovalCommitter.condition, log.transaction()
+            condition, txn = RemovalTarget.condition, log.transaction()
             self._commits.append(log.commit_delete(txn, self.scala.seq(), condition, NOTHING_REMOVED))
-
-
-@dataclass(frozen=True, slots=True)
-class _Permission:
-    """The control of a table job as that of a commit."""
-
-    control: TableJobControl
-
-    def may_commit(self) -> None:
-        """Raise LeaseLost unless the job may still change the table."""
-        self.control.may_change()
-
-    def should_stop(self) -> bool:
-        """Return False: a partition is finished."""
-        return False
-
-    def reached(self, point: str) -> None:
-        """Report progress."""
-        self.control.reached(point)

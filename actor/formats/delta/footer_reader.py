@@ -1,25 +1,87 @@
 """Reads the footers of a table's files in the JVM, several at once and in one call however many they are."""
 
 import json
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.log import TableLog
-from actor.formats.parquet.footer_summary import THREADS, FooterSummary, decode_summary
+from actor.formats.parquet.classes import ParquetClasses
+from actor.formats.parquet.copy_rules import EncodeReason
+from actor.formats.parquet.file_columns import DescribedFiles, decode_described
+from actor.formats.parquet.footer_summary import THREADS, FooterSummary
 from actor.jvm.scala import Scala
+from shared.table import FileKey
+
+_LOCAL = "file:"
+"""Beginning of a folder whose files are read as fast one after the other: threads cost more than they gain."""
 
 
 class FooterReader:
-    """Reads the footers of one table's files. Safe to use from several threads."""
+    """Reads the footers of the files of one rewrite, each set of files once. Safe to use from several threads."""
 
-    def __init__(self, scala: Scala, log: TableLog) -> None:
+    def __init__(self, scala: Scala, log: TableLog, classes: ParquetClasses) -> None:
         self._scala = scala
         self._log = log
+        self._classes = classes
+        self._lock = threading.Lock()
+        self._read: dict[tuple[FileKey, ...], DescribedFiles] = {}
+        self._kept: dict[tuple[FileKey, ...], Any] = {}
 
     def read(self, files: Sequence[LoggedFile]) -> tuple[FooterSummary, ...]:
-        """Return the summaries in the order of the files."""
+        """Return the summaries in the order of the files; the JVM keeps the footers for a task (see `take`)."""
+        return self._described(files, is_kept=True).files
+
+    def describe(self, files: Sequence[LoggedFile]) -> DescribedFiles | None:
+        """Return what the footers say of each leaf column, too; None where our classes cannot be used."""
+        if not self._classes.are_usable(self._log.session):
+            return None
+        try:
+            return self._described(files)
+        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
+            self._classes.give_up_if_refused(self._log.session, problem)
+            return None
+
+    def rows(self, files: Sequence[LoggedFile]) -> int | None:
+        """Return how many rows the files hold, deleted ones included; None if a footer does not say it for certain."""
+        described = self.describe(files)
+        if described is None or any(not one.schema or one.obstacle == EncodeReason.DAMAGED for one in described.files):
+            return None
+        return sum(one.rows for one in described.files)
+
+    def take(self, files: Sequence[LoggedFile]) -> Any:
+        """Return, once, what the JVM keeps of these files since `read`: a copy changes it. None if it keeps nothing."""
+        with self._lock:
+            return self._kept.pop(_keys(files), None)
+
+    def forget(self, files: Sequence[LoggedFile]) -> None:
+        """Let go of what was read of these files, alone or among others: their group is written."""
+        gone = {logged.key for logged in files}
+        with self._lock:
+            for known in (self._read, self._kept):
+                for keys in [one for one in known if not gone.isdisjoint(one)]:
+                    del known[keys]
+
+    def _described(self, files: Sequence[LoggedFile], *, is_kept: bool = False) -> DescribedFiles:
+        keys = _keys(files)
+        with self._lock:
+            known = self._read.get(keys)
+        if known is not None:
+            return known
         paths = self._scala.java_list(self._log.data_location(logged.key) for logged in files)
         sizes = self._scala.java_list(logged.file.size_bytes for logged in files)
-        summaries = self._scala.resolve("io.lakewright.ParquetFooter.summaries")
-        found = summaries(self._log.hadoop_conf, paths, sizes, THREADS)
-        return tuple(map(decode_summary, json.loads(self._scala.to_json(found))))
+        store = self._scala.resolve("io.lakewright.parquet.HadoopStore")(self._log.hadoop_conf, "")
+        read = self._scala.resolve("io.lakewright.parquet.ParquetColumns.read")
+        threads = 1 if self._log.root.startswith(_LOCAL) else THREADS
+        found = read(store, paths, sizes, threads, self._scala.java_list(()))
+        described = decode_described(json.loads(self._scala.to_json(found.reported())))
+        with self._lock:
+            self._read[keys] = described
+            if is_kept:
+                self._kept[keys] = found
+        return described
+
+
+def _keys(files: Sequence[LoggedFile]) -> tuple[FileKey, ...]:
+    return tuple(logged.key for logged in files)

@@ -14,13 +14,13 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.chunk_bounds import Bounds, bounds_of_chunks, decode_bounds
 from actor.formats.delta.columns import Column, leaves
+from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.log import TableLog
-from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.scala import Scala
 
 _AT_ONCE = "parquet.metadata.read.parallelism"
 _THREADS = "8"  # Requests to the store at a time: its latency is the cost, and a footer is small.
-_BATCH = 64  # Footers that the JVM holds at once: those of wide files take some hundred kilobytes each.
+_BATCH = 64  # Footers that the JVM holds at once: the footer of a wide file takes some hundred kilobytes.
 _FILES_ASKED_FOR_CODEC = 16  # Largest files, which hold most bytes: a footer's codec costs eight calls into the JVM.
 MAX_CACHED_SCHEMAS = 500
 """Schemas whose columns are cached, some 10 KB each: tables have one or a few."""
@@ -60,12 +60,12 @@ class SchemaCache:
 
 
 class Footers:
-    """Reads footers of one table's files. Safe to use from several threads."""
+    """How files of one table are stored, by what `reader` reads of them. Safe to use from several threads."""
 
-    def __init__(self, scala: Scala, log: TableLog, classes: ParquetClasses, cache: SchemaCache | None = None) -> None:
+    def __init__(self, scala: Scala, log: TableLog, reader: FooterReader, cache: SchemaCache | None = None) -> None:
         self._scala = scala
         self._log = log
-        self._classes = classes
+        self._reader = reader
         self._cache = cache or SchemaCache()
         self._schemas: dict[str, tuple[Column, ...]] = {}
 
@@ -73,12 +73,25 @@ class Footers:
         """Return the leaf columns of the schema with this digest; read from this file, which has it, if not cached."""
         known = self._cache.get(digest)
         if known is None:
-            (known,) = self.storage([file], with_codecs=False).schemas
+            (known,) = self._storage_by_calls([file]).schemas
             self._cache.put(digest, known)
         return known
 
     def storage(self, files: Sequence[LoggedFile], *, with_codecs: bool = True) -> Storage:
-        """Return how these files are stored; without codecs, whose bytes are none then, it takes fewer calls."""
+        """Return how these files are stored; without codecs, whose bytes are none then, it may take fewer calls."""
+        described = self._reader.describe(files)
+        if described is None or not all(one.schema for one in described.files):
+            return self._storage_by_calls(files, with_codecs=with_codecs)
+        by_schema = {one.schema: logged for one, logged in zip(described.files, files, strict=True)}
+        codec_bytes: Counter[str] = Counter()
+        for one, logged in zip(described.files, files, strict=True):
+            if with_codecs and one.codecs and one.codecs[0]:
+                codec_bytes[one.codecs[0]] += logged.file.size_bytes
+        schemas = dict.fromkeys(self.columns(digest, logged) for digest, logged in by_schema.items())
+        return Storage(tuple(schemas), codec_bytes)
+
+    def _storage_by_calls(self, files: Sequence[LoggedFile], *, with_codecs: bool = False) -> Storage:
+        """Read the same through parquet-java: where our classes cannot be used, or do not understand a footer."""
         schemas: dict[str, tuple[Column, ...]] = {}
         codec_bytes: Counter[str] = Counter()
         largest = sorted(files, key=lambda logged: -logged.file.size_bytes)[:_FILES_ASKED_FOR_CODEC]
@@ -94,18 +107,15 @@ class Footers:
     def bounds(self, file: LoggedFile, wanted: Iterable[Column]) -> dict[Column, Bounds]:
         """Return the exact bounds of columns of one file; a column whose footer leaves any out is left out."""
         columns = tuple(wanted)
-        (footer,) = self._read([file])
-        order = self._columns(str(footer.getFileMetaData().getSchema().toString()), footer)
-        if not self._classes.are_usable(self._log.session):
+        described = self._reader.describe([file])
+        if described is None or not described.schemas:
+            (footer,) = self._read([file])
+            order = self._columns(str(footer.getFileMetaData().getSchema().toString()), footer)
             return bounds_of_chunks(footer, {column: order.index(column) for column in columns})
-        found = self._scala.resolve("io.lakewright.ParquetBounds").of(
-            self._log.hadoop_conf,
-            self._log.data_location(file.key),
-            file.file.size_bytes,
-            self._scala.java_list(map(order.index, columns)),
-        )
-        read = zip(columns, json.loads(self._scala.to_json(found)), strict=True)
-        return {column: decode_bounds(bounds, column) for column, bounds in read if bounds is not None}
+        ((digest, schema),) = described.schemas.items()
+        leaves = dict(zip(self.columns(digest, file), schema.leaves, strict=True))
+        found = {column: decode_bounds(leaves[column], column) for column in columns}
+        return {column: bounds for column, bounds in found.items() if bounds is not None}
 
     def _columns(self, text: str, footer: Any) -> tuple[Column, ...]:
         known = self._schemas.get(text)
@@ -146,7 +156,7 @@ def _batches(files: Sequence[LoggedFile]) -> Iterator[Sequence[LoggedFile]]:
 
 
 def _codec(footer: Any) -> str | None:
-    """Return the codec of a file's first column, as a rule that of all; None for a file without rows."""
+    """Return the codec of a file's first column, as a rule the codec of all; None for a file without rows."""
     blocks = footer.getBlocks()
     if not blocks.size() or not blocks.get(0).getColumns().size():
         return None

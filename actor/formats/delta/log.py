@@ -8,7 +8,7 @@ large the table is.
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,15 +18,20 @@ from pyspark.sql import SparkSession
 
 from actor.formats.delta.actions import decode_metadata, decode_origins, decode_protocol
 from actor.formats.delta.checkpoint_writer import NO_CHECKSUM_FILE, CheckpointWriter
-from actor.formats.delta.commit_file import DIGEST_DIGITS, CommitFile
+from actor.formats.delta.commit_file import DIGEST_DIGITS, CommitFile, NewCommits, decode_new_commits
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.snapshot_cache import CachedSnapshot, OpenedLog, SnapshotCache, newest, with_checksum
+from actor.formats.delta.stored_schema import as_stored
 from actor.jvm.errors import first_line, jvm_class_names
-from actor.jvm.scala import Scala, jvm_session
-from shared.data_paths import file_name, is_absolute
+from actor.jvm.scala import jvm_session
+from actor.jvm.sessions import USER_METADATA
+from actor.rewrite.model import NotAsked
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.formats.delta_vacuum import COMPLETED
-from shared.locations import hadoop_path
+from shared.layout import commit_metadata
 from shared.partitions import partition_key
+from shared.paths.data_paths import file_name, is_absolute
+from shared.paths.locations import hadoop_path
 from shared.table import CommitOrigin, FileKey, PartitionColumn, PartitionKey, TableMetadata, TableProtocol
 
 MAX_COMMITS_SEARCHED = 10_000
@@ -53,7 +58,7 @@ _NOT_RECURSIVE = False
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class TableShape:
-    """What files are written by: two equal shapes mean that a file written under one is valid under the other."""
+    """Shape by which files are written: two equal ones mean that a file written under one is valid under the other."""
 
     metadata_json: str
     protocol_json: str
@@ -67,6 +72,13 @@ class TableShape:
     def protocol(self) -> TableProtocol:
         """The decoded protocol."""
         return decode_protocol(self.protocol_json)
+
+    @property
+    def stored(self) -> "TableShape":
+        """The shape that files are read and written by in a rewrite (see `stored_schema`); for no commit."""
+        metadata = json.loads(self.metadata_json)["metaData"]
+        stored = as_stored(metadata)
+        return self if stored == metadata else replace(self, metadata_json=json.dumps({"metaData": stored}))
 
     def same_layout(self, other: "TableShape") -> bool:
         """Return whether files written under one are valid under the other: they differ only in ignored properties."""
@@ -84,13 +96,16 @@ class TableLog:
     """The log of the table at one location, used from one session."""
 
     def __init__(
-        self, scala: Scala, session: SparkSession, location: str, snapshots: SnapshotCache | None = None
+        self, scala: DeltaScala, session: SparkSession, location: str, snapshots: SnapshotCache | None = None
     ) -> None:
         self.location = location
         self.session = session
         self._scala = scala
         self._snapshots = snapshots or SnapshotCache(0)
-        self._read: dict[int, CommitFile] = {}  # Commits read for the snapshot that was returned last.
+        self._stored: tuple[Any, Any] = None, None  # The snapshot that was described last, and as what.
+        # As of the look that found the snapshot which was returned last: commits that it read, and known digests.
+        self._read: dict[int, CommitFile] = {}
+        self._known: dict[int, str] = {}
         known = self._snapshots.get(location)
         # Delta itself keeps few logs: to open one again reads its newest checkpoint and commits.
         self._opened = known.log if known else self._open()
@@ -103,6 +118,7 @@ class TableLog:
     def snapshot(self) -> Any:
         """Return the newest snapshot; raises InvalidInput where there is no Delta table."""
         self._read.clear()
+        self._known.clear()
         cached = self._snapshots.get(self.location)
         found = None if cached is None else newest(cached, self, self._scala)
         if found is not None:
@@ -116,7 +132,7 @@ class TableLog:
     def cache(self, snapshot: Any) -> Any:
         """Cache a snapshot whose files are listed, so that later ones follow from it without a Spark job; return it.
 
-        It also becomes that of Delta's own log: the one that was listed holds megabytes of query plans.
+        It also becomes the snapshot of Delta's own log: the one that was listed holds megabytes of query plans.
         """
         version = int(snapshot.version())
         digest = self.digest(version)
@@ -132,6 +148,22 @@ class TableLog:
         """Open a transaction on this snapshot, on the newest one if none is given."""
         given = self.snapshot() if snapshot is None else snapshot
         return self._scala.rewrite_transaction(self._log, given)
+
+    def stored(self, snapshot: Any) -> Any:
+        """Return the snapshot by which its files are read and written in a rewrite; to read, never to commit on."""
+        given, found = self._stored
+        if given is not snapshot:
+            found = self._described(snapshot)
+            self._stored = snapshot, found
+        return found
+
+    def _described(self, snapshot: Any) -> Any:
+        shape = self.shape(snapshot)
+        stored = shape.stored
+        if stored is shape:
+            return snapshot
+        metadata = self._scala.metadata(json.dumps(json.loads(stored.metadata_json)["metaData"]))
+        return self._scala.next_snapshot.described(self._log, snapshot, metadata)
 
     def shape(self, snapshot: Any) -> TableShape:
         """Return the metadata and protocol of a snapshot."""
@@ -163,8 +195,8 @@ class TableLog:
         return None if files.size() > at_most else self._scala.to_json(files)
 
     def frame(self, snapshot: Any, adds: Any) -> Any:
-        """Return the JVM's frame that reads exactly these files, deletion vectors applied."""
-        return self._log.createDataFrame(snapshot, adds, _NOT_STREAMING, self._scala.some("Optimize"))
+        """Return the JVM's frame that reads exactly these files as they are stored, deletion vectors applied."""
+        return self._log.createDataFrame(self.stored(snapshot), adds, _NOT_STREAMING, self._scala.some("Optimize"))
 
     def rows(self, snapshot: Any, adds: Any) -> int:
         """Count the live rows of these files by reading them."""
@@ -175,25 +207,40 @@ class TableLog:
         conf = jvm_session(self.session).sessionState().conf()
         return self._scala.delta_options(self._scala.map(options), conf)
 
-    def commit(self, txn: Any, actions: Any, metrics: Mapping[str, int]) -> int:
-        """Commit actions as an OPTIMIZE; returns the version. Raises whatever Delta raises."""
-        return self._commit(txn, actions, self._scala.optimize, metrics)
+    def commit(
+        self, txn: Any, actions: Any, metrics: Mapping[str, int], compared_by: str = "", *, operation: Any = None
+    ) -> int:
+        """Commit actions as an OPTIMIZE of chosen files, or as another operation; returns the version.
+
+        compared_by: what its userMetadata say of proofreading.
+
+        Raises whatever Delta raises, and NotAsked where it failed before the log was asked for the commit.
+        """
+        return self._commit(txn, actions, operation or self._scala.optimize, metrics, compared_by)
 
     def commit_vacuum_end(self, metrics: Mapping[str, int]) -> int:
         """Commit that a vacuum has deleted all that was due, as Delta's own does; returns the version."""
         operation = self._scala.vacuum_end(COMPLETED)
         return self._commit(self.transaction(), self._scala.seq(), operation, metrics)
 
-    def commit_delete(self, txn: Any, actions: Any, condition: str, metrics: Mapping[str, int]) -> int:
+    def commit_delete(
+        self, txn: Any, actions: Any, condition: str, metrics: Mapping[str, int], compared_by: str = ""
+    ) -> int:
         """Commit actions as a DELETE under a condition, an SQL expression that is only shown; returns the version."""
         operation = self._scala.delete_operation(self._scala.seq([self._scala.sql_parser.parseExpression(condition)]))
-        return self._commit(txn, actions, operation, metrics)
+        return self._commit(txn, actions, operation, metrics, compared_by)
 
-    def _commit(self, txn: Any, actions: Any, operation: Any, metrics: Mapping[str, int]) -> int:
+    def _commit(self, txn: Any, actions: Any, operation: Any, metrics: Mapping[str, int], compared_by: str = "") -> int:
         snapshot, log_commit = txn.snapshot(), self._scala.log_commit
-        settings = json.dumps(self._settings_for_checksum(snapshot))
+        mark = commit_metadata.with_proofread(self.session.conf.get(USER_METADATA, ""), compared_by)
+        settings = json.dumps(self._settings_for_checksum(snapshot) | ({USER_METADATA: mark} if mark else {}))
         session, figures = jvm_session(self.session), json.dumps(metrics)
-        version = int(log_commit.commit(txn, session, actions, operation, figures, settings))
+        try:
+            version = int(log_commit.commit(txn, session, actions, operation, figures, settings))
+        except Exception as error:
+            if not txn.isAsked():
+                raise NotAsked(f"the log of {self.location} was not asked for the commit") from error
+            raise
         interval = int(log_commit.checkpointInterval(self._log, snapshot))
         if version % interval == 0:
             self._checkpoint_after(version, interval)
@@ -235,7 +282,7 @@ class TableLog:
         """
         touched: dict[str, int] = {}
         for version in range(after + 1, until + 1):
-            for action in self.actions(version):
+            for action in self._required(version, self.commit_of_snapshot(version)).actions:
                 body = action.get("add") or action.get("remove")
                 if body is not None:
                     touched[body["path"]] = version
@@ -272,6 +319,20 @@ class TableLog:
         text = self._scala.commit_file.read(self.hadoop_conf, self._log_path, version)
         return None if text is None else CommitFile(text[:DIGEST_DIGITS], text[DIGEST_DIGITS:])
 
+    def commits_since(self, cached: CachedSnapshot, *, at_most: int) -> NewCommits:
+        """Return the commits after a snapshot, not known if there are more than this, or it is no longer the table's.
+
+        The commits are read before the digest: if one of them is undone later, the next look notices.
+        """
+        is_recent = self._snapshots.is_recent(self.location)
+        since = self._scala.next_snapshot.since
+        answer = since(self.hadoop_conf, self._log, cached.snapshot, cached.digest, at_most, is_recent)
+        found = decode_new_commits(bytes(answer))
+        self._read |= enumerate(found.commits, cached.version + 1)
+        if found.is_known:
+            self._known |= {cached.version: cached.digest} | {one: read.digest for one, read in self._read.items()}
+        return found
+
     def commit_of_snapshot(self, version: int) -> CommitFile | None:
         """Return a commit as it was read for the newest snapshot; read now if it was not."""
         found = self._read.get(version) or self.commit_file(version)
@@ -281,15 +342,17 @@ class TableLog:
 
     def actions(self, version: int) -> list[dict[str, Any]]:
         """Return all actions of one commit, each a dictionary with one key; raises RetryableError if it is gone."""
-        found = self.commit_file(version)
+        return self._required(version, self.commit_file(version)).actions
+
+    def _required(self, version: int, found: CommitFile | None) -> CommitFile:
         if found is None:
             raise RetryableError(f"commit {version} of {self.location} is gone: it was undone, or removed as too old")
-        return found.actions
+        return found
 
     def digest(self, version: int) -> str | None:
-        """Return the digest of one commit, None if it does not exist; its bytes stay in the JVM, however many."""
-        digest: str | None = self._scala.commit_file.digest(self.hadoop_conf, self._log_path, version)
-        return digest
+        """Return the digest of one commit as of the last look, None if it does not exist; its bytes stay in the JVM."""
+        known: str | None = self._known.get(version)
+        return known or self._scala.commit_file.digest(self.hadoop_conf, self._log_path, version)
 
     def has_commit(self, version: int, digest: str | None) -> bool:
         """Return whether the commit still has this digest: it may have been undone, and replaced by another."""
@@ -327,11 +390,6 @@ class TableLog:
         paths = json.dumps([self.data_location(key) for key in wanted])
         sizes = json.loads(self._scala.data_files.sizes(self.hadoop_conf, paths))
         return dict(zip(wanted, sizes, strict=True))
-
-    def free_bytes(self) -> int | None:
-        """Return the bytes that may still be written to the disk of a local table, None for other stores."""
-        free = int(self._scala.data_files.freeBytes(self.hadoop_conf, self.root))
-        return None if free < 0 else free
 
     def list_names(self, folder: str, pattern: str) -> list[str]:
         """List the names in a folder below the table's root that match this glob pattern, relative to the root.

@@ -134,4 +134,4 @@ _ORDERS: Mapping[str, Callable[[Any], Any]] = {
     "date": _day,
     "timestamp": _instant,
 }
-"""How the bounds of a kind of column order; those of other kinds are not merged."""
+"""How the bounds of a kind of column order; bounds of other kinds are not merged."""

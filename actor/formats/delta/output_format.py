@@ -8,15 +8,17 @@ import json
 from collections.abc import Mapping, Sequence
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
-from actor.formats.delta.columns import Column, difference
+from actor.formats.delta.columns import Column, difference, folded
 from actor.formats.delta.footers import Footers, Storage
 from actor.formats.delta.log import TableShape
 from actor.formats.delta.statistics import columns_to_complete, completed
-from shared.errors import Unsupported
+from actor.formats.delta.stored_schema import columns_with_default
+from shared.errors import RefusedFiles
+from shared.refusals import RefusalReason
 
 CODEC_PROPERTY = "delta.parquet.compression.codec"
 CODECS = frozenset({"uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd"})
-"""What Delta's protocol names for that property and Spark can write everywhere; `none` means uncompressed."""
+"""Codecs that Delta's protocol names for that property and Spark can write everywhere; `none` means uncompressed."""
 
 
 class OutputFormat:
@@ -25,26 +27,41 @@ class OutputFormat:
     def __init__(self, footers: Footers, shape: TableShape, location: str) -> None:
         self._footers = footers
         self._metadata = shape.metadata
+        self._defaults = columns_with_default(json.loads(shape.metadata_json)["metaData"])
         self._location = location
 
     def storage(self, inputs: Sequence[LoggedFile], *, with_codecs: bool = True) -> Storage:
-        """Return how the inputs are stored; raises Unsupported if Spark could not write all of their values."""
+        """Return how the inputs are stored; raises RefusedFiles if Spark could not write all of their values."""
         storage = self._footers.storage(inputs, with_codecs=with_codecs)
+        self._require_defaults_unused(storage)
         for column in (column for schema in storage.schemas for column in schema):
             if column.kind == "timestamp" and column.detail[0] == "NANOS":
-                raise Unsupported(
+                raise RefusedFiles(
                     f"column {'.'.join(column.path)!r} of {self._location} is stored as {column}, finer than the "
                     "microseconds of Delta's types, so its files are not rewritten",
+                    reason=RefusalReason.TYPES,
                     field=column.path[0],
                 )
         return storage
 
+    def _require_defaults_unused(self, inputs: Storage) -> None:
+        """Raise RefusedFiles if an input lacks a column that Spark alone fills in with a default."""
+        for name, physical in self._defaults.items():
+            if any(physical not in {column.path[0] for column in columns} for columns in inputs.schemas):
+                raise RefusedFiles(
+                    f"files of {self._location} are not rewritten: some lack the column {name!r}, for which Spark "
+                    "reads the column's default (EXISTS_DEFAULT) and other readers read null, and a rewrite would "
+                    f"settle on one of them; write the column first by an UPDATE of Spark's that sets {name} to itself",
+                    reason=RefusalReason.DEFAULTS,
+                    field=name,
+                )
+
     def codec(self, inputs: Storage) -> str | None:
-        """Return the codec to write with: the table's own, else that of most input bytes; None leaves it to Spark."""
+        """Return the codec to write with: the table's own, else that with most input bytes; None leaves it to Spark."""
         return choose_codec(self._metadata.configuration, inputs.codec_bytes)
 
     def check(self, inputs: Storage, outputs: Sequence[LoggedFile]) -> Storage:
-        """Return how the outputs are stored; raises Unsupported if that could change a value, a null or a field id."""
+        """Return how the outputs are stored; raises RefusedFiles if that could change a value, a null or a field id."""
         written = self._footers.storage(outputs, with_codecs=False)
         mapped = self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
         problems = {
@@ -54,9 +71,10 @@ class OutputFormat:
             for problem in differences(given, columns, mapped=mapped)
         }
         if problems:
-            raise Unsupported(
+            raise RefusedFiles(
                 f"files of {self._location} are not rewritten, because it would change how values are stored: "
                 f"{'; '.join(sorted(problems))}",
+                reason=RefusalReason.TYPES,
                 field="schemaString",
             )
         return written
@@ -86,7 +104,7 @@ def table_codec(configuration: Mapping[str, str]) -> str | None:
 
 
 def choose_codec(configuration: Mapping[str, str], codec_bytes: Mapping[str, int]) -> str | None:
-    """Return the table's codec if its property names one, else that of most input bytes, else None (Spark's own)."""
+    """Return the table's codec if its property names one, else the one of most input bytes, else None (Spark's own)."""
     named = table_codec(configuration)
     if named is not None:
         return named
@@ -98,20 +116,15 @@ def differences(given: Sequence[Column], written: Sequence[Column], *, mapped: b
     """Return what a rewrite would lose; a column that one side lacks was added or dropped later."""
     by_id = {column.field_id: column for column in written if column.field_id is not None} if mapped else {}
     by_path = {column.path: column for column in written}
-    by_folded = {_folded(column): column for column in written}
+    by_folded = {folded(column.path): column for column in written}
     found = []
     for column in given:
         match = (
             (by_id.get(column.field_id) if column.field_id is not None else None)
             or by_path.get(column.path)
-            or by_folded.get(_folded(column))
+            or by_folded.get(folded(column.path))
         )
         problem = difference(column, match, mapped=mapped) if match is not None else ""
         if problem:
             found.append(problem)
     return found
-
-
-def _folded(column: Column) -> tuple[str, ...]:
-    """Return a path as Spark compares it: names of columns do not differ by case alone."""
-    return tuple(name.casefold() for name in column.path)

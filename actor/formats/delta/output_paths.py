@@ -1,7 +1,7 @@
 """Where a rewrite's outputs lie: on paths that every engine spells alike, under names that only this attempt uses.
 
 delta-rs fails to remove a file if it escapes the path differently from the engine that wrote it (see
-`shared.data_paths`), and some engines take partition values from folders. So an output lies in the partition's
+`shared.paths.data_paths`), and some engines take partition values from folders. So an output lies in the partition's
 Hive-style folder if nothing of it needs escaping. Otherwise the folder is the one that delta-rs makes, with every
 special byte as a percent code on disk (`p=a%20b`, in the log `p=a%2520b`), and below it a folder of random letters, as
 under `delta.randomizeFilePrefixes`. Only where no folder can name the values (column mapping, a column's name that
@@ -22,11 +22,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
-from actor.jvm.scala import Scala
-from shared.data_paths import file_name, is_absolute, is_plain, is_portable
 from shared.errors import PermanentError
+from shared.paths.data_paths import file_name, is_absolute, is_plain, is_portable
 from shared.table import FileKey, PartitionColumn
 
 _NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
@@ -83,7 +83,7 @@ def encoded_folder(
     """Return the Hive-style folder on disk with percent codes for special bytes, None if no folder can name the values.
 
     The texts are those that the folders of the inputs (paths in the log) name, if one names all columns: engines
-    write instants into folders otherwise than into the log. Without such an input they are those of the log.
+    write instants into folders otherwise than into the log. Without such an input they are the log's.
     """
     names = [column.physical for column in columns]
     if not names or not all(map(is_plain, names)):
@@ -106,15 +106,17 @@ def _folder_texts(names: Sequence[str], path: str) -> list[str] | None:
 class OutputPaths:
     """Transactions to write groups through, and what this attempt has left on disk. Safe to use from several threads.
 
-    `txn` is a transaction that is never committed. `prefix`: that of the names of all files, made by `new_prefix`; the
-    session belongs to this attempt alone (see `sessions`), and its settings are those of `naming`.
+    Their transactions write files as the inputs are stored, and are never committed. `prefix`: of the names of all
+    files, made by `new_prefix`; the session belongs to this attempt alone (see `sessions`), and its settings are those
+    of `naming`.
     """
 
-    def __init__(self, scala: Scala, log: TableLog, txn: Any, shape: TableShape, prefix: str) -> None:
+    def __init__(self, scala: DeltaScala, log: TableLog, snapshot: Any, shape: TableShape, prefix: str) -> None:
         self.prefix = prefix
         self._scala = scala
         self._log = log
-        self._by_value = txn
+        self._snapshot = snapshot
+        self._by_value: Any = None
         self.shape = shape
         self._columns = shape.metadata.partition_columns
         self._lock = threading.Lock()
@@ -131,6 +133,7 @@ class OutputPaths:
         with self._lock:
             if folder is not None:
                 self._folders.add(folder)
+                self._by_value = self._by_value or self._transaction()
                 return self._by_value
             if self._scattering.get(above) is None:
                 self._scattering[above] = self._with_random_prefixes(above)
@@ -180,10 +183,13 @@ class OutputPaths:
     def _prefix_length(self) -> int:
         return int(self.shape.metadata.configuration.get(_PREFIX_LENGTH, _DEFAULT_PREFIX_LENGTH))
 
+    def _transaction(self) -> Any:
+        return self._log.transaction(self._log.stored(self._snapshot))
+
     def _with_random_prefixes(self, above: str | None) -> Any:
-        metadata = json.loads(self.shape.metadata_json)["metaData"]
+        metadata = json.loads(self.shape.stored.metadata_json)["metaData"]
         metadata["configuration"] = {**(metadata.get("configuration") or {}), _RANDOM_PREFIXES: "true"}
-        txn = self._log.transaction(self._by_value.snapshot())
+        txn = self._transaction()
         set_metadata = getattr(txn, "newMetadata_$eq")  # No check and no change of the protocol: it is never committed.
         set_metadata(self._scala.some(self._scala.metadata(json.dumps(metadata))))
         if above is not None:

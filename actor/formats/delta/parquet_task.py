@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers, SchemaCache, Storage
 from actor.formats.delta.live_files import LiveGroup
@@ -17,7 +18,7 @@ from actor.formats.delta.merged_statistics import merged
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.parquet.classes import ParquetClasses
-from actor.jvm.scala import Scala, jvm_context
+from actor.jvm.scala import jvm_context
 
 _SUFFIXES = {"uncompressed": "", "gzip": ".gz", "lz4_raw": ".lz4raw"}  # As Spark names files; the others are `.name`.
 _FLOATS = frozenset({"float", "double"})
@@ -28,7 +29,7 @@ class ParquetTasks:
 
     def __init__(
         self,
-        scala: Scala,
+        scala: DeltaScala,
         log: TableLog,
         paths: OutputPaths,
         classes: ParquetClasses,
@@ -37,21 +38,29 @@ class ParquetTasks:
         self.log = log
         self.paths = paths
         self.classes = classes
-        self.footers = FooterReader(scala, log)
-        self._stored = Footers(scala, log, classes, schemas)
+        self.footers = FooterReader(scala, log, classes)
+        self._stored = Footers(scala, log, self.footers, schemas)
         self.format = OutputFormat(self._stored, paths.shape, log.location)
         self._scala = scala
         self._partition_columns = paths.shape.metadata.partition_columns
 
     def run(
-        self, name: str, live: LiveGroup, values: dict[str, str | None], codec: str, setting: int | str
+        self,
+        name: str,
+        live: LiveGroup,
+        values: dict[str, str | None],
+        codec: str,
+        setting: int | str,
+        *,
+        footers: Any = None,
     ) -> Mapping[str, Any]:
         """Run the task of this name, with its own last setting; returns what it says of its file, or its `obstacle`.
 
-        It carries the job tags of this thread, so that cancelling the job ends it.
+        footers: of the inputs, where the JVM has kept them. The task carries the job tags of this thread, so that
+        cancelling the job ends it.
         """
         folder = self.paths.folder_for(values, [logged.file.path for logged in live.inputs])
-        task = self._scala.resolve(f"io.lakewright.{name}")(
+        task = self._scala.resolve(f"io.lakewright.parquet.{name}")(
             self.log.hadoop_conf,
             self._scala.java_list(self.log.data_location(logged.key) for logged in live.inputs),
             self._scala.java_list(logged.file.size_bytes for logged in live.inputs),
@@ -60,7 +69,9 @@ class ParquetTasks:
             f".c000{_SUFFIXES.get(codec, f'.{codec}')}.parquet",
             setting,
         )
-        run = self._scala.resolve("io.lakewright.ParquetTask.run")
+        if footers is not None:
+            task.use(footers)
+        run = self._scala.resolve("io.lakewright.parquet.ParquetTask.run")
         result = json.loads(self._scala.to_json(run(jvm_context(self.log.session), task)))
         if result["attempt"] > 0:
             self.paths.note_lost_attempt()
@@ -75,7 +86,7 @@ class ParquetTasks:
         *,
         is_checked: bool = False,
     ) -> LoggedFile:
-        """Return the task's file as the log will have it; its statistics are merged from those of the inputs.
+        """Return the task's file as the log will have it; its statistics are merged from the inputs'.
 
         If that fails, the file is deleted. schema: digest of the inputs' one schema. is_checked: raise Unsupported for
         an output that stores columns otherwise than its inputs.

@@ -7,7 +7,7 @@ rewrite the table may have become another one.
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from shared.errors import OtherTable, Unsupported
+from shared.errors import Unsupported
 from shared.formats.delta import ALLOWED_VERSIONS, refusal
 from shared.layout.partition_stats import CUBE_TAG
 from shared.refusals import RefusalCode
@@ -29,21 +29,10 @@ def check_location(location: str, *, allow_s3: bool) -> None:
         )
 
 
-def check_identity(location: str, metadata: TableMetadata, table_uuid: str) -> None:
-    """Raise OtherTable unless the table has this id; an empty `table_uuid` means any table."""
-    if table_uuid and metadata.table_uuid != table_uuid:
-        raise OtherTable(
-            f"{location} holds the table {metadata.table_uuid}, and the job is about {table_uuid}: it was dropped and "
-            "created again since; nothing was changed, and the decider decides again when it next reads the log",
-            field="table_uuid",
-            allowed=table_uuid,
-        )
-
-
 def check_table(location: str, metadata: TableMetadata, protocol: TableProtocol, kind: str = "") -> None:
     """Raise Unsupported for a table that a rewrite could damage, by the decider's own rule.
 
-    kind: that of a job on the table as a whole, which a refusal may allow.
+    kind: of a job on the table as a whole, which a refusal may allow.
     """
     found = refusal(metadata, protocol)
     if found is not None and kind not in found.allows:

@@ -8,27 +8,29 @@ decided by are still there.
 import time
 from dataclasses import dataclass
 
-from actor.formats.delta.conflicts import CommitFailure, classify, refused
+from actor.formats.delta.conflicts import classify, refused
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.preflight import check_identity, check_table
+from actor.formats.delta.preflight import check_table
 from actor.jvm.errors import first_line
-from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from shared.commit_metadata import CommitMetadata
+from actor.rewrite.checks import check_identity
+from actor.rewrite.model import Verdict
 from shared.errors import RetryableError
 from shared.formats.delta import FORMAT
-from shared.locations import hadoop_path
-from shared.property_options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
-from shared.sql_text import set_properties
+from shared.jobs.property_options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
+from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.locations import hadoop_path
+from shared.paths.sql_text import set_properties
 
 
 @dataclass(slots=True)
 class PropertiesJob:
     """One run on one table."""
 
-    scala: Scala
+    scala: DeltaScala
     sessions: Sessions
     job: TableJob
     control: TableJobControl
@@ -52,7 +54,7 @@ class PropertiesJob:
             check_identity(self.job.location, metadata, self.job.table_uuid)
             check_table(self.job.location, metadata, shape.protocol, self.job.kind)
             missing = PropertyOptions.decode(self.job.options).missing(metadata.configuration)
-            # First: after a run that died behind its statement, the properties are no longer those of the decision.
+            # First: after a run that died behind its statement, the properties are no longer the decision's.
             if not missing:
                 return TableJobOutcome(version, metadata, figures={PROPERTIES_SET: 0}, reason=ALREADY_SET)
             reason = reason_not_wanted(self.job, metadata)
@@ -73,7 +75,7 @@ class PropertiesJob:
         version = log.find_commit(self.job.origin, since_version=before)
         if version is not None:
             return version
-        if failure is not None and classify(failure) is not CommitFailure.UNKNOWN:
+        if failure is not None and classify(failure) is not Verdict.UNKNOWN:
             raise refused(failure, log.location) from failure
         why = "" if failure is None else f" ({first_line(failure)})"
         raise RetryableError(f"{log.location}: the log shows no commit of the ALTER TABLE{why}") from failure

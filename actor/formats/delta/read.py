@@ -9,9 +9,10 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.log import TableLog, TableShape
-from actor.formats.delta.preflight import check_files, check_identity, check_table
+from actor.formats.delta.preflight import check_files, check_table
 from actor.formats.delta.read_cache import CachedRead, ReadCache, caught_up
 from actor.formats.delta.snapshot import list_partition
+from actor.rewrite.checks import check_identity
 from shared.table import PartitionKey
 
 WHOLE_TABLE_FILES = 2_000

@@ -12,10 +12,10 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.log import TableLog
 from actor.jvm.scala import Scala, jvm_session
-from shared.data_paths import file_name
 from shared.errors import Unsupported
-from shared.layout.row_order import RowOrder, SortColumn
-from shared.sql_text import literal
+from shared.paths.data_paths import file_name
+from shared.paths.sql_text import literal
+from shared.policy.row_order import RowOrder, SortColumn
 from shared.table import PartitionColumn
 
 _FILE, _PLACE = "__lakewright_file", "__lakewright_place"

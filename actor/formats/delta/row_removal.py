@@ -2,9 +2,9 @@
 
 Every file of the partition was read to find the rows, and each of them must still be live, with the same deletion
 vector, when the commit is made: if any was touched meanwhile, nothing is committed, and the partition is read again.
-Rows that were appended meanwhile are in other files, which stay. Rows in = rows out + rows removed is checked before
-the commit, and values are stored as in the inputs, as for every rewrite. With a change data feed, the removed rows are
-written to it, and nothing else is.
+Rows that were appended meanwhile are in other files, which stay. Before the commit, rows in = rows out + rows removed
+is checked, and a reader that had no part in it finds the older rows and compares the others. Values are stored as in
+the inputs, as for every rewrite. With a change data feed, the removed rows are written to it, and nothing else is.
 """
 
 import json
@@ -13,19 +13,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_add, encode
-from actor.formats.delta.commit import METADATA_CHANGED, Committer
-from actor.formats.delta.conflicts import CommitFailure, classify, conflict_kind
+from actor.failures import JudgedBy
+from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, json_array
+from actor.formats.delta.commit import METADATA_CHANGED, DeltaTarget
+from actor.formats.delta.conflicts import FAILURES, classify, conflict_kind
+from actor.formats.delta.delta_scala import DeltaScala
+from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
-from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.read_rows import exact_rows, refused_values
 from actor.formats.delta.superseded_rows import FILE, PART, REMOVED, ROW, SupersededRows
-from actor.formats.delta.write import WrittenGroup, json_array, logical_rows, one_spelling
-from actor.jvm.scala import Scala
+from actor.formats.delta.write import WrittenGroup, logical_rows, one_spelling
+from actor.proofread.model import Proof, weakest
+from actor.rewrite.model import Attempt, Verdict
+from actor.rewrite.ports import Failures
 from shared.errors import Conflict, Corrupt
-from shared.layout.row_order import SortColumn
-from shared.properties import policy_digest
+from shared.policy.key_rule import KeyRule
+from shared.policy.properties import policy_digest
+from shared.policy.row_order import SortColumn
 from shared.table import FileKey, TableMetadata
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
@@ -59,51 +66,94 @@ class WrittenRemoval(WrittenGroup):
     removed_rows: int = 0
 
     @property
-    def keys(self) -> tuple[FileKey, ...]:
-        """All files that were written for the commit, those of the change data feed included.
+    def paths(self) -> tuple[str, ...]:
+        """All files that were written for the commit, files of the change data feed included.
 
         Delta writes these to `_change_data`, or beside the outputs where folders are random.
         """
-        return (*(output.key for output in self.outputs), *map(_key_of, self.changes))
+        return (*(output.file.path for output in self.outputs), *(str(change.path()) for change in self.changes))
+
+    def metrics(self) -> dict[str, int]:
+        """Return the metrics that Delta lists for DELETE."""
+        return {
+            **NOTHING_REMOVED,
+            "numRemovedFiles": len(self.replaced),
+            "numRemovedBytes": sum(logged.file.size_bytes for logged in self.replaced),
+            "numAddedFiles": len(self.outputs),
+            "numAddedBytes": sum(logged.file.size_bytes for logged in self.outputs),
+            "numAddedChangeFiles": len(self.changes),
+            "numDeletedRows": self.removed_rows,
+            "numCopiedRows": self.rows,
+            "numDeletionVectorsRemoved": sum(logged.file.dv_id is not None for logged in self.replaced),
+        }
+
+
+class JudgedRemoval(JudgedBy):
+    """Meaning of failures of a removal of rows."""
+
+    def verdict(self, error: BaseException) -> Verdict:
+        """Try again after rows were added: the next attempt checks that all files that were read are still live."""
+        return Verdict.TAKEN if conflict_kind(error) == _ADDED else classify(error)
 
 
 class RemovalWriter:
     """Writes the files of one partition without some of their rows, through a transaction that is never committed."""
 
-    def __init__(self, scala: Scala, log: TableLog, snapshot: Any, paths: OutputPaths, output: OutputFormat) -> None:
+    def __init__(
+        self, scala: DeltaScala, snapshot: Any, paths: OutputPaths, output: OutputFormat, proofs: Proofs
+    ) -> None:
         self._scala = scala
-        self._log = log
+        self._log = proofs.log
         self._snapshot = snapshot
         self._paths = paths
         self._format = output
+        self._proofs = proofs
 
     def write(self, live: LiveGroup, rows: SupersededRows, counts: Mapping[LoggedFile, int]) -> WrittenRemoval:
         """Write the files that hold the rows; raises Corrupt, having deleted what was written, if rows are missing."""
         replaced = tuple(counts)
         values = one_spelling(self._log.location, self._paths.shape.metadata.partition_columns, live)
         stored = self._format.storage(replaced)
-        outputs, changes = self._write(replaced, rows, values, self._format.codec(stored))
+        with refused_values(self._log.location):
+            outputs, changes = self._write(replaced, rows, values, stored)
         removed = sum(counts.values())
         try:
             self._paths.check(live, [output.file.path for output in outputs])
             completed = self._format.complete(replaced, outputs, self._format.check(stored, outputs)) if outputs else ()
             kept = self._check_rows(replaced, completed, removed)
+            proof = self._proofread(live, rows.rule, replaced, completed, changes)
         except BaseException:
-            self._log.delete([*(output.key for output in outputs), *map(_key_of, changes)])
+            self._log.delete([*(output.key for output in outputs), *(FileKey(str(one.path())) for one in changes)])
             raise
-        return WrittenRemoval(live, completed, kept, replaced=replaced, changes=changes, removed_rows=removed)
+        return WrittenRemoval(
+            live, completed, kept, proof=proof, replaced=replaced, changes=changes, removed_rows=removed
+        )
+
+    def _proofread(
+        self,
+        live: LiveGroup,
+        rule: KeyRule,
+        replaced: Sequence[LoggedFile],
+        outputs: Sequence[LoggedFile],
+        changes: Sequence[Any],
+    ) -> Proof:
+        proof = self._proofs.check_removal(live, replaced, outputs, rule)
+        if not changes:
+            return proof
+        columns = self._paths.shape.metadata.partition_columns
+        recorded = decode_adds(self._scala.to_json(self._scala.seq(changes)), columns)
+        return proof.joined(self._proofs.check_changes(live, replaced, (*outputs, *recorded)))
 
     def _write(
         self,
         replaced: Sequence[LoggedFile],
         rows: SupersededRows,
         values: dict[str, str | None],
-        codec: str | None,
+        stored: Storage,
     ) -> tuple[tuple[LoggedFile, ...], tuple[Any, ...]]:
         scala, columns = self._scala, self._paths.shape.metadata.partition_columns
-        read = scala.row_tracking.preserveRowTrackingColumns(
-            self._log.frame(self._snapshot, self._adds(replaced)), self._snapshot
-        )
+        read = exact_rows(scala, self._log, self._snapshot, replaced, stored)
+        codec = self._format.codec(stored)
         kept = self._without(rows.mark(read))
         functions = scala.resolve("org.apache.spark.sql.functions")
         # As many outputs as inputs, each with the rows of one input in their order.
@@ -149,53 +199,35 @@ class RemovalWriter:
         return self._log.rows(self._snapshot, self._adds(files)) if counted is None else counted
 
 
-class RemovalCommitter(Committer):
-    """Commits a removal of rows; any touch of a file that was read for it makes it stale."""
+class RemovalTarget(DeltaTarget):
+    """A table that a removal of rows is committed to; any touch of a file that was read for it makes it stale."""
 
     condition: str = "superseded()"
+    failures: Failures = JudgedRemoval(FAILURES.rules, FAILURES.refused)
 
-    def _split_conflicted(
-        self, txn: Any, offered: tuple[WrittenGroup, ...]
-    ) -> tuple[tuple[WrittenGroup, ...], tuple[WrittenGroup, ...]]:
+    def begin(self, offered: tuple[WrittenGroup, ...]) -> Attempt[WrittenGroup]:
         """Raise Conflict if the owner has changed the properties meanwhile: the rows were chosen by those before."""
-        found = self._log.shape(txn.snapshot())
+        attempt = super().begin(offered)
+        found = self._log.shape(attempt.base.snapshot())
         if not same_properties(found.metadata, self._shape.metadata):
             raise Conflict(
-                f"the properties of {self._log.location} changed while rows to remove were searched; they are searched "
+                f"the properties of {self.location} changed while rows to remove were searched; they are searched "
                 "again",
                 kind=METADATA_CHANGED,
             )
-        return super()._split_conflicted(txn, offered)
+        return attempt
 
-    def _commit(self, txn: Any, offered: Sequence[WrittenGroup]) -> int:
-        return self._log.commit_delete(txn, self._actions(txn, offered), self.condition, self._metrics(offered))
-
-    def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
-        removal = _only(offered)
+    def commit(self, attempt: Attempt[WrittenGroup]) -> int:
+        """Commit as a DELETE, after passing Delta all files that were read to find the rows."""
+        removal = _only(attempt.groups)
         now_ms = int(time.time() * 1000)
-        txn.trackFilesRead(self._scala.adds(json_array(removal.live.inputs)))
+        attempt.base.trackFilesRead(self._scala.adds(json_array(removal.live.inputs)))
         outputs = self._scala.adds(json_array(removal.outputs))
         replaced = self._scala.adds(json_array(removal.replaced))
         removes = self._scala.removes(replaced, now_ms, data_change=True)
-        return outputs.concat(removes).concat(self._scala.seq(removal.changes))
-
-    def _metrics(self, offered: Sequence[WrittenGroup]) -> dict[str, int]:
-        removal = _only(offered)
-        return {
-            **NOTHING_REMOVED,
-            "numRemovedFiles": len(removal.replaced),
-            "numRemovedBytes": sum(logged.file.size_bytes for logged in removal.replaced),
-            "numAddedFiles": len(removal.outputs),
-            "numAddedBytes": sum(logged.file.size_bytes for logged in removal.outputs),
-            "numAddedChangeFiles": len(removal.changes),
-            "numDeletedRows": removal.removed_rows,
-            "numCopiedRows": removal.rows,
-            "numDeletionVectorsRemoved": sum(logged.file.dv_id is not None for logged in removal.replaced),
-        }
-
-    def _classify(self, error: Exception) -> CommitFailure:
-        """Try again after rows were added: the next attempt checks that all files that were read are still live."""
-        return CommitFailure.TAKEN if conflict_kind(error) == _ADDED else classify(error)
+        actions = outputs.concat(removes).concat(self._scala.seq(removal.changes))
+        compared_by = weakest([removal.proof])
+        return self._log.commit_delete(attempt.base, actions, self.condition, removal.metrics(), compared_by)
 
     def _replaced(self, group: WrittenGroup) -> Sequence[LoggedFile]:
         return _only([group]).replaced
@@ -209,10 +241,6 @@ def has_change_feed(metadata: TableMetadata) -> bool:
 def same_properties(one: TableMetadata, other: TableMetadata) -> bool:
     """Return whether the properties that can bear on the policy are the same."""
     return policy_digest(one.configuration) == policy_digest(other.configuration)
-
-
-def _key_of(change: Any) -> FileKey:
-    return FileKey(str(change.path()))
 
 
 def _only(groups: Sequence[WrittenGroup]) -> WrittenRemoval:

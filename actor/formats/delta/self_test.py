@@ -1,9 +1,9 @@
 """An exact rewrite is tried on a scratch table before the first real one: the API behind it is internal to Delta.
 
 It appends, rewrites, provokes a conflict between two rewrites of the same files, and compares every row. What fails
-here would fail on a customer's table, so the result decides between the exact executor and the fallback. In a new JVM
-each step costs a second, so steps are shared: the rewrite that succeeds is also the one that the other conflicts with.
-The first encodes rows, the other copies row groups, so it is known from the start whether driver and executors can.
+here would fail on a customer's table, so the actor does not start. In a new JVM each step costs a second, so steps are
+shared: the rewrite that succeeds is also the one that the other conflicts with. The first encodes rows, the other
+copies row groups, so it is known from the start whether driver and executors can.
 """
 
 import json
@@ -19,8 +19,8 @@ from actor.jvm.errors import first_line
 from actor.jvm.scala import Scala, jvm_session
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
 from shared.layout.planner import FileGroup, RewriteMode
-from shared.locations import hadoop_path
 from shared.partitions import WHOLE_TABLE
+from shared.paths.locations import hadoop_path
 
 SELF_TEST = "self_test"
 """Marks log events of the self-test: its conflict is provoked, and would alarm a reader of the log."""
@@ -68,7 +68,8 @@ class _SelfTestControl:
 def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTestResult:
     """Try `engine` on a new table below the directory `scratch` (a URI that executors can write to)."""
     started = time.monotonic()
-    location = f"{scratch}/self-test-{uuid.uuid4().hex}"
+    # Hidden: below a root of the decider, no event and no discovery registers it.
+    location = f"{scratch}/_self-test-{uuid.uuid4().hex}"
     try:
         with bound_contextvars(**{SELF_TEST: True}):
             _try(spark, engine, location)

@@ -11,7 +11,7 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.log import TableLog
 from shared.partitions import partition_values
-from shared.sql_text import literal
+from shared.paths.sql_text import literal
 from shared.table import PartitionColumn, PartitionKey
 
 

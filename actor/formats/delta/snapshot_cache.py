@@ -7,14 +7,15 @@ conclusive, or a known commit that was undone, makes Delta read the log. A check
 """
 
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from actor.formats.delta.commit_file import CommitFile
-from actor.jvm.scala import Scala
+from actor.formats.delta.commit_file import NewCommits
+from actor.formats.delta.delta_scala import DeltaScala
 
 MAX_COMMITS_REPLAYED = 50
 """Commits read one by one to learn what changed; beyond that, one Spark job on the snapshot is cheaper."""
@@ -23,6 +24,13 @@ MAX_VERSIONS_CARRIED = 200
 """Versions that follow from one reading of the log: then Delta reads it again, and finds newer checkpoints.
 
 A segment keeps the names of all commits after its checkpoint, which log retention may remove in the end.
+"""
+
+RECENT_S = 60.0
+"""Age of a look in seconds up to which the next commit is asked for by its name.
+
+Log retention never removes commits that are so young. Of older ones the next may be gone already, and the known one not
+yet, as some engines delete in no order: then a listing shows what there is.
 """
 
 MAX_CACHED_TABLES = 500
@@ -42,7 +50,7 @@ class OpenedLog:
 
 @dataclass(frozen=True, slots=True)
 class CachedSnapshot:
-    """A snapshot of the JVM with a checksum. `digest`: that of its commit; `read_version`: where Delta read the log."""
+    """A snapshot of the JVM with a checksum. `digest`: its commit's; `read_version`: where Delta read the log."""
 
     log: OpenedLog
     snapshot: Any
@@ -54,23 +62,32 @@ class CachedSnapshot:
 class SnapshotCache:
     """The last snapshot of each table; bounded, and safe to use from several threads."""
 
-    def __init__(self, max_tables: int = MAX_CACHED_TABLES) -> None:
+    def __init__(self, max_tables: int = MAX_CACHED_TABLES, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._max_tables = max_tables
+        self._monotonic = monotonic
         self._lock = threading.Lock()
         self._cached: OrderedDict[str, CachedSnapshot] = OrderedDict()
+        self._seen_s: dict[str, float] = {}
 
     def get(self, location: str) -> CachedSnapshot | None:
         """Return the last snapshot of a table, None if none is cached."""
         with self._lock:
             return self._cached.get(location)
 
+    def is_recent(self, location: str) -> bool:
+        """Return whether the snapshot was the newest a moment ago."""
+        with self._lock:
+            return self._monotonic() - self._seen_s.get(location, -RECENT_S) < RECENT_S
+
     def put(self, location: str, cached: CachedSnapshot) -> None:
         """Cache a snapshot instead of the one before, and evict the table whose snapshot is the oldest."""
         with self._lock:
             self._cached[location] = cached
+            self._seen_s[location] = self._monotonic()
             self._cached.move_to_end(location)
             while len(self._cached) > self._max_tables:
-                self._cached.popitem(last=False)
+                oldest, _ = self._cached.popitem(last=False)
+                self._seen_s.pop(oldest)
 
     @contextmanager
     def forgotten_on_error(self, location: str) -> Iterator[None]:
@@ -80,6 +97,7 @@ class SnapshotCache:
         except BaseException:
             with self._lock:
                 self._cached.pop(location, None)
+                self._seen_s.pop(location, None)
             raise
 
 
@@ -114,39 +132,33 @@ def file_change(actions: Iterable[Mapping[str, Any]]) -> FileChange | None:
 
 
 class CommitReader(Protocol):
-    """What is read of single commits; see `TableLog`."""
+    """Reader of single commits; see `TableLog`."""
 
-    def commit_of_snapshot(self, version: int) -> CommitFile | None:
-        """Return one commit, None if it is not there."""
-
-    def has_commit(self, version: int, digest: str | None) -> bool:
-        """Return whether the commit still has this digest."""
+    def commits_since(self, cached: CachedSnapshot, *, at_most: int) -> NewCommits:
+        """Return the commits after a snapshot, not known if there are more than this."""
 
 
-def newest(cached: CachedSnapshot, commits: CommitReader, scala: Scala) -> CachedSnapshot | None:
+def newest(cached: CachedSnapshot, log: CommitReader, scala: DeltaScala) -> CachedSnapshot | None:
     """Return the newest snapshot as it follows from a cached one, None if Delta has to read the log."""
-    delta_log = cached.log.delta_log
-    segment = scala.next_snapshot.segment(delta_log, cached.snapshot)
-    version = int(segment.version())
-    if version - cached.version > MAX_COMMITS_REPLAYED or version - cached.read_version > MAX_VERSIONS_CARRIED:
+    found = log.commits_since(cached, at_most=MAX_COMMITS_REPLAYED)
+    version = cached.version + len(found.commits)
+    if not found.is_known or version - cached.read_version > MAX_VERSIONS_CARRIED:
         return None
-    if version == cached.version:
-        return cached if commits.has_commit(version, cached.digest) else None
-    change, digest = FileChange(), ""
-    for number in range(cached.version + 1, version + 1):
-        found = commits.commit_of_snapshot(number)
-        of_commit = None if found is None else file_change(found.actions)
-        if found is None or of_commit is None:
+    if not found.commits:
+        return cached
+    change = FileChange()
+    for commit in found.commits:
+        of_commit = file_change(commit.actions)
+        if of_commit is None:
             return None
-        change, digest = change + of_commit, found.digest
-    # After the commits were read: if one of them is undone later, the next check of the last digest notices.
-    if not commits.has_commit(cached.version, cached.digest):
-        return None
-    snapshot = scala.next_snapshot.carried(delta_log, segment, cached.snapshot, change.files, change.bytes)
-    return CachedSnapshot(cached.log, snapshot, version, digest, cached.read_version)
+        change += of_commit
+    snapshot = scala.next_snapshot.carried(
+        cached.log.delta_log, cached.snapshot, found.described, change.files, change.bytes
+    )
+    return CachedSnapshot(cached.log, snapshot, version, found.commits[-1].digest, cached.read_version)
 
 
-def with_checksum(snapshot: Any, delta_log: Any, scala: Scala) -> Any:
+def with_checksum(snapshot: Any, delta_log: Any, scala: DeltaScala) -> Any:
     """Return the snapshot with a checksum, which costs a Spark job over the table's state if it has none."""
     if snapshot.checksumOpt().isDefined():
         return snapshot

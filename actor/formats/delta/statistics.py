@@ -114,8 +114,11 @@ def _instant(micros: int, *, in_utc: bool) -> str | None:
 
 def load_statistics(text: str) -> dict[str, Any]:
     """Read a file's statistics; numbers with a fraction keep their spelling."""
-    loaded: dict[str, Any] = json.loads(text or "{}", parse_float=Number)
-    return loaded
+    try:
+        loaded = json.loads(text or "{}", parse_float=Number)
+    except ValueError:
+        return {}  # It says nothing of the file, as no text does.
+    return loaded if isinstance(loaded, dict) else {}
 
 
 def dump_statistics(value: Any) -> str:

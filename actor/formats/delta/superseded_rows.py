@@ -14,10 +14,10 @@ from urllib.parse import unquote
 
 from actor.formats.delta.actions import LoggedFile
 from actor.jvm.scala import Scala
-from shared.data_paths import file_name
 from shared.errors import Unsupported
-from shared.key_rule import KeyRule
-from shared.layout.row_order import SortColumn
+from shared.paths.data_paths import file_name
+from shared.policy.key_rule import KeyRule
+from shared.policy.row_order import SortColumn
 
 FILE, PART, ROW = "__lakewright_file", "__lakewright_part", "__lakewright_row"
 """Columns by which rows can be put back into the order of their files."""
@@ -28,6 +28,9 @@ REMOVED = "__lakewright_removed"
 _RANK, _ROWS, _NEWEST = "__lakewright_rank", "__lakewright_rows", "__lakewright_newest"
 _KNOWN, _PLACE = "__lakewright_known", "__lakewright_place"
 _WINNER, _IS_MARKED = "__lakewright_winner", "__lakewright_is_marked"
+
+_NAME = f"CASE WHEN instr({FILE}, '%') = 0 THEN {FILE} ELSE url_decode(replace({FILE}, '+', '%2B')) END"
+"""The name of a file, which Spark shows escaped."""
 
 _READ = (
     f"_metadata.file_name AS {FILE}",
@@ -41,6 +44,7 @@ class SupersededRows(AbstractContextManager["SupersededRows"]):
 
     def __init__(self, scala: Scala, frame: Any, rule: KeyRule) -> None:
         """`frame` reads all live files of the partition."""
+        self.rule = rule
         self._scala = scala
         self._functions = scala.resolve("org.apache.spark.sql.functions")
         keys, sequence = (tuple(map(_quoted, names)) for names in (rule.keys, rule.sequence))
@@ -56,7 +60,8 @@ class SupersededRows(AbstractContextManager["SupersededRows"]):
         each = read.groupBy(FILE, scala.seq(self._keys)).agg(
             self._functions.expr(f"max({_RANK}) AS {_RANK}"), scala.seq([self._functions.expr(f"count(1) AS {_ROWS}")])
         )
-        first = f"row_number() OVER (PARTITION BY {', '.join(self._keys)} ORDER BY {_RANK} DESC, {FILE} DESC)"
+        by_name = f"PARTITION BY {', '.join(self._keys)} ORDER BY {_RANK} DESC, {_NAME} DESC"
+        first = f"row_number() OVER ({by_name})"
         self._ranked = each.selectExpr(scala.seq(["*", f"{first} = 1 AS {_NEWEST}"])).persist()
 
     def __exit__(self, *_: object) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.table_store import TableStore
-from shared.commit_metadata import CommitMetadata
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit
-from shared.locations import canonical_location
-from shared.stored_file import StoredFile
+from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.locations import canonical_location
+from shared.paths.stored_file import StoredFile
 from shared.table import TableMetadata
 
 _COMMITS = "[0-9]*.json"
@@ -72,7 +72,7 @@ class DeltaTableFiles:
             yield StoredFile(name, size_bytes, modified_ms)
 
     def stored(self, names: Sequence[str]) -> Mapping[str, StoredFile]:
-        """Return those of these files that exist."""
+        """Return the existing ones of these files."""
         found = self._store.statuses(names)
         return {name: StoredFile(name, *status) for name, status in found.items() if status is not None}
 

@@ -8,20 +8,23 @@ from actor.formats.delta.actions import decode_metadata, decode_protocol
 from actor.formats.delta.checkpoint_job import CheckpointJob
 from actor.formats.delta.cluster_job import ClusterJob
 from actor.formats.delta.deduplicate import Deduplication
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
-from actor.formats.delta.preflight import check_identity, check_table
+from actor.formats.delta.preflight import check_table
 from actor.formats.delta.properties_job import PropertiesJob
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
 from actor.formats.delta.vacuum import Vacuum
-from actor.jvm.scala import Scala
+from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.sessions import Sessions
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from actor.vacuum_steps import VacuumLimits
-from shared.boundary import Boundary
-from shared.commit_metadata import CommitMetadata
+from actor.proofread.proofreader import Proofreader
+from actor.rewrite.checks import check_identity
+from actor.vacuum.steps import VacuumLimits
 from shared.errors import RetryableError
-from shared.job_payload import CHECKPOINT, CLUSTER, DEDUPLICATE, SET_PROPERTIES, VACUUM
+from shared.jobs.payload import CHECKPOINT, CLUSTER, DEDUPLICATE, SET_PROPERTIES, VACUUM
+from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.boundary import Boundary
 from shared.table import TableMetadata
 
 TABLE_KINDS = (VACUUM, CHECKPOINT, DEDUPLICATE, CLUSTER, SET_PROPERTIES)
@@ -42,19 +45,29 @@ class TableJobLimits:
 class TableJobs:
     """Runs jobs on whole tables; safe to call from several threads."""
 
-    def __init__(self, scala: Scala, sessions: Sessions, boundary: Boundary, limits: TableJobLimits) -> None:
+    def __init__(
+        self,
+        scala: DeltaScala,
+        sessions: Sessions,
+        boundary: Boundary,
+        limits: TableJobLimits,
+        proofreader: Proofreader,
+    ) -> None:
         self._scala = scala
         self._sessions = sessions
         self._boundary = boundary
+        self._proofreader = proofreader
+        self._classes = ParquetClasses()
         self._limits = limits
 
     def run(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
         """Run a job; raises RetryableError for a kind that only another release knows."""
         reserved = self._limits.reserved_disk_bytes
+        given = self._scala, self._sessions, self._boundary, self._proofreader, self._classes
         if job.kind == DEDUPLICATE:
-            return Deduplication(self._scala, self._sessions, self._boundary, job, control, reserved).run()
+            return Deduplication(*given, job, control, reserved).run()
         if job.kind == CLUSTER:
-            return ClusterJob(self._scala, self._sessions, self._boundary, job, control, reserved).run()
+            return ClusterJob(*given, job, control, reserved).run()
         if job.kind == SET_PROPERTIES:
             return PropertiesJob(self._scala, self._sessions, job, control).run()
         lease = self._sessions.lease(tag=job.origin.job)
@@ -81,7 +94,7 @@ class TableJobs:
 class CheckedStore(TableStore):
     """A store that deletes nothing behind a link, wherever that leads: what may be read there is not the table's."""
 
-    def __init__(self, scala: Scala, log: TableLog, boundary: Boundary) -> None:
+    def __init__(self, scala: DeltaScala, log: TableLog, boundary: Boundary) -> None:
         super().__init__(scala, log)
         self._boundary = boundary
         self._location = log.location

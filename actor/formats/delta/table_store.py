@@ -9,9 +9,9 @@ from uuid import uuid4
 
 from py4j.protocol import Py4JError
 
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
 from actor.jvm.errors import jvm_class_names
-from actor.jvm.scala import Scala
 from shared.errors import RetryableError
 
 _RECURSIVE = True
@@ -21,7 +21,7 @@ _NOT_RECURSIVE = False
 class TableStore:
     """The store of one table."""
 
-    def __init__(self, scala: Scala, log: TableLog) -> None:
+    def __init__(self, scala: DeltaScala, log: TableLog) -> None:
         self._scala = scala
         self._log = log
         self._files: Any = log.store
@@ -73,7 +73,7 @@ class TableStore:
                 raise RetryableError(f"{self._log.location}: {name} could not be deleted; check permissions")
 
     def clock_ms(self) -> int:
-        """Return the store's time in milliseconds since 1970: that of a hidden file written now, and deleted again."""
+        """Return the store's time in milliseconds since 1970, by a hidden file that is written and deleted again."""
         path = self._path(f"_lakewright_clock_{uuid4().hex}")
         self._files.create(path).close()
         try:

@@ -1,9 +1,9 @@
-"""Runs a vacuum: reads store and log, plans by the shared rule, and deletes in batches at a bounded rate.
+"""Runs a vacuum of a Delta table: reads store and log, plans by the shared rule, and deletes (`actor.vacuum.deletion`).
 
 Order makes it safe beside writers. The store is listed before the log is read, so every file that was committed before
 the listing is known as such. Before a batch is deleted, the times of its files are read from the store: a file that was
-written again inside the retention stays. Then the commits since the plan are read, and what they name stays; a commit
-that changes properties or protocol, or one that was replaced, stops the run before it deletes or commits anything else.
+written again inside the retention stays. What the commits since the plan name stays; a commit that changes properties
+or protocol, or one that was replaced, stops the run before it deletes or commits anything else.
 
 Nothing has to be remembered between runs: deleted files are not found again, so a run after a crash does the rest. Only
 a run that did all of it commits the end of the vacuum, from which later runs and the decider know what is gone.
@@ -11,25 +11,25 @@ a run that did all of it commits the end of the vacuum, from which later runs an
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Protocol
 
 import structlog
 
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from actor.vacuum_steps import DeletionPace, VacuumLimits, as_of_ms, switched_off
-from shared.commit_metadata import CommitMetadata
+from actor.vacuum.deletion import FIGURES, BatchDeletion, DueFile, PresentFile
+from actor.vacuum.steps import VacuumLimits, VacuumStopped, as_of_ms, check_stop, end_mark, switched_off
 from shared.errors import Corrupt, RetryableError
-from shared.formats.delta_orphans import orphan_cutoff_ms
+from shared.formats.delta_orphans import Kept, orphan_cutoff_ms
 from shared.formats.delta_references import FileReference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, added_since, in_order, settings_text
 from shared.formats.delta_vacuum_plan import VacuumInputs, VacuumPlan, plan_vacuum, retention_ms
-from shared.stored_file import StoredFile
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.stored_file import StoredFile
 from shared.table import TableMetadata
-from shared.vacuum_options import VacuumOptions
 
 COMMITS_PER_STEP = 100
 """Commits that are read between two checks whether the job has to stop."""
@@ -39,9 +39,12 @@ FILES_PER_STEP = 10_000
 
 log = structlog.get_logger()
 
+Listing = tuple[StoredFile, ...] | None
+Head = tuple[int, TableMetadata]
+
 
 class VacuumTable(Protocol):
-    """What a vacuum needs of one table: its newest snapshot, its commits, and its store."""
+    """Table as a vacuum needs it: its newest snapshot, its commits, and its store."""
 
     def head(self) -> tuple[int, TableMetadata]:
         """Return the newest version and its metadata."""
@@ -56,13 +59,13 @@ class VacuumTable(Protocol):
         """Return the time of each commit file that the log has, by version, in milliseconds since 1970."""
 
     def commit(self, version: int, time_ms: int | None = None) -> LoggedCommit | None:
-        """Return one commit, None if it is not there; without a time, that of its file is read."""
+        """Return one commit, None if it is not there; without a time, its file's is read."""
 
     def list_files(self) -> Iterator[StoredFile]:
         """Yield every file below the table's folder."""
 
     def stored(self, names: Sequence[str]) -> Mapping[str, StoredFile]:
-        """Return those of these files that exist."""
+        """Return the existing ones of these files."""
 
     def digest(self, version: int) -> str | None:
         """Return the digest of a commit's file, None if it is not there."""
@@ -78,52 +81,6 @@ class VacuumTable(Protocol):
 
 
 @dataclass(slots=True)
-class _Progress:
-    """What was deleted so far."""
-
-    named_files: int = 0
-    named_bytes: int = 0
-    orphan_files: int = 0
-    orphan_bytes: int = 0
-    missing: int = 0
-    rescued: int = 0
-    young: int = 0
-    live: int = 0
-
-    def count(
-        self,
-        batch: Sequence[str],
-        stored: Mapping[str, StoredFile],
-        deleted: Mapping[str, StoredFile],
-        *,
-        needed: AbstractSet[str],
-        orphans: AbstractSet[str],
-    ) -> None:
-        """Count one batch: the files that exist, those that were deleted, and those that are needed again."""
-        self.rescued += len(needed)
-        self.missing += sum(name not in stored and name not in needed for name in batch)
-        self.young += sum(name not in deleted and name not in needed for name in stored)
-        self.named_files += sum(name not in orphans for name in deleted)
-        self.named_bytes += sum(file.size_bytes for name, file in deleted.items() if name not in orphans)
-        self.orphan_files += sum(name in orphans for name in deleted)
-        self.orphan_bytes += sum(file.size_bytes for name, file in deleted.items() if name in orphans)
-
-    def figures(self, plan: VacuumPlan) -> dict[str, int]:
-        """Return the figures of the report."""
-        return {
-            "files_deleted": self.named_files + self.orphan_files,
-            "bytes_freed": self.named_bytes + self.orphan_bytes,
-            "orphan_files_deleted": self.orphan_files,
-            "orphan_bytes_freed": self.orphan_bytes,
-            "files_missing": self.missing,
-            "files_live_again": self.rescued,
-            "files_deleted_and_live": self.live,
-            "files_too_young": self.young,
-            "files_planned": plan.files,
-        }
-
-
-@dataclass(slots=True)
 class Vacuum:
     """One run of a vacuum job on one table."""
 
@@ -133,15 +90,24 @@ class Vacuum:
     limits: VacuumLimits = field(default_factory=VacuumLimits)
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     pause: Callable[[float], object] = threading.Event().wait
+    _figures: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FIGURES, 0)))
 
     def run(self) -> TableJobOutcome:
         """Delete all that is due, or as much of it as the job may; raises what reading and deleting raise."""
         options = VacuumOptions.decode(self.job.options)
         started_ms = self.now_ms()
-        listing = self._listing() if options.with_orphans else None
-        version, metadata = self.table.head()
-        if options.with_orphans and listing is None:
-            return TableJobOutcome(version, metadata, is_complete=False)
+        head: Head | None = None
+        try:
+            listing = self._listing() if options.with_orphans else None
+            head = self.table.head()
+            return self._run(options, started_ms, listing, head)
+        except VacuumStopped as stopped:
+            version, metadata = head or self.table.head()
+            figures, reason = dict(self._figures), str(stopped)
+            return TableJobOutcome(version, metadata, figures=figures, is_complete=False, reason=reason)
+
+    def _run(self, options: VacuumOptions, started_ms: int, listing: Listing, head: Head) -> TableJobOutcome:
+        version, metadata = head
         reason = switched_off(self.job, metadata, options)
         if reason:
             return TableJobOutcome(version, metadata, reason=reason)
@@ -150,22 +116,20 @@ class Vacuum:
         now_ms = as_of_ms(started_ms, options, self.table.clock_ms())
         settings = settings_text(metadata.table_uuid, metadata.configuration)
         seen = _Seen(version, self.table.digest(version), settings)
-        commits = self._commits(version, now_ms - retain_ms)
-        if commits is None:
-            return TableJobOutcome(version, metadata, is_complete=False)
         inputs = VacuumInputs(
             version,
             tuple(column.physical for column in metadata.partition_columns),
             self.table.live(),
             self.table.tombstones(),
-            commits,
+            self._commits(version, now_ms - retain_ms),
             listing,
         )
         plan = plan_vacuum(inputs, retain_ms, now_ms)
-        done = _Progress()
+        self._figures["files_not_recognized"] = plan.kept.get(Kept.FOREIGN, 0)
         if not plan.files and options.requested_ms is not None:
             # The decider waits for the end of its own runs alone: a version that says nothing new would wake readers.
-            return TableJobOutcome(version, metadata, figures=done.figures(plan), reason="nothing is to be deleted")
+            reason = "nothing is to be deleted"
+            return TableJobOutcome(version, metadata, figures=dict(self._figures), reason=reason)
         log.info(
             "vacuum_begins",
             table=self.job.location,
@@ -175,35 +139,27 @@ class Vacuum:
             files=plan.files,
             orphans=len(plan.orphans),
         )
-        if not self._delete_all(plan, done, seen, orphan_cutoff_ms(plan.cutoff_ms, now_ms)):
-            return TableJobOutcome(version, metadata, figures=done.figures(plan), is_complete=False)
+        target = _LogTarget(self.table, self.job.location, plan, seen, orphan_cutoff_ms(plan.cutoff_ms, now_ms))
+        BatchDeletion(target, self.job, self.control, self._figures, self.limits, self.pause).run(target.due())
         self.control.may_change()
-        mark = CommitMetadata(
-            self.job.origin,
-            started_ms=started_ms,
-            # What was copied here lately is younger than its removal; a later vacuum has to check it again.
-            vacuumed_version=plan.covered_before if done.young else plan.covers_version,
-            vacuumed_until_ms=plan.cutoff_ms,
-            vacuumed_orphans=int(options.with_orphans),
-            traceparent=self.job.trace or None,
-        )
-        ended = self.table.end(mark, done.figures(plan))
+        # What was copied here lately is younger than its removal; a later vacuum has to check it again.
+        covered = plan.covered_before if self._figures["files_too_young"] else plan.covers_version
+        mark = end_mark(self.job, started_ms, plan.cutoff_ms, version=covered, with_orphans=options.with_orphans)
+        ended = self.table.end(mark, dict(self._figures))
         self.control.reached("committed")
-        return TableJobOutcome(version, metadata, (ended,), done.figures(plan))
+        return TableJobOutcome(version, metadata, (ended,), dict(self._figures), reason=plan.left_out)
 
-    def _listing(self) -> tuple[StoredFile, ...] | None:
-        """List the store; None if the job is to stop."""
+    def _listing(self) -> tuple[StoredFile, ...]:
+        """List the store."""
         found: list[StoredFile] = []
         for file in self.table.list_files():
             if len(found) % FILES_PER_STEP == 0:
-                self.control.reached("listing", len(found))
-                if self.control.should_stop():
-                    return None
+                check_stop(self.control, "listing", len(found))
             found.append(file)
         return tuple(found)
 
-    def _commits(self, version: int, cutoff_ms: int) -> tuple[LoggedCommit, ...] | None:
-        """Read the commits from the newest back to what an earlier vacuum covered; None if the job is to stop.
+    def _commits(self, version: int, cutoff_ms: int) -> tuple[LoggedCommit, ...]:
+        """Read the commits from the newest back to what an earlier vacuum covered.
 
         A commit that log cleanup deletes meanwhile ends the history that can be read, as those before it do.
         """
@@ -213,9 +169,7 @@ class Vacuum:
         wanted = [number for number in sorted(times, reverse=True) if number <= version]
         for count, number in enumerate(wanted):
             if count % COMMITS_PER_STEP == 0:
-                self.control.reached("reading", count, len(wanted))
-                if self.control.should_stop():
-                    return None
+                check_stop(self.control, "reading", count, len(wanted))
             commit = self.table.commit(number, times[number])
             if commit is None:
                 self._check_cleaned_up(number)
@@ -241,64 +195,6 @@ class Vacuum:
                 "the log is being cleaned up; nothing was deleted"
             )
 
-    def _delete_all(self, plan: VacuumPlan, done: _Progress, seen: "_Seen", young_ms: int) -> bool:
-        """Delete in batches; False if the job was asked to stop before the end, or the table's properties changed."""
-        orphans = {file.name for file in plan.orphans}
-        names = iter((*plan.removed, *(file.name for file in plan.orphans)))
-        pace, count = DeletionPace(self.limits.files_per_s, self.pause), 0
-        gone: tuple[str, ...] = ()
-        while batch := tuple(islice(names, self.limits.batch)):
-            self.control.reached("deleting", count, plan.files)
-            if self.control.should_stop():
-                return False
-            stored = self.table.stored(batch)
-            # After the store's answer, which takes a while: the log is as new as can be when the batch is deleted.
-            newer = self._need_newer(plan, seen)
-            if newer is None:
-                return False
-            seen = newer
-            done.live += self._report_live(plan, gone)
-            needed = {name for name in batch if _is_needed(plan, name, is_orphan=name in orphans)}
-            old = {
-                name: file
-                for name, file in stored.items()
-                if name not in needed and file.modified_ms < (young_ms if name in orphans else plan.cutoff_ms)
-            }
-            self.control.may_change()
-            log.info("vacuum_deletes", table=self.job.location, job=self.job.origin.job, files=sorted(old))
-            self.table.delete(gone := tuple(old))
-            done.count(batch, stored, old, needed=needed, orphans=orphans)
-            self.control.measured(done.figures(plan))
-            count += len(batch)
-            pace.keep(count)
-        # The end is committed into the history that was planned for, or into none.
-        is_same = self._need_newer(plan, seen) is not None
-        done.live += self._report_live(plan, gone)
-        return is_same
-
-    def _report_live(self, plan: VacuumPlan, deleted: Sequence[str]) -> int:
-        """Log the files of a batch that a commit made live again in the moment of their deletion; return how many."""
-        found = sorted(name for name in deleted if name in plan.needed)
-        if found:
-            log.error("vacuum_deleted_live_files", table=self.job.location, job=self.job.origin.job, files=found)
-        return len(found)
-
-    def _need_newer(self, plan: VacuumPlan, seen: "_Seen") -> "_Seen | None":
-        """Need what commits after `seen` name, and return the newest of them: a restored file is live again.
-
-        None where one of them has other properties or a protocol: the next run decides by these. Raises RetryableError
-        where the log was undone.
-        """
-        if seen.digest is None or self.table.digest(seen.version) != seen.digest:
-            raise RetryableError(f"{self.job.location}: commit {seen.version} was undone; nothing more was deleted")
-        version = seen.version
-        while (commit := self.table.commit(version + 1)) is not None:
-            if commit.settings not in ("", seen.settings):
-                return None
-            plan.needed.add(*added_since([commit]))
-            version = commit.version
-        return seen if version == seen.version else replace(seen, version=version, digest=self.table.digest(version))
-
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
@@ -309,6 +205,50 @@ class _Seen:
     settings: str
 
 
-def _is_needed(plan: VacuumPlan, name: str, *, is_orphan: bool) -> bool:
-    """Return whether a version needs a file: an orphan is named as the store spells it."""
-    return plan.needed.may_be(name) if is_orphan else name in plan.needed
+@dataclass(slots=True)
+class _LogTarget:
+    """`DeletionTarget` of one table: its log says what is needed. `young_ms`: from when on an orphan is too young."""
+
+    table: VacuumTable
+    location: str
+    plan: VacuumPlan
+    seen: _Seen
+    young_ms: int
+
+    def due(self) -> list[DueFile]:
+        """Return all that is to be deleted, orphans last."""
+        return [*map(DueFile, self.plan.removed), *(DueFile(file.name, is_orphan=True) for file in self.plan.orphans)]
+
+    def present(self, batch: Sequence[DueFile]) -> Mapping[str, PresentFile]:
+        """Return which files of a batch exist; one that was written again inside the retention is young."""
+        stored = self.table.stored([file.name for file in batch])
+        young_from = {file.name: self.young_ms if file.is_orphan else self.plan.cutoff_ms for file in batch}
+        return {
+            name: PresentFile(file.size_bytes, is_young=file.modified_ms >= young_from[name])
+            for name, file in stored.items()
+        }
+
+    def catch_up(self) -> None:
+        """Need what commits after the newest one seen name: a restored file is live again.
+
+        Other properties, or a protocol, stop the run: the next run decides by these.
+        """
+        seen = self.seen
+        if seen.digest is None or self.table.digest(seen.version) != seen.digest:
+            raise RetryableError(f"{self.location}: commit {seen.version} was undone; nothing more was deleted")
+        version = seen.version
+        while (commit := self.table.commit(version + 1)) is not None:
+            if commit.settings not in ("", seen.settings):
+                raise VacuumStopped("the table's properties changed while the vacuum ran; the next run plans again")
+            self.plan.needed.add(*added_since([commit]))
+            version = commit.version
+        if version != seen.version:
+            self.seen = replace(seen, version=version, digest=self.table.digest(version))
+
+    def needs(self, file: DueFile) -> bool:
+        """Return whether a version needs a file: an orphan is named as the store spells it."""
+        return self.plan.needed.may_be(file.name) if file.is_orphan else file.name in self.plan.needed
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete files."""
+        self.table.delete(names)

@@ -1,95 +1,135 @@
 """Writes a group's output before any commit: rows out must equal rows in before the table can see the files.
 
 The output's statistics are counted while it is written; the inputs' come from the log, less what their deletion
-vectors hide. Where a count is missing the rows are read and counted: the check is never skipped.
+vectors hide. Where the log lacks a count, footers have it, and else the rows are read: the check is never skipped.
 """
 
 import json
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.actions import LoggedFile, decode_add, encode, json_array, with_range
 from actor.formats.delta.column_merge import ColumnMerger
+from actor.formats.delta.copy_choice import DeltaCopier, SpelledGroup
+from actor.formats.delta.delta_scala import DeltaScala
+from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
-from actor.formats.delta.log import TableLog
-from actor.formats.delta.order_check import require_disjoint
-from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.row_group_copy import GroupCopier
+from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.read_rows import exact_rows, refused_sizes, refused_values
 from actor.formats.delta.row_order import RowSorter
 from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
-from actor.jvm.scala import Scala, jvm_context
-from shared.errors import Corrupt, Unsupported
+from actor.jvm.scala import jvm_context
+from actor.rewrite.checks import require_disjoint
+from actor.rewrite.model import Staged
+from shared.errors import Corrupt, Difference, RefusedFiles
+from shared.refusals import RefusalReason
 from shared.table import FileKey, PartitionColumn
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenGroup:
-    """A group whose output files exist and have the right number of rows; no commit refers to them yet."""
-
-    live: LiveGroup
-    outputs: tuple[LoggedFile, ...]
-    rows: int
-    encoded_because: EncodeReason | None = None  # None: its row groups were copied.
-    by_column: bool = False  # Encoded, but not by Spark.
-
-    @property
-    def keys(self) -> tuple[FileKey, ...]:
-        """All files that were written for the commit."""
-        return tuple(output.key for output in self.outputs)
+class WrittenGroup(Staged[LiveGroup, LoggedFile]):
+    """A group of a Delta table; its outputs have the range of the key that the table is sorted by."""
 
 
-class GroupWriter:
-    """Writes groups through one transaction that is never committed: it only lends its snapshot and its writer."""
+class DeltaWriter:
+    """Writes groups of one snapshot through transactions that are never committed: they only lend their writer.
+
+    `entered` lets a thread work in the session of the rewrite.
+    """
 
     def __init__(
-        self, scala: Scala, log: TableLog, txn: Any, paths: OutputPaths, tasks: ParquetTasks, rule: CopyRule
+        self,
+        scala: DeltaScala,
+        snapshot: Any,
+        tasks: ParquetTasks,
+        rule: CopyRule,
+        proofs: Proofs,
+        entered: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
+        self.entered = entered
         self._scala = scala
-        self._log = log
-        self._snapshot = txn.snapshot()
-        self._shape = paths.shape
+        self._log = log = tasks.log
+        self._snapshot = snapshot
+        self._proofs = proofs
+        self._paths = tasks.paths
+        self._shape = self._paths.shape
         self._columns = self._shape.metadata.partition_columns
-        self._paths = paths
         self._format = tasks.format
+        self._footers = tasks.footers
         self._sorter = RowSorter(scala, log, self._columns)
-        self._copier = GroupCopier(tasks)
+        self._copier = DeltaCopier(tasks, rule)
         self._merger = ColumnMerger(tasks)
-        self._rule = rule
 
     def write(self, live: LiveGroup) -> WrittenGroup:
         """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
+        try:
+            with refused_sizes(self._log, live.inputs):
+                written = self._write_cheapest(live)
+            self._footers.forget(written.outputs)
+            return written
+        finally:
+            self._footers.forget(live.inputs)
+
+    def _write_cheapest(self, live: LiveGroup) -> WrittenGroup:
+        """Copy row groups, or merge by column, or encode."""
         spelling = one_spelling(self._log.location, self._columns, live)
-        copied = self._copier.copy(live, self._rule, spelling)
+        copied = self._copier.copy(SpelledGroup(live, spelling))
         if not isinstance(copied, NotCopied):
             return self._checked(live, copied, None)
         merged = self._merger.merge(live, copied, spelling)
-        return (
-            self._encode(live, spelling, copied.reason)
-            if merged is None
-            else self._checked(live, merged, copied.reason)
-        )
+        if merged is not None:
+            return self._checked(live, merged, copied.reason)
+        try:
+            return self._encode(live, spelling, copied.reason)
+        except Difference as found:
+            if copied.reason is not EncodeReason.OLD_CALENDAR:
+                raise
+            raise RefusedFiles(
+                f"files in {live.group.partition} of {self._log.location} hold days or instants in the calendar before "
+                f"1582 (columns {', '.join(found.columns)}), which Spark and other readers take for different ones; "
+                "write them again in the new calendar (spark.sql.parquet.datetimeRebaseModeInWrite=CORRECTED)",
+                reason=RefusalReason.TYPES,
+            ) from found
 
     def _checked(self, live: LiveGroup, output: LoggedFile, reason: EncodeReason | None) -> WrittenGroup:
         with self._deleted_on_failure([output]):
             self._paths.check(live, [output.file.path])
-            return WrittenGroup(live, (output,), self._check_rows(live, [output]), reason, by_column=reason is not None)
+            rows = self._check_rows(live, [output])
+            proof = self._proofs.check(live, [output], path_taken="" if reason is None else "by column")
+        return WrittenGroup(live, self._ranged([output]), rows, reason, by_column=reason is not None, proof=proof)
 
     def _encode(self, live: LiveGroup, spelling: dict[str, str | None], reason: EncodeReason) -> WrittenGroup:
-        adds = self._adds(live.inputs)
         given = self._format.storage(live.inputs)
-        outputs = self._write(live, adds, spelling, self._format.codec(given))
+        with refused_values(self._log.location):
+            outputs = self._write(live, spelling, given)
         with self._deleted_on_failure(outputs):
             self._paths.check(live, [output.file.path for output in outputs])
             written = self._format.check(given, outputs)
-            completed = self._format.complete(live.inputs, outputs, written)
-            doing = f"the sort of {len(live.inputs)} files in {live.group.partition} of {self._log.location}"
-            require_disjoint(completed, live.group.order, self._shape.metadata.sort_key, doing)
+            completed = self._ranged(self._format.complete(live.inputs, outputs, written))
+            self._require_sorted(live, completed)
             rows = self._check_rows(live, completed)
-        return WrittenGroup(live, completed, rows, reason)
+            proof = self._proofs.check(live, completed, path_taken="encoded")
+        return WrittenGroup(live, completed, rows, reason, proof=proof)
+
+    def _ranged(self, outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:
+        key = self._shape.metadata.sort_key
+        return tuple(replace(output, file=with_range(output, key)) for output in outputs)
+
+    def _require_sorted(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> None:
+        doing = f"the sort of {len(live.inputs)} files in {live.group.partition} of {self._log.location}"
+        key = self._shape.metadata.sort_key
+        require_disjoint([output.file for output in outputs], live.group.order, key.name if key else "", doing)
+
+    def leftovers(self, kept: Collection[str]) -> Sequence[str]:
+        """List the files of this rewrite besides these; Delta leaves files of failed tasks in place."""
+        return [key.path for key in self._paths.leftovers(set(map(FileKey, kept)))]
+
+    def may_have_lost_attempts(self) -> bool:
+        """Return whether an executor may have ended that left a file."""
+        return self._paths.has_lost_attempts
 
     @contextmanager
     def _deleted_on_failure(self, outputs: Sequence[LoggedFile]) -> Iterator[None]:
@@ -103,11 +143,10 @@ class GroupWriter:
         return self._scala.adds(json_array(files))
 
     def _write(
-        self, live: LiveGroup, adds: Any, partition_values: dict[str, str | None], codec: str | None
+        self, live: LiveGroup, partition_values: dict[str, str | None], stored: Storage
     ) -> tuple[LoggedFile, ...]:
-        rows = self._scala.row_tracking.preserveRowTrackingColumns(
-            self._log.frame(self._snapshot, adds), self._snapshot
-        )
+        rows = exact_rows(self._scala, self._log, self._snapshot, live.inputs, stored)
+        codec = self._format.codec(stored)
         frame = self._sorter.ordered(rows, live.inputs, live.group.order)
         tags = live.group.tags
         txn = self._paths.transaction_for(partition_values, [logged.file.path for logged in live.inputs])
@@ -126,41 +165,41 @@ class GroupWriter:
         return tuple(outputs)
 
     def _check_rows(self, live: LiveGroup, outputs: Sequence[LoggedFile]) -> int:
-        expected = logical_rows(live.inputs)
-        counted = expected is None
-        if expected is None:
-            expected = self._log.rows(self._snapshot, self._adds(live.inputs))
-        written = logical_rows(outputs)
-        if written is None:
-            written = self._log.rows(self._snapshot, self._adds(outputs))
+        expected, source = self._rows(live.inputs)
+        written, _ = self._rows(outputs)
         if written != expected:
-            held = expected if counted else self._log.rows(self._snapshot, self._adds(live.inputs))
+            held = self._log.rows(self._snapshot, self._adds(live.inputs))
+            if held == written and any(logged.file.dv_id for logged in live.inputs):
+                return written  # A writer counted the visible rows of a file with a vector, as Trino's ANALYZE does.
             raise Corrupt(
                 f"the rewrite of {len(live.inputs)} files in {live.group.partition} of {self._log.location} was "
-                f"stopped before its commit: {expected} rows in by {'count' if counted else 'the log statistics'}, "
+                f"stopped before its commit: {expected} rows in by {source}, "
                 f"{written} rows out; reading the inputs finds {held}. First input: {live.inputs[0].file.path}. "
                 "The table is unchanged",
             )
         return written
 
+    def _rows(self, files: Sequence[LoggedFile]) -> tuple[int, str]:
+        """Return how many rows readers see, and by what it is known: the cheapest source that has it for all files."""
+        logged_rows = logical_rows(files)
+        if logged_rows is not None:
+            return logged_rows, "the log statistics"
+        stored = self._footers.rows(files)
+        if stored is not None:
+            return stored - sum(logged.file.deleted_rows for logged in files), "the footers"
+        return self._log.rows(self._snapshot, self._adds(files)), "count"
+
 
 def one_spelling(location: str, columns: Sequence[PartitionColumn], live: LiveGroup) -> dict[str, str | None]:
-    """Return the partition values as the first input spells them; raises Unsupported if readers see several."""
-    spellings = [json.loads(logged.json).get("partitionValues") or {} for logged in live.inputs]
-    for column in columns:
-        seen = {_seen(column, spelling.get(column.physical)) for spelling in spellings}
-        if len(seen) > 1:
-            raise Unsupported(
-                f"the files of {live.group.partition} at {location} spell {column.name!r} in ways readers take for "
-                f"different values ({', '.join(sorted(map(repr, seen)))}), so they are not merged",
-                field=column.name,
-            )
-    return {column.physical: spellings[0].get(column.physical) for column in columns}
-
-
-def json_array(files: Sequence[LoggedFile]) -> str:
-    """Join the files' JSON into one array."""
-    return "[" + ",".join(logged.json for logged in files) + "]"
+    """Return the partition values as the first input spells them; raises RefusedFiles if readers see several."""
+    if len(spellings := {logged.file.spelling or "as usual" for logged in live.inputs}) > 1:
+        raise RefusedFiles(
+            f"the files of {live.group.partition} at {location} spell partition values in ways readers take for "
+            f"different values ({'; '.join(sorted(spellings))}), so they are not merged",
+            reason=RefusalReason.PARTITION_SPELLING,
+        )
+    values = json.loads(live.inputs[0].json).get("partitionValues") or {}
+    return {column.physical: values.get(column.physical) for column in columns}
 
 
 def logical_rows(files: Sequence[LoggedFile]) -> int | None:
@@ -171,16 +210,3 @@ def logical_rows(files: Sequence[LoggedFile]) -> int | None:
             return None
         total += logged.file.rows - logged.file.deleted_rows
     return total
-
-
-def _seen(column: PartitionColumn, value: str | None) -> str | None:
-    """Return what distinguishes two spellings of one partition's value for a reader, the same for spellings that agree.
-
-    By the protocol the empty string is null, yet Spark shows it as an empty string; and a timestamp without a zone is
-    an instant of the reader's zone.
-    """
-    if column.type == "string":
-        return value
-    if column.type == "timestamp" and value:
-        return "with a zone" if re.search(r"(Z|[+-]\d\d:?\d\d)$", value) else "without a zone"
-    return None if not value else column.type

@@ -2,22 +2,27 @@
 
 import threading
 from collections.abc import Mapping
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.conflicts import is_token_refused
-from actor.formats.iceberg.head_cache import HeadCache
+from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
-from actor.jvm.scala import Scala, jvm_session
+from actor.jvm.scala import jvm_session
 from shared.errors import InvalidInput, Unsupported
-from shared.locations import catalog_name, hadoop_path
+from shared.formats.iceberg.head_cache import TABLES, HeadCache
+from shared.paths.locations import catalog_name, hadoop_path
 
 CREDENTIAL = "credential"
 """Option from which the client gets a token, and another one when it asks again."""
 
 JVM_PREFIX = "jvm."
-"""What the options of a catalog begin with that are meant for the actor alone."""
+"""Prefix of the options of a catalog that are meant for the actor alone."""
+
+_SILENT: Mapping[str, str] = {"rest-metrics-reporting-enabled": "false"}
+"""Iceberg's client would post a report of each scan and commit to a REST catalog, four requests of twelve for a job."""
 
 _KINDS: Mapping[str, str] = {
     "rest": "org.apache.iceberg.rest.RESTCatalog",
@@ -52,7 +57,12 @@ class TableLoader:
     """Opens each catalog once, when its first table is loaded."""
 
     def __init__(
-        self, scala: Scala, spark: SparkSession, catalogs: Mapping[str, Mapping[str, str]], *, reads_folders: bool
+        self,
+        scala: IcebergScala,
+        spark: SparkSession,
+        catalogs: Mapping[str, Mapping[str, str]],
+        *,
+        reads_folders: bool,
     ) -> None:
         self._scala = scala
         self._spark = spark
@@ -61,6 +71,7 @@ class TableLoader:
         self._opened: dict[str, Any] = {}
         self._opening = threading.Lock()
         self._heads = HeadCache()
+        self._identifier = lru_cache(maxsize=TABLES)(self._made_identifier)  # Each takes five round trips.
 
     def load(self, location: str) -> JavaTable:
         """Load a table; raises InvalidInput for an unknown catalog, Unsupported for a folder that may not be read."""
@@ -70,9 +81,11 @@ class TableLoader:
         name, parts = named
         if not parts:
             raise InvalidInput(f"{location} names a catalog and no table", field="location")
+        return JavaTable(self._scala, self._load(name, self._identifier(parts)), location, self._heads)
+
+    def _made_identifier(self, parts: tuple[str, ...]) -> Any:
         namespace = self._scala.resolve("org.apache.iceberg.catalog.Namespace").of(self._array(parts[:-1]))
-        identifier = self._scala.resolve("org.apache.iceberg.catalog.TableIdentifier").of(namespace, parts[-1])
-        return JavaTable(self._scala, self._load(name, identifier), location, self._heads)
+        return self._scala.resolve("org.apache.iceberg.catalog.TableIdentifier").of(namespace, parts[-1])
 
     def _load(self, name: str, identifier: Any) -> Any:
         """Load a table; a catalog that has been open for a while is opened again if it refuses its token."""
@@ -98,8 +111,11 @@ class TableLoader:
                 "LAKEWRIGHT_ICEBERG_FOLDERS=true if only one process commits to such tables",
                 field="location",
             )
-        tables = self._scala.resolve("org.apache.iceberg.hadoop.HadoopTables")(self._hadoop())
-        return tables.load(hadoop_path(location))
+        return self._folders.load(hadoop_path(location))
+
+    @cached_property
+    def _folders(self) -> Any:
+        return self._scala.resolve("org.apache.iceberg.hadoop.HadoopTables")(self._hadoop())
 
     def _catalog(self, name: str) -> Any:
         with self._opening:
@@ -116,7 +132,7 @@ class TableLoader:
         kind = self._options[name].get("type", "rest")
         if kind not in _KINDS:
             raise InvalidInput(f"catalog {name}: type {kind!r} is unknown", field="type", allowed=", ".join(_KINDS))
-        own = java_options(self._options[name])
+        own = {**(_SILENT if kind == "rest" else {}), **java_options(self._options[name])}
         properties = self._scala.resolve("java.util.HashMap")()
         for option, value in own.items():
             properties.put(option, value)

@@ -1,65 +1,103 @@
-"""What an exception from Iceberg means for a commit: refused for its inputs, refused for others' speed, or unknown.
+"""Meaning of Iceberg's exceptions: proof that a commit was not made, and consequences of answers of catalogs.
 
-Only Iceberg's own classes prove that a commit was refused. Any other failure leaves the outcome unknown, because the
-catalog may have accepted the commit before the failure reached us.
+Iceberg marks what is certain by `CleanableFailure`, after which it deletes its own files of the commit. So is every
+answer of the kind 4xx, except 408 and 429, and what happened before anything was asked of the catalog. Any other
+failure leaves the outcome unknown: the catalog may have accepted the commit before the failure reached us.
 """
 
 import re
-from enum import StrEnum
 
-from actor.jvm.errors import first_line, jvm_class_names, matching_line
-from shared.errors import LakewrightError, NoTable, PermanentError, RetryableError, Unsupported
+from actor.failures import JudgedBy, Meaning, Rule, cause_of
+from actor.jvm.errors import first_lines, jvm_class_names
+from actor.rewrite.model import Verdict
+from shared.errors import Conflict, LakewrightError, RetryableError
 
-_UNKNOWN = "CommitStateUnknownException"
-_TAKEN = frozenset({"ValidationException", "MissingRequiredFilesException"})
-_BUSY = frozenset({"CommitFailedException", "AlreadyExistsException"})
-_MISSING = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
 _UNAUTHORIZED = "NotAuthorizedException"
-_FORBIDDEN = frozenset({"ForbiddenException", _UNAUTHORIZED})
-_NOT_IN_SPARK = frozenset({"UnsupportedOperationException"})  # A column of a type that Spark does not have.
-_WITHOUT_S3 = re.compile(
-    r"(NoClassDefFoundError|ClassNotFoundException).*(software[./]amazon[./]awssdk|org[./]apache[./]iceberg[./]aws)"
-    r'|No FileSystem for scheme "?s3[an]?\b|S3AFileSystem not found'
+_OTHER_THAN_PAGES = re.compile(r"\A(?!.*Unsupported encoding: )", re.DOTALL)
+_CATALOG = "check the credentials in LAKEWRIGHT_CATALOGS, and that they may write"
+
+RULES: tuple[Rule, ...] = (
+    Rule(frozenset({"CommitStateUnknownException"})),
+    Rule(frozenset({"ValidationException"}), verdict=Verdict.TAKEN),
+    Rule(frozenset({"CommitFailedException", "AlreadyExistsException"}), verdict=Verdict.BUSY),
+    Rule(
+        frozenset({"NoSuchTableException", "NoSuchNamespaceException", "NoSuchViewException"}),
+        Meaning.MISSING,
+        Verdict.REFUSED,
+        is_outermost=True,
+        remedy="the catalog has no such table: register it under its name of today",
+    ),
+    Rule(
+        frozenset({"ForbiddenException", _UNAUTHORIZED}),
+        Meaning.PERMANENT,
+        Verdict.REFUSED,
+        is_outermost=True,
+        remedy=_CATALOG,
+    ),
+    Rule(
+        frozenset({"BadRequestException", "UnprocessableEntityException"}),
+        Meaning.PERMANENT,
+        Verdict.REFUSED,
+        is_outermost=True,
+        remedy="the catalog does not accept the request: look into its log",
+    ),
+    Rule(frozenset({"CleanableFailure"}), verdict=Verdict.REFUSED, is_outermost=True),
+    Rule(
+        frozenset({"RESTException"}),
+        Meaning.PERMANENT,
+        Verdict.REFUSED,
+        text=re.compile(r"\(code: 4(?!08|29)\d\d,"),
+        is_outermost=True,
+        remedy="the catalog does not accept the request: look into its log",
+    ),
+    Rule(
+        frozenset({"RuntimeIOException"}),
+        verdict=Verdict.REFUSED,
+        text=re.compile("Failed to write json (to file|for): "),  # The metadata, before the catalog is asked.
+        is_outermost=True,
+    ),
+    Rule(frozenset({"ForbiddenException", _UNAUTHORIZED}), Meaning.PERMANENT, remedy=_CATALOG),
+    Rule(frozenset({"NoSuchTableException", "NoSuchNamespaceException"}), Meaning.MISSING),
+    Rule(
+        frozenset({"NoSuchWarehouseException"}),
+        Meaning.PERMANENT,
+        remedy="the catalog has no such warehouse: correct it in LAKEWRIGHT_CATALOGS",
+    ),
+    Rule(
+        meaning=Meaning.UNSUPPORTED,
+        # From Iceberg's own client of S3, from Hadoop's, and from neither.
+        text=re.compile(
+            r"(NoClassDefFoundError|ClassNotFoundException)"
+            r".*(software[./]amazon[./]awssdk|org[./]apache[./]iceberg[./]aws)"
+            r'|No FileSystem for scheme "?s3[an]?\b|S3AFileSystem not found'
+        ),
+        remedy="this actor has no jars for S3: set LAKEWRIGHT_ALLOW_S3=true for the actors (see docs/iceberg.md)",
+        field="location",
+        allowed="LAKEWRIGHT_ALLOW_S3=true",
+    ),
+    # A column of a type that Spark does not have.
+    Rule(frozenset({"UnsupportedOperationException"}), Meaning.UNSUPPORTED, text=_OTHER_THAN_PAGES, field="schema"),
 )
-"""What an actor raises that has no jars for S3: from Iceberg's own client of S3, from Hadoop's, and from neither."""
-
-
-class IcebergFailure(StrEnum):
-    """What a failed commit attempt means."""
-
-    TAKEN = "taken"  # Others removed an input, or deleted rows of one: what is left may still be committed.
-    BUSY = "busy"  # Refused because others kept committing first: the same commit may be tried again.
-    UNKNOWN = "unknown"  # It may or may not have been made: ask the table.
-
-
-def classify(error: BaseException) -> IcebergFailure:
-    """Return what a failed commit attempt means; an unknown state anywhere in the causes outweighs the rest."""
-    names = set(jvm_class_names(error))
-    if _UNKNOWN in names:
-        return IcebergFailure.UNKNOWN
-    if names & _TAKEN:
-        return IcebergFailure.TAKEN
-    return IcebergFailure.BUSY if names & _BUSY else IcebergFailure.UNKNOWN
 
 
 def is_token_refused(error: BaseException) -> bool:
-    """Whether the catalog did not accept who asks, as it does when a token is no longer valid."""
-    return _UNAUTHORIZED in jvm_class_names(error)
+    """Return whether the catalog did not accept who asks, as it does when a token is no longer valid."""
+    return _UNAUTHORIZED in jvm_class_names(cause_of(error))
 
 
-def translate(error: BaseException, doing: str) -> LakewrightError:
-    """Return our error for a failure of Spark or Iceberg outside of a commit."""
-    names, text = set(jvm_class_names(error)), f"{doing}: {first_line(error)}"
-    if names & _MISSING:
-        return NoTable(text, field="location")
-    if names & _FORBIDDEN:
-        return PermanentError(f"{text}; check the credentials in LAKEWRIGHT_CATALOGS, and that they may write")
-    if matching_line(error, _WITHOUT_S3):
-        return Unsupported(
-            f"{text}; this actor has no jars for S3: set LAKEWRIGHT_ALLOW_S3=true for the actors (see docs/iceberg.md)",
-            field="location",
-            allowed="LAKEWRIGHT_ALLOW_S3=true",
-        )
-    if names & _NOT_IN_SPARK:
-        return Unsupported(text, field="schema")
-    return RetryableError(text)
+def refused(error: BaseException, location: str) -> LakewrightError:
+    """Return our error for a commit that was certainly not made: a Conflict where others were first."""
+    found = classify(error)
+    if found in (Verdict.TAKEN, Verdict.BUSY):
+        text = f"the rewrite of {location} was refused ({found}): {first_lines(cause_of(error))}; plan it again"
+        return Conflict(text, kind=found)
+    if is_token_refused(error):
+        return RetryableError(f"{location}: the catalog no longer accepts the token of this run; nothing was committed")
+    return translate(error, f"committing to {location}", so="nothing was committed")
+
+
+FAILURES = JudgedBy(RULES, refused)
+"""Meaning of exceptions of the JVM for tables of this format."""
+
+classify = FAILURES.verdict
+translate = FAILURES.translate

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Protocol
 
 from actor.formats.iceberg.copy_choice import PLAIN_ENTRY, ManifestEntry
+from shared.formats.iceberg.deletes import deletes_id, has_same_places
 from shared.formats.iceberg.metadata import TableHead
 from shared.layout.planner import FileGroup
 from shared.table import DataFile, DeleteKind, PartitionKey
@@ -16,12 +16,21 @@ MAX_FILES_READ_FOR_DELETES = 10_000
 In larger tables these delete files stay."""
 
 
+MAX_DELETES_READ = 100
+"""Reads of new delete files before a commit, one for each input that a file applies to; more make the group stale.
+
+They take milliseconds each on a disk and a second together on a slow store, in which others commit again."""
+
+
 @dataclass(frozen=True, slots=True)
 class AppliedDelete:
     """A delete file that applies to a data file; `is_exact`: its rows are rows of that file alone, each once.
 
     `is_of_one_file`: they are rows of that file alone, though one may be named twice. `partition` is its own, None
-    where it is not known; `raw` is Iceberg's object.
+    where it is not known; `key_ids` are the columns of a delete by value. `is_parquet`: it is a Parquet file. A vector
+    is `size_bytes` at an `offset` of its file. `raw` is Iceberg's object. Not `may_name_rows`: the data file was added
+    after it, so it names none of its rows. `is_of_earlier`: so it is, and the data file is an output of ours, never
+    added before.
     """
 
     path: str
@@ -30,17 +39,23 @@ class AppliedDelete:
     is_exact: bool
     is_of_one_file: bool = False
     partition: PartitionKey | None = None
+    may_name_rows: bool = True
+    is_of_earlier: bool = False
+    key_ids: tuple[int, ...] = ()
+    is_parquet: bool = False
+    offset: int = 0
+    size_bytes: int = 0
     raw: Any = field(default=None, compare=False)
 
     @property
     def is_positional(self) -> bool:
-        """Whether it names rows by their place in a file, so that it means nothing for a rewritten one."""
+        """True if it names rows by their place in a file, so that it means nothing for a rewritten one."""
         return self.kind is not DeleteKind.EQUALITY
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedTask:
-    """A scan task by its number in Java's list of those of a scan: to get each would take a round trip."""
+    """A scan task by its number in Java's list of a scan's tasks: to get each would take a round trip."""
 
     tasks: Any
     number: int
@@ -83,9 +98,8 @@ class InputGroup:
 
 def delete_digest(deletes: Sequence[AppliedDelete]) -> str | None:
     """Return what identifies the deletes of a file, None where there are none."""
-    if not deletes:
-        return None
-    return blake2b("\n".join(sorted(one.path for one in deletes)).encode(), digest_size=8).hexdigest()
+    places = [one.path for one in deletes if one.is_positional]
+    return deletes_id(places, has_values=len(places) < len(deletes))
 
 
 def exact_deleted_rows(deletes: Iterable[AppliedDelete]) -> int:
@@ -116,12 +130,28 @@ def resolve(groups: Iterable[FileGroup], live: Mapping[str, LiveInput]) -> tuple
 
 
 def still_live(group: InputGroup, live: Mapping[str, LiveInput]) -> bool:
-    """Whether no other writer has removed an input since, or deleted rows of one by their place.
+    """Return whether no other writer is known to have removed an input, or deleted rows of one by their place."""
+    return new_positions(group, live) == {}
 
-    Later deletes by value apply to the output as well, for it keeps the sequence number of its inputs.
+
+def new_positions(group: InputGroup, live: Mapping[str, LiveInput]) -> Mapping[str, tuple[AppliedDelete, ...]] | None:
+    """Return by input the new delete files by place that have to be read to know whether they name its rows.
+
+    They apply to all files of a partition, and a stream's name rows of its own new files. None: an input was removed,
+    or rows of one were surely deleted. Later deletes by value apply to the output as well, for it keeps the sequence
+    number of its inputs.
     """
-    found = {path: one.positional for path, one in live.items()}
-    return all(found.get(one.path) == one.positional for one in group.inputs)
+    found: dict[str, tuple[AppliedDelete, ...]] = {}
+    for one in group.inputs:
+        now = live.get(one.path)
+        if now is None or not one.positional <= now.positional:
+            return None
+        new = tuple(delete for delete in now.deletes if delete.is_positional and delete.path not in one.positional)
+        if any(delete.kind is DeleteKind.VECTOR or delete.is_of_one_file for delete in new):
+            return None
+        if new:
+            found[one.path] = new
+    return found
 
 
 class FileReader(Protocol):
@@ -158,7 +188,8 @@ def left_without_data(
     """
     inputs = [one for group in groups for one in group.inputs]
     paths, partitions = {one.path for one in inputs}, {group.group.partition for group in groups}
-    needed = {delete.path for path, one in at_read.items() if path not in paths for delete in one.deletes}
+    others = (one for path, one in at_read.items() if path not in paths)
+    needed = {delete.path for one in others for delete in one.deletes if not delete.is_of_earlier}
     if newest is not None:
         present = {delete.path for one in inputs if one.path in newest for delete in newest[one.path].deletes}
         needed |= {delete.path for one in inputs for delete in one.deletes} - present
@@ -176,4 +207,4 @@ def _is_same(planned: DataFile, found: LiveInput | None) -> bool:
     """Return whether a live file is the planned one, with its deletes; a plan that knew of none takes those it has."""
     if found is None or (found.path, found.file.partition) != (planned.path, planned.partition):
         return False
-    return planned.dv_id in (None, found.file.dv_id)
+    return has_same_places(planned.dv_id, found.file.dv_id)

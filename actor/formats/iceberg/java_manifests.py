@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
-from actor.jvm.scala import Scala, jvm_session
+from actor.jvm.scala import jvm_session
 from shared.formats.iceberg.manifests import TARGET_PROPERTY
 from shared.formats.iceberg.metadata import TableHead
 from shared.layout.manifest_files import DEFAULT_TARGET_BYTES, ManifestFiles
@@ -14,7 +15,7 @@ from shared.layout.manifest_files import DEFAULT_TARGET_BYTES, ManifestFiles
 class JavaManifests:
     """`ManifestTable` in a session that runs the Spark jobs."""
 
-    def __init__(self, scala: Scala, table: JavaTable, session: SparkSession) -> None:
+    def __init__(self, scala: IcebergScala, table: JavaTable, session: SparkSession) -> None:
         self._scala = scala
         self._table = table
         self._session = session

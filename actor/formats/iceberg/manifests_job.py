@@ -10,16 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from actor.formats.iceberg.conflicts import IcebergFailure, classify
+from actor.formats.iceberg.conflicts import classify
 from actor.jvm.errors import first_line
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from shared.commit_metadata import CommitMetadata
+from actor.rewrite.model import Verdict
 from shared.errors import Conflict, Unsupported
 from shared.formats.iceberg.manifests import keeps_rows
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.formats.iceberg.positions import newest_position
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.manifest_files import ManifestFiles
 
 NOTHING = "the manifests are as few as their bytes need"
@@ -37,7 +38,7 @@ class ManifestTable(Protocol):
         """Return the manifests of the newest snapshot by their partition specs."""
 
     def rewrite_manifests(self, spec: int, summary: Mapping[str, str]) -> tuple[int, int]:
-        """Rewrite those of a spec in one snapshot; returns how many were replaced and written (0 and 0: no commit)."""
+        """Rewrite a spec's manifests in one snapshot; returns how many were replaced and written (0, 0: no commit)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +87,11 @@ class ManifestsJob:
         try:
             return self.table.rewrite_manifests(spec, {COMMIT_KEY: mark.encode()})
         except Exception as error:
-            if classify(error) is IcebergFailure.UNKNOWN:
+            if classify(error) not in (Verdict.TAKEN, Verdict.BUSY):
                 raise
             raise Conflict(
                 f"the manifests of {self.table.location} were replaced meanwhile ({first_line(error)}); try again",
-                kind=IcebergFailure.TAKEN,
+                kind=Verdict.TAKEN,
             ) from error
 
 

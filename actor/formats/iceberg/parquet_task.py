@@ -1,4 +1,4 @@
-"""What our Java classes do with the Parquet files of one Iceberg table, each in one call.
+"""Calls of our Java classes for the Parquet files of one Iceberg table.
 
 Files are read and written through the table's own file IO, and lie where its location provider puts them.
 """
@@ -10,56 +10,72 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.copy_choice import LINEAGE_IDS
-from actor.formats.iceberg.inputs import LiveInput
+from actor.formats.iceberg.iceberg_scala import IcebergScala
+from actor.formats.iceberg.inputs import AppliedDelete, LiveInput
 from actor.formats.iceberg.java_table import JavaTable
-from actor.formats.parquet.footer_summary import THREADS, FooterSummary, decode_summary
-from actor.jvm.scala import Scala, jvm_context
+from actor.formats.parquet.file_columns import DescribedFiles, decode_described
+from actor.formats.parquet.footer_summary import THREADS
+from actor.jvm.scala import jvm_context
+from shared.table import DataFile
 
 
 class IcebergTasks:
-    """Calls for the files of one table."""
+    """Calls for the files of one table; canceling a job tag of the thread ends what writes a file."""
 
-    def __init__(self, scala: Scala, session: SparkSession, table: JavaTable) -> None:
+    def __init__(self, scala: IcebergScala, session: SparkSession, table: JavaTable) -> None:
         self.session = session
         self._scala = scala
         self._table = table
+        self._groups: dict[tuple[str, ...], Any] = {}  # Java's objects by the paths of their inputs.
 
-    def footers(self, inputs: Sequence[LiveInput]) -> tuple[FooterSummary, ...]:
-        """Return the summaries of the footers, in the order of the inputs."""
-        reader = self._scala.resolve("io.lakewright.ParquetFooter")
-        lineage = self._scala.java_list(LINEAGE_IDS)
-        found = reader.summaries(self._store(inputs), self._paths(inputs), self._sizes(inputs), THREADS, lineage)
-        return tuple(map(decode_summary, json.loads(self._scala.to_json(found))))
+    def columns(self, inputs: Sequence[LiveInput]) -> DescribedFiles:
+        """Return what the footers of the inputs say, in their order."""
+        return self._described(inputs, [(one.path, one.size_bytes) for one in inputs])
+
+    def delete_columns(self, inputs: Sequence[LiveInput], deletes: Sequence[AppliedDelete]) -> DescribedFiles:
+        """Return the same of delete files that apply to inputs."""
+        return self._described(inputs, [(one.path, one.size_bytes) for one in deletes])
+
+    def output_columns(self, inputs: Sequence[LiveInput], outputs: Sequence[DataFile]) -> DescribedFiles:
+        """Return the same of the outputs of inputs."""
+        return self._described(inputs, [(one.path, one.size_bytes) for one in outputs])
+
+    def _described(self, inputs: Sequence[LiveInput], files: Sequence[tuple[str, int]]) -> DescribedFiles:
+        paths, sizes = (json.dumps(given) for given in zip(*files, strict=True))
+        found = self._group(inputs).columns(paths, sizes, THREADS, json.dumps(LINEAGE_IDS))
+        return decode_described(json.loads(found))
+
+    def check_pages(self, inputs: Sequence[LiveInput]) -> None:
+        """Raise what copying raises for a page that differs from its checksum."""
+        if inputs:
+            self._group(inputs).checkPages(jvm_context(self.session))
 
     def mismatch(self, inputs: Sequence[LiveInput]) -> str:
-        """Return why the columns or the partitions of inputs of one schema are not those of the table."""
-        first = inputs[0]
-        return str(self._files().mismatch(self._table.raw, self._table.files(inputs), first.path, first.size_bytes))
+        """Return why the columns or the partitions of inputs of one schema are not the table's."""
+        return str(self._group(inputs).mismatch())
 
     def copy(self, inputs: Sequence[LiveInput], end_bytes: int) -> Mapping[str, Any]:
-        """Copy the row groups of the inputs into a file below `end_bytes` (0: of any size) and return what it is.
+        """Copy the row groups of the inputs into a file below `end_bytes` (0: of any size) and return what it is."""
+        return _decoded(self._group(inputs).copied(jvm_context(self.session), end_bytes))
 
-        It carries the job tags of this thread, so that cancelling the job ends it.
-        """
-        task = self._scala.resolve("io.lakewright.RowGroupCopy")(
-            self._store(inputs), self._paths(inputs), self._sizes(inputs), "", ".parquet", end_bytes
-        )
-        run = self._scala.resolve("io.lakewright.ParquetTask").run
-        result: dict[str, Any] = json.loads(self._scala.to_json(run(jvm_context(self.session), task)))
-        return result
+    def merge(self, inputs: Sequence[LiveInput], codec: str, settings: Mapping[str, str]) -> Mapping[str, Any]:
+        """Merge the inputs column by column and return what the file is, or its `obstacle`."""
+        hadoop = self._scala.hadoop_conf(self.session)
+        made = self._group(inputs).merged(jvm_context(self.session), hadoop, json.dumps(dict(settings)), codec.upper())
+        return _decoded(made)
 
     def describe(self, inputs: Sequence[LiveInput], path: str, size_bytes: int) -> Any:
         """Return Iceberg's object of an output, with the metrics that Iceberg's own writer would have given it."""
-        return self._files().describe(self._table.raw, self._table.files(inputs), path, size_bytes)
+        return self._group(inputs).described(path, size_bytes)
 
-    def _store(self, inputs: Sequence[LiveInput]) -> Any:
-        return self._scala.resolve("io.lakewright.IcebergStore")(self._table.raw, inputs[0].task.file())
+    def _group(self, inputs: Sequence[LiveInput]) -> Any:
+        paths = tuple(one.path for one in inputs)
+        if paths not in self._groups:
+            made = self._scala.resolve("io.lakewright.iceberg.IcebergGroup")
+            self._groups[paths] = made(self._table.raw, self._table.files(inputs))
+        return self._groups[paths]
 
-    def _files(self) -> Any:
-        return self._scala.resolve("io.lakewright.IcebergFiles")
 
-    def _paths(self, inputs: Sequence[LiveInput]) -> Any:
-        return self._scala.java_list(one.path for one in inputs)
-
-    def _sizes(self, inputs: Sequence[LiveInput]) -> Any:
-        return self._scala.java_list(one.size_bytes for one in inputs)
+def _decoded(result: Any) -> Mapping[str, Any]:
+    found: dict[str, Any] = json.loads(result)
+    return found

@@ -11,7 +11,7 @@ from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.positions import newest_position
-from shared.property_options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
+from shared.jobs.property_options import ALREADY_SET, PROPERTIES_SET, PropertyOptions
 
 
 class PropertiesTable(Protocol):
@@ -39,7 +39,7 @@ class IcebergPropertiesJob:
         self.check(head)
         version, metadata = newest_position(head).version, head.metadata
         missing = PropertyOptions.decode(self.job.options).missing(metadata.configuration)
-        # First: after a run that died behind its commit, the properties are no longer those of the decision.
+        # First: after a run that died behind its commit, the properties are no longer the decision's.
         if not missing:
             return TableJobOutcome(version, metadata, figures={PROPERTIES_SET: 0}, reason=ALREADY_SET)
         reason = reason_not_wanted(self.job, metadata)

@@ -1,83 +1,112 @@
-"""Writing a group's output by copying the inputs' row groups as bytes: one task, and nothing is decoded.
+"""The copier of an Iceberg table's groups, and what it learns of their files before they are written in any way."""
 
-What the task (`RowGroupCopy.java`) finds to be an obstacle only while it copies, as pages that do not fit their footer,
-sends the group to Spark like what is known before.
-"""
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from actor.formats.iceberg.copy_choice import IcebergCandidate, reason_to_encode
+from actor.formats.iceberg.column_merge import merge_settings
+from actor.formats.iceberg.copy_choice import PARQUET, IcebergCandidate
+from actor.formats.iceberg.group_footers import GroupFooters, read_group
 from actor.formats.iceberg.inputs import InputGroup
 from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.parquet.classes import ParquetClasses
-from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
+from actor.formats.parquet.copy_choice import CopyCandidate, RowGroupCopier
+from actor.formats.parquet.copy_rules import LAYOUT_REASONS, CopyRule, EncodeReason, NotCopied
+from actor.formats.parquet.footer_summary import FooterSummary
+from shared.errors import LakewrightError
 from shared.formats.iceberg.metadata import TableHead
-
-_GREW_FULL = "full"  # The task's word for an output that did not stay below the full size.
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """An output that was copied, as Iceberg's object; its rows are those of its footer."""
+    """An output of one of our tasks, as Iceberg's object; its rows are its footer's."""
 
     raw: Any
 
 
-class IcebergCopier:
-    """Copies groups of one table, where that is exact."""
+@dataclass(frozen=True, slots=True)
+class ReadGroup:
+    """A group with what the footers of its files say, None where they cannot be read."""
+
+    live: InputGroup
+    footers: GroupFooters | None
+
+
+class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
+    """Copies groups of one Iceberg table."""
 
     def __init__(
         self, table: JavaTable, head: TableHead, tasks: IcebergTasks, classes: ParquetClasses, rule: CopyRule
     ) -> None:
+        super().__init__(rule, classes, tasks.session)
         self._table = table
         self._head = head
         self._tasks = tasks
-        self._classes = classes
-        self._rule = rule
+        self.columns = table.columns(head.metadata.configuration)
 
-    def copy(self, live: InputGroup) -> CopiedFile | NotCopied:
-        """Copy the group into one file, or return why it has to be encoded."""
-        rule = self._rule
+    def footers(self, live: InputGroup) -> GroupFooters | None:
+        """Return what the footers of the group's files say, None in a JVM that cannot use our classes.
+
+        Raises RefusedFiles for files that cannot be rewritten as they are.
+        """
+        if not self._classes.are_usable(self._session):
+            return None
         try:
-            candidate = self._choose(live)
-            if isinstance(candidate, NotCopied):
-                return candidate
-            # Row groups may be small because the output stays below the full size: the task makes sure that it does.
-            if_full = reason_to_encode(replace(candidate, full_bytes=0), rule.limits)
-            result = self._tasks.copy(live.inputs, rule.full_bytes if if_full else 0)
-        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
-            self._classes.give_up_if_refused(self._tasks.session, problem)
-            return NotCopied(EncodeReason.UNAVAILABLE)
-        if "obstacle" in result:
-            grew = if_full if result["obstacle"] == _GREW_FULL else None
-            return NotCopied(grew or EncodeReason(result["obstacle"]), candidate.files or ())
-        try:
-            return CopiedFile(self._tasks.describe(live.inputs, result["place"], result["size"]))
-        except BaseException:
-            self._table.delete([result["place"]])
+            return read_group(self._tasks, self.columns, live, self._table.location)
+        except LakewrightError:
             raise
+        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
+            self._classes.give_up_if_refused(self._session, problem)
+            return None
 
-    def _choose(self, live: InputGroup) -> NotCopied | IcebergCandidate:
+    def check_pages(self, live: InputGroup) -> None:
+        """Raise what copying raises for a page of an input that differs from its checksum."""
+        self._tasks.check_pages([one for one in live.inputs if one.entry.format.lower() == PARQUET])
+
+    def choose(self, live: ReadGroup) -> CopyCandidate | NotCopied:
+        """Ask the metadata, the footers, and at last Iceberg for columns and partitions."""
+        group, inputs, footers = live.live.group, live.live.inputs, live.footers
         candidate = IcebergCandidate(
-            mode=live.group.mode,
-            bytes=live.group.bytes,
+            mode=group.mode,
+            bytes=group.bytes,
             full_bytes=self._rule.full_bytes,
             format_version=self._head.protocol.min_writer,
             properties=self._head.metadata.configuration,
-            inputs=tuple(replace(one.entry, has_deletes=bool(one.deletes)) for one in live.inputs),
+            inputs=tuple(replace(one.entry, has_deletes=bool(one.deletes)) for one in inputs),
             is_allowed=self._rule.is_allowed,
+            is_available=footers is not None,
         )
-        reason = reason_to_encode(candidate, self._rule.limits)
-        if reason is None:
-            candidate = replace(candidate, is_available=self._classes.are_usable(self._tasks.session))
-            reason = reason_to_encode(candidate, self._rule.limits)
-        if reason is not None:
-            return NotCopied(reason)
-        candidate = candidate.with_footers(self._tasks.footers(live.inputs))
-        reason = reason_to_encode(candidate, self._rule.limits)
-        if reason is None:  # The files are alike, so what the first of them holds is what all do.
-            candidate = replace(candidate, mismatch=self._tasks.mismatch(live.inputs))
-            reason = reason_to_encode(candidate, self._rule.limits)
+        reason = self.reason(candidate)
+        if reason is not None or footers is None:
+            return NotCopied(reason or EncodeReason.UNAVAILABLE)
+        candidate = candidate.with_footers(footers.files)
+        reason = self.reason(candidate)
+        if reason is None or reason in LAYOUT_REASONS:  # The files are alike: what the first of them holds, all do.
+            candidate = replace(candidate, mismatch=self._tasks.mismatch(inputs))
+            reason = self.reason(candidate)
         return candidate if reason is None else NotCopied(reason, candidate.files or ())
+
+    def run(self, live: ReadGroup, _: Sequence[FooterSummary], end_bytes: int) -> Mapping[str, Any]:
+        """Run the task; files lie where the table's location provider puts them."""
+        return self._tasks.copy(live.live.inputs, end_bytes)
+
+    def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
+        """Merge the group, not copied for the reason found, column by column; None if Spark has to encode it."""
+        how = merge_settings(found, self._head.metadata.configuration)
+        if how is None:
+            return None
+        try:
+            result = self._tasks.merge(live.live.inputs, *how)
+        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
+            self._classes.give_up_if_refused(self._session, problem)
+            return None
+        return None if "obstacle" in result else self.output(live, found.files, result)
+
+    def output(self, live: ReadGroup, _: Sequence[FooterSummary], result: Mapping[str, Any]) -> CopiedFile:
+        """Return the file as Iceberg describes it."""
+        try:
+            return CopiedFile(self._tasks.describe(live.live.inputs, result["place"], result["size"]))
+        except BaseException:
+            self._table.delete([result["place"]])
+            raise

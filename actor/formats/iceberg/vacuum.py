@@ -1,29 +1,29 @@
-"""Runs a vacuum of an Iceberg table: expires snapshots, then deletes in batches what no snapshot needs that stays.
+"""Runs a vacuum of an Iceberg table: expires snapshots, then deletes what no snapshot needs that stays.
 
 The expiry is one commit that removes exactly the planned snapshots, branches and tags. Iceberg's own `ExpireSnapshots`
 does the same, but by its own clock and rule, and would delete the files in one call that can neither be stopped nor
 slowed down. What is deleted is found in the metadata as they are after that commit.
 
 Order makes it safe beside writers. The store is listed before the metadata are read, so every file that was committed
-before the listing is known as such, and a metadata file that is not known then may be another catalog's. Before each
-batch, the metadata are read again: what new snapshots need stays, and properties that are not those of the beginning, a
-table that moved or was undone, or another one end the run before it deletes more. Files are deleted in an order in
-which the rest can be found by a later run, so nothing has to be remembered; only a whole run leaves its mark.
+before the listing is known as such, and a metadata file that is not known then may be another catalog's. What new
+snapshots need stays (`actor.vacuum.deletion`), and properties that differ from the first ones, a table that moved or
+was undone, or another one end the run before it deletes more. Files are deleted in an order in which the rest can be
+found by a later run, so nothing has to be remembered; only a whole run leaves its mark.
 """
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Protocol, TypeVar
 
 import structlog
 
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from actor.vacuum_steps import DeletionPace, VacuumLimits, as_of_ms, switched_off
-from shared.commit_metadata import CommitMetadata
+from actor.vacuum.deletion import FIGURES, BatchDeletion, DueFile, PresentFile
+from actor.vacuum.steps import VacuumLimits, VacuumStopped, as_of_ms, check_stop, end_mark, switched_off
 from shared.errors import Conflict, RetryableError
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import VACUUM_KEY
@@ -35,19 +35,21 @@ from shared.formats.iceberg.vacuum_plan import (
     Stage,
     StoreListing,
     Unneeded,
-    UnneededFile,
     find_unneeded,
     need_newer,
     read_past,
 )
 from shared.formats.iceberg.walk import Bodies, Read
-from shared.retention import retention_of_run_ms
-from shared.stored_file import StoredFile
-from shared.vacuum_options import VacuumOptions
+from shared.formats.retention import retention_of_run_ms
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.stored_file import StoredFile
 
 EXPIRY_ATTEMPTS = 5
 """Commits of one expiry; each further one means that another writer committed in the moment since the metadata were
 read."""
+
+OF_EXPIRY = ("snapshots_expired", "refs_expired")
+"""Figures that only a vacuum with an expiry has."""
 
 T = TypeVar("T")
 
@@ -55,7 +57,7 @@ log = structlog.get_logger()
 
 
 class IcebergVacuumTable(Protocol):
-    """What a vacuum needs of one table: its metadata, its expiry, and its store."""
+    """Table as a vacuum needs it: its metadata, its expiry, and its store."""
 
     def refresh(self) -> TableHead:
         """Return the newest metadata; raises Unsupported or OtherTable for a table that must not be touched."""
@@ -76,7 +78,7 @@ class IcebergVacuumTable(Protocol):
         """Yield the files in the folder of the table's metadata, by their names in it."""
 
     def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
-        """Return those of these files that exist."""
+        """Return the existing ones of these files."""
 
     def clock_ms(self) -> int:
         """Return the store's time in milliseconds since 1970."""
@@ -86,47 +88,6 @@ class IcebergVacuumTable(Protocol):
 
     def end(self, mark: str) -> None:
         """Set the property that shows the end of a vacuum."""
-
-
-class _Stopped(Exception):  # noqa: N818 - no error: the job was asked to stop
-    """The run ends between two steps."""
-
-
-@dataclass(slots=True)
-class _VacuumCounts:
-    """What was done so far."""
-
-    planned: int = 0
-    snapshots: int = 0
-    refs: int = 0
-    files: int = 0
-    size_bytes: int = 0
-    orphan_files: int = 0
-    orphan_bytes: int = 0
-    missing: int = 0
-    rescued: int = 0
-
-    def count(self, deleted: Sequence[UnneededFile]) -> None:
-        """Count deleted files."""
-        orphans = [one for one in deleted if one.stage is Stage.ORPHAN]
-        self.files += len(deleted)
-        self.size_bytes += sum(one.size_bytes for one in deleted)
-        self.orphan_files += len(orphans)
-        self.orphan_bytes += sum(one.size_bytes for one in orphans)
-
-    def figures(self) -> dict[str, int]:
-        """Return the figures of the report."""
-        return {
-            "files_deleted": self.files,
-            "bytes_freed": self.size_bytes,
-            "orphan_files_deleted": self.orphan_files,
-            "orphan_bytes_freed": self.orphan_bytes,
-            "files_missing": self.missing,
-            "files_live_again": self.rescued,
-            "files_planned": self.planned,
-            "snapshots_expired": self.snapshots,
-            "refs_expired": self.refs,
-        }
 
 
 @dataclass(slots=True)
@@ -139,7 +100,7 @@ class IcebergVacuum:
     limits: VacuumLimits = field(default_factory=VacuumLimits)
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     pause: Callable[[float], object] = threading.Event().wait
-    _done: _VacuumCounts = field(default_factory=_VacuumCounts)
+    _figures: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys((*FIGURES, *OF_EXPIRY), 0)))
     _commits: list[int] = field(default_factory=list)
     _settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -165,24 +126,24 @@ class IcebergVacuum:
         listing = None if listed is None else StoreListing(listed, young_since_ms(cutoff_ms, now_ms))
         left_out, is_complete = "", False
         try:
-            self._check_settings(head)
-            others = self._drive(read_other_entries(head, folder, metadata))
+            self.check_settings(head)
+            others = self.drive(read_other_entries(head, folder, metadata))
             versions, expiry = self._expire(head, cutoff_ms, now_ms)
-            found = self._drive(find_unneeded(versions, expiry, listing, others))
-            left_out = found.left_out
+            found = self.drive(find_unneeded(versions, expiry, listing, others))
+            left_out, self._figures["files_not_recognized"] = found.left_out, found.unrecognized
             self._delete_all(found, versions[-1])
             is_complete = True
-        except _Stopped as stopped:
+        except VacuumStopped as stopped:
             left_out = str(stopped) or left_out
         # The decider waits for the end of its own runs alone: metadata that say nothing new would wake readers.
-        has_done = bool(self._commits or self._done.planned) or options.requested_ms is None
+        has_done = bool(self._commits or self._figures["files_planned"]) or options.requested_ms is None
         if is_complete and has_done:
             self._end(started_ms, cutoff_ms, with_orphans=options.with_orphans)
         return TableJobOutcome(
             newest_position(head).version,
             head.metadata,
             tuple(self._commits),
-            self._done.figures(),
+            dict(self._figures),
             is_complete=is_complete,
             reason=left_out,
         )
@@ -190,7 +151,7 @@ class IcebergVacuum:
     def _expire(self, head: TableHead, cutoff_ms: int, now_ms: int) -> tuple[tuple[TableHead, ...], Expiry]:
         """Expire what is due, and return all known metadata, with what is gone by the newest ones."""
         for _ in range(EXPIRY_ATTEMPTS):
-            versions = self._drive(read_past(head))
+            versions = self.drive(read_past(head))
             expiry = plan_expiry(versions, cutoff_ms, now_ms)
             if not expiry.snapshots and not expiry.refs:
                 return versions, expiry
@@ -200,17 +161,17 @@ class IcebergVacuum:
                 self.table.expire(expiry)
             except Conflict:
                 head = self.table.refresh()
-                self._check_settings(head)
+                self.check_settings(head)
                 continue
             after = self.table.refresh()
             self._check_expired(head, after, expiry)
-            self._done.snapshots, self._done.refs = len(expiry.snapshots), len(expiry.refs)
+            self._figures.update(snapshots_expired=len(expiry.snapshots), refs_expired=len(expiry.refs))
             self._commits.append(newest_position(after).version)
             self.control.reached("expired")
-            self._check_settings(after)  # REST catalogs do not refuse an expiry because of new properties.
-            # With those of writers in between: what a branch or tag named there stays, though it is lost.
+            self.check_settings(after)  # REST catalogs do not refuse an expiry because of new properties.
+            # With commits of writers in between: what a branch or tag named there stays, though it is lost.
             known = {*head.records.previous, head.records.path}
-            versions = (*versions, *self._drive(read_past(after, known)))
+            versions = (*versions, *self.drive(read_past(after, known)))
             # What could expire since then has to wait: its files are never deleted while the metadata have it.
             return versions, replace(plan_expiry(versions, cutoff_ms, now_ms), snapshots=frozenset(), refs=())
         raise Conflict(f"the expiry of {self.job.location} was refused {EXPIRY_ATTEMPTS} times", kind="busy")
@@ -224,78 +185,69 @@ class IcebergVacuum:
                 "it to a snapshot in the moment in which that expired; nothing was deleted"
             )
 
-    def _drive(self, walk: Generator[Read, Bodies, T]) -> T:
+    def drive(self, walk: Generator[Read, Bodies, T]) -> T:
         """Read what a walk through the metadata asks for, until it ends."""
         try:
             wanted = next(walk)
             while True:
-                self._check_stop("reading")
+                check_stop(self.control, "reading")
                 wanted = walk.send([self.table.read(path, wanted.length) for path in wanted.paths])
         except StopIteration as end:
             result: T = end.value
             return result
 
-    def _check_stop(self, point: str, done: int = 0, total: int = 0) -> None:
-        self.control.reached(point, done, total)
-        if self.control.should_stop():
-            raise _Stopped
-
-    def _check_settings(self, head: TableHead) -> None:
+    def check_settings(self, head: TableHead) -> None:
         """End the run if the table's properties or its folder are not those that it began with."""
         if _settings(head) != self._settings:
-            raise _Stopped(
+            raise VacuumStopped(
                 "the table's properties or its folder changed while the vacuum ran; the next run plans again"
             )
 
     def _delete_all(self, found: Unneeded, head: TableHead) -> None:
-        """Delete in batches."""
-        candidates = found.ordered()
-        self._done.planned = len(candidates)
-        pace, count = DeletionPace(self.limits.files_per_s, self.pause), 0
-        left = iter(candidates)
-        while batch := tuple(islice(left, self.limits.batch)):
-            self._check_stop("deleting", count, len(candidates))
-            existing = self.table.existing([one.path for one in batch])
-            # After the store's answer, which takes a while: the metadata are as new as can be.
-            head = self._newer(head)
-            self._check_settings(head)
-            self._drive(need_newer(found, head))
-            unneeded = [one for one in batch if found.has(one)]
-            deleted = [one for one in unneeded if one.path in existing]
-            self.control.may_change()
-            paths = [one.path for one in deleted]
-            log.info("vacuum_deletes", table=self.job.location, job=self.job.origin.job, files=paths)
-            self.table.delete(paths)
-            self._done.count(deleted)
-            self._done.rescued += len(batch) - len(unneeded)
-            self._done.missing += len(unneeded) - len(deleted)
-            self.control.measured(self._done.figures())
-            count += len(batch)
-            pace.keep(count)
-
-    def _newer(self, before: TableHead) -> TableHead:
-        """Return the newest metadata; raises RetryableError if the newest commit was undone."""
-        head = self.table.refresh()
-        if before.current is not None and before.current not in head.snapshots:
-            raise RetryableError(
-                f"{self.job.location}: snapshot {before.current}, which was the newest one, is gone; nothing more was "
-                "deleted"
-            )
-        return head
+        target = _MetadataTarget(self, found, head)
+        due = [DueFile(one.path, is_orphan=one.stage is Stage.ORPHAN) for one in target.planned.values()]
+        BatchDeletion(target, self.job, self.control, self._figures, self.limits, self.pause).run(due)
 
     def _end(self, started_ms: int, cutoff_ms: int, *, with_orphans: bool) -> None:
         self.control.may_change()
-        mark = CommitMetadata(
-            self.job.origin,
-            started_ms=started_ms,
-            vacuumed_version=0,
-            vacuumed_until_ms=cutoff_ms,
-            vacuumed_orphans=int(with_orphans),
-            traceparent=self.job.trace or None,
-        )
-        self.table.end(mark.encode())
+        self.table.end(end_mark(self.job, started_ms, cutoff_ms, with_orphans=with_orphans).encode())
         self._commits.append(newest_position(self.table.refresh()).version)
         self.control.reached("committed")
+
+
+class _MetadataTarget:
+    """`DeletionTarget` of one table: its newest metadata say what is needed."""
+
+    def __init__(self, vacuum: IcebergVacuum, found: Unneeded, head: TableHead) -> None:
+        self._vacuum = vacuum
+        self._found = found
+        self._head = head
+        self.planned = {one.path: one for one in found.ordered()}
+
+    def present(self, batch: Sequence[DueFile]) -> Mapping[str, PresentFile]:
+        """Return which files of a batch exist, with the sizes that are known of them."""
+        existing = self._vacuum.table.existing([file.name for file in batch])
+        return {file.name: PresentFile(self.planned[file.name].size_bytes) for file in batch if file.name in existing}
+
+    def catch_up(self) -> None:
+        """Need what the newest metadata need; raises RetryableError if the newest commit was undone."""
+        head = self._vacuum.table.refresh()
+        if self._head.current is not None and self._head.current not in head.snapshots:
+            raise RetryableError(
+                f"{self._vacuum.job.location}: snapshot {self._head.current}, which was the newest one, is gone; "
+                "nothing more was deleted"
+            )
+        self._head = head
+        self._vacuum.check_settings(head)
+        self._vacuum.drive(need_newer(self._found, head))
+
+    def needs(self, file: DueFile) -> bool:
+        """Return whether a snapshot needs a file."""
+        return not self._found.has(self.planned[file.name])
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete files."""
+        self._vacuum.table.delete(names)
 
 
 def _settings(head: TableHead) -> Mapping[str, str]:

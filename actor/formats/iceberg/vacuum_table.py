@@ -1,6 +1,6 @@
 """An Iceberg table in the JVM as a vacuum reads and changes it: through the table's own file access, and its catalog.
 
-The file access is that of the catalog, which may hold credentials for this table alone.
+The file access is the catalog's, which may hold credentials for this table alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,23 +8,26 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 from uuid import uuid4
 
-from actor.formats.iceberg.conflicts import IcebergFailure, classify
+from actor.formats.iceberg.conflicts import classify
+from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.errors import first_line
-from actor.jvm.scala import Scala
-from shared.boundary import Boundary
+from actor.rewrite.model import Verdict
 from shared.errors import Conflict, RetryableError
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import VACUUM_KEY
 from shared.formats.iceberg.retention import Expiry
 from shared.formats.iceberg.vacuum_plan import name_below
-from shared.stored_file import StoredFile
+from shared.paths.boundary import Boundary
+from shared.paths.stored_file import StoredFile
 
 
 class JavaVacuumTable:
     """`IcebergVacuumTable` of one table; `check` refuses metadata of a table that must not be touched."""
 
-    def __init__(self, scala: Scala, table: JavaTable, check: Callable[[TableHead], None], boundary: Boundary) -> None:
+    def __init__(
+        self, scala: IcebergScala, table: JavaTable, check: Callable[[TableHead], None], boundary: Boundary
+    ) -> None:
         self._scala = scala
         self._table = table
         self._check = check
@@ -33,7 +36,8 @@ class JavaVacuumTable:
 
     def refresh(self) -> TableHead:
         """Return the newest metadata; raises Unsupported or OtherTable for a table that must not be touched."""
-        self._head = self._table.refresh()
+        self._table.raw.refresh()
+        self._head = self._table.whole_head()
         self._check(self._head)
         return self._head
 
@@ -48,8 +52,8 @@ class JavaVacuumTable:
         try:
             operations.commit(base, change.removeSnapshots(snapshots).build())
         except Exception as error:
-            if classify(error) is IcebergFailure.BUSY:
-                raise Conflict(f"{self._table.location}: {first_line(error)}", kind=IcebergFailure.BUSY) from error
+            if classify(error) is Verdict.BUSY:
+                raise Conflict(f"{self._table.location}: {first_line(error)}", kind=Verdict.BUSY) from error
             raise
 
     def read(self, path: str, length: int) -> bytes | None:
@@ -82,11 +86,11 @@ class JavaVacuumTable:
             yield StoredFile(name, int(file.size()), int(file.createdAtMillis()))
 
     def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
-        """Return those of these files that exist."""
+        """Return the existing ones of these files."""
         return {path for path in paths if self._io.newInputFile(path).exists()}
 
     def clock_ms(self) -> int:
-        """Return the store's time in milliseconds since 1970: that of a hidden file written now, and deleted again."""
+        """Return the store's time in milliseconds since 1970, by a hidden file that is written and deleted again."""
         path = f"{self._location}/_lakewright_clock_{uuid4().hex}"
         self._io.newOutputFile(path).create().close()
         try:

@@ -1,16 +1,33 @@
 """Writes a group's output before any commit: rows out must equal rows in before the table can see the files."""
 
+import re
 import uuid
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, Protocol
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 
-from actor.formats.iceberg.commit import StagedGroup
+from actor.formats.iceberg.commit import IcebergFile, StagedGroup
+from actor.formats.iceberg.encode_limits import (
+    needs_row_reader,
+    refuse_dropped_source,
+    refuse_stored_types,
+    refuse_types,
+)
+from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup, known_rows
 from actor.formats.iceberg.java_table import JavaTable
-from actor.formats.iceberg.row_group_copy import CopiedFile
+from actor.formats.iceberg.output_check import PathTaken
+from actor.formats.iceberg.row_group_copy import CopiedFile, ReadGroup
+from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
-from shared.errors import Corrupt, RetryableError, Unsupported
+from actor.jvm.errors import matching_line
+from actor.proofread.model import Proof
+from shared.errors import Corrupt, RefusedFiles, RetryableError, Unsupported
+from shared.formats.iceberg.metadata import TableHead
+from shared.refusals import RefusalReason
 from shared.table import DataFile
 
 SESSION_CONF = {
@@ -27,26 +44,65 @@ No multiple of its inputs would do: Iceberg measures a growing file by its rows 
 """
 
 
-class BytesCopier(Protocol):
-    """Copies groups of one table, where that is exact."""
+_DAMAGED = re.compile(r"\bDamagedInput\b")
+"""The class of what our tasks raise for a file whose bytes are not those that were written."""
 
-    def copy(self, live: InputGroup) -> CopiedFile | NotCopied:
+
+class BytesCopier(Protocol):
+    """Looks into the files of groups of one table, and copies or merges them where that is exact."""
+
+    def footers(self, live: InputGroup) -> GroupFooters | None:
+        """Return what the footers say, None where they cannot be read; raises RefusedFiles."""
+
+    columns: TableColumns
+
+    def copy(self, live: ReadGroup) -> CopiedFile | NotCopied:
         """Copy the group into one file, or return why it has to be encoded."""
+
+    def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
+        """Merge the group column by column into one file; None if that is not exact."""
+
+    def check_pages(self, live: InputGroup) -> None:
+        """Raise what copying raises for a page of an input that differs from its checksum."""
+
+
+class OutputReader(Protocol):
+    """Compares outputs with their inputs."""
+
+    def check(
+        self, live: InputGroup, footers: GroupFooters | None, outputs: Sequence[DataFile], *, path_taken: PathTaken
+    ) -> Proof:
+        """Return what the outputs were compared by; raises Difference."""
 
 
 class StagedWriter:
-    """Writes groups of one table in one session."""
+    """Writes groups of one table in one session, and has each output compared with its inputs.
 
-    def __init__(self, table: JavaTable, session: SparkSession, copier: BytesCopier) -> None:
+    `entered` lets a thread work in that session.
+    """
+
+    def __init__(
+        self,
+        table: JavaTable,
+        session: SparkSession,
+        copier: BytesCopier,
+        head: TableHead,
+        reader: OutputReader,
+        entered: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        self.entered = entered
         self._table = table
         self._session = session
         self._copier = copier
+        self._reader = reader
+        self._head = head
+        self._columns = copier.columns
 
     def write(self, live: InputGroup) -> StagedGroup:
         """Write the group's rows as one file.
 
-        Raises Unsupported for a group with an order, before anything is written; Corrupt, having deleted the output, if
-        rows differ.
+        Raises Unsupported for a group with an order and RefusedFiles for files that cannot be rewritten as they are,
+        before anything is written; Corrupt or Difference, having deleted the output, if rows differ.
         """
         if live.group.order is not None:
             raise Unsupported(
@@ -54,40 +110,86 @@ class StagedWriter:
                 f"{live.group.partition} of {self._table.location}; remove sort-by, zorder-by and clustering-order",
                 field="sort-by",
             )
-        copied = self._copier.copy(live)
-        if isinstance(copied, NotCopied):
-            return self._encode(live, copied.reason)
-        expected = sum(one.rows for one in live.inputs)  # None of them has deletes.
-        self._check(live, [copied.raw], expected)
-        return StagedGroup(live, (_output(copied.raw, live),), expected, (copied.raw,))
+        try:
+            read = ReadGroup(live, self._copier.footers(live))
+            copied = self._copier.copy(read)
+            if isinstance(copied, NotCopied):
+                merged = self._copier.merge(read, copied)
+                if merged is None:
+                    return self._encode(live, copied.reason, read.footers)
+                return self._joined(read, merged, copied.reason)
+            return self._joined(read, copied)
+        except Exception as error:
+            if damage := matching_line(error, _DAMAGED):
+                raise RefusedFiles(
+                    f"{live.group.partition} of {self._table.location}: {damage.partition(': ')[2]}",
+                    reason=RefusalReason.DAMAGED,
+                ) from error
+            raise
 
-    def _encode(self, live: InputGroup, reason: EncodeReason) -> StagedGroup:
+    def _joined(self, read: ReadGroup, made: CopiedFile, reason: EncodeReason | None = None) -> StagedGroup:
+        """Return an output that one of our tasks made of inputs without deletes; `reason`: why it was not copied."""
+        expected = sum(one.rows for one in read.live.inputs)
+        outputs = (_output(made.raw, read.live),)
+        is_merged = reason is not None
+        staged = StagedGroup(read.live, outputs, expected, reason, by_column=is_merged)
+        return self._checked(staged, read.footers, PathTaken.BY_COLUMN if is_merged else PathTaken.COPIED)
+
+    def leftovers(self, _: Collection[str]) -> Sequence[str]:
+        """List nothing: Iceberg's writer and our tasks delete what they wrote when they fail.
+
+        The file of a killed executor is an orphan, as its name is not known.
+        """
+        return ()
+
+    def may_have_lost_attempts(self) -> bool:
+        """Return False: such files could not be listed."""
+        return False
+
+    def _encode(self, live: InputGroup, reason: EncodeReason, footers: GroupFooters | None) -> StagedGroup:
+        refuse_types(self._columns, self._table.location)
+        refuse_dropped_source(self._head, live)
+        if footers is not None:
+            refuse_stored_types(footers, live, self._table.location)
+            self._copier.check_pages(live)
         name = str(uuid.uuid4())
         try:
-            self._table.stage(name, live)
+            self._table.stage(name, live, is_checked=footers is None or not footers.may_hold_forbidden_nulls)
+            frame = self._read(name, by_row=needs_row_reader(footers))
             expected = known_rows(live.inputs)
             if expected is None:
-                expected = self._read(name).count()
-            self._write(name, live)
-            raw = self._table.outputs(name)
-            self._check(live, raw, expected)
-            return StagedGroup(live, tuple(_output(file, live) for file in raw), expected, tuple(raw), reason)
+                expected = self._count(frame, live)
+            self._write(frame, name, live)
+            outputs = tuple(_output(raw, live) for raw in self._table.outputs(name))
+            return self._checked(StagedGroup(live, outputs, expected, reason), footers, PathTaken.ENCODED)
         finally:
             self._table.unstage(name)
 
-    def _read(self, name: str) -> Any:
+    def _count(self, frame: DataFrame, live: InputGroup) -> int:
+        """Return how many rows readers see.
+
+        The columns of deletes by value are read, too: Iceberg adds those that are missing, but not inside structs.
+        """
+        keys = sorted({key for one in live.inputs for delete in one.deletes for key in delete.key_ids})
+        paths = [path for key in keys if (path := self._columns.path(key)) is not None and len(path) > 1]
+        if not paths:
+            return int(frame.count())
+        counts = frame.agg(functions.count("*"), *(functions.count(_column(path)) for path in paths))
+        return int(counts.collect()[0][0])
+
+    def _read(self, name: str, *, by_row: bool) -> DataFrame:
+        reader = self._session.read.format("iceberg")
+        reader = reader.option("vectorization-enabled", "false") if by_row else reader
         return (
-            self._session.read.format("iceberg")
-            .option("scan-task-set-id", name)
+            reader.option("scan-task-set-id", name)
             .option("split-size", str(WHOLE_BYTES))
             .option("file-open-cost", "0")
             .load(name)
         )
 
-    def _write(self, name: str, live: InputGroup) -> None:
+    def _write(self, frame: DataFrame, name: str, live: InputGroup) -> None:
         (
-            self._read(name)
-            .coalesce(1)
+            frame.coalesce(1)
             .write.format("iceberg")
             .option("rewritten-file-scan-task-set-id", name)
             .option("target-file-size-bytes", str(WHOLE_BYTES))
@@ -98,13 +200,22 @@ class StagedWriter:
             .save(name)
         )
 
-    def _check(self, live: InputGroup, raw: list[Any], expected: int) -> None:
-        """Raise unless the outputs have the rows and the partition of the inputs, having deleted them."""
-        written = sum(int(file.recordCount()) for file in raw)
-        strays = [file for file in raw if not self._table.has_partition_of(file, live.inputs[0])]
-        if written == expected and (len(raw) == 1 or not written) and not strays:
-            return
-        self._table.delete(str(file.location()) for file in raw)
+    def _checked(self, staged: StagedGroup, footers: GroupFooters | None, path_taken: PathTaken) -> StagedGroup:
+        """Return a group with its outputs and what they were compared by; deletes them if anything differs."""
+        live, outputs = staged.live, [output.file for output in staged.outputs]
+        try:
+            self._check(live, staged.outputs, staged.rows, path_taken)
+            proof = self._reader.check(live, footers, outputs, path_taken=path_taken)
+        except BaseException:
+            self._table.delete(staged.paths)
+            raise
+        return replace(staged, proof=proof)
+
+    def _check(self, live: InputGroup, outputs: Sequence[IcebergFile], expected: int, path_taken: PathTaken) -> None:
+        """Raise unless outputs have rows and partition of the inputs; our own tasks take the partition from these."""
+        written = sum(output.file.rows or 0 for output in outputs)
+        placed = outputs if path_taken is PathTaken.ENCODED else ()
+        strays = [output for output in placed if not self._table.has_partition_of(output.raw, live.inputs[0])]
         where = f"the rewrite of {len(live.inputs)} files in {live.group.partition} of {self._table.location}"
         if strays:
             # Later deletes by value that apply to the inputs would not apply to such an output.
@@ -117,14 +228,15 @@ class StagedWriter:
                 f"{where} was stopped before its commit: {expected} rows in, {written} rows out. First input: "
                 f"{live.inputs[0].path}. The table is unchanged"
             )
-        raise RetryableError(f"{where} wrote {len(raw)} files and not one; the table is unchanged")
+        if written and len(outputs) != 1:
+            raise RetryableError(f"{where} wrote {len(outputs)} files and not one; the table is unchanged")
 
 
-def _output(file: Any, live: InputGroup) -> DataFile:
-    return DataFile(
-        str(file.location()),
-        int(file.fileSizeInBytes()),
-        live.group.partition,
-        rows=int(file.recordCount()),
-        tags=live.group.tags,
-    )
+def _column(path: Sequence[str]) -> Column:
+    return functions.col(".".join("`{}`".format(name.replace("`", "``")) for name in path))
+
+
+def _output(raw: Any, live: InputGroup) -> IcebergFile:
+    size_bytes, rows = int(raw.fileSizeInBytes()), int(raw.recordCount())
+    file = DataFile(str(raw.location()), size_bytes, live.group.partition, rows=rows, tags=live.group.tags)
+    return IcebergFile(file, raw)

@@ -1,1 +1,1 @@
-"""What formats whose files are Parquet share: how files are joined as bytes, and when they are not."""
+"""Copying for formats whose files are Parquet: how files are joined as bytes, and when they are not."""

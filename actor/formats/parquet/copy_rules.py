@@ -1,4 +1,4 @@
-"""Which Parquet files may be joined as bytes, and which outputs have to be encoded: what holds for every format.
+"""Rules of every format for joining Parquet files as bytes, and for outputs that have to be encoded.
 
 Copying is exact only where all inputs are stored alike, to the last detail, and as the table wants its files. An output
 that nothing merges again is final and must read well, so it is copied only if its row groups are large. The others are
@@ -12,14 +12,14 @@ from enum import StrEnum
 
 from actor.formats.parquet.footer_summary import FooterSummary
 from shared.layout.planner import RewriteMode
-from shared.policy import KIB, MIB
+from shared.policy.policy import KIB, MIB
 
 FINAL_MODES = frozenset({RewriteMode.IDLE, RewriteMode.FULL})
 """Rewrites whose outputs are final whatever their size: as long as no new files come, nothing merges them again."""
 
 
 class EncodeReason(StrEnum):
-    """Why rows are decoded and encoded; those of single files are also the words that the JVM uses."""
+    """Why rows are decoded and encoded; reasons of single files are also the words that the JVM uses."""
 
     SWITCHED_OFF = "switched_off"  # The table's `lakewright.row-group-copy` is `never`.
     UNAVAILABLE = "unavailable"  # This actor cannot run the Java classes that copy; its log says why.
@@ -41,7 +41,7 @@ class EncodeReason(StrEnum):
     INT96 = "int96"
     NANOSECONDS = "nanoseconds"  # Spark refuses them with the reason.
     OLD_CALENDAR = "old_calendar"  # Days or instants in the calendar before 1582, as a key of the footer says.
-    SCHEMA = "schema"  # The inputs' schemas differ in any detail.
+    SCHEMA = "schema"  # The inputs' columns differ in any detail.
     KEY_VALUES = "key_values"  # Their key-value metadata differ, such as Spark's description of the row.
     WRITER = "writer"  # Different writers: readers work around errors of some of them, by the name in the footer.
     COLUMNS = "columns"  # Columns that the table has dropped, or its partition columns, are in the files.
@@ -53,19 +53,34 @@ class EncodeReason(StrEnum):
     LARGE_FOOTER = "large_footer"  # The output would have too many column chunks.
 
 
+LAYOUT_REASONS = frozenset(
+    {
+        EncodeReason.SMALL_ROW_GROUPS,
+        EncodeReason.SMALL_COLUMN_CHUNKS,
+        EncodeReason.DICTIONARIES,
+        EncodeReason.LARGE_FOOTER,
+        EncodeReason.MIXED_CODECS,
+        EncodeReason.OTHER_CODEC,
+    }
+)
+"""Reasons not to copy that are known last: the inputs have one schema, and nothing else of them is unusual."""
+
 OLD_CALENDAR_KEYS = frozenset({"org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"})
+
+_NEW_CALENDAR_FROM = "3.0.0"
+"""Version of Spark whose files are in the new calendar unless they say otherwise; compared as Spark does, as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyLimits:
-    """What copied outputs may be like.
+    """Limits of copied outputs.
 
     min_row_group_bytes: mean size of the row groups, compressed, of a final output. With 7 columns, 4 MiB is the
     smallest size from which no query of DuckDB, pyarrow and DataFusion takes more than 1.05 times what 32 MiB takes.
     min_column_chunk_bytes: the same for each leaf column, if that is more for all of them together. With 70 columns,
-    two of them take 1.16 to 1.87 times the CPU time in chunks of 58 KiB, and 1.05 to 1.14 times in those of 117 KiB.
+    two of them take 1.16 to 1.87 times the CPU time in chunks of 58 KiB, and 1.05 to 1.14 times in chunks of 117 KiB.
     max_dictionary_share: of dictionaries in the bytes of a final output of several row groups. A table of which two of
-    seven columns had long dictionaries took 1.4 times the bytes in row groups of 4 MiB, and 1.06 in those of 21 MiB.
+    seven columns had long dictionaries took 1.4 times the bytes in row groups of 4 MiB, and 1.06 at 21 MiB.
     max_column_chunks: row groups times columns of any output. Each takes some 150 bytes in the footer, which every
     reader reads and parses as a whole: 8 MB.
     """
@@ -88,7 +103,7 @@ DEFAULT_LIMITS = CopyLimits()
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
-    """Whether row groups may be copied at all, and into what.
+    """Permission to copy row groups, and kind of output.
 
     full_bytes: size from which an output of the levels counts as full; 0: each does.
     """
@@ -112,20 +127,26 @@ def is_final(mode: RewriteMode, size_bytes: int, full_bytes: int) -> bool:
 
 
 def reason_in_footers(files: Sequence[FooterSummary]) -> EncodeReason | None:
-    """Return why files cannot be joined by what their footers say of themselves, None if they can."""
-    return next((reason for file in files if (reason := _reason_in_file(file, files[0])) is not None), None)
+    """Return what one of these files says of itself that forbids to join it to any other, None if none does."""
+    obstacle = next((file.obstacle for file in files if file.obstacle), "")
+    if obstacle:
+        return EncodeReason(obstacle)
+    return EncodeReason.OLD_CALENDAR if any(OLD_CALENDAR_KEYS & set(file.keys) for file in files) else None
 
 
-def _reason_in_file(file: FooterSummary, first: FooterSummary) -> EncodeReason | None:
-    if file.obstacle:
-        return EncodeReason(file.obstacle)
-    if OLD_CALENDAR_KEYS & set(file.keys):
-        return EncodeReason.OLD_CALENDAR
-    if file.schema != first.schema:
+def reason_between_footers(files: Sequence[FooterSummary]) -> EncodeReason | None:
+    """Return how files that could be joined to others differ from each other, the worst first; None if they do not.
+
+    With other key-value metadata, the output of files of an old Spark would be in another calendar than they are.
+    """
+    if len({file.columns for file in files}) > 1:
         return EncodeReason.SCHEMA
-    if file.created_by != first.created_by:
+    has_other_values = len({(file.keys, file.key_values) for file in files}) > 1
+    if has_other_values and any(file.spark and file.spark < _NEW_CALENDAR_FROM for file in files):
+        return EncodeReason.OLD_CALENDAR
+    if len({(file.schema, file.created_by) for file in files}) > 1:
         return EncodeReason.WRITER
-    return EncodeReason.KEY_VALUES if (file.keys, file.key_values) != (first.keys, first.key_values) else None
+    return EncodeReason.KEY_VALUES if has_other_values else None
 
 
 def reason_in_codecs(files: Sequence[FooterSummary], wanted: str | None) -> EncodeReason | None:

@@ -1,6 +1,5 @@
 """Tables with a Qbeast index behind the worker's port: one kind of job, in a session of its own for each run."""
 
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,12 +8,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.conflicts import translate
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.preflight import check_location
 from actor.formats.qbeast.index_job import IndexJob
 from actor.formats.qbeast.library import CHECK, JvmIndexLibrary
 from actor.jvm.engine_life import JvmEngine
 from actor.jvm.scala import jvm_session
 from actor.jvm.sessions import EXACT_CONF
+from actor.odd_files import local_boundary
 from actor.ports import (
     Control,
     LivePartition,
@@ -24,10 +25,10 @@ from actor.ports import (
     TableJobControl,
     TableJobOutcome,
 )
-from shared.boundary import Boundary
 from shared.errors import LakewrightError, RetryableError
 from shared.formats.delta import FORMAT
-from shared.job_payload import INDEX
+from shared.jobs.payload import INDEX
+from shared.paths.boundary import Boundary
 from shared.table import CommitOrigin, PartitionKey
 
 SESSION_CONF: Mapping[str, str] = {
@@ -42,11 +43,11 @@ SESSION_CONF: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class QbeastEngineSettings:
-    """What the engine may do; see each field."""
+    """Settings of the engine; see each field."""
 
     allow_s3: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)  # Removed from what the JVM printed.
-    boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
+    boundary: Boundary = field(default_factory=local_boundary)
 
 
 class QbeastEngine(JvmEngine):
@@ -58,7 +59,8 @@ class QbeastEngine(JvmEngine):
 
     def __init__(self, spark: SparkSession, settings: QbeastEngineSettings | None = None) -> None:
         self._settings = settings or QbeastEngineSettings()
-        super().__init__(spark, secrets=self._settings.secrets)
+        self._scala = DeltaScala(spark)
+        super().__init__(spark, self._scala, secrets=self._settings.secrets)
         self._lock = threading.Lock()
         self._running: set[str] = set()
         self._check = self._scala.resolve(CHECK)

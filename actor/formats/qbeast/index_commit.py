@@ -1,4 +1,4 @@
-"""What the log says of a commit of the library, and whether it is the one that was planned.
+"""A commit of the library as the log has it, and whether it is the one that was planned.
 
 A row that is lost or doubled here is committed already, so what is found names the version to restore.
 """
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.formats.delta.actions import decode_add
-from shared import commit_metadata
 from shared.errors import Corrupt
 from shared.formats.qbeast.iterations import Iteration
-from shared.locations import hadoop_path
+from shared.layout import commit_metadata
+from shared.paths.locations import hadoop_path
 from shared.table import DataFile
 
 
@@ -26,7 +26,7 @@ class RemovedIndexFile:
 
 @dataclass(frozen=True, slots=True)
 class IndexCommit:
-    """One commit of the table; `write_id` is that of our rewrite, empty for a commit of others.
+    """One commit of the table; `write_id` is our rewrite's, empty for a commit of others.
 
     changes_table: it sets metadata or protocol, which the check inside the transaction does not see.
     """
@@ -72,7 +72,7 @@ def check_commit(
 ) -> None:
     """Raise Corrupt unless one commit replaced exactly the planned files, which no other removed, row for row.
 
-    `commits` are all since the version that the files were chosen at, `ours` those of this iteration.
+    `commits` are all since the version that the files were chosen at, `ours` are this iteration's.
     """
     planned = set(iteration.paths)
     first, problems = ours[0], list[str]()

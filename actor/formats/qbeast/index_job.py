@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from actor.formats.delta.preflight import check_identity, check_table
+from actor.formats.delta.preflight import check_table
 from actor.formats.qbeast.index_commit import IndexCommit, check_commit
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
-from shared.boundary import Boundary
-from shared.commit_metadata import CommitMetadata
+from actor.rewrite.checks import check_identity
 from shared.errors import Conflict, LakewrightError, PermanentError, RetryableError, Unsupported
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import (
@@ -28,8 +27,10 @@ from shared.formats.qbeast.iterations import (
 from shared.formats.qbeast.names import LAST_REVISION
 from shared.formats.qbeast.options import read_options, without_indexing
 from shared.formats.qbeast.status import refusal
-from shared.index_options import IndexJobOptions
-from shared.index_stats import index_stats
+from shared.index.stats import index_stats
+from shared.jobs.index_options import IndexJobOptions
+from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.boundary import Boundary
 from shared.table import Snapshot
 
 
@@ -164,7 +165,7 @@ class IndexJob:
         return without_indexing(options, QbeastIndex.of_snapshot(snapshot))
 
     def _must_stop(self) -> bool:
-        """Whether no further iteration begins: asked to stop, not wanted any more, or the bytes of a job are used."""
+        """Return whether no further iteration begins: stop requested, run not wanted any more, or job's bytes used."""
         return bool(self._not_wanted) or self._is_spent or self.control.should_stop()
 
     @property

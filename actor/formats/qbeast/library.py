@@ -8,14 +8,16 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from actor.formats.delta.actions import decode_add, decode_metadata, decode_protocol
-from actor.formats.delta.conflicts import CommitFailure, classify, refused, translate
+from actor.formats.delta.conflicts import classify, refused, translate
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.qbeast.index_commit import IndexCommit, decode_commit
 from actor.formats.qbeast.index_job import LibraryCall
 from actor.jvm.errors import first_line, jvm_class_names
-from actor.jvm.scala import Scala, jvm_session
+from actor.jvm.scala import jvm_session
+from actor.rewrite.model import Verdict
 from shared.errors import Conflict, InvalidInput, PermanentError
 from shared.formats.delta import refusal
-from shared.locations import hadoop_path
+from shared.paths.locations import hadoop_path
 from shared.table import Snapshot
 
 EXTENSION = "io.qbeast.spark.internal.QbeastSparkSessionExtension"
@@ -23,7 +25,7 @@ CATALOG = "io.qbeast.spark.internal.sources.catalog.QbeastCatalog"
 _TABLE = "io.qbeast.spark.QbeastTable"
 _CONTEXT = "io.qbeast.context.QbeastContext"
 _TABLE_ID = "io.qbeast.core.model.QTableID"
-CHECK = "io.lakewright.IndexCommitCheck"
+CHECK = "io.lakewright.qbeast.IndexCommitCheck"
 _TAKEN = "LAKEWRIGHT_TAKEN: "
 _REFUSED = "LAKEWRIGHT_REFUSED: "
 _HOOK = "qbeastPreCommitHook.lakewright"
@@ -35,7 +37,7 @@ _MUST_BE_FRESH = False
 class JvmIndexLibrary:
     """`actor.formats.qbeast.index_job.IndexLibrary` in a session of its own, which is the active one of the thread."""
 
-    def __init__(self, scala: Scala, session: SparkSession, location: str) -> None:
+    def __init__(self, scala: DeltaScala, session: SparkSession, location: str) -> None:
         self._scala = scala
         self._session = session
         self.location = location
@@ -108,6 +110,6 @@ class JvmIndexLibrary:
                 return Conflict(f"{failed}: {text.split(_TAKEN, 1)[-1]}; plan it again", kind="taken")
             if _REFUSED in text:
                 return PermanentError(f"{failed}: {text.split(_REFUSED, 1)[-1]}; the table is as it was")
-        if classify(error) is not CommitFailure.UNKNOWN:
+        if classify(error) is not Verdict.UNKNOWN:
             return refused(error, self.location)
         return translate(error, f"optimizing the index of {self.location}")

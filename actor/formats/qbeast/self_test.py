@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from actor.formats.qbeast.engine import QbeastEngine
 from actor.formats.qbeast.index_job import LibraryCall
-from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, PermanentError
 from shared.formats.qbeast.files import IndexFile
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import progress_of
-from shared.job_payload import INDEX
+from shared.jobs.payload import INDEX
+from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin, Snapshot
 
 _ROWS = 300
@@ -27,7 +27,7 @@ def self_test(spark: SparkSession, engine: QbeastEngine, scratch: str) -> int:
 
     `scratch` is the URI of a directory that driver and executors can write to.
     """
-    started, location = time.monotonic(), f"{scratch}/qbeast-self-test"
+    started, location = time.monotonic(), f"{scratch}/_self-test/qbeast"
     for number in range(_APPENDS):
         rows = spark.range(number * _ROWS, (number + 1) * _ROWS).selectExpr("id", "id % 97 AS other").coalesce(1)
         writer = rows.write.format("qbeast").mode("append").option("columnsToIndex", "id,other").option("cubeSize", 50)

@@ -10,9 +10,15 @@ from actor.formats.qbeast.library import CATALOG, EXTENSION
 from actor.jvm import log_stores
 from actor.jvm.jars import DELTA_FOR_QBEAST, look_up
 from actor.jvm.java import PARALLEL_COLLECTOR
-from actor.jvm.java_sources import CLASSES, classes_dir, compile_sources
-from actor.jvm.spark import LOCAL_TASKS, launch
+from actor.jvm.java_sources import compile_sources
+from actor.jvm.own_jar import SOURCES
+from actor.jvm.spark import launch
 from shared.errors import PermanentError
+
+COMPILED_AT_START = tuple(
+    f"io/lakewright/{name}.java" for name in ("delta/ExclusiveLogStore", "spark/LocalTasks", "qbeast/IndexCommitCheck")
+)
+"""Classes that the jar cannot hold for this Spark: it is of another Scala, and the library is not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,6 @@ def configuration(settings: QbeastSparkSettings) -> dict[str, str]:
     conf = {
         "spark.app.name": "lakewright-qbeast-actor",
         "spark.master": settings.master,
-        CLASSES: str(classes_dir(settings.work_dir).resolve()),
         "spark.jars": ",".join(str(jar.resolve()) for jar in jars),
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": " ".join(["-XX:+ExitOnOutOfMemoryError", *settings.collector]),
@@ -60,7 +65,7 @@ def configuration(settings: QbeastSparkSettings) -> dict[str, str]:
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "2" if settings.local else "64",
         "spark.sql.session.timeZone": "UTC",
-        **log_stores.EXCLUSIVE.configuration,
+        **log_stores.EXCLUSIVE,
     }
     if settings.local:
         conf |= {
@@ -74,9 +79,8 @@ def configuration(settings: QbeastSparkSettings) -> dict[str, str]:
 def start_spark(settings: QbeastSparkSettings, *, java_home: Path) -> SparkSession:
     """Start the application, with our classes compiled; raises PermanentError where it does not start."""
     session = launch(configuration(settings), work_dir=settings.work_dir, java_home=java_home, local=settings.local)
-    log_stores.install(session, log_stores.EXCLUSIVE)
     try:
-        compile_sources(session, [LOCAL_TASKS, "IndexCommitCheck"])
+        compile_sources(session, (SOURCES / source for source in COMPILED_AT_START), settings.work_dir / "classes")
     except Exception as error:
         raise PermanentError(
             f"{settings.library_jar} is not qbeast-spark 0.7.1, whose commits can be checked before they are made"

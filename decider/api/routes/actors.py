@@ -3,15 +3,59 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path
+from pydantic import Field
 
 from decider.api.dependencies import Queue
 from decider.api.openapi import failures
-from decider.api.schemas.actors import ActorList, ActorView, UnservedJobs
-from decider.api.schemas.queue import AdminResult
-from decider.store.actor_registry import ActorRecord
-from decider.web.base_model import moment
+from decider.api.routes.queue import AdminResult
+from decider.web.base_model import Moment, ResponseModel, Seconds, read_from
 from decider.web.errors import not_found
 from shared.queue.limits import MAX_NAME_CHARS
+
+
+class ActorView(
+    ResponseModel,
+    alias_generator=read_from(
+        id="name", started_at="started_ms", heartbeat_age_s="age_ms", expires_after_s="ttl_ms", error="death_cause"
+    ),
+):
+    """One actor, as reported with its heartbeat."""
+
+    id: str = Field(description="Actor name.")
+    state: str = Field(
+        description="`working`, `idle`, `draining` (finishes its jobs and claims no more), `drained`, or `died`."
+    )
+    slots: int = Field(description="Number of slots; each runs one job at a time, or several that share a commit.")
+    busy_slots: int = Field(description="Slots that run jobs.")
+    jobs: tuple[str, ...] = Field(description="Ids of the running jobs.")
+    host: str = Field(description="Host name.")
+    abilities: tuple[str, ...] = Field(
+        description="Jobs that the actor can run, each as `format/action`; it claims no others."
+    )
+    versions: dict[str, str] = Field(description="Versions of Lakewright, Spark, Delta and Java.")
+    started_at: Moment = Field(description="Start time, by the actor's clock.")
+    heartbeat_age_s: Seconds = Field(description="Seconds since the last heartbeat.")
+    expires_after_s: Seconds = Field(description="Seconds without one after which the actor is no longer listed.")
+    error: str = Field(description="Error that ended the actor; empty otherwise.")
+
+
+class UnservedJobs(ResponseModel):
+    """Jobs that wait because no actor that takes jobs has the ability that they need."""
+
+    ability: str = Field(description="Ability that the jobs need, as `format/action`.")
+    jobs: int = Field(description="Number of jobs.")
+
+
+class ActorList(ResponseModel):
+    """Registered actors."""
+
+    slots: int = Field(description="Slots of all actors that claim jobs.")
+    busy_slots: int = Field(description="Slots of any actor that run jobs.")
+    actors: tuple[ActorView, ...] = Field(description="Actors by name.")
+    unserved: tuple[UnservedJobs, ...] = Field(
+        description="Jobs that none of these actors can run, by the ability that they need."
+    )
+
 
 router = APIRouter(prefix="/v1/actors", tags=["actors"])
 
@@ -34,7 +78,7 @@ async def list_actors(queue: Queue) -> ActorList:
     return ActorList(
         slots=sum(one.slots for one in seen if one.takes_jobs),
         busy_slots=sum(one.busy_slots for one in seen),
-        actors=tuple(map(_actor_view, seen)),
+        actors=tuple(map(ActorView.of, seen)),
         unserved=tuple(UnservedJobs(ability=name, jobs=count) for name, count in unserved.items()),
     )
 
@@ -48,20 +92,3 @@ async def drain_actor(actor: ActorPath, queue: Queue) -> AdminResult:
     if not await queue.actors.request_drain(actor):
         raise not_found("actor", actor)
     return AdminResult(message=f"Actor {actor} claims no more jobs; stop it when its state is drained.")
-
-
-def _actor_view(one: ActorRecord) -> ActorView:
-    return ActorView(
-        id=one.name,
-        state=one.state,
-        slots=one.slots,
-        busy_slots=one.busy_slots,
-        jobs=one.jobs,
-        host=one.host,
-        abilities=one.abilities,
-        versions=dict(one.versions),
-        started_at=moment(one.started_ms),
-        heartbeat_age_s=one.age_ms / 1000,
-        expires_after_s=one.ttl_ms / 1000,
-        error=one.death_cause,
-    )

@@ -1,22 +1,191 @@
 """Advice: which settings would have served tables better, found in the background; people apply or dismiss it."""
 
-# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
-
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
+from pydantic import AwareDatetime, Field
 
+from decider.advice.analysis import former_values
 from decider.api.declared_tables import require_undeclared
-from decider.api.dependencies import KnownTable, Requests, Tables
+from decider.api.dependencies import KnownTable, Limit, Requests, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.advice import AdviceList, AdviceView, ApplyRequest, StatusName, TableAdvice
 from decider.api.services import TableServices
-from decider.api.views.advice import advice_list, advice_view
-from decider.web.base_model import MAX_PAGE, moment
+from decider.store.stored_values import moment
+from decider.store.tables.advice_records import Advice, Analysis
+from decider.web.base_model import (
+    Moment,
+    RequestModel,
+    ResponseModel,
+    Rounded2,
+    Rounded3,
+    Rounded4,
+    examples,
+    read_from,
+)
 from decider.web.errors import ApiError, not_found
+from shared.formats.registry import support_of
+from shared.paths.sql_text import set_properties
 from shared.table import TableRef
 
+StatusName = Literal["open", "applying", "dismissed", "applied", "judged"]
+
+
+class ApplyRequest(RequestModel, json_schema_extra=examples({"dry_run": True}, {"override": True})):
+    """Request to apply an advice."""
+
+    dry_run: bool = Field(
+        default=False, description="Check the request and show `statement` without changing anything."
+    )
+    override: bool = Field(
+        default=False, description="Set overrides of the registration instead of the table's own properties."
+    )
+
+
+class ReplayedCostView(ResponseModel, alias_generator=read_from(write_cost_s="write_s", read_cost_s="read_s")):
+    """Cost of the replayed commits under one policy, in core-seconds."""
+
+    cost_s: Rounded3 = Field(description="Total cost in core-seconds.")
+    write_cost_s: Rounded3 = Field(description="Core-seconds of rewriting.")
+    read_cost_s: Rounded3 = Field(description="Core-seconds of opening files.")
+    files_mean: Rounded2 = Field(description="Mean number of live files.")
+    bytes_rewritten: int = Field(description="Bytes rewritten.")
+
+
+class ProofView(
+    ResponseModel, alias_generator=read_from(before="current", after="advised", newer_half_share="newer_share")
+):
+    """Replays that the advice rests on."""
+
+    versions: tuple[int, int] = Field(description="First and last version replayed.")
+    commits: int = Field(description="Number of commits replayed.")
+    hours: Rounded2 = Field(description="Hours from the first commit to the analysis.")
+    queries_per_hour: float = Field(description="Assumed queries per hour that read the table.")
+    before: ReplayedCostView = Field(description="Replay under the policy in effect.")
+    after: ReplayedCostView = Field(description="Replay under the advised policy.")
+    newer_half_share: Rounded4 = Field(description="Saved share of the cost over the newer half of the commits alone.")
+
+
+class JudgementView(
+    ResponseModel,
+    alias_generator=read_from(
+        at="at_ms", former_cost_s="former_s", advised_cost_s="advised_s", actual_cost_s="actual_s"
+    ),
+):
+    """Measured effect of applied advice, over the commits since."""
+
+    at: Moment = Field(description="Time of the judgement.")
+    commits: int = Field(description="Number of commits since the change.")
+    hours: Rounded2 = Field(description="Hours between the first and the last of them.")
+    predicted_share: Rounded4 = Field(description="Share of the cost that the advice promised to save.")
+    saved_share: Rounded4 = Field(description="Share of the cost that was saved; negative if the table costs more.")
+    former_cost_s: Rounded3 = Field(description="Cost under the former policy in core-seconds, by replay.")
+    advised_cost_s: Rounded3 = Field(description="Cost under the advised policy in core-seconds, by replay.")
+    actual_cost_s: Rounded3 = Field(description="Cost in core-seconds by the table's log, rewrites included.")
+
+
+class AdviceView(ResponseModel):
+    """A change of a table's policy that would have served it better."""
+
+    id: str = Field(description="Id of the change; the same change of the same table has the same id.")
+    table: str = Field(description="Table name.")
+    at: AwareDatetime | None = Field(description="Time of the analysis.")
+    status: StatusName = Field(
+        description="`open`, `applying` while a job is to alter the table, `dismissed`, `applied`, or `judged` once "
+        "enough was committed since it was applied."
+    )
+    changed_at: AwareDatetime | None = Field(description="Time at which it was applied or dismissed; null if open.")
+    by_owner: bool = Field(description="Whether the owner changed the table's own properties, without Lakewright.")
+    job: str = Field(description="Job that alters the table; empty if there is none.")
+    problem: str = Field(description="Why the last attempt to alter the table failed; empty if none did.")
+    change: dict[str, str] = Field(description="Properties to set.")
+    former: dict[str, str] = Field(description="Values of these properties before; empty for a fan-in that is fitted.")
+    statement: str = Field(
+        description="SQL statement that makes the change in the table's own properties; empty if Spark's SQL has no "
+        "name for the table, as for one of Iceberg without a catalog."
+    )
+    saved_s_per_day: float = Field(description="Core-seconds per day that the change promises to save.")
+    saved_share: float = Field(
+        description="Promised share of the cost: the smaller one of all commits and of the newer half."
+    )
+    message: str = Field(description="Human-readable advice.")
+    proof: ProofView = Field(description="Figures of the replays.")
+    judgement: JudgementView | None = Field(description="What happened since it was applied; null until then.")
+
+
+class AdviceList(ResponseModel):
+    """Advice for all tables, largest saving first."""
+
+    advice: tuple[AdviceView, ...] = Field(description="Advice, largest saving per day first.")
+    tables_analyzed: int = Field(description="Number of tables whose history was analyzed.")
+    tables_failed: int = Field(description="Number of them whose log could not be read at the last analysis.")
+    failed: dict[str, str] = Field(description="The first ten of these by name, with the reason.")
+    judged: int = Field(description="Number of applied changes that were judged.")
+    predicted_share: float | None = Field(description="Mean share of the cost that these promised to save.")
+    saved_share: float | None = Field(description="Mean share of the cost that these saved.")
+
+
+class TableAdvice(ResponseModel):
+    """Advice for one table, and its last analysis."""
+
+    advice: AdviceView | None = Field(description="Advice; null if no change would have saved enough.")
+    analyzed_at: AwareDatetime | None = Field(description="Time of the last analysis; null if there was none.")
+    analyzed_version: int | None = Field(description="Version at the last analysis.")
+    problem: str = Field(description="Why the last analysis failed; empty if it did not.")
+
+
+def advice_view(advice: Advice, table: TableRef) -> AdviceView:
+    """Return an advice for a table."""
+    return AdviceView(
+        id=advice.id,
+        table=table.name,
+        at=moment(advice.at_ms),
+        status=advice.status.value,
+        changed_at=moment(advice.changed_ms),
+        by_owner=advice.by_owner,
+        job=advice.job,
+        problem=advice.problem,
+        change=dict(advice.change),
+        former=former_values(advice),
+        statement=statement(advice, table),
+        saved_s_per_day=round(advice.proof.saved_s_per_day, 1),
+        saved_share=round(advice.proof.saved_share, 4),
+        message=advice.message,
+        proof=ProofView.of(advice.proof),
+        judgement=None if advice.judgement is None else JudgementView.of(advice.judgement),
+    )
+
+
+def statement(advice: Advice, table: TableRef) -> str:
+    """Return the SQL that makes a change in the table's own properties, as Spark reads it; empty if there is none."""
+    return set_properties(table.location, advice.change, support_of(advice.format).sql_paths)
+
+
+def advice_list(
+    shown: Sequence[tuple[Advice, TableRef]],
+    every: Sequence[Advice],
+    done: Sequence[Analysis],
+    failed: Mapping[str, str],
+) -> AdviceList:
+    """Return ranked advice; `every` advice there is, the last analyses of all tables, and why some failed by name."""
+    ranked = sorted(shown, key=lambda one: (-one[0].proof.saved_s_per_day, one[1].name))
+    judged = [one.judgement for one in every if one.judgement is not None]
+    return AdviceList(
+        advice=tuple(advice_view(advice, table) for advice, table in ranked),
+        tables_analyzed=len(done),
+        tables_failed=sum(bool(one.problem) for one in done),
+        failed=dict(failed),
+        judged=len(judged),
+        predicted_share=round(fmean(one.predicted_share for one in judged), 4) if judged else None,
+        saved_share=round(fmean(one.saved_share for one in judged), 4) if judged else None,
+    )
+
+
 router = APIRouter(prefix="/v1", tags=["tables"])
+
+FAILED_SHOWN = 10
+"""Tables that are named of those whose analysis failed."""
 
 AdviceId = Annotated[
     str,
@@ -34,19 +203,21 @@ async def list_advice(
     status: Annotated[
         tuple[StatusName, ...], Query(max_length=5, description="Only advice of these kinds; may be repeated.")
     ] = ("open",),
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")] = 100,
+    limit: Limit = 100,
 ) -> AdviceList:
     """List changes of policies that would have saved most, found by replaying the tables' own histories.
 
     Costs are core-seconds of rewriting and of opening files, as in what-if.
     """
-    every = await tables.advice.all()
+    every, analyses = await tables.advice.all(), await tables.advice.analyses()
     wanted = sorted((one for one in every if one.status.value in status), key=lambda one: -one.proof.saved_s_per_day)[
         :limit
     ]
-    known = await tables.registry.get_many([one.table for one in wanted])
+    failed = [table for table, one in analyses.items() if one.problem][:FAILED_SHOWN]
+    known = await tables.registry.get_many([*(one.table for one in wanted), *failed])
     shown = [(one, known[one.table]) for one in wanted if one.table in known]
-    return advice_list(shown, every, tuple((await tables.advice.analyses()).values()))
+    problems = {known[table].name: analyses[table].problem for table in failed if table in known}
+    return advice_list(shown, every, tuple(analyses.values()), problems)
 
 
 @router.get("/tables/{name}/advice", summary="Show the advice for a table", responses=failures(404, 422))

@@ -1,20 +1,52 @@
 """Backlog: the predicted seconds of work, by which a scaler starts and stops actors."""
 
-from fastapi import APIRouter
+from functools import partial
 
-from decider.api.dependencies import Queue
+from fastapi import APIRouter, Response
+from pydantic import Field
+
+from decider.api.dependencies import Http, Queue
 from decider.api.openapi import failures
-from decider.api.schemas.backlog import FormatBacklog, QueueBacklog
-from decider.store.backlog import PredictedWork, read_backlog
-from shared.policy import GIB
+from decider.api.services import QueueServices
+from decider.store.queue.backlog import PredictedWork, read_backlog
+from decider.web.base_model import ResponseModel
+from shared.policy.policy import GIB
+
+
+class FormatBacklog(ResponseModel):
+    """Backlog of the tables of one format."""
+
+    jobs: int = Field(description="Jobs that wait for an actor or run.")
+    work_s: int = Field(description="Predicted seconds that they take one slot.")
+    bands: dict[str, int] = Field(description="The same seconds by band.")
+
+
+class QueueBacklog(ResponseModel):
+    """Predicted work of the queue; 0 exactly if no job that an actor could run waits, and none runs."""
+
+    jobs: int = Field(
+        description="Jobs that wait for an actor or run; paused and delayed ones are left out, and so are jobs of the "
+        "archives where no other job waits or runs."
+    )
+    running: int = Field(description="Jobs that run.")
+    work_s: int = Field(description="Predicted seconds that all of them take one slot; the value to scale actors by.")
+    formats: dict[str, FormatBacklog] = Field(description="Backlog by table format.")
+    job_s: float = Field(description="Predicted seconds of a run without data.")
+    gib_s: float = Field(description="Predicted additional seconds for each GiB.")
+    measured_runs: int = Field(description="Recent runs that this prediction is fitted to; below 5, it is a default.")
+
 
 router = APIRouter(prefix="/v1/backlog", tags=["queue"])
 
 
-@router.get("", summary="Show the backlog", responses=failures())
-async def show_backlog(queue: Queue) -> QueueBacklog:
+@router.get("", summary="Show the backlog", response_model=QueueBacklog, responses=failures())
+async def show_backlog(queue: Queue, http: Http) -> Response:
     """Show the predicted seconds of work that wait or run, by format and band; KEDA's `metrics-api` reads `work_s`."""
-    found = await read_backlog(queue.executor)
+    return await http.expensive_calls.queue_reads.get("backlog", partial(_backlog, queue))
+
+
+async def _backlog(queue: QueueServices) -> QueueBacklog:
+    found = await read_backlog(queue.executor, queue.own_tables)
     return QueueBacklog(
         jobs=sum(found.jobs.values()),
         running=found.running,

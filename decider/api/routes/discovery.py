@@ -1,13 +1,50 @@
 """Discovery: show its progress and start it."""
 
 from fastapi import APIRouter
+from pydantic import Field
 
 from decider.api.dependencies import Requests
 from decider.api.openapi import failures
-from decider.api.schemas.discovery import Discoveries, RootProgress
 from decider.background.discovery import Discovery
-from decider.store.discovery_lease import DiscoveryProgress
-from decider.web.base_model import moment
+from decider.store.registry.discovery_lease import DiscoveryProgress
+from decider.web.base_model import Moment, ResponseModel, read_from
+
+
+class RootProgress(
+    ResponseModel,
+    alias_generator=read_from(
+        path="last_path",
+        started_at="started_ms",
+        updated_at="updated_ms",
+        finished_at="finished_ms",
+        unreadable_folders="unreadable",
+    ),
+):
+    """Progress of the scan of one root."""
+
+    root: str = Field(description="Allowed root.")
+    state: str = Field(description="`waiting` before the first scan, then `running`, `done` or `failed`.")
+    path: str = Field(description="Path below the root that was scanned last; any decider resumes from here.")
+    folders: int = Field(description="Folders scanned.")
+    tables: int = Field(description="Tables found.")
+    new_tables: int = Field(description="Tables found that were not registered.")
+    started_at: Moment = Field(description="Start of the scan.")
+    updated_at: Moment = Field(description="Last progress.")
+    finished_at: Moment = Field(description="End of the scan; null while it runs or is requested.")
+    unreadable_folders: int = Field(description="Folders skipped because they could not be read.")
+    error: str = Field(
+        description="Error that ended the scan, or the reason for the last skipped folder; empty otherwise."
+    )
+
+
+class Discoveries(ResponseModel):
+    """Table discovery below every allowed root."""
+
+    interval_s: float = Field(description="Seconds between two scans; 0 disables discovery.")
+    requests_per_s: float = Field(description="Maximum object store requests per second during a scan.")
+    max_depth: int = Field(description="Maximum folder depth below a root.")
+    roots: tuple[RootProgress, ...] = Field(description="Allowed roots.")
+
 
 router = APIRouter(prefix="/v1/discovery", tags=["tables"])
 
@@ -37,17 +74,5 @@ async def _shown(discovery: Discovery) -> Discoveries:
 
 
 def _view(root: str, found: DiscoveryProgress | None) -> RootProgress:
-    shown = found or DiscoveryProgress(root)
-    return RootProgress(
-        root=root,
-        state=shown.state if found else "waiting",
-        path=shown.last_path,
-        folders=shown.folders,
-        tables=shown.tables,
-        new_tables=shown.new_tables,
-        started_at=moment(shown.started_ms),
-        updated_at=moment(shown.updated_ms),
-        finished_at=moment(shown.finished_ms),
-        unreadable_folders=shown.unreadable,
-        error=shown.error,
-    )
+    shown = RootProgress.of(found or DiscoveryProgress(root))
+    return shown if found else shown.model_copy(update={"state": "waiting"})

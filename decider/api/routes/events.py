@@ -6,16 +6,41 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import Field
 
 from decider.api.dependencies import Http, Operations, Requests
 from decider.api.event_examples import BODY
 from decider.api.openapi import failures
-from decider.api.schemas.events import EventsAccepted, IgnoredEvents, SubscriptionValidation
 from decider.api.services import HttpServices, OperationServices, RequestServices
 from decider.events.detect import FORMATS, parse_body
 from decider.events.table_hint import ParsedEvents, SubscriptionConfirmation, ValidationHandshake
+from decider.web.base_model import ResponseModel
 from decider.web.errors import ApiError
 from shared.errors import InvalidInput
+
+
+class IgnoredEvents(ResponseModel):
+    """Number of ignored events for one reason."""
+
+    reason: str = Field(description="Machine-readable reason, such as `unknown_table` or `not_a_commit`.")
+    count: int = Field(description="Number of events.", ge=0)
+
+
+class EventsAccepted(ResponseModel):
+    """Result of a delivery.
+
+    An accepted event triggers a refresh of the table; state is read from the table's log only.
+    """
+
+    accepted: int = Field(description="Number of events that matched a known table.", ge=0)
+    ignored: tuple[IgnoredEvents, ...] = Field(description="Ignored events by reason.")
+
+
+class SubscriptionValidation(ResponseModel):
+    """Response to the validation handshake of Azure Event Grid."""
+
+    validationResponse: str = Field(description="Validation code from the request.")  # noqa: N815 - Event Grid's name for it
+
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 

@@ -2,12 +2,27 @@
 
 import structlog
 from fastapi import APIRouter, Response
+from pydantic import Field
 
 from decider.api.dependencies import Http, Operations, Probes, Requests, Tables
 from decider.api.metrics import CONTENT_TYPE, MetricsSnapshot
-from decider.api.schemas.status import Liveness, Readiness
+from decider.web.base_model import ResponseModel
 from decider.web.errors import ApiError
 from decider.web.problem_document import ProblemDocument
+
+
+class Liveness(ResponseModel):
+    """Liveness of the process."""
+
+    status: str = Field(description="Always `alive`.")
+
+
+class Readiness(ResponseModel):
+    """Readiness to serve requests."""
+
+    status: str = Field(description="`ready` or `not ready`.")
+    reasons: tuple[str, ...] = Field(description="Reasons for not being ready; empty if ready.")
+
 
 log = structlog.get_logger()
 
@@ -26,14 +41,20 @@ async def livez(probes: Probes) -> Liveness:
 
 @router.get("/readyz", summary="Readiness probe", responses={503: _NOT_WELL})
 async def readyz(http: Http, probes: Probes) -> Readiness:
-    """Return 200 if Redis responds and is durable and all background tasks run; 503 with the reasons otherwise."""
+    """Return 200 if Redis responds and is durable and all background tasks work; 503 with the reasons otherwise."""
     health = await probes.health.recent()
     ill = health.blockers
     if ill and http.settings.credentials.are_needed:
         # Probes carry no token, so the response discloses neither addresses nor settings.
         log.warning("redis_unhealthy", reasons=ill)
         ill = ("Redis does not respond" if health.server is None else "Redis is not durable; see /v1/status",)
-    reasons = (*ill, *(f"background task {name} has ended" for name in probes.background.dead))
+    dead, stuck = probes.background.dead, probes.background.stuck
+    # Errors may name tables and places, which a probe does not disclose.
+    reasons = (
+        *ill,
+        *(f"background task {name} has ended" for name in dead),
+        *(f"background task {name} fails again and again; see /v1/status" for name in stuck),
+    )
     if reasons:
         raise ApiError(503, "; ".join(reasons))
     return Readiness(status="ready", reasons=())
@@ -63,6 +84,8 @@ async def metrics(tables: Tables, requests: Requests, operations: Operations, ht
         redis_safe=health.server is not None and not health.server.issues,
         tables=health.tables,
         refused=health.refused,
+        refusing_partitions=health.refusing_partitions,
+        sample=health.sample,
         jobs={str(state): count for state, count in health.depth.depth.items()},
         oldest_wait_s=health.depth.oldest_wait_ms / 1000,
         actors=health.actors,
@@ -72,6 +95,7 @@ async def metrics(tables: Tables, requests: Requests, operations: Operations, ht
         object_reads={str(kind): count for kind, count in operations.read_meter.counts.items()},
         funnel=health.funnel,
         unserved=health.unserved,
+        background=probes.background.health,
         registry=None if tables.sources.saved is None else tables.sources.saved.status(),
         tables_file=None if tables.sources.declared is None else tables.sources.declared.status,
     )

@@ -1,22 +1,122 @@
 """Jobs: list, show, cancel, expedite and requeue them."""
 
 import asyncio
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic import Field
 
-from decider.api.dependencies import Queue, Tables
+from decider.api.dependencies import Http, Operations, Queue, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.jobs import CancelResult, JobDetail, JobList
-from decider.api.schemas.queue import MoveResult
 from decider.api.services import QueueServices
-from decider.api.views.calibration import job_calibration
-from decider.api.views.jobs import cancelled_view, job_view, moved_view, timeline
-from decider.store.run_queries import JobStage
+from decider.store.queue.run_queries import JobStage
+from decider.store.stored_values import json_object, moment
+from decider.web.base_model import ResponseModel
 from decider.web.errors import not_found
+from shared.partitions import partition_label
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
-from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome
-from shared.queue.records import JobView
+from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome, RunResult
+from shared.queue.records import JobView, RunRecord
+from shared.table import PartitionKey, TableId
+
+
+class JobCalibration(ResponseModel):
+    """Predicted and measured cost over the finished runs of one job that rewrote files."""
+
+    runs: int = Field(description="Number of runs in the sums.")
+    predicted_bytes: int = Field(description="Predicted bytes read.")
+    measured_bytes: int = Field(description="Bytes read.")
+    predicted_files_removed: int = Field(description="Predicted decrease of the file count.")
+    measured_files_removed: int = Field(description="Measured decrease of the file count.")
+
+
+class JobEvent(ResponseModel):
+    """One event in a job's timeline."""
+
+    at: datetime = Field(description="Time, by the Redis server's clock.")
+    event: str = Field(description="`enqueued`, `started`, `lease_expires`, `ready`, `retry_due`, or a run's result.")
+    detail: str = Field(description="Details.")
+
+
+class JobSummary(ResponseModel):
+    """A waiting or running job, or one finished run."""
+
+    id: str = Field(
+        description="Job id: table, hash of the partition, kind. One partition has at most one job per kind."
+    )
+    state: str = Field(description="`queued`, `delayed`, `leased`, `quarantined`, or `finished`.")
+    table: str = Field(description="Table id.")
+    table_name: str = Field(description="Table name.")
+    partition_key: str = Field(description="Partition key: physical column names and values as in the table's log.")
+    partition_label: str = Field(description="Partition label; columns as in the table's log.")
+    kind: str = Field(description="Kind of work; `compact` merges small files.")
+    tenant: str = Field(description="Tenant.")
+    band: str = Field(description="`urgent`, `high`, `normal`, `low` or `background`.")
+    priority: int | None = Field(
+        description="Priority within the band, 0 (first) to 31 (last); null for finished runs."
+    )
+    version: int = Field(description="Table version of the commit that led to the job.")
+    attempts: int = Field(description="Number of failed attempts.")
+    engine_crashes: int | None = Field(
+        description="Failed attempts in which the engine crashed or the actor stopped responding. After two, the job "
+        "runs isolated; another crash quarantines it. Null for finished runs."
+    )
+    actor: str = Field(description="Actor that runs or ran the job; empty while it waits.")
+    reason: str = Field(description="Machine-readable reason for the job.")
+    enqueued_at: datetime | None = Field(description="Time of the first enqueue.")
+    started_at: datetime | None = Field(description="Start of the run.")
+    finished_at: datetime | None = Field(description="End of the run.")
+    retry_at: datetime | None = Field(description="When a delayed or quarantined job runs again; null for others.")
+    result: str = Field(
+        description="Result of the run: `done`, `fail`, `crashed`, `yield`, `cancelled` or `expired`; empty before its "
+        "end."
+    )
+    error: str = Field(description="Last error; empty if none.")
+    predicted: dict[str, float] = Field(description="Predicted files replaced, files removed and bytes read.")
+    measured: dict[str, float] = Field(
+        description="The same figures as measured, with durations; empty before the end."
+    )
+    progress: dict[str, Any] = Field(description="Last progress report of the actor.")
+    stop_reason: str = Field(description="Reason for a requested stop; empty if none is requested.")
+
+
+class JobList(ResponseModel):
+    """A page of jobs: running, waiting, quarantined, then finished runs, newest first."""
+
+    jobs: tuple[JobSummary, ...] = Field(description="Jobs.")
+    next_page_token: str | None = Field(
+        description="Pass as `page_token` to get the next page; null on the last page. A filtered page may be short or "
+        "empty."
+    )
+
+
+class JobDetail(ResponseModel):
+    """One job with its timeline."""
+
+    job: JobSummary = Field(description="The job, or its latest run if it has finished.")
+    timeline: tuple[JobEvent, ...] = Field(description="Events, oldest first.")
+    runs: tuple[JobSummary, ...] = Field(description="Finished runs that are still stored, newest first.")
+    calibration: JobCalibration = Field(description="Predicted and measured cost over these runs.")
+
+
+class CancelResult(ResponseModel):
+    """Result of a cancellation."""
+
+    outcome: str = Field(
+        description="`deleted`: the job was waiting. `stopping`: the job is running and its actor is asked to stop."
+    )
+    message: str = Field(description="Human-readable outcome.")
+
+
+class MoveResult(ResponseModel):
+    """Result of expediting or requeueing a job."""
+
+    state: str = Field(description="`queued`, or `leased` if the job is running.")
+    message: str = Field(description="Human-readable outcome.")
+
 
 RUNS_SHOWN = 20
 """Finished runs shown with a job."""
@@ -40,10 +140,31 @@ JobPath = Annotated[
 ]
 
 
-@router.get("", summary="List jobs", responses=failures(404, 422))
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Position and length of the requested part of a list."""
+
+    limit: int = 50
+    token: str | None = None
+
+
+FIRST_PAGE = _Page()
+
+
+async def _page(
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")] = 50,
+    page_token: Annotated[
+        str | None, Query(max_length=100, description="`next_page_token` of the previous page.")
+    ] = None,
+) -> _Page:
+    return _Page(limit, page_token)
+
+
+@router.get("", summary="List jobs", response_model=JobList, responses=failures(404, 422))
 async def list_jobs(
     tables: Tables,
     queue: Queue,
+    http: Http,
     state: Annotated[
         JobStage | None, Query(description="Job state; without it, all states.", examples=["queued"])
     ] = None,
@@ -51,19 +172,28 @@ async def list_jobs(
         str | None,
         Query(max_length=520, description="Table name or id; without it, all tables.", examples=["sales.orders"]),
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")] = 50,
-    page_token: Annotated[
-        str | None, Query(max_length=100, description="`next_page_token` of the previous page.")
-    ] = None,
-) -> JobList:
+    page: Annotated[_Page, Depends(_page)] = FIRST_PAGE,
+) -> Response:
     """List jobs: running, queued, delayed, quarantined, then finished runs, newest first."""
     known = None
     if table is not None:
         known = await tables.registry.find(table)
         if known is None:
             raise not_found("table", table)
-    page = await queue.runs.page(limit=limit, stage=state, table=known.id if known else None, page_token=page_token)
-    return JobList(jobs=tuple(map(job_view, page.entries)), next_page_token=page.next_page_token)
+    identity = known.id if known else None
+
+    async def read() -> JobList:
+        found = await queue.runs.page(limit=page.limit, stage=state, table=identity, page_token=page.token)
+        # A job keeps the name that its table had when it was made; a list shows the one that it has now.
+        names = await tables.registry.get_many({TableId(entry.key.table) for entry in found.entries})
+        jobs = (
+            view.model_copy(update={"table_name": names[TableId(view.table)].name}) if view.table in names else view
+            for view in map(job_view, found.entries)
+        )
+        return JobList(jobs=tuple(jobs), next_page_token=found.next_page_token)
+
+    key = f"jobs {state} {identity} {page}"
+    return await http.expensive_calls.queue_reads.get(key, read)
 
 
 @router.get("/{job}", summary="Show a job", responses=failures(404, 422))
@@ -102,9 +232,13 @@ async def cancel_job(job: JobPath, queue: Queue) -> CancelResult:
 
 
 @router.post("/{job}/expedite", summary="Expedite a job", responses=failures(404, 422))
-async def promote_job(job: JobPath, queue: Queue) -> MoveResult:
-    """Move a waiting job to the urgent band with the highest priority."""
-    return _moved(job, await queue.admin.expedite(JobId(job)))
+async def promote_job(job: JobPath, queue: Queue, operations: Operations) -> MoveResult:
+    """Move a waiting job to the urgent band with the highest priority.
+
+    64 jobs of a tenant per hour may be urgent, requested ones included; beyond that, a job gets the highest priority of
+    its own band.
+    """
+    return _moved(job, await queue.admin.expedite(JobId(job), operations.now_ms()))
 
 
 @router.post("/{job}/requeue", summary="Requeue a job", responses=failures(404, 422))
@@ -129,3 +263,105 @@ def _moved(job: str, outcome: MoveOutcome) -> MoveResult:
     if outcome is MoveOutcome.UNKNOWN:
         raise not_found("job", job)
     return moved_view(outcome)
+
+
+FINISHED = "finished"
+"""State of a finished run; the queue itself has no state for it."""
+
+
+def job_view(entry: JobView | RunRecord) -> JobSummary:
+    """Return the view of a waiting or running job, or of a finished run.
+
+    Payload, result and progress are JSON of other components and read leniently: a list must not fail because of a row.
+    """
+    live = entry if isinstance(entry, JobView) else None
+    run = entry if isinstance(entry, RunRecord) else None
+    found = json_object(run.result if run else live.payload if live else "")
+    return JobSummary(
+        id=entry.id,
+        state=live.state if live else FINISHED,
+        table=entry.key.table,
+        table_name=str(found.get("name" if live else "table", entry.key.table)),
+        partition_key=entry.key.partition,
+        partition_label=_label(entry.key.partition),
+        kind=entry.key.kind,
+        tenant=entry.tenant,
+        band=entry.band.name.lower(),
+        priority=live.priority if live else None,
+        version=entry.version,
+        attempts=entry.attempts,
+        engine_crashes=live.engine_crashes if live else None,
+        actor=entry.worker or "",
+        reason=str(found.get("reason", "")),
+        enqueued_at=moment(entry.enqueued_at_ms),
+        started_at=moment(entry.started_ms),
+        finished_at=moment(run.finished_ms) if run else None,
+        retry_at=moment(live.ready_at_ms) if live else None,
+        result=run.run_result if run else "",
+        error=entry.error or "",
+        predicted=_numbers(found.get("predicted")),
+        measured=_numbers(found.get("measured")) if run else {},
+        progress=json_object((live.progress if live else None) or ""),
+        stop_reason=(live.stop if live else None) or "",
+    )
+
+
+def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent, ...]:
+    """Return the timeline of a job, oldest first."""
+    moments: dict[tuple[int, str], str] = {}
+    for run in runs:
+        moments[run.enqueued_at_ms, "enqueued"] = f"version {run.version}"
+        moments[run.started_ms, "started"] = run.worker
+        moments[run.finished_ms, run.run_result] = run.error or f"the job is {run.outcome}"
+    if live is not None:
+        moments[live.enqueued_at_ms, "enqueued"] = f"version {live.version}"
+        if live.started_ms:
+            moments[live.started_ms, "started"] = live.worker or ""
+        if live.lease_until_ms:
+            moments[live.lease_until_ms, "lease_expires"] = "without a heartbeat by then, another actor takes over"
+        if live.ready_at_ms:
+            is_retry = bool(live.error or live.attempts)
+            event = "retry_due" if is_retry else "ready"
+            detail = live.error or f"after {live.attempts} failed attempts"
+            moments[live.ready_at_ms, event] = detail if is_retry else "until then it waits for others of its table"
+    events = ((moment(at), event, detail) for (at, event), detail in sorted(moments.items()))
+    return tuple(JobEvent(at=at, event=event, detail=detail) for at, event, detail in events if at is not None)
+
+
+def cancelled_view(outcome: CancelOutcome) -> CancelResult:
+    """Return the result of a cancellation."""
+    message = {
+        CancelOutcome.DELETED: "The waiting job was deleted.",
+        CancelOutcome.STOPPING: "The job is running; its actor stops after the current file groups.",
+        CancelOutcome.UNKNOWN: "The job does not exist.",
+    }[outcome]
+    return CancelResult(outcome=outcome, message=message)
+
+
+def moved_view(outcome: MoveOutcome) -> MoveResult:
+    """Return the result of expediting or requeueing a job."""
+    runs = outcome is MoveOutcome.LEASED
+    return MoveResult(state=outcome.value, message="The job is already running." if runs else "The job is ready.")
+
+
+def _label(partition: str) -> str:
+    return partition_label(PartitionKey(partition)) if json_object(partition) or partition == "{}" else partition
+
+
+def _numbers(value: object) -> dict[str, float]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(name): float(number) for name, number in value.items() if isinstance(number, int | float)}
+
+
+def job_calibration(runs: Iterable[RunRecord]) -> JobCalibration:
+    """Add up what was predicted and measured over the runs that ended well and rewrote something."""
+    shown = [job_view(run) for run in runs if run.run_result == RunResult.DONE]
+    whole = [one for one in shown if one.measured.get("files_replaced", 0) > 0]
+    return JobCalibration(
+        runs=len(whole),
+        predicted_bytes=int(sum(one.predicted.get("bytes", 0) for one in whole)),
+        measured_bytes=int(sum(one.measured.get("bytes", 0) for one in whole)),
+        predicted_files_removed=int(sum(one.predicted.get("files_removed", 0) for one in whole)),
+        measured_files_removed=int(sum(one.measured.get("files_removed", 0) for one in whole)),
+    )

@@ -1,19 +1,45 @@
 """Layout of a table over time, read from its own log."""
 
-# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
-
 from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from decider.api.dependencies import Http, KnownTable, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.layout_history import LayoutHistory, LayoutPointView
 from decider.formats.table_format import RetainedHistory
-from decider.state.layout_history import LayoutPoint, layout_history
-from decider.web.base_model import MAX_PAGE, moment
+from decider.state.layout_history import layout_history
+from decider.web.base_model import MAX_PAGE, Moment, ResponseModel, Rounded6, read_from
 from shared.table import BEFORE_FIRST, Position
+
+
+class LayoutPointView(ResponseModel, alias_generator=read_from("summary", at="at_ms", rewrite="is_rewrite")):
+    """File layout of a table after one commit."""
+
+    version: int = Field(description="Table version.")
+    at: Moment = Field(description="Commit time, by the writer's clock.")
+    rewrite: bool = Field(description="Whether the commit changed no data, as a rewrite does.")
+    files_added: int = Field(description="Number of files that the commit added.")
+    files_removed: int = Field(description="Number of files that the commit removed.")
+    files: int = Field(description="Number of live files.")
+    small_files: int = Field(description="Number of files below the full size.")
+    bytes: int = Field(description="Total size in bytes.")
+    rms_shortfall: Rounded6 = Field(
+        description="Root of the entropy as a share of the target: 0 is optimal, 1 is worst; by the present target."
+    )
+
+
+class LayoutHistory(ResponseModel):
+    """File layout over the newest commits."""
+
+    version: int | None = Field(description="Table version of the last point; null before the first read.")
+    points: tuple[LayoutPointView, ...] = Field(description="Points, oldest first.")
+    complete: bool = Field(
+        description="Whether all requested commits are covered; false where the log was cleaned up, or a commit does "
+        "not record sizes."
+    )
+
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -31,7 +57,7 @@ async def show_layout_history(
     The figures follow from the present layout and the table's log; nothing is stored for them.
     """
     state = await tables.states.state(table.id)
-    if state is None or state.summary is None:
+    if state is None:
         return LayoutHistory(version=None, points=(), complete=False)
     in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
     async with http.expensive_calls.table_reads.turn():
@@ -42,7 +68,7 @@ async def show_layout_history(
     points = layout_history(state.summary, reversed(read), in_force.policy.size_levels)
     return LayoutHistory(
         version=state.version,
-        points=tuple(_point_view(point) for point in reversed(points)),
+        points=tuple(LayoutPointView.of(point) for point in reversed(points)),
         complete=len(points) == len(read)
         and (len(read) >= commits or start.version == (BEFORE_FIRST.version if after is None else after)),
     )
@@ -58,17 +84,3 @@ def _start(retained: RetainedHistory, version: int, commits: int, after: int | N
     if retained.is_whole and after is None:
         return BEFORE_FIRST
     return positions[0] if positions else Position(version)
-
-
-def _point_view(point: LayoutPoint) -> LayoutPointView:
-    return LayoutPointView(
-        version=point.version,
-        at=moment(point.at_ms),
-        rewrite=point.is_rewrite,
-        files_added=point.files_added,
-        files_removed=point.files_removed,
-        files=point.summary.files,
-        small_files=point.summary.small_files,
-        bytes=point.summary.bytes,
-        rms_shortfall=round(point.summary.rms_shortfall, 6),
-    )

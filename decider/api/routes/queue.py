@@ -2,24 +2,146 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
 
 from decider.api.declared_tables import require_own_pause
-from decider.api.dependencies import Queue, Tables
+from decider.api.dependencies import Http, Queue, Tables
 from decider.api.openapi import failures
-from decider.api.schemas import queue_settings
-from decider.api.schemas.queue import AdminResult, AuditReport, NextJobView, PauseRequest, QueueView, ShareRequest
-from decider.api.services import TableServices
-from decider.store.occupancy import quota_occupation
-from decider.web.base_model import moment
+from decider.api.services import QueueServices, TableServices
+from decider.store.queue.occupancy import quota_occupation
+from decider.store.stored_values import moment
+from decider.web.base_model import RequestModel, ResponseModel, examples
 from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.limits import MAX_FORESEEN
 from shared.queue.model import Scope
 from shared.queue.queries import DispatchReason, NextJob
 from shared.queue.settings import SETTINGS, QueueSettings
 from shared.table import TableId
+
+SCOPE: dict[str, Any] = {"scope": "tenant", "name": "sales"}
+
+
+class NextJobView(ResponseModel):
+    """A job to be dispatched next, with the reason for its position."""
+
+    id: str = Field(description="Job id.")
+    table: str = Field(description="Table id.")
+    tenant: str = Field(description="Tenant.")
+    band: str = Field(description="`urgent`, `high`, `normal`, `low` or `background`.")
+    priority: int = Field(
+        description="Priority within the band, 0 (first) to 31 (last): benefit per cost, a factor of two per step."
+    )
+    reason: str = Field(
+        description="`strict_priority`, `fair_share`, `starvation_guard` (a weighted band after a run of strict "
+        "claims), or `background` (no other band has a job that may start)."
+    )
+    virtual_start: tuple[int, int, int] = Field(
+        description="Virtual start times of band and tenant, and the table's turn in milliseconds since 1970: the "
+        "arrival of its best job, later by `aging` for each step of priority and by what the table owes. The smallest "
+        "is served first."
+    )
+    enqueued_at: datetime | None = Field(description="Time of the first enqueue.")
+    message: str = Field(description="Human-readable reason.")
+
+
+class QueueView(ResponseModel):
+    """Current state of the queue."""
+
+    depth: dict[str, int] = Field(description="Number of jobs by state.")
+    oldest_wait_s: float = Field(description="Wait of the oldest queued job in seconds.")
+    bands: dict[str, int] = Field(description="Queued jobs by band.")
+    tenants: dict[str, int] = Field(description="Queued jobs by tenant.")
+    tables: dict[str, int] = Field(description="Queued jobs by table id.")
+    table_names: dict[str, str] = Field(description="Names of the tables that this answer mentions, by id.")
+    oldest_waits_s: dict[str, dict[str, float]] = Field(
+        description="Wait of the oldest queued job in seconds, by `bands`, `tenants` and `tables`, where known."
+    )
+    slots: int = Field(description="Total slots of all actors, the base of quotas; 0 if unknown.")
+    occupancy_window_s: float = Field(
+        description="Length of the window that `occupancy` covers, in seconds; at most an hour."
+    )
+    occupancy: dict[str, dict[str, float]] = Field(
+        description="Share of slot time used, by `tenants` and `tables`; empty while `slots` is 0."
+    )
+    quota_occupation: dict[str, dict[str, float]] = Field(
+        description="Slot time used as a share of the quota or limit, by `tenants` and `tables` that have one: near 1 "
+        "with enough work, above 1 where a scope is oversold; empty while `slots` is 0."
+    )
+    settings: dict[str, str] = Field(description="Weights, limits and pauses (`!` marks a paused tenant or table).")
+    next: tuple[NextJobView, ...] = Field(description="Next claims in order, assuming no arrivals and no completions.")
+
+
+class PauseRequest(RequestModel, json_schema_extra=examples(SCOPE)):
+    """Scope to pause or resume."""
+
+    scope: Literal["queue", "band", "tenant", "table"] = Field(description="Kind of scope.")
+    name: str = Field("", max_length=300, description="Band 0 to 4, tenant, or table id; empty for the queue.")
+
+
+class ShareRequest(RequestModel, json_schema_extra=examples(SCOPE | {"weight": 2.0})):
+    """Weight, limit or quota of a scope; omitted fields stay unchanged."""
+
+    scope: Literal["band", "tenant", "table"] = Field(description="Kind of scope.")
+    name: str = Field(max_length=300, description="Band 0 to 4, tenant, or table id.")
+    weight: float | None = Field(None, description="Weight, 0.01 to 100; default 1.")
+    limit: int | None = Field(None, ge=0, description="Maximum number of concurrent jobs; 0 removes the limit.")
+    quota_percent: int | None = Field(None, ge=1, le=100, description="Maximum share of all slots, in percent.")
+
+
+class AdminResult(ResponseModel):
+    """Result of an administrative request."""
+
+    message: str = Field(description="Human-readable outcome.")
+
+
+class AuditReport(ResponseModel):
+    """Result of an audit."""
+
+    keys_checked: int = Field(description="Number of keys checked.")
+    repaired: int = Field(description="Number of repairs; 0 for a consistent queue.")
+
+
+def _of(name: str) -> Any:
+    """Return the field of one setting, with its range and its words."""
+    known = SETTINGS[name]
+    description = f"{known.description} Unit: {known.unit}. Default: {known.default}."
+    return Field(None, ge=known.low, le=known.high, description=description)
+
+
+class QueueSettingsUpdate(RequestModel, json_schema_extra=examples({"aging_ms": 120_000, "max_attempts": 5})):
+    """Settings to change; omitted settings stay unchanged."""
+
+    strict_bands: int | None = _of("strict_bands")
+    strict_in_row: int | None = _of("strict_in_row")
+    aging_ms: int | None = _of("aging_ms")
+    max_attempts: int | None = _of("max_attempts")
+    backoff_base_ms: int | None = _of("backoff_base_ms")
+    backoff_cap_ms: int | None = _of("backoff_cap_ms")
+    half_open_ms: int | None = _of("half_open_ms")
+
+
+class QueueSettingView(ResponseModel):
+    """One setting of the queue."""
+
+    name: str = Field(description="Setting name; names of durations end with the unit.")
+    value: int = Field(description="Current value.")
+    unit: str = Field(description="Unit: `bands`, `claims`, `attempts`, `slots` or `ms`.")
+    default: int = Field(description="Default value.")
+    minimum: int = Field(description="Minimum value.")
+    maximum: int = Field(description="Maximum value.")
+    writable: bool = Field(description="False for values that the decider sets.")
+    description: str = Field(description="Description.")
+
+
+class QueueSettingsView(ResponseModel):
+    """All settings of the queue."""
+
+    settings: tuple[QueueSettingView, ...] = Field(description="Settings.")
+
 
 FORESEEN = (
     "Maximum number of next claims to return. Each is simulated inside Redis, so the limit bounds the time that Redis "
@@ -29,14 +151,22 @@ FORESEEN = (
 router = APIRouter(prefix="/v1/queue", tags=["queue"])
 
 
-@router.get("", summary="Show the queue", responses=failures(422))
+@router.get("", summary="Show the queue", response_model=QueueView, responses=failures(422))
 async def show_queue(
     tables: Tables,
     queue: Queue,
+    http: Http,
     next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20,
-    by_table: Annotated[bool, Query(description="Whether to list jobs, waits and slot use by table.")] = True,  # noqa: FBT002
-) -> QueueView:
+    by_table: Annotated[bool, Query(description="Whether to list jobs, waits and slot use by table.")] = True,
+) -> Response:
     """Show queue depth by band, tenant and table, settings, and the next jobs to be dispatched."""
+    key = f"queue {next_claims} {by_table}"
+    return await http.expensive_calls.queue_reads.get(
+        key, lambda: _queue(tables, queue, next_claims, by_table=by_table)
+    )
+
+
+async def _queue(tables: TableServices, queue: QueueServices, next_claims: int, *, by_table: bool) -> QueueView:
     depth = await queue.admin.depth()
     waiting = await queue.admin.waiting_counts()
     order = await queue.admin.order(next_claims)
@@ -72,13 +202,13 @@ async def show_queue(
 
 
 @router.get("/settings", summary="Show queue settings", responses=failures())
-async def show_settings(queue: Queue) -> queue_settings.QueueSettingsView:
+async def show_settings(queue: Queue) -> QueueSettingsView:
     """Show each setting with its value, unit, default, range and description."""
     return _settings(await queue.admin.settings())
 
 
 @router.patch("/settings", summary="Change queue settings", responses=failures(400, 413, 422))
-async def change_settings(asked: queue_settings.QueueSettingsUpdate, queue: Queue) -> queue_settings.QueueSettingsView:
+async def change_settings(asked: QueueSettingsUpdate, queue: Queue) -> QueueSettingsView:
     """Change settings at run time; omitted settings stay unchanged.
 
     Delays and quarantines that have started keep their end.
@@ -137,11 +267,11 @@ def _seconds(waits_ms: Mapping[str, int]) -> dict[str, float]:
     return {name: wait_ms / 1000 for name, wait_ms in waits_ms.items()}
 
 
-def _settings(in_force: QueueSettings) -> queue_settings.QueueSettingsView:
+def _settings(in_force: QueueSettings) -> QueueSettingsView:
     values = asdict(in_force)
-    return queue_settings.QueueSettingsView(
+    return QueueSettingsView(
         settings=tuple(
-            queue_settings.QueueSettingView(
+            QueueSettingView(
                 name=name,
                 value=values[name],
                 unit=known.unit.value,

@@ -1,21 +1,45 @@
 """Reports of reads: how often tables are read, which weighs their jobs, and with which filters."""
 
-# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
-
 import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request
+from pydantic import Field
 
 from decider.api.dependencies import KnownTable, Queue, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.reads import FILTER_EXAMPLE, ReadsCounted, TableReadsView, UsedFilter
 from decider.decide.job_request import read_weight
-from decider.store.table_registry import TableRegistry
+from decider.store.registry.table_registry import TableRegistry
+from decider.web.base_model import ResponseModel
 from decider.web.errors import ApiError
 from decider.whatif.scan_reports import parse_reports
 from shared.errors import InvalidInput
 from shared.table import TableRef
+
+FILTER_EXAMPLE: dict[str, Any] = {"filter": {"type": "eq", "term": "customer", "value": "(hash-1a2b3c4d)"}, "times": 30}
+
+
+class ReadsCounted(ResponseModel):
+    """Result of a delivery of reports."""
+
+    reads: int = Field(description="Number of reads that were counted.", ge=0)
+    unknown_tables: tuple[str, ...] = Field(description="Reported tables that are not registered; the first 100.")
+
+
+class UsedFilter(ResponseModel):
+    """A filter of reads, and how often it was used."""
+
+    filter: Any = Field(description="Iceberg expression.")
+    times: int = Field(description="Number of reads with this filter.")
+
+
+class TableReadsView(ResponseModel):
+    """Reported reads of a table."""
+
+    reads_per_hour: float = Field(description="Reads per hour over the last seven days; 0 if none were reported.")
+    read_weight: float = Field(description="Weight of the table's reads in the order of jobs.")
+    filters: tuple[UsedFilter, ...] = Field(description="Filters that compare columns, most frequent first.")
+
 
 router = APIRouter(prefix="/v1", tags=["tables"])
 
@@ -92,7 +116,7 @@ async def show_reads(table: KnownTable, tables: Tables, queue: Queue) -> TableRe
 
 
 async def _known(registry: TableRegistry, names: list[str]) -> dict[str, TableRef]:
-    """Return the registered tables by these names; engines put the catalog's name before that of a table."""
+    """Return the registered tables by these names; engines put the catalog's name before the table's name."""
     found = await registry.find_many(names)
     without_catalog = {name: name.partition(".")[2] for name in names if name not in found and "." in name}
     others = await registry.find_many([name for name in without_catalog.values() if name])

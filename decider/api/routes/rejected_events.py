@@ -3,12 +3,28 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from decider.api.dependencies import Requests
 from decider.api.openapi import failures
-from decider.api.schemas.rejected_events import RejectedEventList, RejectedEventView
-from decider.store.rejected_events import KEPT
-from decider.web.base_model import moment
+from decider.store.registry.rejected_events import KEPT
+from decider.web.base_model import ResponseModel, Time, read_from
+
+
+class RejectedEventView(ResponseModel, alias_generator=read_from(at="at_ms")):
+    """A message that could not be used."""
+
+    at: Time = Field(description="When it was set aside.")
+    source: str = Field(description="Queue that delivered it.")
+    reason: str = Field(description="Why it could not be used.")
+    body: str = Field(description="Beginning of the message.")
+
+
+class RejectedEventList(ResponseModel):
+    """Newest messages that were set aside."""
+
+    rejected: tuple[RejectedEventView, ...] = Field(description="Messages, the newest first.")
+
 
 router = APIRouter(prefix="/v1/rejected-events", tags=["events"])
 
@@ -20,9 +36,4 @@ async def list_rejected_events(
 ) -> RejectedEventList:
     """List the newest messages of event queues that were set aside, with the reason; the newest thousand are kept."""
     found = await requests.rejected.newest(limit)
-    views = ((moment(one.at_ms), one) for one in found)
-    return RejectedEventList(
-        rejected=tuple(
-            RejectedEventView(at=at, source=one.source, reason=one.reason, body=one.body) for at, one in views if at
-        )
-    )
+    return RejectedEventList(rejected=tuple(map(RejectedEventView.of, found)))

@@ -13,19 +13,81 @@ from typing import Annotated, Literal
 import structlog
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import Field
 
 from decider.api.dependencies import Http, Queue, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.stream import ConnectedEvent, DecisionEvent, JobStreamEvent, QueueStreamEvent, TablesEvent
+from decider.api.routes.decisions import UNREADABLE
 from decider.api.services import QueueServices, TableServices
-from decider.api.views.tables import UNREADABLE
 from decider.decide.ledger import LedgerRecord
 from decider.gateway.rate_limit import address
-from decider.store.stream_reader import LEDGER, NOTES, RUNS, MovePosition, StreamEntry, StreamPosition, position_after
+from decider.store.queue.stream_reader import (
+    LEDGER,
+    NOTES,
+    RUNS,
+    MovePosition,
+    StreamEntry,
+    StreamPosition,
+    position_after,
+)
+from decider.web.base_model import ResponseModel
 from decider.web.errors import ApiError, not_found
 from shared.errors import LakewrightError
 from shared.partitions import partition_label
 from shared.table import PartitionKey, TableId, TableRef
+
+
+class DecisionEvent(ResponseModel):
+    """`decision`: a decision about a partition, skips included."""
+
+    at: datetime = Field(description="Decision time, by the decider's clock.")
+    table_id: str = Field(description="Table id.")
+    table: str = Field(description="Table name.")
+    partition_label: str | None = Field(description="Partition label; columns as in the table's log.")
+    version: int | None = Field(description="Table version of the commit that led to it.")
+    action: str = Field(description="Kind of job.")
+    decision: str = Field(description="`skip`, `enqueue`, `defer`, or `unreadable` for a record of a newer release.")
+    reason: str = Field(description="Machine-readable reason.")
+    outcome: str = Field(description="Outcome of the enqueue; empty for a skip.")
+    message: str = Field(description="Human-readable decision.")
+
+
+class JobStreamEvent(ResponseModel):
+    """`job`: a finished run, or a job that was quarantined, preempted or cancelled."""
+
+    at: datetime = Field(description="Time, by the Redis server's clock.")
+    job: str = Field(description="Job id.")
+    event: str = Field(
+        description="`done`, `yield`, `fail`, `crashed`, `cancelled`, `quarantined`, `preempted` or `cancel`."
+    )
+    table_id: str = Field(description="Table id.")
+    partition_label: str = Field(description="Partition label; empty if unknown.")
+    actor: str = Field(description="Actor that ran the job; empty if none.")
+    detail: str = Field(description="Error or further details.")
+
+
+class QueueStreamEvent(ResponseModel):
+    """`queue`: queue depth, sent on every change, without an id."""
+
+    depth: dict[str, int] = Field(description="Number of jobs by state.")
+    oldest_wait_s: float = Field(description="Wait of the oldest queued job in seconds.")
+
+
+class TablesEvent(ResponseModel):
+    """`tables`: tables whose state moved, by a commit of any writer or a rebuild; sent without an id."""
+
+    table_ids: tuple[str, ...] = Field(description="Table ids, at most 500.")
+    more: bool = Field(description="Whether further tables moved that are not listed.")
+
+
+class ConnectedEvent(ResponseModel):
+    """`connected`: the first event of a stream."""
+
+    tables: int = Field(description="Number of tables whose decisions are streamed.")
+    all_tables: bool = Field(
+        description="Whether these are all tables; if not, select tables with the parameter `table`."
+    )
+
 
 MAX_TABLES = 200
 """Maximum number of tables whose decisions one reader gets; beyond it, the reader has to name tables."""
@@ -80,7 +142,7 @@ async def _position(
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """What a reader named: tables, None for all; and jobs, none for all."""
+    """The tables and jobs that a reader named: tables, None for all; and jobs, none for all."""
 
     tables: tuple[TableRef, ...] | None
     jobs: frozenset[str]

@@ -1,18 +1,18 @@
-"""What-if: replay a table's history under other policies and rules; nothing is changed."""
-
-# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
+"""Routes of what-if: replay a table's history under other policies and rules; nothing is changed."""
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
+from pydantic import Field
 
 from decider.api.dependencies import Http, KnownTable, Queue, Tables
 from decider.api.openapi import failures
-from decider.api.schemas.what_if import WhatIfRequest, WhatIfResponse
+from decider.api.routes.tables import PropertyName, PropertyText
 from decider.formats.table_format import TableReader
 from decider.state.effective_policy import LogStatus
-from decider.store.read_counts import ReadCounts
+from decider.store.tables.read_counts import ReadCounts
+from decider.web.base_model import RequestModel, ResponseModel, examples
 from decider.whatif.comparison import CostModel
 from decider.whatif.examination import describe, examine
 from decider.whatif.recorded_filters import RecordedFilter
@@ -20,6 +20,197 @@ from decider.whatif.spread_rows import advise_order_by_log
 from decider.whatif.trace_reader import TableTrace, read_history, with_ranges
 from shared.errors import Unsupported
 from shared.table import TableId
+
+MAX_COMMITS = 2_000
+"""Maximum commits per request: some seconds of one core; the command line replays more, on its own machine."""
+
+MAX_SORT_KEYS = 4
+"""Columns per request: the log is read once, and sorts are planned, for each."""
+
+
+ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
+"""Name of a column at the top level, in any case."""
+
+
+class WhatIfRequest(
+    RequestModel,
+    json_schema_extra=examples({"queries_per_hour": 30, "properties": {"lakewright.fan-in": "4"}}, {}),
+):
+    """Cost assumptions and the amount of history to replay."""
+
+    queries_per_hour: float = Field(
+        10.0, ge=0, le=1_000_000, allow_inf_nan=False, description="Queries per hour that read the table."
+    )
+    open_s: float = Field(0.05, ge=0, le=3_600, allow_inf_nan=False, description="Core-seconds to open one file.")
+    write_s_per_gib: float = Field(
+        20.0, ge=0, le=1_000_000, allow_inf_nan=False, description="Core-seconds to rewrite 1 GiB."
+    )
+    tail_hours: float = Field(
+        24.0, ge=0, le=8_760, allow_inf_nan=False, description="Hours of reads after the last commit."
+    )
+    max_commits: int = Field(
+        MAX_COMMITS, ge=1, le=MAX_COMMITS, description="Maximum number of commits to replay, newest first."
+    )
+    properties: dict[PropertyName, PropertyText] = Field(
+        {},
+        max_length=100,
+        description="Property overrides to replay beside the policy in effect; `fan-in` means `lakewright.fan-in`.",
+    )
+    sort_keys: tuple[ColumnName, ...] = Field(
+        (),
+        max_length=MAX_SORT_KEYS,
+        description="Columns whose ranges are compared in the response's `sort_keys`; default: the table's sort key.",
+    )
+
+
+class PolicyTried(ResponseModel):
+    """Values of a replayed policy."""
+
+    enabled: bool = Field(description="Whether the policy rewrites files.")
+    target_bytes: int = Field(description="Target file size in bytes.")
+    fan_in: int = Field(description="Ratio between neighboring levels.")
+    tolerance: float = Field(description="Tolerated shortfall as a share of the target.")
+    min_input_files: int = Field(description="Fewest files of a rewrite below the target.")
+
+
+class CandidateReplayed(PolicyTried):
+    """A replayed policy."""
+
+    files_mean: float = Field(description="Mean number of live files until `tail_hours` after the last commit.")
+    bytes_rewritten: int = Field(description="Bytes rewritten.")
+    write_cost_s: float = Field(description="Core-seconds of rewriting.")
+    read_cost_s: float = Field(description="Core-seconds of opening files.")
+    cost_s: float = Field(description="Total cost in core-seconds.")
+
+
+class RuleReplayed(ResponseModel):
+    """Replay of the history under one rule."""
+
+    name: str = Field(description="Machine-readable name of the rule.")
+    title: str = Field(description="Display name of the rule.")
+    files_mean: float = Field(description="Mean number of live files until `tail_hours` after the last commit.")
+    files_at_end: int = Field(description="Number of live files at the end.")
+    max_small_files_per_partition: int = Field(description="Maximum number of small files in one partition.")
+    jobs: int = Field(description="Number of rewrites.")
+    bytes_rewritten: int = Field(description="Bytes rewritten.")
+    write_amplification: float = Field(description="Bytes rewritten per byte added.")
+    mean_time_small_s: float = Field(description="Mean time for which an added file stays small, in seconds.")
+    write_cost_s: float = Field(description="Core-seconds of rewriting.")
+    read_cost_s: float = Field(description="Core-seconds of opening files.")
+    cost_s: float = Field(description="Total cost in core-seconds.")
+    curve: tuple[tuple[int, int, int, int], ...] = Field(
+        description="Time series: milliseconds since 1970, files, small files, cumulative bytes rewritten."
+    )
+
+
+class CustomPolicyReplayed(CandidateReplayed):
+    """Replay under the property overrides of the request."""
+
+    properties: dict[str, str] = Field(description="Property overrides with full names.")
+
+
+class RewritesSoFar(ResponseModel):
+    """Actual rewrites of the period, by any engine."""
+
+    rewrites: int = Field(description="Number of commits that rewrote files without changing data.")
+    bytes_rewritten: int = Field(description="Bytes replaced by them.")
+    files_now: int = Field(description="Number of live files now.")
+
+
+class CostModelUsed(ResponseModel):
+    """Cost assumptions of the replay."""
+
+    write_s_per_gib: float = Field(description="Core-seconds to rewrite 1 GiB.")
+    open_s: float = Field(description="Core-seconds to open one file.")
+    queries_per_hour: float = Field(description="Queries per hour that read the table.")
+    tail_hours: float = Field(description="Hours of reads after the last commit.")
+
+
+class StorageHeld(ResponseModel):
+    """Bytes that the table would have held with a vacuum of this retention."""
+
+    retention_s: int = Field(description="Retention of removed files in seconds.")
+    mean_bytes: int = Field(description="Mean bytes held over the period.")
+    peak_bytes: int = Field(description="Most bytes held at any moment.")
+    end_bytes: int = Field(description="Bytes held at the last commit.")
+
+
+class RangeRead(ResponseModel):
+    """Bytes read by ranges of one size: the mean over 20 of them, from the least value to the greatest."""
+
+    share: float = Field(description="Share of the rows that each range holds.")
+    share_read_now: float = Field(description="Mean share of the bytes read from the table as it is.")
+    share_read_sorted: float = Field(description="The same once the table is sorted by the column.")
+
+
+class SortKeyReads(ResponseModel):
+    """Savings by sorting by one column, for queries by ranges of it, by the live files' minima and maxima."""
+
+    column: str = Field(description="Name of the column.")
+    files: int = Field(description="Number of live files.")
+    files_without_range: int = Field(description="Live files without minimum and maximum; every range reads them.")
+    ranges: tuple[RangeRead, ...] = Field(description="Bytes read by size of the range; empty if no file has a range.")
+
+
+class RecommendationView(ResponseModel):
+    """Policy with the lowest cost."""
+
+    is_change: bool = Field(description="Whether a change of the policy in effect is recommended.")
+    message: str = Field(description="Human-readable recommendation.")
+    properties: dict[str, str] = Field(description="Table properties to set; empty if no change is recommended.")
+    policy: PolicyTried = Field(description="Recommended policy.")
+    cost_s: float = Field(description="Cost of the recommended policy in core-seconds.")
+    current_cost_s: float = Field(description="Cost of the policy in effect in core-seconds.")
+    no_compaction_cost_s: float = Field(description="Cost without any rewrite in core-seconds.")
+    curve: tuple[CandidateReplayed, ...] = Field(description="Cost by target size, other values as in effect.")
+
+
+class OrderTried(ResponseModel):
+    """An order, and what filters read of it."""
+
+    column: str = Field(description="Column.")
+    share_read: float = Field(description="Mean share of the bytes that the filters read.")
+
+
+class SortAdviceView(ResponseModel):
+    """Orders compared by recorded filters, with rows spread evenly between the bounds of each file."""
+
+    column: str | None = Field(description="Advised column; null if none saves a tenth of the bytes.")
+    properties: dict[str, str] = Field(description="Properties that sort the table by it.")
+    share_read_now: float = Field(description="Mean share of the bytes that the filters read now.")
+    candidates: tuple[OrderTried, ...] = Field(description="Compared columns, best first.")
+    filters: int = Field(description="Number of different filters.")
+    rows: int = Field(description="Number of rows compared.")
+    is_sampled: bool = Field(description="Whether rows were read from files; a decider reads none.")
+    left_out: tuple[str, ...] = Field(description="Columns without comparable bounds, and partition columns.")
+
+
+class WhatIfResponse(ResponseModel):
+    """Replay of one history under several rules, and a recommendation."""
+
+    location: str = Field(description="Table location.")
+    versions: tuple[int, int] = Field(description="First and last version replayed.")
+    commits: int = Field(description="Number of commits replayed.")
+    files_added: int = Field(description="Number of files added.")
+    bytes_added: int = Field(description="Bytes added.")
+    span_s: int = Field(description="Seconds between the first and the last commit.")
+    actual: RewritesSoFar = Field(description="Actual rewrites of the period.")
+    cost_model: CostModelUsed = Field(description="Cost assumptions.")
+    policy: PolicyTried = Field(description="Policy in effect, used for the rules.")
+    storage: tuple[StorageHeld, ...] = Field(
+        description="Bytes held by retention, with the rewrites of the log as they were; orphans are not known."
+    )
+    sort_keys: tuple[SortKeyReads, ...] = Field(description="Files read by ranges of sort keys, one entry per column.")
+    sort_advice: SortAdviceView | None = Field(
+        None, description="Orders compared by the filters of reported reads; null if none were reported."
+    )
+    rules: tuple[RuleReplayed, ...] = Field(
+        description="Results by rule: no compaction, Lakewright, other engines' rules, and the property overrides."
+    )
+    custom: CustomPolicyReplayed | None = Field(description="Cost under the property overrides; null without any.")
+    notes: tuple[str, ...] = Field(description="Limits of the replay.")
+    recommendation: RecommendationView = Field(description="Recommendation.")
+
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -32,10 +223,10 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 async def what_if_table(
     table: KnownTable, asked: WhatIfRequest, tables: Tables, queue: Queue, http: Http
 ) -> WhatIfResponse:
-    """Replay the latest commits under no compaction, Lakewright's rules and those of other tools; recommend a policy.
+    """Replay the latest commits under no compaction, Lakewright's rules and others'; recommend a policy.
 
     The history is read from the table's own log. `properties` adds a replay under these overrides,
-    `sort_keys` counts the files that ranges of these columns read. Where reads were reported with filters,
+    `sort_keys` compares what ranges of these columns read, now and sorted. Where reads were reported with filters,
     `sort_advice` compares orders by them. Costs are core-seconds of rewriting and of opening files.
     """
     prices = CostModel(

@@ -21,7 +21,7 @@ SCAN_REPORT = "scan-report"
 LAKEKEEPER_EXTENSIONS = ("tabular-id", "tabularid")
 LAKEKEEPER_UPDATED = "updateTable"
 LEVEL_SEPARATOR = "\x1f"
-"""What separates the levels of a namespace in Iceberg's REST protocol."""
+"""Separator of the levels of a namespace in Iceberg's REST protocol."""
 
 POLARIS_NOTIFICATIONS = ("UNKNOWN", "CREATE", "UPDATE", "DROP", "VALIDATE")
 POLARIS_CHANGES = frozenset({"CREATE", "UPDATE"})

@@ -12,7 +12,7 @@ from decider.events.formats import azure, gcs
 from decider.events.table_hint import IgnoredReason, Outcome
 
 HEADER = "ce-"
-"""What precedes an attribute's name in a header in binary mode."""
+"""Prefix of an attribute's name in a header in binary mode."""
 
 
 def matches(event: Fields) -> bool:

@@ -11,7 +11,7 @@ from decider.events.field_reader import Fields, ReadContext, wrong
 from decider.events.table_hint import IgnoredReason, Outcome, TableHint
 from decider.events.table_names import name_hint, table_hint
 from shared.errors import InvalidInput
-from shared.locations import key_location
+from shared.paths.locations import key_location
 
 SUCCESS = "success"
 

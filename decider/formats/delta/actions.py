@@ -16,7 +16,7 @@ from decider.formats.delta.files import FileDecoder
 from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.metadata import decode_metadata, decode_protocol
 from decider.formats.delta.vacuum_mark import decode_vacuum
-from shared import commit_metadata
+from shared.layout import commit_metadata
 from shared.layout.key_runs import DELETE
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, RemovedFile, TableMetadata, TableProtocol
 

@@ -4,8 +4,8 @@ The partitions of files depend on the metadata, which may be in another row or a
 and minima and maxima make up most of a checkpoint, and Parquet lets us leave them where they are.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 from urllib.parse import unquote
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from decider.formats.delta.checkpoint_limits import DecodedBytes
 from decider.formats.delta.damage import LogFile
 from decider.formats.delta.files import FileDecoder
 from decider.formats.delta.lines import parsed_lines, split_lines
@@ -22,6 +23,9 @@ from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
 
 BATCH_ROWS = 65_536
 """Rows decoded at a time, so that a checkpoint of millions of files is never in memory as Python objects twice."""
+
+MAX_HEAD_ROWS = 100_000
+"""Most rows of a part with metadata, protocol or a sidecar, which become Python objects at once."""
 
 _HEAD = (
     "metaData.id",
@@ -45,15 +49,16 @@ _FILE = (
 _PARSED_ROWS = "add.stats_parsed.numRecords"
 _STATS = "add.stats"
 DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
-"""What pyarrow raises for bytes that are no Parquet, or Parquet of another shape."""
+"""Exceptions that pyarrow raises for bytes that are no Parquet, or Parquet of another shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPart:
-    """One file of a checkpoint with its bytes."""
+    """One file of a checkpoint with its bytes; `decoded` counts what all files of the checkpoint take in memory."""
 
     log: LogFile
     data: memoryview
+    decoded: DecodedBytes = field(default_factory=DecodedBytes)
 
     @property
     def is_json(self) -> bool:
@@ -61,12 +66,16 @@ class CheckpointPart:
         return self.log.name.endswith(".json")
 
     def lines(self) -> Sequence[bytes]:
-        """Return the lines of a part that is JSON."""
+        """Return the lines of a part that is JSON; raises Corrupt if it is too large."""
+        try:
+            self.decoded.charge_json(self.log.name, len(self.data))
+        except ValueError as problem:
+            raise self.log.corrupt(0, str(problem)) from problem
         return split_lines(bytes(self.data))
 
-    def parquet(self) -> pq.ParquetFile:
-        """Open a part that is Parquet, without a copy; raises one of `DAMAGE` if it is none."""
-        return pq.ParquetFile(pa.BufferReader(self.data))
+    def parquet(self, columns: Collection[str] = ()) -> pq.ParquetFile:
+        """Open a part that is Parquet to decode these columns; raises one of `DAMAGE` if it is none, or too large."""
+        return self.decoded.open(self.log.name, self.data, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +135,12 @@ def _head_actions(part: CheckpointPart) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from parsed_lines(part.lines(), part.log)
         return
     try:
-        table = part.parquet().read(columns=list(_HEAD))
+        table = part.parquet(_HEAD).read(columns=list(_HEAD))
         # Nearly all rows are files, in which these columns are null; only the others become Python objects.
         masks = [column.is_valid() for column in table.columns]
         wanted = pc.indices_nonzero(reduce(pc.or_, masks)) if masks else pa.array([], pa.uint64())
+        if len(wanted) > MAX_HEAD_ROWS:
+            raise ValueError(f"{len(wanted)} rows are neither of files nor of removals")
         rows = table.take(wanted).to_pylist(maps_as_pydicts="strict")
     except DAMAGE as problem:
         raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
@@ -150,26 +161,30 @@ def add_batches(part: CheckpointPart, *, with_rows: bool, with_bounds: bool = Fa
 
     `with_rows`: and row counts; `with_bounds`: and all statistics, as far as they are there as text.
     """
-    file = part.parquet()
+    file, columns = part.parquet(_FILE), list(_FILE)
     if "add" not in file.schema_arrow.names:
         return
-    columns = [*_FILE, _STATS if with_bounds else _rows_source(file)] if with_rows else _FILE
+    if with_rows:
+        columns.append(_STATS if with_bounds else _rows_source(part))
+        file = part.parquet(columns)
     for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
         yield batch.column("add")
 
 
 def has_vectors(part: CheckpointPart) -> bool:
     """Return whether any file of a Parquet part has a deletion vector."""
-    file = part.parquet()
+    wanted = [f"add.{_VECTOR}.storageType"]
+    file = part.parquet(wanted)
     if "add" not in file.schema_arrow.names or file.schema_arrow.field("add").type.get_field_index(_VECTOR) < 0:
         return False
-    adds = file.read(columns=[f"add.{_VECTOR}.storageType"]).column("add").combine_chunks()
+    adds = file.read(columns=wanted).column("add").combine_chunks()
     vectors = pc.struct_field(adds.filter(adds.is_valid()), [_VECTOR])
     return bool(vectors.null_count < len(vectors))
 
 
-def _rows_source(file: pq.ParquetFile) -> str:
+def _rows_source(part: CheckpointPart) -> str:
     """Return the column to take the number of rows from: a plain number, unless some file lacks it there."""
+    file = part.parquet(["add.size", _PARSED_ROWS])
     add = file.schema_arrow.field("add").type
     if not pa.types.is_struct(add):
         raise TypeError(f"the column add is {add}, not a struct")

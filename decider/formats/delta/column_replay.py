@@ -13,13 +13,13 @@ from decider.formats.delta.checkpoint import CheckpointPart
 from decider.formats.delta.checkpoint_columns import PartFiles, read_columns
 from decider.formats.delta.replay import SnapshotReplay
 from decider.state.file_columns import FileColumns
-from shared.boundary import SUSPICIOUS_PATH
 from shared.partitions import WHOLE_TABLE
-from shared.path_keys import PathKey, canonical_path, path_key
+from shared.paths.boundary import SUSPICIOUS_PATH
+from shared.paths.path_keys import PathKey, canonical_path, path_key
 from shared.table import Commit, DataFile, PartitionColumn
 
 _MAY_HAVE_OTHER_SPELLINGS = r"^/|:|\./|//|/\.$|%[0-9A-F]?[a-f]"
-"""What a path has unless it is the canonical spelling; a few canonical ones have it, too."""
+"""Matches each path that is not the canonical spelling, and a few that are."""
 
 
 class ColumnReplay(SnapshotReplay):

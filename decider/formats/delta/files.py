@@ -10,11 +10,11 @@ from typing import Any
 
 from decider.formats.delta.damage import LogFile, shown
 from decider.formats.delta.row_counts import rows_in
-from shared.boundary import vector_leads_out
 from shared.errors import InvalidInput
 from shared.formats.delta import sort_range
 from shared.layout.key_depth import KeyRange
 from shared.partitions import WHOLE_TABLE, partition_key
+from shared.paths.boundary import vector_leads_out
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile
 
 Action = Mapping[str, Any]

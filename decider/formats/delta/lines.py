@@ -13,6 +13,9 @@ import orjson
 
 from decider.formats.delta.damage import LogFile
 
+MAX_DAMAGED_BYTES = 16 * 1024 * 1024
+"""Longest line that is read a second time, which takes ten times the memory; no writer has so long a one."""
+
 _SPACES = b" \t\r"
 
 
@@ -39,6 +42,8 @@ def parsed_lines(lines: Iterable[bytes], log: LogFile) -> Iterator[tuple[int, di
 
 
 def _read_slowly(line: bytes, log: LogFile, position: int) -> Any:
+    if len(line) >= MAX_DAMAGED_BYTES:
+        raise log.corrupt(position, f"expected one JSON object, found {len(line)} bytes that are none")
     try:
         return json.loads(line.decode())
     except UnicodeDecodeError as problem:

@@ -1,4 +1,4 @@
-"""What a listing of `_delta_log` offers: commits and complete checkpoints; all other names mean nothing for the state.
+"""Reads a listing of `_delta_log`: commits and complete checkpoints; all other names mean nothing for the state.
 
 Checksums, temporary files, compacted and staged commits share the directory. A multi-part checkpoint cannot be
 written at once, so one with a part missing does not exist.

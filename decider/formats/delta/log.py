@@ -16,6 +16,7 @@ import structlog
 from decider.formats.delta import checkpoint
 from decider.formats.delta.actions import commit_digest, commit_time_ms, decode_commit
 from decider.formats.delta.checkpoint import CheckpointPart
+from decider.formats.delta.checkpoint_limits import DecodedBytes
 from decider.formats.delta.checksum import checksum_name, read_checksum
 from decider.formats.delta.column_replay import ColumnReplay, suspicious_files
 from decider.formats.delta.damage import LogFile, no_log
@@ -35,9 +36,9 @@ from decider.formats.table_format import TableTotals
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
-from shared.boundary import Boundary
 from shared.errors import Corrupt, InvalidInput, RetryableError
-from shared.locations import canonical_location
+from shared.paths.boundary import Boundary
+from shared.paths.locations import canonical_location
 from shared.table import MAX_VERSION, Commit, Snapshot, TableMetadata
 
 READ_AHEAD = 8
@@ -45,6 +46,12 @@ READ_AHEAD = 8
 
 COMMITS_AHEAD = 16
 """Commits requested at once: they are smaller than parts of checkpoints."""
+
+MAX_CHECKPOINT_BYTES = 1024 * 1024 * 1024
+"""Largest part of a checkpoint that is read into memory at once: some ten million files."""
+
+MAX_HINT_BYTES = 16 * 1024 * 1024
+"""Largest `_last_checkpoint` or checksum that is read: some writers add the schema, or a thousand files."""
 
 THREAD_BYTES = 256 * 1024
 """From this size on an object is decoded in a thread: it takes milliseconds, which the event loop cannot wait."""
@@ -66,16 +73,18 @@ class DeltaLog:
     async def commits(self, versions: range, metadata: TableMetadata) -> AsyncGenerator[Commit, None]:
         """Yield commits in order up to the first that is missing; `metadata` is what is in force before them.
 
-        All of them are read at once. Raises Corrupt for a damaged commit, Unsupported if it turns on a feature that we
-        cannot read.
+        Several of them are read at once. Raises Corrupt for a damaged commit, Unsupported if it turns on a feature that
+        we cannot read.
         """
-        bodies = await self._reads.get_many([f"{LOG_DIRECTORY}/{commit_name(version)}" for version in versions])
-        for version, body in zip(versions, bodies, strict=True):
-            if body is None:
-                return
-            commit = await self._commit(body, version, metadata)
-            metadata = commit.metadata or metadata
-            yield commit
+        names = [f"{LOG_DIRECTORY}/{commit_name(version)}" for version in versions]
+        async with aclosing(self._reads.get_each(names)) as bodies:
+            for version in versions:
+                body = await anext(bodies)
+                if body is None:
+                    return
+                commit = await self._commit(body, version, metadata)
+                metadata = commit.metadata or metadata
+                yield commit
 
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
         """Return one commit, None if there is no such version."""
@@ -107,7 +116,7 @@ class DeltaLog:
 
     async def checksum(self, version: int) -> TableTotals | None:
         """Return what the writer of a version counted, None where it left nothing that can be used."""
-        body = await self._reads.get(f"{LOG_DIRECTORY}/{checksum_name(version)}")
+        body = await self._reads.get(f"{LOG_DIRECTORY}/{checksum_name(version)}", MAX_HINT_BYTES)
         return None if body is None else read_checksum(body)
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
@@ -120,7 +129,7 @@ class DeltaLog:
     async def snapshot(self, version: int | None = None, sort_column: str | None = None) -> Snapshot:
         """Return all live files of a version, the newest by default.
 
-        Ranges of files are those of `sort_column`, of the table's sort key by default.
+        Ranges of files are ranges of `sort_column`, by default the table's sort key.
         Raises InvalidInput where there is no log or no such version, Corrupt where the log contradicts itself or has
         holes, Unsupported for tables that we cannot read or whose files lie outside the boundary, RetryableError if
         files vanish while they are read.
@@ -171,9 +180,10 @@ class DeltaLog:
         for point in (await self._listing(None)).checkpoints:
             if version is not None and point.version > version:
                 continue
-            parts = await self._parts(point, LOG_DIRECTORY, point.parts)
+            decoded = DecodedBytes()
+            parts = await self._parts(point, LOG_DIRECTORY, point.parts, decoded)
             head = await asyncio.to_thread(checkpoint.read_head, parts)
-            sidecars = await self._parts(point, SIDECAR_DIRECTORY, head.sidecars)
+            sidecars = await self._parts(point, SIDECAR_DIRECTORY, head.sidecars, decoded)
             return point.version, [*parts, *sidecars]
         return -1, []
 
@@ -189,7 +199,7 @@ class DeltaLog:
 
     async def _last_checkpoint(self) -> Mapping[str, Any]:
         """Return the fields of `_last_checkpoint`, none if it is missing or cannot be read."""
-        body = await self._reads.get(LAST_CHECKPOINT)
+        body = await self._reads.get(LAST_CHECKPOINT, MAX_HINT_BYTES)
         try:
             hint = loads(body) if body is not None else {}
         except (ValueError, RecursionError):
@@ -236,30 +246,35 @@ class DeltaLog:
         return None
 
     async def _load(self, point: Checkpoint, replay: SnapshotReplay) -> None:
-        parts = await self._parts(point, LOG_DIRECTORY, point.parts)
+        decoded = DecodedBytes()
+        parts = await self._parts(point, LOG_DIRECTORY, point.parts, decoded)
         head = await asyncio.to_thread(checkpoint.read_head, parts, replay.sort_column)
         check_readable(head.protocol, self.location)
         columns, sort_key = head.metadata.partition_columns, replay.sort_key or head.metadata.sort_key
         files = [await asyncio.to_thread(replay.read, part, columns, sort_key) for part in parts]
         for start in range(0, len(head.sidecars), READ_AHEAD):
             names = head.sidecars[start : start + READ_AHEAD]
-            sidecars = await self._parts(point, SIDECAR_DIRECTORY, names)
+            sidecars = await self._parts(point, SIDECAR_DIRECTORY, names, decoded)
             files += [await asyncio.to_thread(replay.read, part, columns, sort_key) for part in sidecars]
         replay.start(head.metadata, head.protocol)
         for some in files:
             replay.take(some)
 
-    async def _parts(self, point: Checkpoint, directory: str, names: tuple[str, ...]) -> list[CheckpointPart]:
+    async def _parts(
+        self, point: Checkpoint, directory: str, names: tuple[str, ...], decoded: DecodedBytes
+    ) -> list[CheckpointPart]:
         below = directory.removeprefix(LOG_DIRECTORY).lstrip("/")
         parts: list[CheckpointPart] = []
         for start in range(0, len(names), READ_AHEAD):
             some = names[start : start + READ_AHEAD]
-            bodies = await asyncio.gather(*(self._reads.get_large(f"{directory}/{name}") for name in some))
+            bodies = await asyncio.gather(
+                *(self._reads.get_large(f"{directory}/{name}", MAX_CHECKPOINT_BYTES) for name in some)
+            )
             for name, body in zip(some, bodies, strict=True):
                 where = LogFile(self.location, point.version, f"{below}/{name}".lstrip("/"))
                 if body is None:
                     raise where.corrupt(0, "the checkpoint needs this file, and it is missing")
-                parts.append(CheckpointPart(where, body))
+                parts.append(CheckpointPart(where, body, decoded))
         return parts
 
     async def _refuse_holes(self, wanted: range, listing: Listing, damage: dict[Checkpoint, Corrupt]) -> None:
@@ -279,18 +294,17 @@ class DeltaLog:
             raise self._file(version).corrupt(0, problem)
 
     async def _exists(self, version: int) -> bool:
-        return await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}") is not None
+        return await self._reads.start(f"{LOG_DIRECTORY}/{commit_name(version)}", 1) is not None
 
     async def _replay(self, versions: range, replay: SnapshotReplay) -> tuple[int, str]:
         """Apply commits in order and return time and digest of the last, the checkpoint's own if there are none."""
         if not versions:
             return await self._known_of(versions.start - 1)
         timestamp_ms, digest = 0, ""
-        for start in range(versions.start, versions.stop, COMMITS_AHEAD):
-            window = range(start, min(start + COMMITS_AHEAD, versions.stop))
-            names = [f"{LOG_DIRECTORY}/{commit_name(version)}" for version in window]
-            bodies = await self._reads.get_many(names)
-            for version, body in zip(window, bodies, strict=True):
+        names = [f"{LOG_DIRECTORY}/{commit_name(version)}" for version in versions]
+        async with aclosing(self._reads.get_each(names)) as bodies:
+            for version in versions:
+                body = await anext(bodies)
                 if body is None:
                     raise RetryableError(f"{self.location}: commit {version} vanished while the log was read")
                 commit = await self._decode(body, version, replay.metadata, replay)

@@ -12,8 +12,8 @@ from typing import Any
 from decider.formats.delta.damage import LogFile, shown
 from shared.errors import Unsupported
 from shared.formats.delta import FORMAT, PHYSICAL_NAME, sort_key
-from shared.properties import first_sort_column
-from shared.table import PartitionColumn, TableMetadata, TableProtocol
+from shared.policy.properties import first_sort_column
+from shared.table import PartitionColumn, TableMetadata, TableProtocol, schema_digest
 
 MAX_READER_VERSION = 3
 """The newest reader version of the protocol; from there on only features are added."""
@@ -116,7 +116,9 @@ def decode_metadata(action: object, log: LogFile, position: int, sort_column: st
     if sort_column is not None or first_sort_column(configuration) is not None:
         schema = _schema_fields(action.get("schemaString"), log, position)
         key = sort_key(configuration, schema.values(), sort_column)
-    return TableMetadata(table_uuid, columns, configuration, FORMAT, key)
+    return TableMetadata(
+        table_uuid, columns, configuration, FORMAT, key, schema_digest(str(action.get("schemaString") or ""))
+    )
 
 
 def _partition_column(name: str, field: Mapping[str, Any] | None, log: LogFile, position: int) -> PartitionColumn:

@@ -5,33 +5,27 @@ table is of the table whose files it counted, and of no other: one that has move
 again. So the commits of one table are never applied to the state of another.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from decider.formats.delta.log import DeltaLog
 from decider.formats.delta.rewrites import DeltaRewrites
 from decider.formats.delta.table import DeltaTable
 from decider.formats.delta.unity_tables import UnityTables, VendedCredentials
+from decider.formats.forwarding import ForwardingReader
 from decider.formats.rewrites import RewritePage
 from decider.formats.table_format import (
     MAX_SCANNED,
-    HistoryEnd,
-    RetainedHistory,
     StorageAccess,
-    TableTotals,
-    VacuumPreview,
 )
-from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadKind
 from shared.errors import OtherTable, Unsupported
 from shared.formats import delta
 from shared.layout.manifest_files import ManifestFiles
-from shared.locations import catalog_name, is_under
-from shared.policy import Policy
+from shared.paths.locations import catalog_name, is_under
 from shared.refusals import Refusal
-from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
+from shared.table import Commit, Position, TableMetadata, TableProtocol
 from shared.unity.table_info import UnityTable
-from shared.vacuum_options import VacuumOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +76,12 @@ class TableName:
                 )
 
 
-class NamedDeltaTable:
-    """`TableReader` on the Delta log of a table that a Unity catalog knows."""
+class NamedDeltaTable(ForwardingReader):
+    """`TableReader` on the Delta log of a table that a Unity catalog knows.
+
+    The catalog resolves the name for the newest version; anything else is read from the log that was read before, and
+    `changes` finds out whether the name still leads there.
+    """
 
     def __init__(self, name: TableName, access: StorageAccess) -> None:
         self._name = name
@@ -113,62 +111,17 @@ class NamedDeltaTable:
         async for commit in reader.changes(after, metadata, until=until):
             yield commit
 
-    async def contains(self, position: Position) -> bool:
-        """Ask the log that was read before; whether the name still leads there shows in `changes`."""
-        return await (await self._known()).contains(position)
-
-    async def end_of_history(self, after: Position) -> HistoryEnd:
-        """Ask the log that was read before."""
-        return await (await self._known()).end_of_history(after)
-
-    async def snapshot(self, at: Position | None = None) -> Snapshot:
-        """Look the name up for the newest version, and return its live files."""
-        return await (await self._known() if at is not None else await self._newest()).snapshot(at)
-
-    async def snapshot_with_ranges(self, column: str) -> Snapshot:
-        """Look the name up, and return the newest snapshot with the bounds of a column."""
-        return await (await self._newest()).snapshot_with_ranges(column)
-
-    async def live_files(self, at: Position | None = None) -> LiveFiles:
-        """Look the name up for the newest version, and return its live files for counting."""
-        return await (await self._known() if at is not None else await self._newest()).live_files(at)
-
-    async def totals(self, at: Position) -> TableTotals | None:
-        """Ask the log that was read before."""
-        return await (await self._known()).totals(at)
-
-    async def checkpoint(self) -> int | None:
-        """Ask the log that was read before."""
-        return await (await self._known()).checkpoint()
-
     async def manifests(self) -> ManifestFiles | None:
         """Return None: the log lists the files."""
         return None
-
-    async def checkpointed_files(self) -> tuple[int, int] | None:
-        """Ask the log that was read before."""
-        return await (await self._known()).checkpointed_files()
-
-    async def removals(self) -> Sequence[tuple[int, int]]:
-        """Ask the log that was read before."""
-        return await (await self._known()).removals()
-
-    async def plan_vacuum(self, policy: Policy, options: VacuumOptions, now_ms: int) -> VacuumPreview:
-        """Look the name up, and plan as an actor does."""
-        return await (await self._newest()).plan_vacuum(policy, options, now_ms)
-
-    async def retained(self) -> RetainedHistory:
-        """Ask the log that was read before."""
-        return await (await self._known()).retained()
 
     def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
         """Refuse tables with features that a rewrite is not known to preserve."""
         return delta.refusal(metadata, protocol)
 
-    async def _known(self) -> DeltaTable:
-        return self._reader or await self._newest()
-
-    async def _newest(self) -> DeltaTable:
+    async def _found(self, *, is_newest: bool = False) -> DeltaTable:
+        if self._reader is not None and not is_newest:
+            return self._reader
         return self._at(await self._name.place(self._place))
 
     def _at(self, place: NamedPlace) -> DeltaTable:

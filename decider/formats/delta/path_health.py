@@ -13,13 +13,13 @@ from urllib.parse import unquote
 
 from decider.formats.delta.damage import LogFile
 from decider.formats.delta.lines import parsed_lines, split_lines
-from shared.locations import file_location
-from shared.path_keys import canonical_path
+from shared.paths.locations import file_location
+from shared.paths.path_keys import canonical_path
 from shared.table import DataFile
 
 
 class Fate(StrEnum):
-    """What became of a file that a remove missed.
+    """Fate of a file that a remove missed.
 
     live: it is still read. carried: a rewrite without data change took its rows into another file. ended: a later
     command removed it, and may have copied rows of it.

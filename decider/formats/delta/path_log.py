@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from decider.formats.delta.damage import LogFile
@@ -11,11 +12,8 @@ from decider.formats.delta.path_health import MissedRemove, MissedRemoves, PathC
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.errors import LakewrightError
-from shared.locations import canonical_location
+from shared.paths.locations import canonical_location
 from shared.table import DataFile, Snapshot
-
-READ_AHEAD = 16
-"""Commits requested at once: enough to hide the latency of a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +63,10 @@ class PathLog:
             return None
 
     async def _commits(self, versions: range) -> AsyncIterator[PathCommit]:
-        for start in range(versions.start, versions.stop, READ_AHEAD):
-            window = range(start, min(start + READ_AHEAD, versions.stop))
-            names = [f"{LOG_DIRECTORY}/{commit_name(version)}" for version in window]
-            bodies = await asyncio.gather(*map(self._reads.get, names))
-            for version, body in zip(window, bodies, strict=True):
+        names = [f"{LOG_DIRECTORY}/{commit_name(version)}" for version in versions]
+        async with aclosing(self._reads.get_each(names)) as bodies:
+            for version in versions:
+                body = await anext(bodies)
                 if body is not None:
                     yield await asyncio.to_thread(
                         read_path_commit, body, LogFile(self.location, version, commit_name(version))

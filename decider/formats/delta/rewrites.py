@@ -20,13 +20,13 @@ from decider.formats.rewrites import FileStats, Rewrite, RewritePage
 from decider.formats.table_format import MAX_SCANNED
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
-from shared import commit_metadata
-from shared.commit_metadata import CommitMetadata
 from shared.formats.qbeast.files import tagged_blocks
-from shared.index_stats import IndexSideStats, index_stats
-from shared.layout.levels import SMALL_LEVELS
+from shared.index.stats import IndexSideStats, index_stats
+from shared.layout import commit_metadata
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
-from shared.locations import canonical_location
+from shared.paths.locations import canonical_location
+from shared.policy.levels import SMALL_LEVELS
 
 HEAD_BYTES = 16_384
 """Read of each commit to learn whose it is: Delta, which writes ours, puts commitInfo on the first line, some 2 KB."""

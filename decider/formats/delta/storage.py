@@ -1,4 +1,4 @@
-"""What a Delta table's store holds beyond its live files: for the dry run of a vacuum, and to restore its signal.
+"""Reads what a Delta table's store holds beyond its live files: for the dry run of a vacuum, and to restore its signal.
 
 It reads what an actor reads, in the same order, and plans by the same rule (`shared.formats.delta_vacuum_plan`).
 """
@@ -7,23 +7,25 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from decider.formats.delta.checkpoint import DAMAGE, CheckpointPart
 from decider.formats.delta.lines import split_lines
 from decider.formats.delta.listing import LOG_DIRECTORY, commit_version
-from decider.formats.delta.log import READ_AHEAD, DeltaLog
+from decider.formats.delta.log import DeltaLog
 from decider.formats.table_format import Deletion, VacuumPreview
 from decider.storage.object_reads import ObjectReader
 from shared.errors import RetryableError
-from shared.formats.delta_orphans import orphan_cutoff_ms
+from shared.formats.delta_orphans import Kept, orphan_cutoff_ms
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import LoggedCommit, Tombstone, decode_commit, in_order
 from shared.formats.delta_vacuum_plan import VacuumInputs, plan_vacuum, retention_ms, tombstone_retention_s
-from shared.policy import Policy
-from shared.stored_file import StoredFile
+from shared.formats.table_marks import left_out_note
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.stored_file import StoredFile
+from shared.policy.policy import Policy
 from shared.table import DataFile
-from shared.vacuum_options import VacuumOptions
 
 _OFFSET = re.compile(r"@\d+$")
 _TOMBSTONE = ("remove.path", "remove.deletionTimestamp", "remove.size", "remove.deletionVector")
@@ -77,7 +79,8 @@ class DeltaStorage:
             Deletion(file.name, file.size_bytes, is_orphan=True) for file in plan.orphans if file.modified_ms < young_ms
         ]
         self._log.check_not_linked(one.name for one in deletions)
-        return VacuumPreview(snapshot.version, plan.cutoff_ms, tuple(deletions), snapshot.refusal)
+        left_out = left_out_note(plan.left_out, plan.kept.get(Kept.FOREIGN, 0))
+        return VacuumPreview(snapshot.version, plan.cutoff_ms, tuple(deletions), snapshot.refusal, left_out=left_out)
 
     async def _commit_times(self) -> dict[int, int]:
         entries = await self._reads.entries(LOG_DIRECTORY)
@@ -88,10 +91,10 @@ class DeltaStorage:
         """Read the commits above a version; raises RetryableError if log cleanup deletes one meanwhile."""
         wanted = sorted(version for version in times if version > after)
         commits: list[LoggedCommit] = []
-        for start in range(0, len(wanted), READ_AHEAD):
-            some = wanted[start : start + READ_AHEAD]
-            bodies = await self._reads.get_many([f"{LOG_DIRECTORY}/{version:020d}.json" for version in some])
-            for version, body in zip(some, bodies, strict=True):
+        names = [f"{LOG_DIRECTORY}/{version:020d}.json" for version in wanted]
+        async with aclosing(self._reads.get_each(names)) as bodies:
+            for version in wanted:
+                body = await anext(bodies)
                 if body is None:
                     raise RetryableError(f"{self._log.location}: commit {version} vanished while the log was read")
                 actions = [json.loads(line) for line in split_lines(body) if line.strip()]
@@ -129,7 +132,7 @@ def _removes(part: CheckpointPart) -> Iterator[dict[str, Any]]:
         yield from (action["remove"] for action in actions if action.get("remove"))
         return
     try:
-        file = part.parquet()
+        file = part.parquet(_TOMBSTONE)
         if "remove" not in file.schema_arrow.names:
             return
         for batch in file.iter_batches(columns=list(_TOMBSTONE)):

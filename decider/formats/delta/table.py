@@ -9,10 +9,10 @@ from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
 from shared.errors import InvalidInput
 from shared.formats import delta
-from shared.policy import Policy
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.policy.policy import Policy
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableMetadata, TableProtocol
-from shared.vacuum_options import VacuumOptions
 
 
 class DeltaTable:

@@ -1,4 +1,4 @@
-"""The end of a vacuum in a log: ours says what it deleted, that of another engine is understood by Delta's rule.
+"""The end of a vacuum in a log: ours says what it deleted, another engine's is understood by Delta's rule.
 
 Spark and deltalake end a vacuum with the same operation. Which retention it had is not in that commit, so the table's
 own is assumed: if it was longer, the files that are left are found as orphans later; if it was shorter, a vacuum finds
@@ -7,7 +7,7 @@ less.
 
 from shared.formats.delta_vacuum import COMPLETED, VACUUM_END, vacuum_mark
 from shared.formats.delta_vacuum_plan import DEFAULT_RETENTION_S, RETENTION
-from shared.property_parsers import interval
+from shared.policy.parsers import interval
 from shared.table import TableMetadata, VacuumMark
 
 

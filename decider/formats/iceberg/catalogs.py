@@ -6,7 +6,7 @@ A catalog that is down, slow or overloaded is a failure of the moment; one that 
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from decider.formats.catalog_calls import CatalogCalls
 from decider.formats.table_format import CatalogFolder
@@ -14,7 +14,8 @@ from shared.errors import InvalidInput, LakewrightError, NoTable, PermanentError
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
-    from pyiceberg.table import Table
+
+    from decider.formats.iceberg.raw_tables import RawTable
 
 KINDS = ("rest", "sql", "glue", "hive")
 """Kinds of catalogs, as the setting `type` names them; the others of pyiceberg were not tried."""
@@ -41,17 +42,18 @@ class NamedCatalog:
         """Return what is right below a namespace."""
         return await self._calls.run(self._folder, namespace)
 
-    async def load(self, name: tuple[str, ...]) -> "Table":
+    async def load(self, name: tuple[str, ...]) -> "RawTable":
         """Load a table; raises NoTable, Unsupported for a view, and what a catalog raises."""
         return await self._calls.run(self._load, name)
 
-    def _load(self, name: tuple[str, ...]) -> "Table":
+    def _load(self, name: tuple[str, ...]) -> "RawTable":
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415
 
         where = f"{self.name}.{'.'.join(name)}"
         with translated(f"catalog {self.name}"):
             try:
-                return self._catalog().load_table(name)
+                found: Any = self._catalog().load_table(name)
+                return cast("RawTable", found)
             except (NoSuchTableError, NoSuchNamespaceError) as missing:
                 if self._is_view(name):
                     raise _view(where) from None
@@ -92,12 +94,18 @@ class NamedCatalog:
     def _catalog(self) -> "Catalog":
         from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - takes seconds
 
+        from decider.formats.iceberg.file_access import ignore_table_properties  # noqa: PLC0415 - with pyiceberg
+        from decider.formats.iceberg.raw_tables import with_raw_tables  # noqa: PLC0415 - with pyiceberg
         from decider.formats.iceberg.rest_client import LimitedRestCatalog  # noqa: PLC0415 - with pyiceberg
 
         with self._opening:
             if self._opened is None:
-                is_rest = self._options["type"] == "rest"
-                self._opened = (LimitedRestCatalog if is_rest else load_catalog)(self.name, **self._options)
+                kind = self._options["type"]
+                self._opened = (
+                    LimitedRestCatalog(self.name, **self._options)
+                    if kind == "rest"
+                    else with_raw_tables(ignore_table_properties(load_catalog(self.name, **self._options)), kind)
+                )
             return self._opened
 
 

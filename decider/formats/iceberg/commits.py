@@ -5,12 +5,13 @@ Operations carry Delta's names where they mean the same: `overwrite` is what Ice
 
 from collections.abc import Iterable, Mapping
 
-from shared import commit_metadata
-from shared.commit_metadata import CommitMetadata
+from shared.formats.iceberg.deletes import NO_DELETES, AppliedDeletes
 from shared.formats.iceberg.manifests import Entry, EntryStatus
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY
 from shared.formats.iceberg.tags import decode_tags, file_tags
+from shared.layout import commit_metadata
+from shared.layout.commit_metadata import CommitMetadata
 from shared.table import Commit, DataFile, DeleteFile, Position, RemovedFile
 
 REPLACE = "replace"
@@ -25,21 +26,23 @@ def own_metadata(snapshot: SnapshotRecord) -> CommitMetadata | None:
 
 
 class FileHistory:
-    """What the retained snapshots of a table say of the files that they added: when, and with which tags."""
+    """When, and with which tags, the retained snapshots of a table added its files."""
 
     def __init__(self, head: TableHead) -> None:
         self._by_id = head.snapshots
         self._by_sequence = {one.sequence_number: one for one in head.snapshots.values() if one.sequence_number}
         self._tags: dict[int, Mapping[str, Mapping[str, str]]] = {}
 
-    def data_file(self, entry: Entry) -> DataFile:
-        """Return a live file; those whose snapshot expired have no time and no tags."""
+    def data_file(self, entry: Entry, deletes: AppliedDeletes = NO_DELETES) -> DataFile:
+        """Return a live file with the deletes that apply; those whose snapshot expired have no time and no tags."""
         by = self._by_id.get(entry.snapshot or 0)
         return DataFile(
             entry.path,
             entry.size_bytes,
             entry.partition,
+            dv_id=deletes.id,
             rows=entry.rows,
+            deleted_rows=deletes.rows,
             modified_ms=by.timestamp_ms if by is not None else 0,
             tags=self._tags_of(by, entry.path) if by is not None else {},
         )
@@ -57,7 +60,7 @@ class FileHistory:
 
 
 def snapshot_commit(snapshot: SnapshotRecord, at: Position, entries: Iterable[Entry], history: FileHistory) -> Commit:
-    """Return a snapshot as a commit; `entries` are those of the manifests that it wrote."""
+    """Return a snapshot as a commit; `entries` come from the manifests that it wrote."""
     added: list[DataFile] = []
     removed: list[RemovedFile] = []
     added_deletes: list[DeleteFile] = []

@@ -1,7 +1,10 @@
-"""Reads the manifests of a snapshot: those that it wrote, for what changed, or all of them, for what is live."""
+"""Reads the manifests of snapshots: those that they wrote, for what changed, or all of them, for what is live.
+
+A manifest stays in the lists of later snapshots until it is rewritten, so the newest list has what most appends wrote.
+"""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from decider.formats.iceberg.source import MetadataSource
 from shared.formats.iceberg.manifests import Entry, EntryStatus, Manifest, decode_manifest, decode_manifest_list
@@ -9,6 +12,9 @@ from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 
 READ_AHEAD = 16
 """Manifests requested at once: enough to hide the latency of a store."""
+
+_ADDED = "added-data-files"
+_NOT_OF_APPENDS = frozenset({"deleted-data-files", "added-delete-files", "removed-delete-files"})
 
 
 class EntryReader:
@@ -19,8 +25,22 @@ class EntryReader:
 
     async def written(self, head: TableHead, snapshot: SnapshotRecord) -> Sequence[Entry]:
         """Return the entries of the manifests that a snapshot wrote, kept ones among them."""
-        manifests = await self.manifests(snapshot)
-        return await self._entries(head, [one for one in manifests if one.added_by in (snapshot.id, None)])
+        return await self._entries(head, await self._written(snapshot))
+
+    async def written_by_each(
+        self, head: TableHead, snapshots: Sequence[SnapshotRecord]
+    ) -> AsyncGenerator[tuple[SnapshotRecord, Sequence[Entry]], None]:
+        """Yield the same for snapshots of one chain, oldest first, with one list where no manifest vanished."""
+        listed = await self.manifests(snapshots[-1]) if snapshots else ()
+        for start in range(0, len(snapshots), READ_AHEAD):
+            some = snapshots[start : start + READ_AHEAD]
+            of_each: list[Sequence[Manifest]] = []
+            for one in some:
+                still_listed = _written_by(one, listed, is_own=one is snapshots[-1])
+                of_each.append(await self._written(one) if still_listed is None else still_listed)
+            entries = iter(await self._entries_of_each(head, [one for found in of_each for one in found]))
+            for snapshot, manifests in zip(some, of_each, strict=True):
+                yield snapshot, [entry for _ in manifests for entry in next(entries)]
 
     async def live(self, head: TableHead, snapshot: SnapshotRecord) -> Sequence[Entry]:
         """Return the entries of all files that are live in a snapshot, delete files among them."""
@@ -32,11 +52,36 @@ class EntryReader:
         body = await self._source.read(snapshot.manifest_list)
         return await asyncio.to_thread(decode_manifest_list, body, snapshot.manifest_list)
 
+    async def _written(self, snapshot: SnapshotRecord) -> Sequence[Manifest]:
+        return [one for one in await self.manifests(snapshot) if one.added_by in (snapshot.id, None)]
+
     async def _entries(self, head: TableHead, manifests: Sequence[Manifest]) -> Sequence[Entry]:
-        found: list[Entry] = []
+        return [entry for found in await self._entries_of_each(head, manifests) for entry in found]
+
+    async def _entries_of_each(self, head: TableHead, manifests: Sequence[Manifest]) -> Sequence[Sequence[Entry]]:
+        found: list[Sequence[Entry]] = []
         for start in range(0, len(manifests), READ_AHEAD):
             some = manifests[start : start + READ_AHEAD]
-            bodies = await asyncio.gather(*(self._source.read(one.path) for one in some))
-            for body, manifest in zip(bodies, some, strict=True):
-                found += await asyncio.to_thread(decode_manifest, body, manifest, head.specs)
+            bodies = await self._source.read_each([one.path for one in some])
+            found += await asyncio.to_thread(_decoded, head, some, bodies)
         return found
+
+
+def _decoded(head: TableHead, manifests: Sequence[Manifest], bodies: Sequence[bytes]) -> list[Sequence[Entry]]:
+    return [decode_manifest(body, manifest, head.specs) for body, manifest in zip(bodies, manifests, strict=True)]
+
+
+def _written_by(snapshot: SnapshotRecord, listed: Sequence[Manifest], *, is_own: bool) -> Sequence[Manifest] | None:
+    """Return the manifests that a snapshot wrote, by the list of a later one; None if some may be in it no more.
+
+    Surely all of an append are there if they add as many files as it says. Other snapshots write manifests of what they
+    removed, which the next ones leave out. is_own: the list is the snapshot's.
+    """
+    if is_own:
+        return [one for one in listed if one.added_by in (snapshot.id, None)]
+    named = snapshot.summary.get(_ADDED, "")
+    if snapshot.operation != "append" or not named.isdecimal() or not _NOT_OF_APPENDS.isdisjoint(snapshot.summary):
+        return None
+    found = [one for one in listed if one.added_by == snapshot.id]
+    is_known = all(one.added_files is not None and not one.has_deletes for one in found)
+    return found if is_known and sum(one.added_files or 0 for one in found) == int(named) else None

@@ -10,12 +10,12 @@ from decider.formats.iceberg.entries import EntryReader
 from decider.formats.iceberg.source import MetadataSource
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage
 from decider.formats.table_format import MAX_SCANNED
-from shared.commit_metadata import CommitMetadata
 from shared.formats.iceberg.manifests import Entry, EntryStatus
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
-from shared.formats.iceberg.positions import positions
-from shared.layout.levels import SMALL_LEVELS
+from shared.formats.iceberg.positions import main_versions
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
+from shared.policy.levels import SMALL_LEVELS
 
 
 class IcebergRewrites:
@@ -29,7 +29,7 @@ class IcebergRewrites:
     async def page(self, *, limit: int, before: int | None = None, max_scanned: int = MAX_SCANNED) -> RewritePage:
         """Return up to `limit` events of versions below `before` (None: from the newest on)."""
         head = await self._source.head()
-        versions = {snapshot: position.version for snapshot, position in positions(head).items()}
+        versions = main_versions(head)
         found: list[Rewrite] = []
         older = [one for one in head.chain() if before is None or versions[one.id] < before]
         for snapshot in older[:max_scanned]:

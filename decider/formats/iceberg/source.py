@@ -10,16 +10,18 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
 from decider.formats.iceberg.catalogs import NamedCatalog, translated
+from decider.formats.iceberg.raw_tables import read_file
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ObjectReader, ReadKind
 from shared.errors import Corrupt, NoTable, Unsupported
-from shared.formats.iceberg.metadata import TableHead, decode_head, parse_metadata
-from shared.locations import decoded_path, file_location
-from shared.stored_file import StoredFile
+from shared.formats.iceberg.head_cache import HeadCache
+from shared.formats.iceberg.metadata import TableHead, as_paimon, decode_head, may_be_of_paimon, parse_metadata
+from shared.formats.iceberg.names import PAIMON_SCHEMA
+from shared.paths.locations import decoded_path, file_location
+from shared.paths.stored_file import StoredFile
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
-    from pyiceberg.table import Table
 
 METADATA_FOLDER = "metadata"
 VERSION_HINT = "version-hint.text"
@@ -41,6 +43,9 @@ class MetadataSource(Protocol):
     async def read(self, path: str) -> bytes:
         """Return a metadata file by its path; raises what `head` raises, Corrupt for one that is missing."""
 
+    async def read_each(self, paths: Sequence[str]) -> Sequence[bytes]:
+        """Return several metadata files, requested at once; raises what `read` raises."""
+
     async def read_if_present(self, path: str, length: int = 0) -> bytes | None:
         """Return a file, or its first bytes (0: all of it); None for one that is missing."""
 
@@ -51,18 +56,29 @@ class MetadataSource(Protocol):
         """Return the files in the folder of the metadata, by their names in it; raises what `files` raises."""
 
     async def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
-        """Return those of these files that exist."""
+        """Return the files among these that exist."""
 
 
 class CatalogSource:
     """A table of a catalog."""
 
-    def __init__(self, catalog: NamedCatalog, name: tuple[str, ...], location: str, access: StorageAccess) -> None:
+    def __init__(
+        self,
+        catalog: NamedCatalog,
+        name: tuple[str, ...],
+        location: str,
+        access: StorageAccess,
+        heads: HeadCache | None = None,
+    ) -> None:
+        self._heads = heads or HeadCache()
         self._catalog = catalog
         self._name = name
         self._meter = access.meter
         self._folders = access.folders
+        self._boundary = access.boundary
+        self._threads = access.stores.threads
         self._io: FileIO | None = None
+        self._places: tuple[str, ...] = ()
         self.location = location
 
     async def head(self) -> TableHead:
@@ -70,16 +86,41 @@ class CatalogSource:
         self._meter.add(ReadKind.GET)
         loaded = await self._catalog.load(self._name)
         self._io = loaded.io
-        head = await asyncio.to_thread(self._decoded, loaded)
+        identity, (known_as, head) = loaded.identity, self._heads.get(self.location)
+        if head is None or not identity or identity != known_as:
+            known = {} if head is None or head.metadata.table_uuid != loaded.raw.get("table-uuid") else head.snapshots
+            head = await asyncio.to_thread(decode_head, loaded.raw, self.location, loaded.path, known)
+            self._heads.put(self.location, identity, head)
         self._folders.note(self.location, head.records.path)
-        return head
+        named = (head.location, head.records.path.rpartition("/")[0])
+        places = (place for one in named if (place := file_location(self.location, one)))
+        self._places = () if self._boundary is None else self._boundary.real_folders(places)
+        return await _with_marks(self, head)
 
     async def read(self, path: str) -> bytes:
         """Read through the catalog's own file access, which may hold credentials for this table alone."""
-        self._meter.add(ReadKind.GET)
+        return (await self.read_each([path]))[0]
+
+    async def read_each(self, paths: Sequence[str]) -> Sequence[bytes]:
+        """Read in one thread what are local files, and each in its own what takes a request to a store."""
+        self._meter.add(ReadKind.GET, len(paths))
         if self._io is None:
             await self.head()
-        return await asyncio.to_thread(self._read, path)
+        if self._boundary is not None:
+            for path in paths:
+                self._boundary.check_metadata(self.location, path, self._places)
+        places = [(path, file_location(self.location, path) or "") for path in paths]
+        if paths and all(place.startswith("file:") for _, place in places):
+            return await self._threads.run(paths[0], self._read_all, places)
+        return await asyncio.gather(*(self._read_one(*one) for one in places))
+
+    async def _read_one(self, path: str, place: str) -> bytes:
+        if place.startswith("file:"):
+            return await self._threads.run(path, self._read, path, place)
+        return await asyncio.to_thread(self._read, path, place)
+
+    def _read_all(self, places: Sequence[tuple[str, str]]) -> Sequence[bytes]:
+        return [self._read(*one) for one in places]
 
     async def read_if_present(self, path: str, length: int = 0) -> bytes | None:
         """Read through the catalog's own file access."""
@@ -131,16 +172,11 @@ class CatalogSource:
         with translated(f"{self.location}: reading {path}"):
             return bool(io.new_input(path).exists())
 
-    def _decoded(self, loaded: "Table") -> TableHead:
-        raw = loaded.metadata.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return decode_head(raw, self.location, loaded.metadata_location)
-
-    def _read(self, path: str) -> bytes:
+    def _read(self, path: str, place: str) -> bytes:
         io: Any = self._io
         with translated(f"{self.location}: reading {path}"):
             try:
-                with io.new_input(path).open() as stream:
-                    return bytes(stream.read())
+                return read_file(io, path, place)
             except FileNotFoundError as missing:
                 raise Corrupt(f"{self.location}: {path} is missing") from missing
 
@@ -174,7 +210,7 @@ class FolderSource:
                 "moved are not read without a catalog",
                 field="location",
             )
-        return head
+        return await _with_marks(self, head)
 
     async def read(self, path: str) -> bytes:
         """Read a file below the table's folder."""
@@ -182,6 +218,10 @@ class FolderSource:
         if body is None:
             raise Corrupt(f"{self.location}: {path} is missing")
         return body
+
+    async def read_each(self, paths: Sequence[str]) -> Sequence[bytes]:
+        """Read files below the table's folder."""
+        return await asyncio.gather(*map(self.read, paths))
 
     async def read_if_present(self, path: str, length: int = 0) -> bytes | None:
         """Read a file below the table's folder."""
@@ -193,7 +233,7 @@ class FolderSource:
         return [StoredFile(*entry) for entry in await self._reads.entries()]
 
     async def metadata_files(self, folder: str) -> Sequence[StoredFile]:
-        """List the folder of the metadata, which lies in that of the table."""
+        """List the folder of the metadata, which lies in the table's folder."""
         return [StoredFile(*entry) for entry in await self._reads.entries(self._key(folder))]
 
     async def existing(self, paths: Sequence[str]) -> AbstractSet[str]:
@@ -230,7 +270,14 @@ class FolderSource:
         return max(versions)
 
 
+async def _with_marks(source: MetadataSource, head: TableHead) -> TableHead:
+    """Return metadata with what only a file beside them shows; a request, where it may be there."""
+    if may_be_of_paimon(head) and await source.read_if_present(f"{head.location}/{PAIMON_SCHEMA}", 1) is not None:
+        return as_paimon(head)
+    return head
+
+
 async def is_table_folder(place: ObjectReader, path: str) -> bool:
-    """Return whether a folder has numbered metadata files; those of a catalog's table have other names."""
+    """Return whether a folder has numbered metadata files; a catalog's table names them otherwise."""
     names = await place.first_names(f"{path}/{METADATA_FOLDER}" if path else METADATA_FOLDER)
     return any(name == VERSION_HINT or _METADATA_FILE.fullmatch(name) for name in names)

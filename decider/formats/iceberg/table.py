@@ -1,6 +1,7 @@
 """Iceberg as a table format: a commit is a snapshot of main, and what changed without one comes with the newest."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from decider.formats.iceberg.catalogs import NamedCatalog
@@ -19,19 +20,21 @@ from decider.formats.table_format import (
 )
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader
-from shared.boundary import Boundary
 from shared.errors import InvalidInput, NoTable, Unsupported
+from shared.formats.iceberg.deletes import DeleteIndex
+from shared.formats.iceberg.head_cache import HeadCache
 from shared.formats.iceberg.manifests import keeps_rows, manifest_files
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import FORMAT
 from shared.formats.iceberg.positions import digest_snapshot, newest_position, position_of, positions, snapshots_after
 from shared.formats.iceberg.refusal import refusal
+from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
-from shared.locations import catalog_name
-from shared.policy import Policy
+from shared.paths.boundary import Boundary
+from shared.paths.locations import catalog_name
+from shared.policy.policy import Policy
 from shared.refusals import Refusal
 from shared.table import Commit, DataFile, Position, Snapshot, TableMetadata, TableProtocol
-from shared.vacuum_options import VacuumOptions
 
 
 class IcebergTable:
@@ -46,7 +49,7 @@ class IcebergTable:
     async def changes(
         self, after: Position, metadata: TableMetadata, *, until: int | None = None
     ) -> AsyncGenerator[Commit, None]:
-        """Yield the snapshots of main after a position; of each only the manifests that it wrote are read.
+        """Yield the snapshots of main after a position; only the manifests that these wrote are read.
 
         Metadata that changed come with the newest snapshot, or alone where there is none.
         """
@@ -56,17 +59,21 @@ class IcebergTable:
             return
         history, at = FileHistory(head), positions(head)
         previous = after
-        for snapshot in later:
-            if until is not None and previous.version >= until:
-                return
-            position = Position(max(at[snapshot.id].version, previous.version + 1), at[snapshot.id].digest)
-            commit = snapshot_commit(snapshot, position, await self._reader.written(head, snapshot), history)
-            commit = replace(commit, external=self._external(head, commit.added))
-            if snapshot is later[-1] and after.digest and metadata != head.metadata:
-                ended = vacuum_mark(metadata.configuration, head.metadata.configuration)
-                commit = replace(commit, metadata=head.metadata, protocol=head.protocol, vacuum=ended)
-            previous = position
-            yield commit
+        async with aclosing(self._reader.written_by_each(head, later)) as written:
+            async for snapshot, entries in written:
+                if until is not None and previous.version >= until:
+                    return
+                position = Position(max(at[snapshot.id].version, previous.version + 1), at[snapshot.id].digest)
+                commit = snapshot_commit(snapshot, position, entries, history)
+                commit = replace(commit, external=self._external(head, commit.added))
+                if snapshot is later[-1] and after.digest:
+                    if metadata != head.metadata:
+                        ended = vacuum_mark(metadata.configuration, head.metadata.configuration)
+                        commit = replace(commit, metadata=head.metadata, protocol=head.protocol, vacuum=ended)
+                    elif head.protocol.writer_features:
+                        commit = replace(commit, protocol=head.protocol)  # A snapshot shows why the table is refused.
+                previous = position
+                yield commit
         if not later and after.digest and metadata != head.metadata:
             version = max(head.updated_ms, after.version + 1)
             if until is None or after.version < until:
@@ -103,7 +110,9 @@ class IcebergTable:
         snapshot, position = self._at(head, at)
         history = FileHistory(head)
         entries = [] if snapshot is None else await self._reader.live(head, snapshot)
-        files = tuple(history.data_file(entry) for entry in entries if entry.kind is None)
+        unpartitioned = [one.id for one in head.specs.values() if all(field.is_void for field in one.fields)]
+        deletes = DeleteIndex((one for one in entries if one.kind is not None), unpartitioned)
+        files = tuple(history.data_file(one, deletes.of(one)) for one in entries if one.kind is None)
         if self._boundary is not None:
             self._boundary.check_files(head.location, files)
         return Snapshot(
@@ -122,11 +131,11 @@ class IcebergTable:
         raise Unsupported(f"{self.location}: ranges of {column!r} are read of Delta tables alone", field="sort_keys")
 
     async def live_files(self, at: Position | None = None) -> LiveFiles:
-        """Return the same files for counting, none of them in columns."""
+        """Return the same files for counting, none of them in columns; delete files count by themselves."""
         return LiveFiles.of(await self.snapshot(at))
 
     async def totals(self, at: Position) -> TableTotals | None:
-        """Return the totals of the snapshot's summary; its bytes are those of data files where there are no others."""
+        """Return the totals of the snapshot's summary; its bytes count data files where there are no others."""
         snapshot, _ = self._at(await self._source.head(), at)
         summary: Mapping[str, str] = {} if snapshot is None else snapshot.summary
         files, size, deletes = (
@@ -209,6 +218,7 @@ class IcebergFormat:
     def __init__(self, access: StorageAccess, settings: IcebergSettings) -> None:
         self._access = access
         self._settings = settings
+        self._heads = HeadCache()
         self._catalogs = {name: NamedCatalog(name, options) for name, options in settings.catalogs.items()}
 
     async def probe(self, place: ObjectReader, path: str = "") -> bool:
@@ -234,4 +244,4 @@ class IcebergFormat:
         catalog = self._catalogs.get(named[0])
         if catalog is None:
             raise NoTable(f"{location}: there is no catalog {named[0]!r}", field="location")
-        return CatalogSource(catalog, named[1], location, self._access)
+        return CatalogSource(catalog, named[1], location, self._access, self._heads)

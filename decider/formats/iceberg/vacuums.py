@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from decider.formats.iceberg.source import MetadataSource
 from decider.formats.table_format import Deletion, VacuumPreview
-from shared import commit_metadata
-from shared.boundary import Boundary
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import VACUUM_KEY
 from shared.formats.iceberg.orphans import young_since_ms
@@ -26,10 +24,13 @@ from shared.formats.iceberg.vacuum_plan import (
     read_past,
 )
 from shared.formats.iceberg.walk import Bodies, Read
-from shared.policy import Policy
-from shared.retention import retention_of_run_ms
+from shared.formats.retention import retention_of_run_ms
+from shared.formats.table_marks import left_out_note
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.layout import commit_metadata
+from shared.paths.boundary import Boundary
+from shared.policy.policy import Policy
 from shared.table import VacuumMark
-from shared.vacuum_options import VacuumOptions
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ class IcebergVacuums:
             cutoff_ms,
             deletions,
             snapshots=len(expiry.snapshots),
-            left_out=found.left_out and f"{found.left_out[0].upper()}{found.left_out[1:]}.",
+            left_out=left_out_note(found.left_out, found.unrecognized),
         )
 
     async def _drive(self, walk: Generator[Read, Bodies, T]) -> T:

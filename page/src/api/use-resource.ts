@@ -76,6 +76,14 @@ export function useResource<T>(
   return { data: state.data, problem: state.problem, reload: () => setRound(last => last + 1) };
 }
 
+/** Reads a resource again at a pace, while the tab is visible: for what no event reports. */
+export function useReload({ reload }: Pick<Resource<unknown>, 'reload'>, everyMs: number): void {
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === 'visible' && reload(), everyMs);
+    return () => clearInterval(timer);
+  }, []);
+}
+
 export const anyTable = (event: LiveEvent): boolean => event.kind !== 'queue';
 export const anyJob = (event: LiveEvent): boolean => event.kind !== 'tables';
 export const always = (): boolean => true;

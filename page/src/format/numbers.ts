@@ -42,6 +42,12 @@ export function percent(value: number): string {
   return value > 0 && value < 0.01 ? '<1%' : `${Math.round(100 * value)}%`;
 }
 
+/** `60 files, 4 would do`, or that nothing can be gained; in a list, beside the number of files, without them. */
+export function compactness(files: number, needed: number, long = true): string {
+  if (files === needed) return long ? 'as compact as it can be' : 'compact';
+  return `${long ? `${plural(files, 'file')}, ` : ''}${count(needed)} would do`;
+}
+
 /** `1 file`, `2 files`. */
 export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;

@@ -6,6 +6,8 @@ const TONES: Readonly<Record<string, string>> = {
   waiting: 'plain',
   queued: 'plain',
   idle: 'good',
+  compact: 'good',
+  invalid_properties: 'bad',
   done: 'good',
   enqueue: 'busy',
   defer: 'warn',
@@ -27,10 +29,13 @@ const TONES: Readonly<Record<string, string>> = {
   unread: 'plain',
 };
 
+/** States that people read in other words. */
+const WORDS: Readonly<Record<string, string>> = { waiting: 'waiting for an actor', backing_off: 'retrying' };
+
 export function Badge({ state, title }: { state: string; title?: string }) {
   return (
     <span class={`badge ${TONES[state] ?? 'plain'}`} title={title}>
-      {state.replaceAll('_', ' ')}
+      {WORDS[state] ?? state.replaceAll('_', ' ')}
     </span>
   );
 }

@@ -1,6 +1,6 @@
 // Values as text: human units, with the exact value on hover.
 import { signal } from '@preact/signals';
-import { bytes, count, exact, percent } from '../format/numbers';
+import { bytes, compactness, count, exact, percent } from '../format/numbers';
 import { absolute, relative } from '../format/times';
 
 /** The present, moved once a second while the page is visible, so that relative times stay true. */
@@ -48,17 +48,26 @@ export function Missing() {
   );
 }
 
-/** Entropy as a bar: the root mean squared shortfall as a share of the target; empty is optimal. */
-export function Entropy({ value }: { value: number | null | undefined }) {
-  if (value === null || value === undefined) return <Missing />;
-  const level = value < 0.25 ? 'good' : value < 0.7 ? 'fair' : 'poor';
+/** What merging can still gain: nothing is good, however small the files are; the bar shows how much. */
+export function Compactness(props: {
+  files: number | null;
+  needed: number | null;
+  excess: number | null;
+  long?: boolean;
+}) {
+  const { files, needed, excess } = props;
+  if (files === null || needed === null || excess === null) return <Missing />;
+  const tone = excess < TOLERATED ? 'good' : excess < 0.5 ? 'fair' : 'poor';
   return (
-    <span class="entropy" title={`root mean squared shortfall: ${(100 * value).toFixed(2)}% of the target`}>
-      <Meter value={value} tone={level} />
-      <span class="number">{percent(value)}</span>
+    <span class="metered" title={`excess of file sizes: ${percent(excess)} of the target`}>
+      <Meter value={excess} tone={tone} />
+      <span class="number">{compactness(files, needed, props.long ?? false)}</span>
     </span>
   );
 }
+
+/** Excess below which a table counts as compact: the default tolerance. */
+const TOLERATED = 0.15;
 
 export function Meter({ value, tone, label }: { value: number; tone: string; label?: string }) {
   const share = Math.max(0, Math.min(1, value));

@@ -5,7 +5,10 @@ from typing import Any
 
 from services.cli.checks.finding import ANSWER_TIMEOUT_S, Finding, FindingLevel
 from services.cli.client import ApiClient, CallFailed
-from services.cli.render import counted
+from services.cli.render import counted, duration
+
+SHOWN = 5
+"""Refused files that are named; the others are counted."""
 
 
 def check_service(url: str, token: str | None) -> list[Finding]:
@@ -16,22 +19,33 @@ def check_service(url: str, token: str | None) -> list[Finding]:
     try:
         with ApiClient(url.rstrip("/"), token) as api:
             answer = api.get("/v1/actors")
-            return [decider, check_actors(answer, url), *check_unserved(answer, url)]
+            refused = api.get("/v1/refused-files", {"limit": SHOWN})
+            return [decider, check_actors(answer, url), *check_unserved(answer, url), *check_refused(refused, url)]
     except CallFailed as problem:
         action = "set LAKEWRIGHT_TOKEN to a token that may read"
         return [decider, Finding("actors", FindingLevel.WARN, f"not known: {problem}", url, action)]
 
 
 def check_actors(answer: Mapping[str, Any], where: str) -> Finding:
-    """An actor takes jobs; `answer` is the API's list of actors."""
+    """An actor takes jobs, all of them send heartbeats, and none died; `answer` is the API's list of actors."""
     working = [one for one in answer["actors"] if one["state"] in ("working", "idle")]
-    if working:
-        what = f"{counted(len(working), 'actor')} with {counted(sum(one['slots'] for one in working), 'slot')}"
-        return Finding("actors", FindingLevel.OK, f"{what}: {', '.join(one['id'] for one in working)}", where)
     others = [f"{one['id']} {one['state']}" + (f": {one['error']}" if one["error"] else "") for one in answer["actors"]]
-    what = "none takes jobs" + (f" ({'; '.join(others)})" if others else "")
-    action = "start one (`lakewright actor`), or wait: an actor takes jobs about a minute after its start"
-    return Finding("actors", FindingLevel.WARN, what, where, action)
+    if not working:
+        what = "none takes jobs" + (f" ({'; '.join(others)})" if others else "")
+        action = "start one (`lakewright actor`), or wait: an actor takes jobs about a minute after its start"
+        return Finding("actors", FindingLevel.WARN, what, where, action)
+    found = f"{counted(len(working), 'actor')} with {counted(sum(one['slots'] for one in working), 'slot')}"
+    found += f": {', '.join(one['id'] for one in working)}"
+    silent = [
+        f"{one['id']} sent no heartbeat for {duration(one['heartbeat_age_s'])}"
+        for one in working
+        if one["heartbeat_age_s"] > one["expires_after_s"] / 2
+    ]
+    died = [text for one, text in zip(answer["actors"], others, strict=True) if one["state"] == "died"]
+    if silent or died:
+        action = "see whether it still runs; its jobs go to other actors when its lease ends"
+        return Finding("actors", FindingLevel.WARN, "; ".join((found, *silent, *died)), where, action)
+    return Finding("actors", FindingLevel.OK, found, where)
 
 
 def check_unserved(answer: Mapping[str, Any], where: str) -> list[Finding]:
@@ -46,6 +60,26 @@ def check_unserved(answer: Mapping[str, Any], where: str) -> list[Finding]:
         )
         for one in answer["unserved"]
     ]
+
+
+def check_refused(answer: Mapping[str, Any], where: str) -> list[Finding]:
+    """No files are refused; `answer` is the API's list of refused files, of which the first are named."""
+    findings = [
+        Finding(
+            "refused files",
+            FindingLevel.WARN,
+            f"{one['table']}, {one['partition_label']}: {counted(one['files'], 'file')} such as "
+            f"{next(iter(one['paths']), 'all of the partition')}: {one['message']}",
+            where,
+            one["remedy"],
+        )
+        for one in answer["refused"]
+    ]
+    more = answer["partitions"] - len({(one["table"], one["partition_key"]) for one in answer["refused"]})
+    if more > 0:
+        what = f"{counted(more, 'more partition')} with refused files"
+        findings.append(Finding("refused files", FindingLevel.WARN, what, where, "lakewright tables show TABLE"))
+    return findings
 
 
 def check_decider(url: str) -> Finding:

@@ -28,5 +28,5 @@ class Finding:
 
 
 def failed(findings: Iterable[Finding]) -> bool:
-    """Whether one of them is a failure."""
+    """Return whether one of them is a failure."""
     return any(finding.status is FindingLevel.FAIL for finding in findings)

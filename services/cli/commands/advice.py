@@ -81,6 +81,8 @@ def _show_list(out: Output, answer: Any) -> None:
         out.rows(
             f"Advice; {analyzed} analyzed{failed}", ("table", "saves", "share", "status", "advice", "change"), rows
         )
+    for table, problem in answer["failed"].items():
+        out.line(f"{table} failed: {problem}")
     if answer["judged"]:
         out.line(
             f"{counted(answer['judged'], 'applied change')} saved {answer['saved_share']:.0%} of the cost on average, "

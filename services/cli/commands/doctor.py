@@ -1,4 +1,4 @@
-"""What keeps Lakewright from working here is named before it fails: what, where, and what to do about it.
+"""`lakewright doctor`: names each obstacle to Lakewright on this machine, where it is, and what to do about it.
 
 Each check reads one thing and returns a finding; none raises, none needs another, and nothing is changed but the
 shim of the bundled Java, which searching for a Java writes.
@@ -22,6 +22,7 @@ from services.cli.checks.redis_server import check_redis
 from services.cli.cli_context import setting_of
 from services.paths import data_dir, ivy_dir, java_search
 from services.settings import TOKEN, URL, default_url, redis_url
+from services.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,5 +105,6 @@ def show(findings: list[Finding], console: "Console") -> None:
     for finding in findings:
         # Text, not markup: messages of others may hold brackets.
         status = Text(finding.status, style=colors[finding.status])
-        table.add_row(finding.check, status, Text(finding.what), Text(finding.where), Text(finding.action))
+        words = (visible(word) for word in (finding.what, finding.where, finding.action))
+        table.add_row(finding.check, status, *map(Text, words))
     console.print(table)

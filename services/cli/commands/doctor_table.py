@@ -19,9 +19,10 @@ from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
 from services.cli.render import counted, size
 from services.settings import boundary, store_options
-from shared.data_paths import is_portable
+from services.visible_text import visible_json
 from shared.errors import LakewrightError, RetryableError
-from shared.locations import hadoop_path
+from shared.paths.data_paths import is_portable
+from shared.paths.locations import hadoop_path
 
 SHOWN = 20
 """Removes and files that are listed for people; `--json` lists all."""
@@ -31,7 +32,7 @@ REPAIR = "see docs/doctor.md for the repair of the table, step by step; stop its
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """What was found at a location; `missed`, `doubled` and `repair` are plain values for `--json`."""
+    """Findings at a location; `missed`, `doubled` and `repair` are plain values for `--json`."""
 
     location: str
     version: int | None
@@ -43,7 +44,7 @@ class TableReport:
 
     @property
     def is_harmed(self) -> bool:
-        """Whether a finding is a failure."""
+        """True if a finding is a failure."""
         return failed(self.findings)
 
 
@@ -57,7 +58,8 @@ def doctor_table(table: str, setting: CliContext) -> int:
     report = examine(location)
     out = setting.output()
     if out.as_json:
-        typer.echo(json.dumps({"ok": not report.is_harmed} | asdict(report), indent=2, ensure_ascii=False))
+        answer = {"ok": not report.is_harmed} | asdict(report)
+        typer.echo(visible_json(json.dumps(answer, indent=2, ensure_ascii=False)))
         return int(report.is_harmed)
     since = "" if report.first_version is None else f" to {report.version}"
     out.line(f"{report.location}" + ("" if not since else f", versions {report.first_version}{since}"))

@@ -60,10 +60,15 @@ def _show_rejected(out: Output, answer: Any) -> None:
     out.rows("Messages that could not be used", ("at (UTC)", "queue", "reason", "begins with"), rows)
 
 
+MAX_BODY_BYTES = 64 * 1_048_576
+"""Read of a file or pipe at most: far more than a decider takes, and not what an endless one has."""
+
+
 def _read(file: str) -> bytes:
     if file == "-":
-        return sys.stdin.buffer.read()
+        return sys.stdin.buffer.read(MAX_BODY_BYTES)
     try:
-        return Path(file).read_bytes()
+        with Path(file).open("rb") as opened:
+            return opened.read(MAX_BODY_BYTES)
     except OSError as problem:
         raise CallFailed(f"the file {file} cannot be read: {problem.strerror}") from problem

@@ -9,10 +9,9 @@ import typer
 
 from services.cli.cli_context import print_answer, setting_of
 from services.cli.client import segment
-from services.cli.decider_parts import decider_parts
+from services.cli.decider_parts import decider_parts, local_formats
 from services.cli.locations import is_location, location_of
-from services.cli.render import Output, at, duration, size
-from services.settings import format_options, store_options
+from services.cli.render import Output, at, counted, duration, size
 
 
 def optimizations(
@@ -56,16 +55,17 @@ def _show_scheduled(out: Output, answer: Any) -> None:
     rows = [
         (
             one["name"],
-            one["state"],
+            one["state"].replace("_", " "),
             one["jobs"],
             at(one["next_due_at"]),
+            f"{counted(one['attempts'], 'failed attempt')}: {one['error']}" if one["attempts"] else "-",
             at(one["last_run_at"]),
             one["last_result"],
             one["enabled_by"],
         )
         for one in answer["tables"]
     ]
-    columns = ("table", "state", "jobs", "next due (UTC)", "last run (UTC)", "result", "enabled by")
+    columns = ("table", "state", "jobs", "next due (UTC)", "failing", "last run (UTC)", "result", "enabled by")
     out.rows("Scheduled", columns, rows)
     if answer["next_page_token"]:
         out.line(f"More tables: --page-token {answer['next_page_token']}")
@@ -75,17 +75,10 @@ def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
-        from decider.api.routes.optimizations import event_view  # noqa: PLC0415 - optional
-        from decider.api.schemas.optimizations import RewriteList  # noqa: PLC0415
-        from decider.formats.registry import table_formats  # noqa: PLC0415
-        from decider.formats.table_format import StorageAccess  # noqa: PLC0415
-        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
-        from decider.storage.stores import ObjectStores  # noqa: PLC0415
-        from shared.locations import table_id  # noqa: PLC0415
+        from decider.api.routes.optimizations import RewriteList, event_view  # noqa: PLC0415 - optional
+        from shared.paths.locations import table_id  # noqa: PLC0415
     location = location_of(table)
-    formats = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options())), format_options())
-    history = formats.rewrites(location)
-    page = asyncio.run(history.page(limit=limit, before=before))
+    page = asyncio.run(local_formats().rewrites(location).page(limit=limit, before=before))
     events = tuple(event_view(event, table_id(location), (), files=files) for event in page.events)
     return RewriteList(optimizations=events, before=page.before).model_dump(mode="json")
 

@@ -1,6 +1,5 @@
 """`lakewright optimize`: a registered table by name, through the decider; any table by location, in this process."""
 
-import math
 import sys
 from typing import Annotated, Any
 
@@ -10,7 +9,8 @@ from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import CallFailed, segment
 from services.cli.job_progress import follow, show_ended
 from services.cli.locations import is_location
-from services.cli.render import Output, counted, size
+from services.cli.name_values import name_values
+from services.cli.render import Output, compactness, counted, size
 
 OUTCOMES = {
     "queued": "queued",
@@ -61,7 +61,7 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     130: stopped by Ctrl-C; finished groups are committed.
     """
     setting = setting_of(context)
-    overrides = {**({"target-file-size": target_file_size} if target_file_size else {}), **pairs(set_ or [])}
+    overrides = {**({"target-file-size": target_file_size} if target_file_size else {}), **name_values(set_)}
     if not is_location(table):
         if yes:
             raise typer.BadParameter("--yes needs a location, not a name")
@@ -98,13 +98,15 @@ def by_name(setting: CliContext, table: str, body: dict[str, Any], *, wait: bool
     out = setting.output()
     with setting.api() as api:
         answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)
-        ended = follow(api, [job["id"] for job in answer["jobs"]]) if wait else None
+        ended = follow(api, [job["id"] for job in answer["jobs"]]) if wait and not answer["paused"] else None
     if out.as_json:
         out.raw(answer if ended is None else {**answer, "ended": [one.describe() for one in ended]})
     else:
         _show_answer(out, answer, body)
     if ended is not None:
         show_ended(out, ended)
+    elif wait and answer["paused"]:
+        raise CallFailed(f"not waiting: the {answer['paused']} is paused; resume it, or leave --wait out")
 
 
 def _show_answer(out: Output, answer: dict[str, Any], body: dict[str, Any]) -> None:
@@ -134,36 +136,17 @@ def _show_plan(out: Output, plans: list[dict[str, Any]]) -> None:
             len(plan["groups"]),
             plan["after"]["files"],
             size(plan["bytes"]),
-            f"{plan['before']['rms_shortfall']:.0%}",
-            f"{plan['after']['rms_shortfall']:.0%}",
+            plan["after"]["files_needed"],
         )
         for plan in plans
     ]
-    numbers = ("files", "replaced", "groups", "files after", "to rewrite", "entropy", "entropy after")
+    numbers = ("files", "replaced", "groups", "files after", "to rewrite", "would do")
     out.rows("Plan", ("partition", "action", *numbers), rows)
-    before, after = ([plan[side] for plan in plans] for side in ("before", "after"))
-    out.line(
-        f"In {counted(len(plans), 'partition')}: {counted(_files(before), 'file')} would become {_files(after):,}; "
-        f"entropy {_entropy(before):.0%} of the target, then {_entropy(after):.0%}."
+    before, after, needed = (
+        sum(plan[side][figure] for plan in plans)
+        for side, figure in (("before", "files"), ("after", "files"), ("after", "files_needed"))
     )
-
-
-def _files(layouts: list[dict[str, Any]]) -> int:
-    return sum(one["files"] for one in layouts)
-
-
-def _entropy(layouts: list[dict[str, Any]]) -> float:
-    """Return the root of the mean squared shortfall over the files of several partitions, as a share of the target."""
-    squares = sum(one["files"] * one["rms_shortfall"] ** 2 for one in layouts)
-    return math.sqrt(squares / max(1, _files(layouts)))
-
-
-def pairs(given: list[str]) -> dict[str, str]:
-    """Read what `--set` was given; raises CallFailed for what is no name=value."""
-    pairs = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            raise CallFailed(f"--set {text}: expected name=value, such as min-input-files=4")
-        pairs[name.strip()] = value.strip()
-    return pairs
+    out.line(
+        f"In {counted(len(plans), 'partition')}: {counted(before, 'file')} would become {after:,}; then: "
+        f"{compactness(after, needed)}."
+    )

@@ -1,14 +1,10 @@
 """`lakewright queue …`: queue depth, the next jobs and why; weights, limits, pauses, settings and the audit."""
 
-from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from services.cli.charts.queue_chart import picture
-from services.cli.charts.simulation import ArrivalLoad, arrivals, fair, fifo, outcome
-from services.cli.cli_context import print_answer, setting_of, show_message
+from services.cli.cli_context import print_answer, show_message
 from services.cli.commands.queue_settings import COLUMNS, changes, rows
 from services.cli.render import Output, at, counted, duration
 from shared.queue.limits import MAX_FORESEEN
@@ -83,33 +79,6 @@ def resume(context: typer.Context, scope: ScopeArgument = "queue", name: NameArg
 def audit(context: typer.Context) -> None:
     """Rebuild queue indexes and repair inconsistencies."""
     print_answer(context, lambda api: api.post("/v1/queue/audit", {}), _show_audit)
-
-
-@app.command("sim")
-def simulate(
-    context: typer.Context,
-    tenants: Annotated[int, typer.Option(min=2, max=50, help="Number of tenants; the first has the most jobs.")] = 8,
-    jobs: Annotated[int, typer.Option(min=100, max=200_000, help="Number of jobs.")] = 4_000,
-    slots: Annotated[int, typer.Option(min=1, max=1_000, help="Number of slots.")] = 4,
-    load: Annotated[float, typer.Option(min=0.1, max=2.0, help="Target utilization.")] = 0.95,
-    svg: Annotated[Path | None, typer.Option(help="Write a chart to this file, as SVG.")] = None,
-) -> None:
-    """Simulate sojourn time for Zipf-distributed tenants, under fair queueing and first come, first served."""
-    out = setting_of(context).output()
-    setting = ArrivalLoad(tenants=tenants, jobs=jobs, slots=slots, load=load)
-    drawn = arrivals(setting)
-    first, shared = outcome(setting, drawn, fifo), outcome(setting, drawn, fair)
-    if svg is not None:
-        svg.write_text(picture(setting, first, shared), encoding="utf-8")
-    if out.as_json:
-        return out.raw({"fifo": asdict(first), "fair": asdict(shared)})
-    dwells = [
-        (number + 1, a.jobs, *(f"{one:.1f}" for one in (a.p50_s, a.p95_s, b.p50_s, b.p95_s)))
-        for number, (a, b) in enumerate(zip(first.dwell, shared.dwell, strict=True))
-    ]
-    columns = ("tenant", "jobs", "fifo p50", "fifo p95", "fair p50", "fair p95")
-    out.rows("Sojourn time (arrival to end), seconds", columns, dwells)
-    return out.line(f"Jain's fairness index under full backlog: first come {first.jain:.3f}, fair {shared.jain:.3f}")
 
 
 def _show_queue(out: Output, answer: Any) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from shared.property_parsers import integer, parse_ms
+from services.cli.name_values import name_values
+from shared.policy.parsers import integer, parse_ms
 from shared.queue.settings import SETTINGS, QueueSetting, SettingUnit
 
 COLUMNS = ("name", "value", "unit", "default", "from", "to", "meaning")
@@ -25,7 +26,7 @@ def rows(answer: dict[str, Any]) -> list[Sequence[str]]:
 
 def changes(pairs: Iterable[str]) -> dict[str, int]:
     """Read `aging=60s max-attempts=5` into the API's names and units. Raises BadParameter, naming what is known."""
-    return dict(_change(pair) for pair in pairs)
+    return dict(_change(name, value) for name, value in name_values(pairs, _HINT).items())
 
 
 def _row(one: dict[str, Any]) -> Sequence[str]:
@@ -36,12 +37,11 @@ def _row(one: dict[str, Any]) -> Sequence[str]:
     return (_short(one["name"]), value, unit, default, low, high, one["description"])
 
 
-def _change(pair: str) -> tuple[str, int]:
-    name, sign, text = pair.partition("=")
+def _change(name: str, text: str) -> tuple[str, int]:
     known = {_short(full): full for full, setting in SETTINGS.items() if not setting.is_set_by_decider}
-    asked = _short(name.strip())
-    if not sign or asked not in known:
-        why = f"{name!r} is set by the decider" if _is_set_by_decider(asked) else f"{pair!r} sets nothing"
+    asked = _short(name)
+    if asked not in known:
+        why = f"{name!r} is set by the decider" if _is_set_by_decider(asked) else f"{name!r} is no setting"
         raise typer.BadParameter(f"{why}; NAME is one of {', '.join(known)}", param_hint=_HINT)
     try:
         return known[asked], _value(text, SETTINGS[known[asked]])

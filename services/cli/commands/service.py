@@ -27,7 +27,7 @@ NEEDED = {
     Service.ACTOR: _ACTOR,
     Service.STANDALONE: (*_DECIDER, *_ACTOR),
 }
-"""The modules that each service imports, beyond those of the command line."""
+"""The modules that each service imports, beyond the command line's."""
 
 
 def missing(service: Service) -> tuple[str, ...]:

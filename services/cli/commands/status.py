@@ -5,7 +5,7 @@ from typing import Any
 import typer
 
 from services.cli.cli_context import print_answer
-from services.cli.render import Output, duration, size
+from services.cli.render import Output, backlog_of, duration, size
 
 
 def status(context: typer.Context) -> None:
@@ -29,13 +29,15 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         **_tables_file(answer["tables_file"]),
         "tables": answer["tables"],
         "tables refused": answer["tables_refused"],
+        "partitions with refused files": answer["partitions_with_refused_files"],
         "tables waiting": f"{backlog['tables_waiting']}, the oldest for {duration(backlog['oldest_wait_s'])}",
         "jobs": queue["depth"],
         "actors": answer["actors"] or "none",
         "oldest wait": duration(queue["oldest_wait_s"]),
         "files removed": saved["files_removed"],
         "bytes rewritten": size(saved["bytes_rewritten"]),
-        "rewritten per byte added": saved["write_amplification"],
+        "backlog": backlog_of(saved["amplification"]),
+        "rewritten per byte added since": saved["amplification"]["steady_write_amplification"],
         "partitions pruned": saved["partitions_pruned_ratio"],
     }
 

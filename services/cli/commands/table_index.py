@@ -9,18 +9,17 @@ import typer
 
 from services.cli.cli_context import setting_of
 from services.cli.client import CallFailed, segment
-from services.cli.decider_parts import decider_parts
+from services.cli.decider_parts import decider_parts, local_formats
 from services.cli.locations import is_location, location_of
 from services.cli.render import Output, counted, size
-from services.settings import format_options, store_options
-from shared.index_status import IndexQuery
+from shared.index.status import IndexQuery
 
 
 def index(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="Name of a registered table; or path or URI of any table.")],
     revision_id: Annotated[
-        int | None, typer.Option(min=0, help="Revision to optimize; default: that of the table's properties.")
+        int | None, typer.Option(min=0, help="Revision to optimize; default: as in the table's properties.")
     ] = None,
     bytes_per_iter: Annotated[
         int | None, typer.Option(min=0, help="Bytes of one iteration, 0 for its first group.")
@@ -49,19 +48,14 @@ def _read(table: str, query: IndexQuery) -> Any:
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
-        from decider.api.views.table_index import index_view  # noqa: PLC0415 - optional
-        from decider.formats.registry import table_formats  # noqa: PLC0415
-        from decider.formats.table_format import StorageAccess  # noqa: PLC0415
-        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
-        from decider.storage.stores import ObjectStores  # noqa: PLC0415
+        from decider.api.routes.table_index import TableIndexResponse  # noqa: PLC0415 - optional
         from shared.formats.registry import support_of  # noqa: PLC0415
-    formats = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options())), format_options())
-    snapshot = asyncio.run(formats.open(location_of(table)).snapshot())
+    snapshot = asyncio.run(local_formats().open(location_of(table)).snapshot())
     read = support_of(snapshot.metadata.format).index_status
     found = read(snapshot, query)
     if found is None:
         raise CallFailed(f"{table} has no index")
-    return index_view(found).model_dump(mode="json")
+    return TableIndexResponse.of(found).model_dump(mode="json")
 
 
 def _show(out: Output, answer: Any) -> None:

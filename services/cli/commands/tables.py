@@ -1,7 +1,6 @@
 """`lakewright tables …`: register, list, show and unregister tables, and explain decisions."""
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Annotated, Any
 
@@ -11,6 +10,8 @@ from services.cli import tables_view
 from services.cli.cli_context import print_answer, setting_of, show_message
 from services.cli.client import ApiClient, CallFailed, segment
 from services.cli.lazy_group import lazy_group
+from services.cli.locations import absolute
+from services.cli.name_values import name_values
 from services.cli.render import at
 
 HISTORY = "services.cli.commands.history"
@@ -28,11 +29,14 @@ app = typer.Typer(
     help="Register, list, show, pause and unregister tables; show their partitions and decisions.",
 )
 
+FIGURE_TRIES = 60
+"""Requests for a list whose figures are being read: each waits up to half a second, and a long list takes 30 s."""
+
 FIRST_READ_S = 20.0
 """Seconds that `tables add` waits for the first read of the table."""
 
 CLOCK_SKEW = timedelta(minutes=1)
-"""Maximum difference between the clock of this machine and that of a person who names a time."""
+"""Maximum difference between the clocks of this machine and of a person who names a time."""
 
 Name = Annotated[str, typer.Argument(help="Table name or id.")]
 Properties = Annotated[
@@ -48,19 +52,37 @@ def list_tables(
     prefix: Annotated[str, typer.Option(help="Name prefix.")] = "",
     limit: Limit = 100,
     page_token: Annotated[str | None, typer.Option(help="Token at the end of the previous page.")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="Only tables in this state, such as paused, failing or compact.")
+    ] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="The same as --state paused.")] = False,  # noqa: FBT002
 ) -> None:
-    """List registered tables by name, with the state of each."""
-    print_answer(
+    """List registered tables by name, with the state of each and what can still be gained."""
+    wanted = "paused" if paused else state
+    if wanted is not None:
+        query = {"condition": wanted.replace("-", "_"), "limit": limit, "search": prefix}
+        return print_answer(context, lambda api: _all_figures(api, query), tables_view.show_table_rows)
+    return print_answer(
         context,
         lambda api: api.get("/v1/tables", {"prefix": prefix, "limit": limit, "page_token": page_token}),
         tables_view.show_tables,
     )
 
 
+def _all_figures(api: ApiClient, query: dict[str, Any]) -> Any:
+    """Return the rows of a query once the decider has read all figures, or after some tries."""
+    answer = api.get("/v1/table-rows", query)
+    for _ in range(FIGURE_TRIES):
+        if answer["complete"]:
+            break
+        answer = api.get("/v1/table-rows", query)
+    return answer
+
+
 @app.command("add")
 def add_table(
     context: typer.Context,
-    location: Annotated[str, typer.Argument(help="Absolute path or URI of the table.")],
+    location: Annotated[str, typer.Argument(help="Path or URI of the table.")],
     name: Annotated[str | None, typer.Option(help="Display name. Default: the id.")] = None,
     tenant: Annotated[str | None, typer.Option(help="Tenant that owns the table.")] = None,
     set_: Properties = None,
@@ -68,13 +90,13 @@ def add_table(
         bool, typer.Option("--paused", help="Queue rewrites, but run none until `tables resume`.")
     ] = False,
 ) -> None:
-    """Register a table and start to optimize it. Its own properties set the policy; those of --set take precedence.
+    """Register a table and start to optimize it. Its own properties set the policy; --set takes precedence.
 
     Exit code 1: there is no table at the location (nothing is registered), or it cannot be read or rewritten.
     """
     out = setting_of(context).output()
     body = {
-        "location": location, "name": name, "tenant": tenant, "properties": _pairs(set_) or None,
+        "location": absolute(location), "name": name, "tenant": tenant, "properties": _full(name_values(set_)) or None,
         "paused": paused or None, "wait_s": FIRST_READ_S,
     }  # fmt: skip
     with setting_of(context).api() as api:
@@ -83,9 +105,16 @@ def add_table(
         return out.raw(answer)
     out.line(f"{answer['name']} is registered: {answer['location']}")
     reading = answer["reading"]
+    for issue in reading["issues"] if reading is not None else ():
+        out.line(
+            f"The property {issue['property']} = {issue['value']} cannot be used: {issue['reason']}."
+            + (" Until it is fixed, the last valid properties apply, or the defaults." if issue["blocking"] else "")
+        )
     if reading is not None and (reading["version"] is None or reading["refusal"]):
         why = reading["refusal"]["reason"] if reading["refusal"] else reading["error"] or "it is still being read"
         raise CallFailed(f"{answer['name']} is not optimized: {why}; it is read again with every event and sweep")
+    if reading is not None and not reading["enabled"]:
+        return out.line(f"It is switched off: `lakewright tables show {answer['name']}` shows by which property.")
     return out.line(_added(answer["name"], paused=paused))
 
 
@@ -99,14 +128,14 @@ def change_table(
     unset: Annotated[list[str] | None, typer.Option(help="Property override to remove; may be repeated.")] = None,
 ) -> None:
     """Rename a table, or change its tenant or its property overrides."""
-    path = f"/v1/tables/{segment(name)}"
+    path, given = f"/v1/tables/{segment(name)}", _full(name_values(set_))
 
     def call(api: ApiClient) -> Any:
         body: dict[str, Any] = {"name": new_name, "tenant": tenant}
-        if set_ or unset:
+        if given or unset:
             overrides = api.get(path)["properties"]
             dropped = _full(dict.fromkeys(unset or (), ""))
-            body["properties"] = {key: value for key, value in overrides.items() if key not in dropped} | _pairs(set_)
+            body["properties"] = {key: value for key, value in overrides.items() if key not in dropped} | given
         return api.patch(path, {key: value for key, value in body.items() if value is not None})
 
     print_answer(context, call, tables_view.show_change)
@@ -140,6 +169,12 @@ def remove_table(context: typer.Context, name: Name) -> None:
 def show_table(context: typer.Context, name: Name) -> None:
     """Show a table: its policy and the source of each value, its layout, last decision and last job."""
     print_answer(context, lambda api: api.get(f"/v1/tables/{segment(name)}"), tables_view.show_table)
+
+
+@app.command("refused")
+def list_refused(context: typer.Context, limit: Limit = 100) -> None:
+    """List files that actors refused, of all tables, with the reason and what to do."""
+    print_answer(context, lambda api: api.get("/v1/refused-files", {"limit": limit}), tables_view.show_refused)
 
 
 @app.command("partitions")
@@ -183,7 +218,7 @@ def why(
     context: typer.Context,
     name: Name,
     at_: Annotated[
-        str | None, typer.Option("--at", help="Time of interest: RFC 3339, or 14:03 for today in UTC. Default: now.")
+        str | None, typer.Option("--at", help="Time of interest: RFC 3339, or the last 14:03 in UTC. Default: now.")
     ] = None,
     partition: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
     limit: Limit = 20,
@@ -194,11 +229,13 @@ def why(
     with setting_of(context).api() as api:
         asked = {"partition": partition, "at": moment.isoformat(), "limit": limit}
         answer = api.get(f"/v1/tables/{segment(name)}/decisions", asked)
+        refusal = None if answer["decisions"] else api.get(f"/v1/tables/{segment(name)}")["refusal"]
     if out.as_json:
         return out.raw(answer)
     if not answer["decisions"]:
+        why = f"The table is not optimized: {refusal['reason']}. " if refusal else ""
         return out.line(
-            f"No decision about {name} from before {at(moment.isoformat())} UTC is kept here. "
+            f"{why}No decision about {name} from before {at(moment.isoformat())} UTC is kept here. "
             "Older ones are in the archive, if LAKEWRIGHT_ARCHIVE names one."
         )
     for one in answer["decisions"]:
@@ -207,13 +244,14 @@ def why(
 
 
 def _moment(text: str | None) -> datetime:
-    """Read a moment in the past; a bare time is today's in UTC, as the ledger is."""
+    """Read a moment in the past; a bare time is the last such one in UTC, as the ledger is: today's, or yesterday's."""
     now = datetime.now(UTC)
     if text is None:
         return now
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text):
-            return _past(datetime.combine(now.date(), time.fromisoformat(text.zfill(5)), UTC), now)
+            today = datetime.combine(now.date(), time.fromisoformat(text.zfill(5)), UTC)
+            return today if today <= now + CLOCK_SKEW else today - timedelta(days=1)
         found = datetime.fromisoformat(text)
     except ValueError as problem:
         raise typer.BadParameter(f"{problem}; expected 14:03 or 2026-01-01T14:03:00Z", param_hint="--at") from problem
@@ -225,8 +263,7 @@ def _past(moment: datetime, now: datetime) -> datetime:
     """Return a moment that is not in the future, where nothing has been decided yet; clocks may differ a little."""
     if moment > now + CLOCK_SKEW:
         raise typer.BadParameter(
-            f"{moment:%Y-%m-%d %H:%M:%S %Z} is in the future; a time without a date is today's in UTC, where it is "
-            f"{now:%H:%M}",
+            f"{moment:%Y-%m-%d %H:%M:%S %Z} is in the future; in UTC it is {now:%Y-%m-%d %H:%M} now",
             param_hint="--at",
         )
     return moment
@@ -239,9 +276,17 @@ def pause_table(context: typer.Context, name: Name) -> None:
 
 
 @app.command("resume")
-def resume_table(context: typer.Context, name: Name) -> None:
-    """Dispatch the jobs of a paused table again."""
-    _steer(context, name, "resume")
+def resume_table(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Table name or id.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every paused table.")] = False,  # noqa: FBT002
+) -> None:
+    """Dispatch the jobs of a paused table again, or of all paused tables."""
+    if all_ == (name is not None):
+        raise typer.BadParameter("name the table, or all paused ones with --all")
+    if name is not None:
+        return _steer(context, name, "resume")
+    return print_answer(context, lambda api: api.post("/v1/tables/resume", {}), show_message)
 
 
 def _added(name: str, *, paused: bool) -> str:
@@ -255,15 +300,7 @@ def _steer(context: typer.Context, name: str, how: str) -> None:
     print_answer(context, lambda api: api.post(f"/v1/tables/{segment(name)}/{how}", {}), show_message)
 
 
-def _pairs(settings: Sequence[str] | None) -> dict[str, str]:
-    pairs = [one.partition("=") for one in settings or ()]
-    for name, equals, _ in pairs:
-        if not equals:
-            raise typer.BadParameter(f"expected name=value, found {name!r}", param_hint="--set")
-    return _full({name.strip(): value.strip() for name, _, value in pairs})
-
-
 def _full(settings: dict[str, str]) -> dict[str, str]:
-    from shared.properties import as_properties  # noqa: PLC0415 - for settings alone
+    from shared.policy.properties import as_properties  # noqa: PLC0415 - for settings alone
 
     return as_properties(settings)

@@ -9,6 +9,7 @@ import typer
 from services.cli.cli_context import setting_of
 from services.cli.client import NoResponse, ServerSentEvent
 from services.cli.render import Output, at, counted, shown
+from services.visible_text import visible_lines
 
 AGAIN_S = 2.0
 """Pause before a lost connection is tried again."""
@@ -47,7 +48,7 @@ def watch(
         except NoResponse as problem:
             if not was_connected:
                 raise
-            print(f"lakewright: {problem}; trying again", file=sys.stderr)
+            print(f"lakewright: {visible_lines(str(problem))}; trying again", file=sys.stderr)
         except KeyboardInterrupt:
             return
         time.sleep(AGAIN_S)

@@ -10,20 +10,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from services.cli.charts.what_if_chart import draw
 from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import CallFailed, segment
-from services.cli.commands.optimize import pairs
 from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
+from services.cli.name_values import name_values
 from services.cli.render import Output, counted, mean, size, time_span
+from services.cli.visible_console import VisibleConsole
+from services.cli.what_if_chart import draw
 from services.settings import format_options, store_options
-from shared.policy import Policy
+from services.visible_text import visible
+from shared.policy.policy import Policy
 
 BAR_CELLS = 18
 """Width of a bar in characters: the table still fits into 100 columns."""
@@ -71,7 +72,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     ] = None,
     sort_key: Annotated[
         list[str] | None,
-        typer.Option(help="Also count the files that ranges of this column read, now and sorted; may be repeated."),
+        typer.Option(help="Also compare what ranges of this column read, now and sorted; may be repeated."),
     ] = None,
     filters: Annotated[
         Path | None,
@@ -92,7 +93,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         "tail_hours": tail_hours,
     }
     _check(prices, svg)
-    overrides = pairs(set_ or [])
+    overrides = name_values(set_)
     if is_location(table):
         setting.prepare_logs()
         answer = _examine(table, prices, max_commits, overrides, sort_key or [], _read_filters(filters))
@@ -164,7 +165,7 @@ def _examine(
     parts.lay_over(Policy(), overrides)  # What cannot be used is refused before anything is read.
     location = location_of(table)
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=VisibleConsole(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
         access = StorageAccess(ReadMeter(), ObjectStores(store_options()))
         log = table_formats(access, format_options()).open(location)
@@ -228,7 +229,8 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
     for one in answer["sort_keys"]:
         out.line("")
         out.console.print(_sort_key(one))
-        out.line(_sort_cost(one))
+        if unknown := one["files_without_range"]:
+            out.line(f"Every range reads {counted(unknown, 'file')} without minimum and maximum.")
     if answer.get("sort_advice"):
         _show_order(out, answer["sort_advice"])
     for note in answer["notes"]:
@@ -236,7 +238,7 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
     if answer["custom"] is not None:
         out.line(_yours(answer["custom"], advice["current_cost_s"]))
     out.line("")
-    out.console.print(Text("Recommendation ", style="bold").append(advice["message"], style="not bold"))
+    out.console.print(Text("Recommendation ", style="bold").append(visible(advice["message"]), style="not bold"))
     if advice["properties"]:
         pairs = ", ".join(f"'{name}' = '{value}'" for name, value in advice["properties"].items())
         out.console.print(Text(f"  ALTER TABLE ... SET TBLPROPERTIES ({pairs});", style="cyan"))
@@ -294,23 +296,11 @@ def _targets(out: Output, answer: dict[str, Any]) -> Table:
 
 
 def _sort_key(reads: dict[str, Any]) -> Table:
-    """Return the files that ranges of a column read, by the share of the rows that they hold."""
-    made = _table(f"Files read by a range of {reads['column']}", ("now", "merged", "sorted"), "rows")
-    whole = (reads[f"files_{when}"] for when in ("now", "merged", "sorted"))
-    made.add_row("all", *("-" if count is None else f"{count:,}" for count in whole))
+    """Return the share of the bytes that ranges of a column read, by the share of the rows that they hold."""
+    made = _table(f"Ranges of {reads['column']}", ("bytes read now", "read sorted"), "rows")
     for one in reads["ranges"]:
-        counts = (one[f"files_read_{when}"] for when in ("now", "merged", "sorted"))
-        made.add_row(f"{one['share']:.1%}", *("-" if count is None else mean(count) for count in counts))
+        made.add_row(f"{one['share']:.1%}", f"{one['share_read_now']:.1%}", f"{one['share_read_sorted']:.1%}")
     return made
-
-
-def _sort_cost(reads: dict[str, Any]) -> str:
-    """Return what a sort rewrites, and which files it cannot take."""
-    unknown = reads["files_without_range"]
-    left = f"; {counted(unknown, 'file')} without minimum and maximum, which every range reads" if unknown else ""
-    if reads["bytes_sorted"] is None:
-        return f"The table has too many files to plan a sort by {reads['column']}{left}."
-    return f"Sorting by {reads['column']} rewrites {size(reads['bytes_sorted'])} beside what merging does{left}."
 
 
 def _show_order(out: Output, advice: dict[str, Any]) -> None:

@@ -16,22 +16,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
 from actor.engines import EngineSet
+from decider.state.table_summary import TableSummary
 from services.cli.cli_context import CliContext
 from services.cli.client import CallFailed
 from services.cli.decider_parts import decider_parts
-from services.cli.local.plan import LocalPlan, LocalRequest, describe, make_plan, shortfall
+from services.cli.local.plan import LocalPlan, LocalRequest, describe, make_plan
 from services.cli.local.run import LocalRun, LocalRunner, RunListener
 from services.cli.locations import location_of
-from services.cli.render import Output, counted, duration, size
+from services.cli.render import Output, compactness, counted, duration, size
+from services.cli.visible_console import VisibleConsole
 from services.decider.settings import decider_settings
 from services.settings import boundary, format_options, store_options
-from shared.errors import InvalidInput
-from shared.job_payload import RewriteKind
-from shared.layout.partition_stats import stats_of_files
+from shared.jobs.payload import RewriteKind
+from shared.layout.partition_count import count_partitions
 from shared.table import Snapshot
 
 PARTLY, INTERRUPTED = 3, 130
@@ -76,11 +76,12 @@ def optimize(asked: OptimizeArguments, setting: CliContext) -> int:
     run = LocalRun(job=f"alone-{uuid.uuid4().hex[:16]}")
     stopped = _run(made, setting.engine or _own_engine, run)
     took_s = time.monotonic() - started
-    after = stats_of_files(_snapshot(location).files, made.policy.size_levels)
+    counted_after = count_partitions(_snapshot(location).files, made.policy)
+    after = TableSummary.of([one.state for one in counted_after.values()], made.policy)
     result = {
         "files": {"before": made.before.files, "after": after.files},
         "bytes": {"before": made.before.bytes, "after": after.bytes},
-        "rms_shortfall": {"before": shortfall(made.before, made.policy), "after": shortfall(after, made.policy)},
+        "files_needed": {"before": made.before.files_needed, "after": after.files_needed},
         "took_ms": round(took_s * 1000),
         "interrupted": stopped,
     }
@@ -92,7 +93,7 @@ def optimize(asked: OptimizeArguments, setting: CliContext) -> int:
     elif stopped and run.skipped:
         code = INTERRUPTED
     else:
-        code = PARTLY if run.stale else 0
+        code = PARTLY if run.stale or run.refused else 0
     return _end(out, answer, code)
 
 
@@ -100,11 +101,7 @@ def _plan(asked: OptimizeArguments, location: str) -> LocalPlan:
     try:
         kind = RewriteKind(asked.mode)
     except ValueError:
-        raise InvalidInput(
-            f"--mode {asked.mode}: expected one of {', '.join(RewriteKind)}",
-            field="mode",
-            allowed=", ".join(RewriteKind),
-        ) from None
+        raise typer.BadParameter(f"expected one of {', '.join(RewriteKind)}", param_hint="--mode") from None
     request = LocalRequest(kind, asked.partitions, asked.properties, force=asked.force)
     return make_plan(location, _snapshot(location), request, decider_settings(os.environ).tracking.policy)
 
@@ -133,7 +130,8 @@ def _own_engine(report: Callable[[str], None]) -> AbstractContextManager[EngineS
 def _run(made: LocalPlan, engine: Engine, run: LocalRun) -> bool:
     """Run the plan under a progress bar; returns whether it was asked to stop."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress, _stop_on_ctrl_c() as stopping:
+    console = VisibleConsole(stderr=True)
+    with Progress(*columns, console=console, transient=True) as progress, _stop_on_ctrl_c() as stopping:
         task = progress.add_task("preparing", total=made.bytes)
         done = 0
 
@@ -164,7 +162,9 @@ def _stop_on_ctrl_c() -> Iterator[threading.Event]:
         if stopping.is_set():
             raise KeyboardInterrupt
         stopping.set()
-        Console(stderr=True).print("stopping: what is being written is committed first; Ctrl-C again ends at once")
+        VisibleConsole(stderr=True).print(
+            "stopping: what is being written is committed first; Ctrl-C again ends at once"
+        )
 
     is_main = threading.current_thread() is threading.main_thread()
     if is_main:
@@ -198,23 +198,22 @@ def _show(out: Output, made: LocalPlan) -> None:
     if not made.groups:
         whys = "; ".join(f"{counted(count, 'partition')}: {reason.message}" for reason, count in made.reasons.items())
         return out.line(f"Nothing to do at version {made.version}. {whys}".rstrip())
-    now, then = shortfall(made.before, made.policy), shortfall(made.after, made.policy)
     return out.line(
         f"{counted(made.before.files, 'file')}, {size(made.before.bytes)}, would become {made.after.files:,}: "
         f"{made.files_replaced:,} replaced in {counted(len(made.groups), 'group')}, {size(made.bytes)} to rewrite. "
-        f"Entropy {now:.0%} of the target, then {then:.0%}."
+        f"Then: {compactness(made.after.files, made.after.files_needed)}."
     )
 
 
 def _show_result(out: Output, result: dict[str, Any], run: LocalRun) -> None:
-    files, sizes, rms = result["files"], result["bytes"], result["rms_shortfall"]
+    files, sizes, needed = result["files"], result["bytes"], result["files_needed"]
     out.rows(
         "Result",
         ("", "before", "after"),
         [
             ("files", f"{files['before']:,}", f"{files['after']:,}"),
             ("bytes", size(sizes["before"]), size(sizes["after"])),
-            ("entropy, share of the target", f"{rms['before']:.0%}", f"{rms['after']:.0%}"),
+            ("files that would do", f"{needed['before']:,}", f"{needed['after']:,}"),
         ],
     )
     out.line(
@@ -224,6 +223,8 @@ def _show_result(out: Output, result: dict[str, Any], run: LocalRun) -> None:
     )
     if run.stale:
         out.line(f"{counted(run.stale, 'group')} skipped: other writers changed their files. Run the command again.")
+    if run.refused:
+        out.line(f"{counted(run.refused, 'group')} refused, nothing of them was changed: {run.refusal}")
     if run.skipped:
         out.line(f"{counted(run.skipped, 'group')} not started.")
     if run.failure is not None:

@@ -7,20 +7,20 @@ these very groups; a group whose files others took meanwhile is left alone, neve
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import sqrt
 from typing import Any
 
 from decider.decide.compaction import COMPACTION
 from decider.optimize.partition_selector import label
 from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.state.effective_policy import resolve_unregistered
+from decider.state.table_summary import TableSummary
 from shared.errors import Unsupported
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, stats_of_files
+from shared.layout.partition_count import count_partitions
 from shared.layout.planner import FileGroup, Plan
-from shared.policy import Policy, PropertyIssue, apply
-from shared.properties import read_settings
+from shared.policy.policy import Policy, PropertyIssue, apply
+from shared.policy.properties import read_settings
 from shared.table import PartitionColumn, Snapshot
 
 NO_CUT_BYTES = 2**62
@@ -29,7 +29,7 @@ NO_CUT_BYTES = 2**62
 
 @dataclass(frozen=True, slots=True)
 class LocalRequest:
-    """What is requested; `properties` are policy values by their names without prefix, laid over the table's own."""
+    """A requested run; `properties` are policy values by their names without prefix, laid over the table's own."""
 
     kind: RewriteKind = RewriteKind.LEVELS
     partitions: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class LocalRequest:
 
 @dataclass(frozen=True, slots=True)
 class LocalPlan:
-    """The plans with work, partitions in the order of their keys; `before` and `after` add up the whole table.
+    """The plans with work, partitions in the order of their keys; `before` and `after` are of the whole table.
 
     reasons: partitions without work, by why. issues: properties of the table that cannot be used.
     """
@@ -51,8 +51,8 @@ class LocalPlan:
     policy: Policy
     plans: tuple[Plan, ...]
     partitions: int
-    before: PartitionStats
-    after: PartitionStats
+    before: TableSummary
+    after: TableSummary
     reasons: Mapping[DecisionReason, int]
     issues: tuple[PropertyIssue, ...]
     table_uuid: str = ""
@@ -89,8 +89,9 @@ def make_plan(location: str, snapshot: Snapshot, request: LocalRequest, default:
     selection = PlanSelection(request.partitions, request.kind)
     # Of all actions, this process can only run compaction.
     planned = plan_table(snapshot, selection, replace(policy, enabled=True), [COMPACTION])
-    before = stats_of_files(snapshot.files, policy.size_levels)
-    after = sum((one.predicted - one.before for one in planned.plans), EMPTY_STATS) + before
+    now = {partition: one.state for partition, one in count_partitions(snapshot.files, policy).items()}
+    then = now | {one.partition: one.predicted for one in planned.plans}
+    before, after = (TableSummary.of(states.values(), policy) for states in (now, then))
     return LocalPlan(
         location, snapshot.version, request.kind, planned.columns, policy, planned.plans, planned.partitions, before,
         after, planned.reasons, in_force.issues, snapshot.metadata.table_uuid, snapshot.metadata.format,
@@ -109,19 +110,12 @@ def describe(made: LocalPlan) -> dict[str, Any]:
         "files_replaced": made.files_replaced,
         "files_removed": made.before.files - made.after.files,
         "bytes": made.bytes,
-        "rms_shortfall": {
-            "before": shortfall(made.before, made.policy),
-            "after": shortfall(made.after, made.policy),
-        },
+        "files_needed": {"before": made.before.files_needed, "after": made.after.files_needed},
+        "excess_ratio": {"before": round(made.before.excess_ratio, 6), "after": round(made.after.excess_ratio, 6)},
         "plans": [_described(one, made.columns) for one in made.plans],
         "without_work": {reason.value: count for reason, count in made.reasons.items()},
         "issues": [{"property": one.property, "value": one.value, "reason": one.reason} for one in made.issues],
     }
-
-
-def shortfall(state: PartitionStats, policy: Policy) -> float:
-    """Return the root of the mean squared shortfall as a share of the target: 0 is well laid out, 1 is dust."""
-    return round(sqrt(state.mse()) / policy.target_bytes, 6)
 
 
 def batches(made: LocalPlan, groups_per_commit: int) -> Iterator[tuple[Plan, tuple[FileGroup, ...]]]:

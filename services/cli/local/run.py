@@ -12,10 +12,10 @@ from typing import Any
 
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
 from services.cli.local.plan import LocalPlan, batches
-from shared.commit_metadata import CommitMetadata
-from shared.errors import Conflict, LakewrightError
+from shared.errors import Conflict, LakewrightError, RefusedFiles
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, Plan
-from shared.policy import RowGroupCopy
+from shared.policy.policy import RowGroupCopy
 from shared.table import CommitOrigin, PartitionKey
 
 GROUPS_PER_COMMIT = 8
@@ -27,7 +27,10 @@ ALONE = 1
 
 @dataclass(slots=True)
 class LocalRun:
-    """What a run has done so far; sizes in bytes, times in milliseconds. `failure` ended it early."""
+    """Progress of a run; sizes in bytes, times in milliseconds. `failure` ended it early.
+
+    `refused` groups stay as they are for the reason of the first `refusal`; the others go on.
+    """
 
     job: str
     versions: list[int] = field(default_factory=list)
@@ -40,6 +43,8 @@ class LocalRun:
     prepare_ms: int = 0
     commit_ms: int = 0
     failure: LakewrightError | None = None
+    refused: int = 0
+    refusal: LakewrightError | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return the figures as plain values."""
@@ -49,6 +54,8 @@ class LocalRun:
             "groups_committed": self.landed,
             "groups_conflicted": self.stale,
             "groups_skipped": self.skipped,
+            "groups_refused": self.refused,
+            "refusal": str(self.refusal) if self.refusal else None,
             "rows": self.rows,
             "bytes_replaced": self.bytes_replaced,
             "bytes_written": self.bytes_written,
@@ -109,6 +116,9 @@ class LocalRunner:
                 self._note(self._rewrite(one, groups, number))
             except Conflict:
                 self.run.stale += len(groups)
+            except RefusedFiles as refused:
+                self.run.refused += len(groups)
+                self.run.refusal = self.run.refusal or refused
             except LakewrightError as failure:
                 self.run.skipped += len(groups)
                 self.run.failure = failure
@@ -133,6 +143,7 @@ class LocalRunner:
             self.made.table_uuid,
             may_copy=policy.row_group_copy is RowGroupCopy.AUTO,
             full_bytes=policy.size_levels.full_bytes,
+            proofread=policy.proofread,
         )
         return self.engine.rewrite(request, _LocalControl(self.steps))
 
@@ -153,6 +164,9 @@ class LocalRunner:
                     run.stale += 1
                 case GroupStatus.SKIPPED:
                     run.skipped += 1
+                case GroupStatus.REFUSED:
+                    run.refused += 1
+                    run.refusal = run.refusal or end.error
                 case GroupStatus.FAILED:
                     run.skipped += 1
                     run.failure = run.failure or end.error

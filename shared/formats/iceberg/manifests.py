@@ -5,14 +5,19 @@ decodes them: pyiceberg 0.12 takes nine times as long for ten entries, and cuts 
 """
 
 import io
-from collections.abc import Iterable, Mapping
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import fastavro
 
 from shared.errors import Corrupt
+from shared.formats.iceberg.avro_limits import KNOWN_SCHEMAS, AvroFile, check_blocks
 from shared.formats.iceberg.partitions import Spec
 from shared.layout.manifest_files import DEFAULT_TARGET_BYTES, ManifestFiles
 from shared.table import DeleteKind, PartitionKey
@@ -20,12 +25,19 @@ from shared.table import DeleteKind, PartitionKey
 TARGET_PROPERTY = "commit.manifest.target-size-bytes"
 """Iceberg's property of the size of a manifest, in bytes."""
 
+_CALENDAR = re.compile(rb'"logicalType"(\s*:\s*"(?:date|time|timestamp|local-timestamp)[^"]*")')
+"""Where a schema calls a number a date or a time."""
+
+T = TypeVar("T")
 
 _LAST_WITHOUT_ROW_IDS = 2
 
+_PATH_FIELD = 2147483546
+"""Id of the column of paths in files of positions, by the specification."""
+
 
 class EntryStatus(IntEnum):
-    """What a snapshot did with a file."""
+    """Change of a file by a snapshot."""
 
     EXISTING = 0
     ADDED = 1
@@ -33,16 +45,22 @@ class EntryStatus(IntEnum):
 
 
 class _Content(IntEnum):
-    """What a file holds; format version 1 has data alone."""
+    """Content of a file; format version 1 has data alone."""
 
     DATA = 0
     POSITION_DELETES = 1
     EQUALITY_DELETES = 2
 
 
+_STATUSES, _CONTENTS = {one.value: one for one in EntryStatus}, {one.value: one for one in _Content}
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One line of a manifest list; `added_by` is the snapshot that wrote the manifest, None where it is not named."""
+    """One line of a manifest list; `added_by` is the snapshot that wrote the manifest, None where it is not named.
+
+    added_files: how many files that snapshot added by it, None where the list does not say.
+    """
 
     path: str
     spec: int
@@ -50,6 +68,7 @@ class Manifest:
     sequence_number: int
     size_bytes: int = 0
     has_deletes: bool = False
+    added_files: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +76,8 @@ class Entry:
     """One file of a manifest: `kind` is None for a data file.
 
     `snapshot` added the file, or deleted it if the status is DELETED; `file_sequence` is the sequence number of the
-    snapshot that added it, 0 where there are none.
+    snapshot that added it, `sequence` that by which deletes apply, 0 where there are none. `referenced`: the one data
+    file that a delete file names rows of, empty if there may be several; `offset`: where its vector begins.
     """
 
     status: EntryStatus
@@ -68,10 +88,19 @@ class Entry:
     size_bytes: int
     rows: int
     kind: DeleteKind | None
+    spec: int = 0
+    sequence: int = 0
+    referenced: str = ""
+    offset: int | None = None
+
+    @property
+    def delete_id(self) -> str:
+        """Identity of a delete file: several vectors may be in one file."""
+        return f"{self.path}#{self.offset}" if self.kind is DeleteKind.VECTOR else self.path
 
 
 def manifest_files(manifests: Iterable[Manifest], configuration: Mapping[str, str]) -> ManifestFiles:
-    """Count manifests, with the size that the table's properties want; those of one spec and content can be merged."""
+    """Count manifests, with the size that the table's properties want; one spec's of one content can be merged."""
     groups: dict[tuple[int, bool], list[int]] = {}
     for one in manifests:
         groups.setdefault((one.spec, one.has_deletes), []).append(one.size_bytes)
@@ -90,7 +119,7 @@ def keeps_rows(format_version: int) -> bool:
 def decode_manifest_list(body: bytes, where: str) -> tuple[Manifest, ...]:
     """Decode a manifest list; raises Corrupt."""
     try:
-        return tuple(_manifest(raw) for raw in _records(body))
+        return _decoded(body, _manifest)
     except Exception as problem:
         raise Corrupt(f"{where} is no manifest list that can be read: {_first_line(problem)}") from problem
 
@@ -99,7 +128,7 @@ def decode_manifest(body: bytes, manifest: Manifest, specs: Mapping[int, Spec]) 
     """Decode a manifest, deleted entries included; raises Corrupt."""
     try:
         spec = specs[manifest.spec]
-        return tuple(_entry(raw, manifest, spec) for raw in _records(body))
+        return _decoded(body, lambda raw: _entry(raw, manifest, spec))
     except Exception as problem:
         raise Corrupt(f"{manifest.path} is no manifest that can be read: {_first_line(problem)}") from problem
 
@@ -107,17 +136,53 @@ def decode_manifest(body: bytes, manifest: Manifest, specs: Mapping[int, Spec]) 
 def decode_live_files(body: bytes, where: str) -> tuple[tuple[str, int], ...]:
     """Return path and size in bytes of each file that is live by a manifest, delete files too; raises Corrupt."""
     try:
-        return tuple(
-            (str(raw["data_file"]["file_path"]), int(raw["data_file"]["file_size_in_bytes"]))
-            for raw in _records(body)
-            if EntryStatus(raw["status"]) is not EntryStatus.DELETED
-        )
+        return tuple(one for one in _decoded(body, _live_file) if one is not None)
     except Exception as problem:
         raise Corrupt(f"{where} is no manifest that can be read: {_first_line(problem)}") from problem
 
 
-def _records(body: bytes) -> Any:
-    return fastavro.reader(io.BytesIO(body))
+def _decoded(body: bytes, decode: Callable[[Any], T]) -> tuple[T, ...]:
+    """Decode the records of a file, whose dates and times may be any that Iceberg can store.
+
+    fastavro makes dates of Python of them, which end with the year 9999; beyond, they are read as the numbers they are.
+    """
+    checked = check_blocks(body)
+    try:
+        return tuple(decode(raw) for raw in _records(body, checked))
+    except (OverflowError, ValueError):
+        return tuple(decode(raw) for raw in fastavro.reader(io.BytesIO(_without_calendar(body))))
+
+
+def _records(body: bytes, checked: AvroFile) -> Iterator[Any]:
+    """Decode the records of a file; of a schema that is known, without to parse it again."""
+    if checked.codec not in ("null", "deflate"):
+        yield from fastavro.reader(io.BytesIO(body))
+        return
+    schema = _parsed_schema(checked.schema)
+    for count, block in checked.blocks:
+        is_plain = checked.codec == "null"
+        stream = io.BytesIO(block if is_plain else zlib.decompressobj(-zlib.MAX_WBITS).decompress(block))
+        for _ in range(count):
+            yield fastavro.schemaless_reader(stream, schema, None)
+
+
+@lru_cache(maxsize=KNOWN_SCHEMAS)
+def _parsed_schema(schema: bytes) -> Any:
+    return fastavro.parse_schema(json.loads(schema))
+
+
+def _without_calendar(body: bytes) -> bytes:
+    """Return a file whose schema calls dates and times by no name that fastavro knows; of the same length."""
+    stream = io.BytesIO(body)
+    fastavro.reader(stream)
+    blocks = stream.read()
+    return _CALENDAR.sub(rb'"logicaltype"\1', body[: len(body) - len(blocks)]) + blocks
+
+
+def _live_file(raw: Mapping[str, Any]) -> tuple[str, int] | None:
+    if _STATUSES[raw["status"]] is EntryStatus.DELETED:
+        return None
+    return str(raw["data_file"]["file_path"]), int(raw["data_file"]["file_size_in_bytes"])
 
 
 def _manifest(raw: Mapping[str, Any]) -> Manifest:
@@ -128,28 +193,46 @@ def _manifest(raw: Mapping[str, Any]) -> Manifest:
         raw.get("sequence_number") or 0,
         raw.get("manifest_length") or 0,
         bool(raw.get("content")),
+        raw.get("added_files_count", raw.get("added_data_files_count")),
     )
 
 
 def _entry(raw: Mapping[str, Any], manifest: Manifest, spec: Spec) -> Entry:
-    status, file = EntryStatus(raw["status"]), raw["data_file"]
-    snapshot, sequence = raw.get("snapshot_id"), raw.get("file_sequence_number")
-    if sequence is None:
-        sequence = manifest.sequence_number if status is EntryStatus.ADDED else 0
+    status, file = _STATUSES[raw["status"]], raw["data_file"]
+    snapshot, kind = raw.get("snapshot_id"), _kind(file)
+    inherited = manifest.sequence_number if status is EntryStatus.ADDED else 0
+    file_sequence, sequence = (
+        inherited if (own := raw.get(name)) is None else own for name in ("file_sequence_number", "sequence_number")
+    )
     return Entry(
         status,
         manifest.added_by if snapshot is None else snapshot,
-        sequence,
+        file_sequence,
         str(file["file_path"]),
         spec.key(tuple(file["partition"].values())),
         file["file_size_in_bytes"],
         file["record_count"],
-        _kind(file),
+        kind,
+        manifest.spec,
+        sequence,
+        _referenced(file) if kind in (DeleteKind.POSITION, DeleteKind.VECTOR) else "",
+        file.get("content_offset"),
     )
 
 
+def _referenced(file: Mapping[str, Any]) -> str:
+    """Return the data file whose rows a delete file names: by its field, or by equal bounds of the paths in it."""
+    if file.get("referenced_data_file"):
+        return str(file["referenced_data_file"])
+    low, high = (
+        next((one["value"] for one in file.get(name) or () if one["key"] == _PATH_FIELD), None)
+        for name in ("lower_bounds", "upper_bounds")
+    )
+    return bytes(low).decode() if low is not None and low == high else ""
+
+
 def _kind(file: Mapping[str, Any]) -> DeleteKind | None:
-    content = _Content(file.get("content") or 0)
+    content = _CONTENTS[file.get("content") or 0]
     if content is _Content.DATA:
         return None
     if content is _Content.EQUALITY_DELETES:

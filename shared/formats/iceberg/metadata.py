@@ -1,19 +1,31 @@
 """A table's metadata, decoded once from the JSON of a metadata file into values that the rest can trust."""
 
-import gzip
+import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
 from shared.errors import Corrupt, Unsupported
-from shared.formats.iceberg.names import FORMAT, FORMAT_VERSIONS, MAIN
+from shared.formats.iceberg.names import (
+    FORMAT,
+    FORMAT_VERSIONS,
+    GENERATED_BY,
+    MAIN,
+    PAIMON_SCHEMA,
+    UNKNOWN_TRANSFORM,
+    UNKNOWN_TYPE,
+)
 from shared.formats.iceberg.partitions import Spec, SpecField
 from shared.table import PartitionColumn, TableMetadata, TableProtocol
 
 _GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+
+MAX_METADATA_BYTES = 128 * 1024 * 1024
+"""Largest metadata file once it is decompressed: a thousand times as many as a table with a long history has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +63,9 @@ class StatisticsFile:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRecords:
-    """What metadata list beside snapshots: the log of main, earlier metadata files, and files of statistics.
+    """Records of metadata beside snapshots: the log of main, earlier metadata files, and files of statistics.
 
-    `main_log`: when which snapshot became that of main, and `previous`: oldest first. `path`: their own file, empty
+    `main_log`: when which snapshot became main's, and `previous`: oldest first. `path`: their own file, empty
     where that is not known.
     """
 
@@ -65,10 +77,10 @@ class MetadataRecords:
 
 @dataclass(frozen=True, slots=True)
 class TableHead:
-    """A table as of one metadata file: `snapshots` are those of every branch, `current` is that of main.
+    """A table as of one metadata file: `snapshots` are every branch's, `current` is main's.
 
     `location` is where its files lie, `updated_ms` when the metadata were written. `sources`: the columns that the
-    fields of each spec are computed from, None for those of the current schema no more.
+    fields of each spec are computed from, None for fields that the current schema lacks.
     """
 
     location: str
@@ -98,7 +110,7 @@ class TableHead:
 def parse_metadata(body: bytes, where: str) -> dict[str, Any]:
     """Return the JSON of a metadata file, compressed or not; raises Corrupt."""
     try:
-        found = orjson.loads(gzip.decompress(body) if body.startswith(_GZIP) else body)
+        found = orjson.loads(_decompressed(body, where) if body.startswith(_GZIP) else body)
     except (ValueError, OSError, EOFError, zlib.error) as problem:
         raise Corrupt(f"{where}: the metadata are no JSON: {problem}") from problem
     if not isinstance(found, dict):
@@ -106,8 +118,22 @@ def parse_metadata(body: bytes, where: str) -> dict[str, Any]:
     return found
 
 
-def decode_head(raw: Mapping[str, Any], where: str, path: str = "") -> TableHead:
-    """Decode the JSON of a metadata file; `path` is that of the file.
+def _decompressed(body: bytes, where: str) -> bytes:
+    stream = zlib.decompressobj(_GZIP_WINDOW)
+    found = stream.decompress(body, MAX_METADATA_BYTES)
+    if stream.unconsumed_tail:
+        raise Corrupt(f"{where}: the metadata have more than {MAX_METADATA_BYTES} bytes once they are decompressed")
+    if not stream.eof:
+        raise EOFError("the compressed data end too early")
+    return found
+
+
+def decode_head(
+    raw: Mapping[str, Any], where: str, path: str = "", known: Mapping[int, SnapshotRecord] | None = None
+) -> TableHead:
+    """Decode the JSON of a metadata file; `path` is the file's.
+
+    known: snapshots that were decoded before; what is listed of them may be the id alone.
 
     Raises Unsupported for an unknown format version, or a snapshot that keeps its manifests without a list, and
     Corrupt where something is missing. `where` names the table in errors.
@@ -120,12 +146,13 @@ def decode_head(raw: Mapping[str, Any], where: str, path: str = "") -> TableHead
             allowed=f"{FORMAT_VERSIONS.start} to {FORMAT_VERSIONS.stop - 1}",
         )
     try:
-        return _decode(raw, int(raw["format-version"]), where, path)
+        return _decode(raw, where, path, known or {})
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise Corrupt(f"{where}: the metadata cannot be read: {type(problem).__name__}: {problem}") from problem
 
 
-def _decode(raw: Mapping[str, Any], version: int, where: str, path: str) -> TableHead:
+def _decode(raw: Mapping[str, Any], where: str, path: str, known: Mapping[int, SnapshotRecord]) -> TableHead:
+    version = int(raw["format-version"])
     schemas = raw.get("schemas") or [raw["schema"]]
     current_schema = raw.get("current-schema-id", schemas[-1].get("schema-id"))
     newest = next((one for one in schemas if one.get("schema-id") == current_schema), schemas[-1])
@@ -135,19 +162,69 @@ def _decode(raw: Mapping[str, Any], version: int, where: str, path: str) -> Tabl
     specs = {int(spec["spec-id"]): _spec(spec, columns) for spec in listed}
     default = specs[int(raw.get("default-spec-id", max(specs)))]
     current = _snapshot_id(raw.get("current-snapshot-id"))
+    snapshots = {one.id: one for one in (_snapshot(one, where, known) for one in raw.get("snapshots") or ())}
     return TableHead(
         location=str(raw["location"]).rstrip("/"),
-        metadata=TableMetadata(str(raw["table-uuid"]), _partition_columns(default), _texts(raw, "properties"), FORMAT),
-        protocol=TableProtocol(version, version),
+        metadata=TableMetadata(
+            *(str(raw["table-uuid"]), _partition_columns(default), _texts(raw, "properties"), FORMAT),
+            # Schemas and specs never change; a change makes another one the current one.
+            schema_digest=f"{current_schema}/{raw.get('default-spec-id')}",
+        ),
+        protocol=TableProtocol(version, version, writer_features=_features(newest, listed, snapshots.values())),
         updated_ms=int(raw["last-updated-ms"]),
         current=current,
         specs=specs,
-        snapshots={int(one["snapshot-id"]): _snapshot(one, where) for one in raw.get("snapshots") or ()},
-        sources={
-            int(spec["spec-id"]): tuple(names.get(int(one["source-id"])) for one in spec["fields"]) for spec in listed
-        },
+        snapshots=snapshots,
+        sources={int(spec["spec-id"]): tuple(names.get(_source(one)) for one in spec["fields"]) for spec in listed},
         refs=_refs(raw, current),
         records=_records(raw, path),
+    )
+
+
+_TYPE = re.compile(
+    r"boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns|string|uuid|binary"
+    r"|variant|unknown|decimal\(.*\)|fixed\[.*\]|geometry(?:\(.*\))?|geography(?:\(.*\))?",
+    re.DOTALL,
+)
+_TRANSFORM = re.compile(r"identity|year|month|day|hour|void|bucket\[\d+\]|truncate\[\d+\]", re.ASCII)
+"""The types and transforms of the specification, up to version 3 of the format."""
+
+
+def _features(
+    schema: Mapping[str, Any], specs: Iterable[Mapping[str, Any]], snapshots: Iterable[SnapshotRecord]
+) -> frozenset[str]:
+    """Return what a rule of refusals has to know beyond the properties.
+
+    These are marks that generators leave in summaries, and transforms and types that the specification does not know.
+    """
+    marks = (mark for mark in GENERATED_BY for one in snapshots if mark in one.summary)
+    transforms = (str(one["transform"]) for spec in specs for one in spec["fields"])
+    strange = (f"{UNKNOWN_TRANSFORM}{one}" for one in transforms if _TRANSFORM.fullmatch(one) is None)
+    types = (f"{UNKNOWN_TYPE}{one}" for one in _types(schema) if _TYPE.fullmatch(one) is None)
+    return frozenset((*marks, *strange, *types))
+
+
+def _types(kind: Any) -> Iterator[str]:
+    """Yield the primitive types of a type, however deep."""
+    if not isinstance(kind, Mapping):
+        yield str(kind)
+        return
+    for part in ("element", "key", "value"):
+        if part in kind:
+            yield from _types(kind[part])
+    for one in kind.get("fields") or ():
+        yield from _types(one["type"])
+
+
+def may_be_of_paimon(head: TableHead) -> bool:
+    """Return whether a snapshot is numbered as Apache Paimon numbers its own; other writers draw ids at random."""
+    return any(one.id == one.sequence_number for one in head.snapshots.values())
+
+
+def as_paimon(head: TableHead) -> TableHead:
+    """Return metadata as a table of Apache Paimon has them, in whose folder `PAIMON_SCHEMA` was found."""
+    return replace(
+        head, protocol=replace(head.protocol, writer_features=head.protocol.writer_features | {PAIMON_SCHEMA})
     )
 
 
@@ -201,13 +278,21 @@ def _columns(schemas: Sequence[Mapping[str, Any]]) -> dict[int, tuple[str, str]]
 
 def _spec(spec: Mapping[str, Any], columns: Mapping[int, tuple[str, str]]) -> Spec:
     fields = tuple(
-        SpecField(str(one["name"]), str(one["transform"]), columns.get(int(one["source-id"]), ("", "unknown"))[1])
+        SpecField(str(one["name"]), str(one["transform"]), columns.get(_source(one), ("", "unknown"))[1])
         for one in spec["fields"]
     )
     return Spec(int(spec["spec-id"]), fields)
 
 
-def _snapshot(one: Mapping[str, Any], where: str) -> SnapshotRecord:
+def _source(field: Mapping[str, Any]) -> int:
+    """Return the column that a field of a spec is computed from; of several the first one."""
+    return int(field["source-id"] if "source-id" in field else field["source-ids"][0])
+
+
+def _snapshot(one: Mapping[str, Any], where: str, known: Mapping[int, SnapshotRecord]) -> SnapshotRecord:
+    before = known.get(int(one["snapshot-id"]))
+    if before is not None and one.get("manifest-list", before.manifest_list) == before.manifest_list:
+        return before
     if not one.get("manifest-list"):
         raise Unsupported(
             f"{where}: snapshot {one['snapshot-id']} has no manifest list, which only writers before 2019 left out",

@@ -1,4 +1,4 @@
-"""Names and values that Iceberg tables carry: those of the format, those of other systems, and ours."""
+"""Names and values that Iceberg tables carry: the format's, other systems', and ours."""
 
 FORMAT = "iceberg"
 """Name of the format: in metadata, in jobs, and in what actors announce."""
@@ -15,6 +15,10 @@ COMMIT_KEY = "lakewright"
 TAGS_KEY = "lakewright.tags"
 """Entry of a snapshot's summary that holds the tags of the data files that it added; Iceberg's files have none."""
 
+PROOFREAD_KEY = "lakewright.proofread"
+"""Entry of a snapshot's summary that says by what its outputs were compared with their inputs: `rows`, `bytes` or, if
+one of them was not compared, `unverified`."""
+
 SPEC_KEY = "#spec"
 """Entry of a partition key that names the partition spec; left out for the first one."""
 
@@ -22,14 +26,26 @@ ENCRYPTION_KEY = "encryption.key-id"
 """The property that turns on table encryption."""
 
 MIXED_FORMAT = "mixed-format."
-"""What the properties of Amoro's mixed format begin with."""
+"""Prefix of the properties of Amoro's mixed format."""
 
-GENERATED_BY = {"delta-version": "Delta's UniForm", "XTABLE_METADATA": "Apache XTable"}
-"""Properties of tables whose metadata are generated from those of another format, and what generates them."""
+PAIMON_SCHEMA = "schema/schema-0"
+"""The file in a table's folder by which Apache Paimon's is known: older releases of it leave no other mark."""
+
+GENERATED_BY = {
+    "delta-version": "Delta's UniForm",
+    "XTABLE_METADATA": "Apache XTable",
+    "paimon-commit-identity": "Apache Paimon",
+    PAIMON_SCHEMA: "Apache Paimon",
+}
+"""Marks of metadata that are generated from another format's, and what generates them: properties of the table,
+entries in the summary of a snapshot, or the name of a file."""
+
+UNKNOWN_TRANSFORM, UNKNOWN_TYPE = "transform:", "type:"
+"""Prefixes of features that name a transform, or a type of a column, which the specification lacks."""
 
 WRITE_KEY = "lakewright.write"
 """Entry of a snapshot's summary that names one attempt to write it: no other snapshot has the same."""
 
 VACUUM_KEY = "lakewright-vacuum"
 """Property of a table that holds the `CommitMetadata` of its last whole vacuum; no snapshot could, for it makes none.
-Its name is not that of a setting, so that it bears on no policy."""
+Its name is no setting's, so that it bears on no policy."""

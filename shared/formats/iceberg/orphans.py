@@ -1,27 +1,28 @@
-"""Which files of a listing a vacuum of an Iceberg table deletes as orphans, because no snapshot names them.
+"""Orphans of an Iceberg table: files of a listing that a vacuum deletes, because no snapshot names them.
 
 A file is an orphan only if all of these hold; whatever is not known to be the table's own is left alone:
 
-1. Its base name is that of no needed file, however a store or an engine may spell it.
+1. No needed file has its base name, however a store or an engine may spell it.
 2. It is older than the retention, and than `MIN_ORPHAN_AGE_MS`.
 3. It is named like a data file, a delete file or a file of statistics, or, in the folder of the metadata, like a
    manifest. Metadata files are never deleted: catalogs may name any of them.
-4. It lies below `data`, in a folder in which a snapshot has a file, or in the folder of the metadata; no folder below
-   the table's begins with a dot or an underscore; and it is in no other table, of whatever format.
-5. No metadata file in the table's folder is of another table. Where a table was renamed, and another one created with
-   its old name, both have one folder, and neither knows the files of the other.
+4. It lies below `data`, in the folder of the metadata, or in a folder in which a snapshot has a file, and is then named
+   as writers of Iceberg name files: other systems write there, too. No folder below the table's begins with a dot or
+   an underscore.
+5. It is in no other table, and the table's folder is none, of whatever system (`shared.formats.table_marks`), nor has
+   it a metadata file of another one. Where a table was renamed, and another one created with its old name, both have
+   one folder, and neither knows the files of the other.
 """
 
 import re
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from posixpath import normpath
 from unicodedata import normalize
 from urllib.parse import unquote
 
-from shared.boundary import LOG_DIRECTORY
+from shared.formats.table_marks import UUID
 
 MIN_ORPHAN_AGE_MS = 3 * 24 * 3_600_000
 """Least age of an orphan that is deleted, whatever the retention: a writer may still commit younger files. Three days
@@ -31,8 +32,8 @@ METADATA_FOLDER = "metadata"
 
 _METADATA_FILE = re.compile(r"metadata/[^/]+\.metadata\.json(?:\.gz)?")
 _CONTENT = re.compile(r"[^._].*\.(?:parquet|orc|avro|puffin|stats)", re.DOTALL)
-_OTHER_TABLE = re.compile(rf"(|.*?/)(?:{LOG_DIRECTORY}|\.hoodie)/|(.+?/)metadata/[^/]+\.metadata\.json", re.DOTALL)
-"""By what another table is known: metadata of Delta or Hudi in the table's folder or below, or of Iceberg below it."""
+_OF_WRITERS = re.compile(rf".*{UUID}.*|\d{{5}}-\d+-.+-\d{{5}}(?:-deletes)?\.[a-z.]+", re.DOTALL)
+"""How writers of Iceberg name files: with a UUID, or as its library does, by task, operation and number."""
 
 _HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 _SLASHES = re.compile(r"/{2,}")
@@ -65,17 +66,17 @@ class TableFolders:
             return False
         if any(one.startswith((".", "_")) for one in folders) and folder not in self.known:
             return False
-        return folders[0] == "data" or folder == METADATA_FOLDER or folder in self.known
+        is_own = folders[0] == "data" or folder == METADATA_FOLDER
+        return is_own or (folder in self.known and _OF_WRITERS.fullmatch(base) is not None)
 
 
-def other_tables(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the folders, with a final slash, that are tables of their own; empty text for the table's folder."""
-    found = (_OTHER_TABLE.match(name) for name in names)
-    return tuple(sorted({one[1] or one[2] or "" for one in found if one is not None}))
+def is_head_file(name: str) -> bool:
+    """Return whether a name is of a file by which readers find the newest metadata, which no search deletes."""
+    return is_metadata_file(name) or name == f"{METADATA_FOLDER}/version-hint.text"
 
 
 def is_metadata_file(name: str) -> bool:
-    """Return whether a name below the table's folder is that of a metadata file."""
+    """Return whether a name below the table's folder names a metadata file."""
     return _METADATA_FILE.fullmatch(name) is not None
 
 

@@ -2,7 +2,7 @@
 
 A table that was registered in a second catalog has two histories from then on, and each entry knows its own alone. What
 one of them expires may be live in the other. Both write metadata files into one folder. So files there that are newer
-than the oldest known one, and are not known, may be those of the other entry; those of refused commits look the same.
+than the oldest known one, and are not known, may be the other entry's; files of refused commits look the same.
 The snapshots of all of them stay. An entry without a commit since then cannot be seen.
 """
 
@@ -12,7 +12,7 @@ from shared.errors import Corrupt, Unsupported
 from shared.formats.iceberg.metadata import TableHead, decode_head, parse_metadata
 from shared.formats.iceberg.orphans import METADATA_FOLDER, file_key
 from shared.formats.iceberg.walk import Bodies, Read, chunks
-from shared.stored_file import StoredFile
+from shared.paths.stored_file import StoredFile
 
 MAX_UNKNOWN = 1_000
 """New metadata files that are not known, beyond which nothing is deleted: each has to be read."""

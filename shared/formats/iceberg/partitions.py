@@ -26,7 +26,7 @@ class SpecField:
 
     @property
     def is_void(self) -> bool:
-        """Whether its value is always null: what format version 1 leaves of a removed field."""
+        """True if its value is always null: what format version 1 leaves of a removed field."""
         return self.transform == "void"
 
 

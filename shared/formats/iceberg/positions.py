@@ -42,9 +42,13 @@ def digest_snapshot(digest: str, table_uuid: str) -> int | None:
 
 def positions(head: TableHead) -> dict[int, Position]:
     """Return the position of each retained snapshot of main, oldest first."""
+    return {snapshot: position_of(head, snapshot, version) for snapshot, version in main_versions(head).items()}
+
+
+def main_versions(head: TableHead) -> dict[int, int]:
+    """Return the version of each retained snapshot of main, oldest first."""
     chain = list(head.chain())[::-1]
-    versions = chain_versions(one.timestamp_ms for one in chain)
-    return {one.id: position_of(head, one.id, version) for one, version in zip(chain, versions, strict=True)}
+    return dict(zip((one.id for one in chain), chain_versions(one.timestamp_ms for one in chain), strict=True))
 
 
 def position_of(head: TableHead, snapshot: int | None, version: int) -> Position:
@@ -56,12 +60,11 @@ def newest_position(head: TableHead) -> Position:
     """Return the position of the metadata: of main's snapshot, or of what was changed since without a snapshot."""
     if head.current is None:
         return position_of(head, None, head.updated_ms)
-    at = positions(head).get(head.current)
-    if at is None:
+    version = main_versions(head).get(head.current)
+    if version is None:
         return position_of(head, head.current, head.updated_ms)
-    if head.updated_ms == head.snapshots[head.current].timestamp_ms:
-        return at
-    return position_of(head, head.current, max(at.version + 1, head.updated_ms))
+    was_changed_since = head.updated_ms != head.snapshots[head.current].timestamp_ms
+    return position_of(head, head.current, max(version + 1, head.updated_ms) if was_changed_since else version)
 
 
 def snapshots_after(head: TableHead, position: Position) -> list[SnapshotRecord] | None:

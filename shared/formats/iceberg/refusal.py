@@ -1,6 +1,13 @@
 """Iceberg tables that no rewrite may touch: one rule for decider, actor and command line, by metadata alone."""
 
-from shared.formats.iceberg.names import ENCRYPTION_KEY, FORMAT_VERSIONS, GENERATED_BY, MIXED_FORMAT
+from shared.formats.iceberg.names import (
+    ENCRYPTION_KEY,
+    FORMAT_VERSIONS,
+    GENERATED_BY,
+    MIXED_FORMAT,
+    UNKNOWN_TRANSFORM,
+    UNKNOWN_TYPE,
+)
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableMetadata, TableProtocol
 
@@ -30,12 +37,34 @@ def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
             "Optimize it with Amoro",
         )
     for name, generator in GENERATED_BY.items():
-        if name in metadata.configuration:
+        if name in metadata.configuration or name in protocol.writer_features:
             return Refusal(
                 RefusalCode.FEATURE,
                 "generated-metadata",
-                f"the metadata are generated from those of another format by {generator} ({name} is set), which would "
-                "bring replaced files back and remove ours",
+                f"the metadata are generated from those of another format by {generator} ({name} is there), which "
+                "would bring replaced files back and remove ours",
                 "Optimize the table in the format that it is written in",
+            )
+    return _unknown_feature(protocol)
+
+
+def _unknown_feature(protocol: TableProtocol) -> Refusal | None:
+    for feature in sorted(protocol.writer_features):
+        if feature.startswith(UNKNOWN_TRANSFORM):
+            name = feature.removeprefix(UNKNOWN_TRANSFORM)
+            return Refusal(
+                RefusalCode.FEATURE,
+                "transform",
+                f"a partition spec has the transform {name!r}, which Iceberg's specification does not know, so no "
+                "one knows which partition a row belongs to",
+                "Recreate the table with a transform of the specification, such as day",
+            )
+        if feature.startswith(UNKNOWN_TYPE):
+            name = feature.removeprefix(UNKNOWN_TYPE)
+            return Refusal(
+                RefusalCode.FEATURE,
+                "type",
+                f"a column has the type {name!r}, which this release does not know",
+                "Update Lakewright",
             )
     return None

@@ -1,4 +1,4 @@
-"""Which snapshots, branches and tags of an Iceberg table expire: a pure function of its metadata, past and present.
+"""Expiry of snapshots, branches and tags of an Iceberg table: a pure function of its metadata, past and present.
 
 A snapshot **stays** if any of these holds:
 
@@ -11,7 +11,7 @@ A snapshot **stays** if any of these holds:
 All others expire. So a snapshot that was the newest of a branch yesterday stays for the whole retention, however old
 it is; Iceberg's own expiry counts from the time of its commit. A branch or tag other than main expires when its
 snapshot is older than `history.expire.max-ref-age-ms` and than the retention. The limits of a branch or tag itself
-replace those of the table, except that no branch keeps its snapshots for less than the retention.
+replace the table's, except that no branch keeps its snapshots for less than the retention.
 
 Metadata of the past are those that the table still names. Snapshots that only they have are gone: expired by others, or
 by a run that ended before it deleted their files. These files are deleted by the same rule.
@@ -23,14 +23,14 @@ from dataclasses import dataclass
 from shared.errors import InvalidInput, Unsupported
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import MAIN
-from shared.retention import set_retention_s
+from shared.formats.retention import set_retention_s
 
 MAX_SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
 MIN_SNAPSHOTS = "history.expire.min-snapshots-to-keep"
 MAX_REF_AGE = "history.expire.max-ref-age-ms"
 GC_ENABLED = "gc.enabled"
 NESSIE = "nessie."
-"""What the properties begin with that Nessie adds to the metadata of each table."""
+"""Prefix of the properties that Nessie adds to the metadata of each table."""
 
 DEFAULT_MAX_SNAPSHOT_AGE_MS = 5 * 86_400_000
 """Iceberg's default: snapshots of five days."""
@@ -41,7 +41,7 @@ DEFAULT_MIN_SNAPSHOTS = 1
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What expires: names of branches and tags, and snapshots; `stays`: all known snapshots whose files stay.
+    """Branches and tags, by name, and snapshots that expire; `stays`: all known snapshots whose files stay.
 
     `gone`: snapshots of the past that the metadata do not have any more, and that are not kept.
     """

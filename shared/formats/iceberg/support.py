@@ -1,8 +1,8 @@
-"""What Lakewright's engine can do with Iceberg tables: add a kind of job here once the engine runs it."""
+"""Abilities of Lakewright's engine for Iceberg tables: add a kind of job here once the engine runs it."""
 
-from shared.format_support import FormatSupport
 from shared.formats.iceberg.retention import own_retention_s
-from shared.job_payload import (
+from shared.formats.support import FormatSupport
+from shared.jobs.payload import (
     CHECKPOINT,
     CLUSTER,
     COMPACT,
@@ -21,6 +21,7 @@ SUPPORT = FormatSupport(
     job_kinds=JOB_KINDS,
     orders_rows=False,
     has_manifests=True,
+    has_entries=True,
     instead={
         CLUSTER: "there is no CLUSTER BY in Iceberg",
         INDEX: "tables with a Qbeast index are Delta tables",

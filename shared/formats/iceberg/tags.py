@@ -1,4 +1,4 @@
-"""Tags of data files: Iceberg's files have none, so the snapshot that adds a file names those of it."""
+"""Tags of data files: Iceberg's files have none, so the snapshot that adds a file names its tags."""
 
 from collections.abc import Mapping
 from json import dumps, loads

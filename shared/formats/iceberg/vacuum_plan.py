@@ -22,16 +22,17 @@ from shared.formats.iceberg.orphans import (
     TableFolders,
     base_key,
     file_key,
+    is_head_file,
     is_metadata_file,
-    other_tables,
     table_uuid,
     without_host,
 )
 from shared.formats.iceberg.other_entries import newer_unknown
 from shared.formats.iceberg.retention import Expiry
 from shared.formats.iceberg.walk import Bodies, Read, Reading, chunks
-from shared.locations import canonical_location, file_location, is_under
-from shared.stored_file import StoredFile
+from shared.formats.table_marks import ICEBERG, NO_ORPHANS, shared_folder, tables_of_others
+from shared.paths.locations import canonical_location, file_location, is_under
+from shared.paths.stored_file import StoredFile
 
 START_BYTES = 65_536
 """Bytes of a metadata file that show of which table it is; writers put that first."""
@@ -77,7 +78,7 @@ class Unneeded:
     files: by the keys of their names below the table's folder. orphans: by the keys of their base names. bases: these
     keys for `files`. snapshots and manifests: ids and paths of those that were read as needed. outside: number of files
     outside of the table's folder, which stay. kept: why listed files are no orphans. foreign: why the table's folder
-    may be that of another table, too, so that there are no orphans; empty if it is not. others: metadata files that may
+    may be another table's, too, so that there are no orphans; empty if it is not. others: metadata files that may
     be of another entry of the table.
     """
 
@@ -117,9 +118,14 @@ class Unneeded:
         self.kept[NotOrphan.NEEDED] += len(self.orphans.pop(base, ()))
 
     @property
+    def unrecognized(self) -> int:
+        """Number of old files in the listing that are not recognized as the table's, and stay."""
+        return self.kept[NotOrphan.FOREIGN]
+
+    @property
     def left_out(self) -> str:
         """Why files are left that look unneeded; empty if none are."""
-        reasons = [f"no orphans are searched for: {self.foreign}"] if self.foreign else []
+        reasons = [f"{NO_ORPHANS}: {self.foreign}"] if self.foreign else []
         if self.others:
             reasons.append(
                 f"what {min(self.others)} needs stays: it is unknown to this table, which may be in two catalogs"
@@ -130,9 +136,9 @@ class Unneeded:
         """Keep the orphans that lie in no folder of the table."""
         start = len(self.location) + 1
         for key, some in list(self.orphans.items()):
-            left = [one for one in some if folders.may_hold(one.path[start:])]
-            self.kept[NotOrphan.FOREIGN] += len(some) - len(left)
-            self.orphans[key] = left
+            self.orphans[key] = [one for one in some if folders.may_hold(one.path[start:])]
+            heads = sum(is_head_file(one.path[start:]) for one in some)
+            self.kept[NotOrphan.FOREIGN] += len(some) - len(self.orphans[key]) - heads
 
     def ordered(self) -> tuple[UnneededFile, ...]:
         """Return what is to be deleted, in the order of deletion."""
@@ -188,9 +194,10 @@ def find_unneeded(
         if statistic.snapshot in expired:
             found.offer(statistic.path, statistic.size_bytes, Stage.CONTENT)
     folders: set[str] = set()
+    nested: tuple[str, ...] = ()
     yield from _offer_manifests(found, [one for one in unneeded.manifests.values() if one.path not in needed.manifests])
     if listing is not None:
-        yield from _offer_orphans(found, listing, head)
+        nested = yield from _offer_orphans(found, listing, head)
     for path in (*needed.present, *needed.manifests):
         found.need(path)
     # Of a snapshot that the metadata have, only the newest statistics count; of one that is gone, all of them.
@@ -206,7 +213,7 @@ def find_unneeded(
     if listing is not None:
         names = (name_below(head.location, f"{folder}/x") for folder in folders)
         own = frozenset(name.rpartition("/")[0] for name in names if name is not None)
-        found.keep_strange(TableFolders(other_tables(file.name for file in listing.files), own))
+        found.keep_strange(TableFolders(nested, own))
     return found
 
 
@@ -233,7 +240,7 @@ class _Lists:
         self.required: set[str] = set()
 
     def read(self, snapshots: Sequence[SnapshotRecord], *, required: Collection[int]) -> Reading:
-        """Read the lists of snapshots; those of `required`, and their manifests, have to be there."""
+        """Read the lists of snapshots; the lists of `required`, and their manifests, have to be there."""
         must = {one.manifest_list for one in snapshots if one.id in required}
         for paths in chunks(sorted({one.manifest_list for one in snapshots})):
             bodies = yield Read(paths)
@@ -275,20 +282,28 @@ def _need_content(found: Unneeded, lists: _Lists, folders: set[str]) -> Reading:
         found.manifests.update(paths)
 
 
-def _offer_orphans(found: Unneeded, listing: StoreListing, head: TableHead) -> Reading:
-    """Take old files for deletion, unless the table's folder may be that of another table, too."""
-    yield from _search_foreign(found, listing, head)
+def _offer_orphans(found: Unneeded, listing: StoreListing, head: TableHead) -> Generator[Read, Bodies, tuple[str, ...]]:
+    """Take old files for deletion, unless the table's folder may be another table's, too.
+
+    Returns the folders below it that are other tables.
+    """
+    others = tables_of_others((file.name for file in listing.files), ICEBERG)
+    if "" in others:
+        found.foreign = shared_folder(others[""])
+    else:
+        yield from _search_foreign(found, listing, head)
     if found.foreign:
-        return
+        return ()
     for file in listing.files:
         if file.modified_ms < listing.young_ms:
             found.offer_orphan(file)
         else:
             found.kept[NotOrphan.YOUNG] += 1
+    return tuple(sorted(others))
 
 
 def _search_foreign(found: Unneeded, listing: StoreListing, head: TableHead) -> Reading:
-    """Note why the table's folder may be that of another table, too: a metadata file that is not the table's own."""
+    """Note why the table's folder may be another table's, too: a metadata file that is not the table's own."""
     if METADATA_PATH in head.metadata.configuration:
         found.foreign = f"{METADATA_PATH} is set, so metadata of other tables would not be seen"
         return

@@ -16,7 +16,7 @@ _RANKS = {symbol: rank for rank, symbol in enumerate(_SYMBOLS)}
 _DIMENSIONS_PER_SYMBOL = 6
 
 CubeOrder = tuple[int, ...]
-"""What cubes are compared by: an ancestor is before its descendants."""
+"""Sort key of cubes: an ancestor is before its descendants."""
 
 
 @dataclass(frozen=True, slots=True)

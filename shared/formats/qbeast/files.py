@@ -24,7 +24,7 @@ _MAX_ROWS = 2**63 - 1
 
 
 class FileClass(StrEnum):
-    """What the index knows of a file."""
+    """Class of a file by what the index knows of it."""
 
     INDEXED = "indexed"
     UNINDEXED = "unindexed"
@@ -38,7 +38,7 @@ class Block:
     """Rows of one cube in one file.
 
     `min_weight`: least weight of its rows. `max_weight`: the cube's greatest weight when the block was written, not
-    that of a row. Both are 32-bit integers.
+    a row's. Both are 32-bit integers.
     """
 
     cube: str
@@ -49,7 +49,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """A live file; `revision` and `blocks` are those of an indexed file, `problem` says what is wrong with another."""
+    """A live file; `revision` and `blocks` are an indexed file's, `problem` says what is wrong with another."""
 
     path: str
     size_bytes: int

@@ -1,4 +1,4 @@
-"""What-if for an index: the iterations that each selection would run from now on, estimated from the blocks alone.
+"""Forecast for an index: the iterations that each selection would run from now on, estimated from the blocks alone.
 
 Which rows a rewrite moves down follows from the weights in the log, to which children they go is estimated by the rows
 below these. New files are grouped as by the library. So bytes and blocks are estimates; the first files are not.
@@ -15,7 +15,7 @@ from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.rollup import rollup
 from shared.formats.qbeast.sampling import Worklist, select_sampling
 from shared.formats.qbeast.weights import cube_weights, is_overhanging, offset_rows
-from shared.index_status import ForecastStep, IndexForecast
+from shared.index.status import ForecastStep, IndexForecast
 
 MAX_STEPS = 200
 """Iterations of one forecast; each takes a pass over all blocks."""

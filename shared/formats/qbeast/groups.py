@@ -61,7 +61,7 @@ def eligible_groups(files: Iterable[IndexFile], space: CubeSpace) -> list[BlockG
     """Return the groups that make a block of the next level, in the order in which they are rewritten.
 
     Low levels first, because that is cheap and feeds the next ones; then cubes near the root, whose rewrite moves rows
-    down to cubes that are rewritten later; then few blocks. `files` are those of one revision, in any order.
+    down to cubes that are rewritten later; then few blocks. `files` are one revision's, in any order.
     """
     found: defaultdict[tuple[int, str], dict[str, GroupMember]] = defaultdict(dict)
     for file in files:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from shared.formats.qbeast.files import FileClass, IndexFile, index_file
 from shared.formats.qbeast.revisions import Revisions, decode_revisions
-from shared.path_keys import PathKey, path_key
+from shared.paths.path_keys import PathKey, path_key
 from shared.table import Commit, DataFile, Snapshot
 
 

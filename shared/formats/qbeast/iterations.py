@@ -112,7 +112,7 @@ class OptimizationResult:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Progress:
-    """What every compaction lowers, compared in this order: overhanging blocks, then blocks, of one revision.
+    """Measures that every compaction lowers, compared in this order: overhanging blocks, then blocks, of one revision.
 
     rows_read: what every rewrite for a sample lowers at least, rows in files that the sample reads; 0 without one.
     """
@@ -135,7 +135,7 @@ class IndexedTable(Protocol):
 def next_iteration(index: QbeastIndex, options: IndexOptions, worklist: Worklist | None = None) -> Iteration | None:
     """Return the iteration of the first strategy that finds any files, None where there is nothing to do.
 
-    `worklist` is that of the run, None for a run that would begin now. Raises InvalidInput where the options name a
+    `worklist` is the run's, None for a run that would begin now. Raises InvalidInput where the options name a
     revision that the table does not have, or leave no strategy.
     """
     for strategy in options.strategies:
@@ -215,7 +215,7 @@ def progress_of(files: Sequence[IndexFile], sample: Fraction | None = None) -> P
 
 @dataclass(slots=True)
 class _Watch:
-    """Whether the iterations of a run still get anywhere; `best`: the progress since the last commit of others."""
+    """Check that the iterations of a run still get anywhere; `best`: the progress since the last commit of others."""
 
     options: IndexOptions
     best: Progress | None = None

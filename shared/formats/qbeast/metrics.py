@@ -11,7 +11,7 @@ from shared.formats.qbeast.files import IndexFile
 from shared.formats.qbeast.groups import file_level
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.weights import cube_weights, is_overhanging, offset_rows
-from shared.index_status import IndexMetrics
+from shared.index.status import IndexMetrics
 
 
 def measure(files: Sequence[IndexFile], revision: Revision) -> IndexMetrics:

@@ -4,7 +4,7 @@ LAST_REVISION = "qbeast.lastRevisionID"
 """The property that marks a table with a Qbeast index: the number of its newest revision, 0 for one without any yet."""
 
 REVISION_PREFIX = "qbeast.revision."
-"""What the properties begin with that describe one revision each, followed by its number."""
+"""Prefix of the properties that describe one revision each, followed by its number."""
 
 REVISION_TAG = "revision"
 """Tag of a file: number of the revision that it is indexed under, 0 for none."""

@@ -12,10 +12,10 @@ from shared.formats.qbeast.files import FileClass
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions
 from shared.formats.qbeast.names import NOT_INDEXED
-from shared.policy import PropertyIssue
-from shared.properties import parse_first
-from shared.property_names import PREFIX, QBEAST
-from shared.property_parsers import Parser, boolean, integer, parse_size, sample_or_off
+from shared.policy.names import PREFIX, QBEAST
+from shared.policy.parsers import Parser, boolean, integer, parse_size, sample_or_off
+from shared.policy.policy import PropertyIssue
+from shared.policy.properties import parse_first
 
 _AUTO = f"{QBEAST}autoOptimize."
 _UNINDEXED = f"{_AUTO}optimizeUnindexedFiles."
@@ -52,7 +52,7 @@ _PARSERS: tuple[tuple[str, str, Parser], ...] = (
     ("budget_bytes", f"{QBEAST}bytes-per-iter", parse_size),
     ("sample", f"{PREFIX}index-sample", sample_or_off),
 )
-"""Which option each property sets, and how it is read, in the order in which they win."""
+"""The option that each property sets, and its parser, in the order in which they win."""
 
 
 def read_options(configuration: Mapping[str, str]) -> tuple[IndexOptions, tuple[PropertyIssue, ...]]:
@@ -69,6 +69,12 @@ def read_options(configuration: Mapping[str, str]) -> tuple[IndexOptions, tuple[
         issues.append(PropertyIssue(name, configuration[name], str(problem)))
         options = IndexOptions(**{key: value for key, value in values.items() if key != "indexes_files"})
     return options, tuple(issues)
+
+
+def revision_issue(configuration: Mapping[str, str], reason: str) -> PropertyIssue:
+    """Return the issue for the property that names the revision to optimize."""
+    name = next(name for option, name, _ in _PARSERS if option == "revision" and name in configuration)
+    return PropertyIssue(name, configuration[name], reason)
 
 
 def without_indexing(options: IndexOptions, index: QbeastIndex) -> tuple[IndexOptions, str]:

@@ -1,11 +1,11 @@
-"""Which jobs a table with a Qbeast index permits, by metadata and protocol alone.
+"""Jobs that a table with a Qbeast index permits, by metadata and protocol alone.
 
 No exact rewrite: it would write files without index data. Whether the library may rewrite it depends on what the table
 uses: the newest release reads data files as they are, and knows nothing of features that change what a file means.
 """
 
 from shared.formats.qbeast.names import LAST_REVISION
-from shared.job_payload import CHECKPOINT, INDEX, VACUUM
+from shared.jobs.payload import CHECKPOINT, INDEX, VACUUM
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableMetadata, TableProtocol
 

@@ -61,7 +61,7 @@ class Worklist:
     _times_made: int = 0
 
     def among(self, files: Sequence[IndexFile], weights: CubeWeights) -> list[IndexFile]:
-        """Return those of the live files that are on the list."""
+        """Return the live files that are on the list."""
         known = self._weights
         if known is None or any(weights.get(cube, weight) != weight for cube, weight in known.items()):
             self._times_made += 1

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from shared.errors import InvalidInput
 from shared.formats import delta
 from shared.formats.qbeast.files import FileClass, IndexFile
 from shared.formats.qbeast.forecast import forecasts
@@ -12,11 +13,11 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions, compacted_revision, next_iteration
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.names import LAST_REVISION, NOT_INDEXED
-from shared.formats.qbeast.options import read_options, without_indexing
+from shared.formats.qbeast.options import read_options, revision_issue, without_indexing
 from shared.formats.qbeast.refusal import library_refusal
 from shared.formats.qbeast.revisions import Revision
 from shared.formats.qbeast.sampling import sample_of, sampling_batches
-from shared.index_status import (
+from shared.index.status import (
     IndexQuery,
     IndexRevision,
     IndexRewrites,
@@ -34,8 +35,9 @@ KIND = "qbeast"
 def index_status(snapshot: Snapshot, query: IndexQuery) -> IndexStatus | None:
     """Return the status of a table's index, None for a table without one.
 
-    Raises Corrupt where the revisions cannot be read, InvalidInput for a revision that the table does not have, or a
-    sample out of range.
+    A revision that the table's own properties name, and that cannot be optimized, is an issue and no rewrite follows.
+    Raises Corrupt where the revisions cannot be read, InvalidInput for such a revision of the query, or a sample out of
+    range.
     """
     configuration = snapshot.metadata.configuration
     if LAST_REVISION not in configuration:
@@ -48,9 +50,15 @@ def index_status(snapshot: Snapshot, query: IndexQuery) -> IndexStatus | None:
         options = replace(options, budget_bytes=query.budget_bytes)
     if query.optimized_sample is not None:
         options = replace(options, sample=query.optimized_sample)
-    if query.is_possible:
-        options, _ = without_indexing(options, index)
     refused = refusal(snapshot, index)
+    try:
+        options, _ = without_indexing(options, index)  # As the job does, so that no file is named that it leaves.
+        rewrites = IndexRewrites() if refused is not None else _rewrites(index, options, query)
+    except InvalidInput as problem:
+        if query.revision is not None or problem.field != "revision":
+            raise
+        issues = (*issues, revision_issue(configuration, str(problem)))
+        rewrites = IndexRewrites(problem=f"{problem}.")
     malformed = index.of_class(FileClass.MALFORMED)
     unindexed = index.of_class(FileClass.UNINDEXED)
     return IndexStatus(
@@ -69,7 +77,7 @@ def index_status(snapshot: Snapshot, query: IndexQuery) -> IndexStatus | None:
         first_problem=f"{malformed[0].path}: {malformed[0].problem}" if malformed else "",
         refusal=refused,
         issues=issues,
-        rewrites=IndexRewrites() if refused is not None else _rewrites(index, options, query),
+        rewrites=rewrites,
     )
 
 

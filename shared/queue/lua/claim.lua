@@ -14,7 +14,8 @@
   ARGV[7..]  each ability that the worker has (`format/kind`); none: all
 
   Output: JSON list of lists (id, table, partition, kind, tenant, band, priority, token, previous token or "", attempts,
-          revision, version, extent, cost, payload, first arrival ms, lease until ms, crashes), all as text
+          revision, version, extent, cost, payload, first arrival ms, lease until ms, crashes, what is remembered of the partition's
+          refused files or ""), all as text
 ]]
 -- include: lease
 -- include: reply

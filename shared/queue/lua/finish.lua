@@ -14,8 +14,9 @@
   ARGV[7]  newest table version the run planned on
   ARGV[8]  result, opaque
   ARGV[9]  error
-  ARGV[10] number of counters
-  ARGV[11..]  counter, increment · measure, increment
+  ARGV[10] refusals to remember of its partition, '' for none, '-' to leave them as they are
+  ARGV[11] number of counters
+  ARGV[12..]  counter, increment · measure, increment
 
   Output: deleted, requeued, delayed, quarantined or STALE
 ]]

@@ -5,7 +5,7 @@
 
   KEYS[1]  prefix of the queue
   ARGV[1]  table
-  ARGV[2]  `version|policy|rescans|digest` that the cursor must have, `-1|||`: none yet
+  ARGV[2]  `version|policy|rebuilds|digest|queue_limits` that the cursor must have, `-1||||`: none yet
   ARGV[3]  digest of the call, which identifies a repetition
   ARGV[4]  0: keep the other partitions and timers; 1: drop all of them first; else: replace them by those that were staged
            under this name
@@ -19,8 +19,10 @@
   ARGV[12] number of timers
   ARGV[13] number of partitions that were staged
   ARGV[14] number of timers that were staged
-  ARGV[15..]  cursor field, value · partition, state · dropped partition · request (15 values, as in enqueue) ·
-              record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time
+  ARGV[15] number of partitions whose remembered refusals change
+  ARGV[16..]  cursor field, value · partition, state · dropped partition · request (15 values, as in enqueue) ·
+              record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time ·
+              partition, its refusals as they must be, as they are then ('': none)
 
   Output: JSON {applied, version now in the store, outcome of each job}
 ]]
@@ -28,20 +30,22 @@
 -- include: count
 -- include: reply
 -- include: timer
+-- include: refusals
 local tbl, expected, nonce, reset, ledger_kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local fields, set, dropped = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local jobs, records, counters = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local timers, staged_partitions, staged_timers = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
+local refusals = tonumber(ARGV[15])
 local ARGS_PER_CALL = 1000
-local first = 15
+local first = 16
 
 -- The cursor stores the digest of the last call, which distinguishes a repetition from a race.
-local found, policy, rescans, digest, last_call, last_ms, last_reply = unpack(
-  call('HMGET', table_state_key(tbl), 'version', 'policy', 'rescans', 'digest', 'last_call', 'last_call_ms', 'last_reply'))
+local found, policy, rebuilds, digest, limits, last_call, last_ms, last_reply = unpack(call('HMGET', table_state_key(tbl),
+  'version', 'policy', 'rebuilds', 'digest', 'queue_limits', 'last_call', 'last_call_ms', 'last_reply'))
 if last_call == nonce and now_ms - tonumber(last_ms) < REPLY_TTL_MS then return last_reply end
 found = found or '-1'
 -- A rebuild may keep the version: partitions that were read before it must not be written after it.
-if table.concat({found, policy or '', rescans or '', digest or ''}, '|') ~= expected then
+if table.concat({found, policy or '', rebuilds or '', digest or '', limits or ''}, '|') ~= expected then
   return cjson.encode({false, found})
 end
 local is_staged = reset ~= '0' and reset ~= '1'
@@ -50,8 +54,16 @@ if is_staged and (call('HLEN', staged_partitions_key(reset)) ~= staged_partition
     or call('ZCARD', staged_timers_key(reset)) ~= staged_timers) then
   return cjson.encode({false, found})
 end
-if #ARGV ~= 14 + 2 * fields + 2 * set + dropped + REQUEST_ARGS * jobs + 2 * records + 2 * counters + 3 * timers then
+local FIXED = 15
+if #ARGV ~= FIXED + 2 * fields + 2 * set + dropped + REQUEST_ARGS * jobs + 2 * records + 2 * counters + 3 * timers
+    + 3 * refusals then
   return redis.error_reply('LWARGS ingest was sent ' .. #ARGV .. ' arguments, which its counts do not explain')
+end
+
+-- An actor may have refused files since they were read; then the caller reads them again.
+local of_refusals = #ARGV - 3 * refusals + 1
+for at = of_refusals, #ARGV, 3 do
+  if (call('HGET', refusals_key(tbl), ARGV[at]) or '') ~= ARGV[at + 1] then return cjson.encode({false, found}) end
 end
 
 -- Runs `command` on `key` with the next `n` arguments, in slices that fit Lua's stack.
@@ -89,8 +101,9 @@ for _ = 1, records do
 end
 count(tbl, ARGV, first, counters)
 first = first + 2 * counters
-for at = first, first + 3 * timers - 1, 3 do set_timer(tbl, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+for at = first, of_refusals - 1, 3 do set_timer(tbl, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
 index_first_timer(tbl)
+for at = of_refusals, #ARGV, 3 do set_refusals(tbl, ARGV[at], ARGV[at + 2]) end
 call('ZADD', CHANGED_TABLES, now_ms, tbl)
 local reply = cjson.encode({true, call('HGET', table_state_key(tbl), 'version'), unpack(outcomes)})
 call('HSET', table_state_key(tbl), 'last_call', nonce, 'last_call_ms', now_ms, 'last_reply', reply)

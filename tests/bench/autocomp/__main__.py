@@ -24,7 +24,7 @@ from tests.bench.autocomp.simulated import simulated_table
 from tests.bench.autocomp.trickle import TrickledTable, make_trickle
 from tests.bench.delta.ours import Lakewright
 from tests.bench.delta.playing import Meter
-from tests.bench.delta.rules import TARGET_BYTES, LeaveAlone, Optimize, Rule
+from tests.bench.delta.rules import TARGET_BYTES, DeltaRule, Optimize
 from tests.bench.delta.table import PlayedTable
 from tests.bench.machine import machine
 from tests.bench.spark import started_spark
@@ -48,21 +48,25 @@ class Played:
     rows: tuple[Any, ...] = ()
 
 
-def strategies(spark: SparkSession, period: int) -> dict[str, Callable[[], Rule]]:
+def strategies(spark: SparkSession, period: int) -> dict[str, Callable[[], DeltaRule]]:
     """Return how to make a strategy for one table, by the name that it has on the command line.
 
     period: rounds between two runs of the periodic one.
     """
     engine = DeltaEngine(spark)
     return {
-        "none": lambda: LeaveAlone(spark),
+        "none": lambda: DeltaRule(spark),
         "periodic": lambda: Optimize(spark, f"OPTIMIZE every {period} rounds", period),
         "lakewright": lambda: Lakewright(spark, engine),
     }
 
 
 def play(
-    spark: SparkSession, make: Callable[[], Rule], data: Sequence[TrickledTable], folders: tuple[Path, Path], phase: int
+    spark: SparkSession,
+    make: Callable[[], DeltaRule],
+    data: Sequence[TrickledTable],
+    folders: tuple[Path, Path],
+    phase: int,
 ) -> Played:
     """Play all rounds on new tables in the second folder, with queries after every `phase` rounds."""
     source, folder = folders
@@ -77,6 +81,7 @@ def play(
             for rule, table, one in zip(rules, tables, data, strict=True):
                 table.bring(source / one.name, one.rounds[number])
                 table.append(one.rounds[number])
+                rule.look()
                 played.compaction_cpu_s += meter.cpu_s(lambda rule=rule, at=number: rule.after(at + 1))  # type: ignore[misc]
                 table.follow()
             played.curve.append(sum(table.files for table in tables))

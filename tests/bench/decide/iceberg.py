@@ -82,7 +82,12 @@ def iceberg(folder: Path, *, commits: int, rounds: int, partitions: int, seed: i
     with rest_lake(folder / "lake") as lake:
         lake.catalog.create_namespace("db")
         catalogs = json.dumps({"lake": lake.options})
-        with house(folder / "house", LAKEWRIGHT_CATALOGS=catalogs, LAKEWRIGHT_ROOTS="catalog://lake") as home:
+        with house(
+            folder / "house",
+            LAKEWRIGHT_CATALOGS=catalogs,
+            LAKEWRIGHT_ROOTS="catalog://lake",
+            LAKEWRIGHT_DISCOVER="active",
+        ) as home:
             return _folding(home, lake, commits, rounds, seed) | _memory(home, lake, partitions, seed)
 
 

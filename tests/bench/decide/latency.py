@@ -20,12 +20,12 @@ from typing import Any
 
 import redis
 
-from decider.store.ingest import StateUpdate, ingest
-from decider.store.queue_executor import AsyncQueueExecutor, connect
-from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableState
+from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from decider.store.registry.table_registry import TableRegistry
+from decider.store.tables.ingest import StateUpdate, ingest
+from decider.store.tables.table_state import TableState
 from shared.layout.partition_stats import file_stats
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.queue import keys
 from shared.table import PartitionColumn, TableId, TableMetadata, TableProtocol, TableRef
 from tests.bench.decide.house import QUEUE, House, house
@@ -210,7 +210,9 @@ async def _fill(home: House, folder: Path, tables: int) -> None:
         Policy(target_bytes=128 * MIB),
     )
     metadata = TableMetadata("5f6fcd10-5d3c-4be9-a4c3-9d3f3b8f0a11", (PartitionColumn("day", "day", "date"),))
-    cursor = TableState(41, metadata, TableProtocol(1, 2), policy.version, "0123456789abcdef", folded_ms=1, commit_ms=1)
+    cursor = TableState(
+        41, metadata, TableProtocol(1, 2), policy.state_version, "0123456789abcdef", folded_ms=1, commit_ms=1
+    )
     state = file_stats(policy.size_levels, MIB).encode()
     step = StateUpdate(
         {f'{{"day":"2026-01-{n + 1:02d}"}}': state for n in range(PARTITIONS_OF_AN_IDLE_TABLE)}, reset=True

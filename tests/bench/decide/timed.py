@@ -19,7 +19,7 @@ from redis.asyncio.client import Pipeline
 
 from decider.api.routes.events import EventReceiver
 from decider.events.refresh_queue import RefreshQueue
-from decider.storage.object_reads import ObjectReader
+from decider.storage.reading_threads import ReadingThreads
 from decider.tracking.refresh import TableRefresher
 from services.decider.__main__ import main
 
@@ -79,7 +79,7 @@ def _write(*_: object) -> None:
 
 if __name__ == "__main__":
     _timed(EventReceiver, "accept", "accepting", only_in_refresh=False)
-    _timed(ObjectReader, "get_many", "reading")
+    _timed(ReadingThreads, "run", "reading")
     _timed(Redis, "execute_command", "redis")
     _timed(Pipeline, "execute", "redis")
     _note_queue()

@@ -6,10 +6,11 @@ trace three times in one JVM, which compiles in the first round what it has not 
 """
 
 import argparse
-import json
 import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,22 +27,29 @@ from tests.bench.delta.rules import (
     TARGET_BYTES,
     AutoCompaction,
     DeltaRs,
-    LeaveAlone,
+    DeltaRule,
     Optimize,
-    Rule,
 )
 from tests.bench.delta.trace import Trace, make_trace
-from tests.bench.machine import machine
+from tests.bench.limits import Limit, exit_code
+from tests.bench.machine import keep, machine
 from tests.bench.spark import started_spark
 
+HOURLY = "OPTIMIZE hourly"
+ROUNDS = 3
+"""In the first the JVM compiles, in the third it is warm."""
 
-def rules(spark: SparkSession) -> dict[str, Rule]:
+MAX_FILES, MAX_WA, MAX_CPU_SHARE = 140, 1.2, 0.3
+"""Limits of Lakewright on the whole trace, the last one of hourly OPTIMIZE's in a warm JVM."""
+
+
+def rules(spark: SparkSession) -> dict[str, DeltaRule]:
     """Return every rule by the name that it has on the command line, in the order of playing."""
     return {
-        "none": LeaveAlone(spark),
+        "none": DeltaRule(spark),
         "lakewright": Lakewright(spark, DeltaEngine(spark)),
         "each": Optimize(spark, "OPTIMIZE after each commit", 1),
-        "hourly": Optimize(spark, "OPTIMIZE hourly", COMMITS_PER_HOUR),
+        "hourly": Optimize(spark, HOURLY, COMMITS_PER_HOUR),
         "auto": AutoCompaction(spark),
         "deltalake": DeltaRs(spark),
     }
@@ -61,14 +69,14 @@ def run(spark: SparkSession, folder: Path, trace: Trace, wanted: list[str], roun
     return done
 
 
-def _table(spark: SparkSession, rule: Rule, path: Path) -> SparkTable:
+def _table(spark: SparkSession, rule: DeltaRule, path: Path) -> SparkTable:
     return SparkTable(spark, path, rule.configuration())
 
 
 def table(trace: Trace, done: list[Played]) -> str:
     """Return the figures as a table in Markdown."""
     head = (
-        "rule", "rewritten", "WA", "rewrites", "files mean / max / end", "CPU s by round, median",
+        "rule", "rewritten", "WA", "rewrites", "files mean / max / end", "CPU s by round, median", "JIT s", "Python s",
         "point ms", "range ms", "full ms", "MERGEs aborted",
     )  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
@@ -83,10 +91,32 @@ def _row(trace: Trace, one: Played) -> str:
         str(one.rewrites),
         f"{sum(one.curve) / len(one.curve):.0f} / {max(one.curve)} / {one.files_end}",
         f"{' / '.join(f'{cpu_s:.0f}' for cpu_s in one.cpu_s_by_round)}, {statistics.median(one.cpu_s_by_round):.0f}",
+        " / ".join(f"{jit_s:.1f}" for jit_s in one.jit_s_by_round),
+        " / ".join(f"{python_s:.1f}" for python_s in one.python_s_by_round),
         *(f"{one.queries_ms[name]:.0f}" for name in ("point", "range", "full")),
         f"{one.merges_aborted} of {one.merges}",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def limits(trace: Trace, done: list[Played]) -> list[Limit]:
+    """Return what Lakewright has to show: beside others, and beside an hourly OPTIMIZE where both play three rounds."""
+    played = {one.title: one for one in done}
+    ours, hourly = played.get(Lakewright.title), played.get(HOURLY)
+    if ours is None:
+        return []
+    found = [
+        Limit("live files at any time", max(ours.curve), MAX_FILES),
+        Limit("write amplification", ours.bytes_rewritten / trace.bytes, MAX_WA),
+        Limit("MERGEs aborted", ours.merges_aborted, 0),
+    ]
+    if hourly is not None and min(len(ours.cpu_s_by_round), len(hourly.cpu_s_by_round)) >= ROUNDS:
+        first, last = (ours.cpu_s_by_round[at] / hourly.cpu_s_by_round[at] for at in (0, -1))
+        found += [
+            Limit("CPU of the first round, of hourly OPTIMIZE's", first, 1.0),
+            Limit("CPU of the last round, of hourly OPTIMIZE's", last, MAX_CPU_SHARE),
+        ]
+    return found
 
 
 def picture(done: list[Played]) -> str:
@@ -95,34 +125,53 @@ def picture(done: list[Played]) -> str:
     return draw("Live files, by hours of the trace (logarithmic)", curves, per_hour=COMMITS_PER_HOUR)
 
 
-def main() -> None:
-    """Play, print the table, and keep figures and picture."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.delta")
+def measure(
+    bench: str,
+    names: Sequence[str],
+    play: Callable[[Path, Any], tuple[Trace, list[Played], dict[str, Any]]],
+    rounds: int,
+    limits: Callable[[Trace, list[Played]], list[Limit]] = lambda _trace, _done: [],
+) -> int:
+    """Read the arguments, play, print the table, and keep figures and picture; returns 1 if a limit is not met."""
+    parser = argparse.ArgumentParser(prog=f"python -m tests.bench.{bench}")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--picture", type=Path, help="write the curves to this SVG file")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--commits", type=int, default=240)
-    parser.add_argument("--rounds", type=int, default=3, help="how often each rule plays the trace, in one JVM")
-    parser.add_argument("--rules", nargs="*", default=["none", "lakewright", "each", "hourly", "auto", "deltalake"])
+    parser.add_argument("--rounds", type=int, default=rounds, help="how often each rule plays the trace, in one JVM")
+    parser.add_argument("--rules", nargs="*", default=names, choices=names)
     asked = parser.parse_args()
     print(f"seed {asked.seed}; {machine()}")
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="lakewright-bench-delta-") as made:
-        folder = Path(made)
-        trace = make_trace(folder / "trace", commits=asked.commits, seed=asked.seed)
-        print(f"{trace.files} files, {trace.bytes / 1e6:.1f} MB, target {TARGET_BYTES} bytes", flush=True)
-        with started_spark(folder / "spark") as spark:
-            done = run(spark, folder, trace, asked.rules, asked.rounds)
+    with tempfile.TemporaryDirectory(prefix=f"lakewright-bench-{bench}-") as made:
+        trace, done, more = play(Path(made), asked)
     print(table(trace, done))
+    checked = limits(trace, done)
+    for limit in checked:
+        print(limit)
     figures: dict[str, Any] = {**machine(), "seed": asked.seed, "commits": asked.commits, "bytes_added": trace.bytes}
-    figures["seconds"] = round(time.monotonic() - began)
+    figures |= {"seconds": round(time.monotonic() - began), **more}
     figures["rules"] = {one.title: {**asdict(one), "rows": [str(value) for value in one.rows]} for one in done}
     print(f"{figures['seconds']} s")
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
+    keep(figures, asked.json)
     if asked.picture:
         asked.picture.write_text(picture(done))
+    return exit_code(checked)
+
+
+def make(folder: Path, asked: Any, *, for_iceberg: bool = False) -> Trace:
+    """Return the trace that is played."""
+    trace = make_trace(folder / "trace", commits=asked.commits, seed=asked.seed, for_iceberg=for_iceberg)
+    print(f"{trace.files} files, {trace.bytes / 1e6:.1f} MB, target {TARGET_BYTES} bytes", flush=True)
+    return trace
+
+
+def _played(folder: Path, asked: Any) -> tuple[Trace, list[Played], dict[str, Any]]:
+    trace = make(folder, asked)
+    with started_spark(folder / "spark") as spark:
+        return trace, run(spark, folder, trace, asked.rules, asked.rounds), {}
 
 
 if __name__ == "__main__":
-    main()
+    names = ("none", "lakewright", "each", "hourly", "auto", "deltalake")
+    sys.exit(measure("delta", names, _played, ROUNDS, limits))

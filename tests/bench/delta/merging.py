@@ -11,16 +11,18 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.conflicts import CommitFailure, classify
+from actor.formats.delta.conflicts import classify
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
-from actor.jvm.scala import Scala, jvm_session
+from actor.jvm.scala import jvm_session
+from actor.rewrite.model import Verdict
 from tests.bench.delta.table import PlayedTable
 
 
 class Merge:
     """One MERGE under way on one day's partition."""
 
-    def __init__(self, scala: Scala, log: TableLog, table: PlayedTable, day: str) -> None:
+    def __init__(self, scala: DeltaScala, log: TableLog, table: PlayedTable, day: str) -> None:
         self._scala, self._log, self._table = scala, log, table
         self._txn = log.transaction()
         parser: Any = jvm_session(log.session).sessionState().sqlParser()
@@ -40,7 +42,7 @@ class Merge:
         try:
             self._txn.commit(actions, update)
         except Exception as error:
-            if classify(error) in (CommitFailure.TAKEN, CommitFailure.BUSY, CommitFailure.REFUSED):
+            if classify(error) is not Verdict.UNKNOWN:
                 return False
             raise
         return True
@@ -51,7 +53,7 @@ class SparkTable(PlayedTable):
 
     def __init__(self, spark: SparkSession, path: Path, configuration: Mapping[str, str]) -> None:
         super().__init__(path, configuration)
-        self._scala = Scala(spark)
+        self._scala = DeltaScala(spark)
         self._log = TableLog(self._scala, spark, path.as_uri())
 
     def merge(self, day: str) -> Merge:

@@ -1,24 +1,25 @@
 """Lakewright under the trace: the real follower and the real worker, with a real Redis between them, in this process.
 
-Each commit is followed, and the jobs that come of it are done, when two more commits have come: a run is the same every
-time, and lags behind as an actor with other work to do does. In production both are processes of their own.
+Each commit is followed when two more commits have come, and the jobs that are ready are done: a run is the same every
+time, and lags behind as an actor with other work to do does. Clocks go by the trace, a minute for each commit. In
+production both are processes of their own.
 """
 
 from pyspark.sql import SparkSession
 
 from actor.ports import TableEngine
 from decider.formats.registry import TableFormats
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import TableId, TableRef
-from tests.bench.delta.rules import TARGET_BYTES, LeaveAlone
-from tests.bench.delta.table import PlayedTable
+from tests.bench.delta.rules import TARGET_BYTES, DeltaRule
+from tests.bench.delta.table import MINUTE_MS, PlayedTable
 from tests.bench.services import Services
 
 QUEUE = "default"
 LAG_COMMITS = 2
 
 
-class Lakewright(LeaveAlone):
+class Lakewright(DeltaRule):
     """Follow each commit, decide, and do the jobs."""
 
     title = "Lakewright"
@@ -30,13 +31,17 @@ class Lakewright(LeaveAlone):
 
     def begin(self, table: PlayedTable) -> None:
         super().begin(table)
-        self.services = Services(self._engine, QUEUE, Policy(target_bytes=TARGET_BYTES), self._formats)
+        policy = Policy(target_bytes=TARGET_BYTES)
+        self.services = Services(self._engine, QUEUE, policy, self._formats, begins_ms=table.begins_ms)
         self._ref = TableRef(TableId("bench"), "bench", table.path.as_uri())
         self._versions: list[int] = []
         self.services.run(self.services.tracker.follow(self._ref))
 
-    def after(self, number: int) -> None:
+    def look(self) -> None:
         self._versions.append(self.newest_version())
+
+    def after(self, number: int) -> None:
+        self.services.pass_time(MINUTE_MS)
         if len(self._versions) > LAG_COMMITS:
             self.services.run(self.services.tracker.follow(self._ref, self._versions[-1 - LAG_COMMITS]))
             while self.services.worker.run_next():

@@ -5,15 +5,20 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import psutil
 from pyspark.sql import SparkSession
 
 from tests.bench.delta.trace import MERGE_COMMITS, Trace, days
 
+T = TypeVar("T")
+
 QUERY_RUNS, QUERY_WARM_UPS = 5, 2
+QUIET_S, QUIET_CPU_S, MAX_SETTLE_S = 1.0, 0.05, 30.0
+"""A JVM that uses so little in a second compiles nothing any more; it is waited for that long at most."""
 
 
 @dataclass(slots=True)
@@ -33,6 +38,10 @@ class Played:
     curve: list[int] = field(default_factory=list)
     rows: tuple[Any, ...] = ()
     cpu_s_by_round: list[float] = field(default_factory=list)  # In the first the JVM compiles what it runs.
+    jit_s: float = 0.0  # Of the compiler, in its own time: more than CPU where cores are busy.
+    python_s: float = 0.0
+    jit_s_by_round: list[float] = field(default_factory=list)
+    python_s_by_round: list[float] = field(default_factory=list)
 
 
 class PendingMerge(Protocol):
@@ -73,16 +82,21 @@ class Table(Protocol):
         """Read what was committed since the last look."""
 
 
-class PlayedRule(Protocol):
-    """One way to keep a table in shape; see `tests.bench.delta.rules.Rule`."""
+class LeaveAlone:
+    """No compaction at all: what the queries take before. Other rules do something at one of these moments."""
 
-    title: str
+    title = "left alone"
 
     def begin(self, table: Any) -> None:
         """Get to know the table, which has no data yet."""
+        self.table = table
 
     def append(self, adds: Iterable[Mapping[str, Any]]) -> bool:
         """Commit some files; False if the rule leaves that to a foreign writer."""
+        return False
+
+    def look(self) -> None:
+        """Learn of the table what an event would say of a commit, at no cost; called before `after`."""
 
     def after(self, number: int) -> None:
         """Do what the rule does once commit `number`, from 1 on, is there."""
@@ -92,44 +106,80 @@ class PlayedRule(Protocol):
 
 
 class Meter:
-    """CPU seconds of this process and of Spark's JVM: what a compaction costs, wherever it runs."""
+    """CPU seconds of this process and of Spark's JVM: what a compaction costs, wherever it runs.
+
+    python_s, jvm_s: what each used in all that was measured.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         gateway: Any = spark.sparkContext._gateway
-        self._processes = [psutil.Process(os.getpid()), psutil.Process(gateway.proc.pid)]
+        self._python, self._jvm = psutil.Process(os.getpid()), psutil.Process(gateway.proc.pid)
+        self._compiler = gateway.jvm.java.lang.management.ManagementFactory.getCompilationMXBean()
+        self.python_s = self.jvm_s = 0.0
 
     def cpu_s(self, work: Callable[[], object]) -> float:
         """Do something and return what it cost."""
-        before = self._used_s()
+        python_s, jvm_s = _used_s(self._python), _used_s(self._jvm)
         work()
-        return self._used_s() - before
+        python_s, jvm_s = _used_s(self._python) - python_s, _used_s(self._jvm) - jvm_s
+        self.python_s += python_s
+        self.jvm_s += jvm_s
+        return python_s + jvm_s
 
-    def _used_s(self) -> float:
-        return sum(times.user + times.system for times in (process.cpu_times() for process in self._processes))
+    def jvm_now_s(self) -> float:
+        """Return what the JVM has used until now."""
+        return _used_s(self._jvm)
+
+    def jit_now_s(self) -> float:
+        """Return how long the JVM has compiled until now."""
+        return float(self._compiler.getTotalCompilationTime()) / 1_000
+
+    def settle(self) -> None:
+        """Wait until the JVM has compiled what the last work made worth it."""
+        until_s = time.monotonic() + MAX_SETTLE_S
+        while time.monotonic() < until_s:
+            before_s = self.jvm_now_s()
+            time.sleep(QUIET_S)
+            if self.jvm_now_s() - before_s < QUIET_CPU_S:
+                return
 
 
-def play_rounds(spark: SparkSession, rule: PlayedRule, trace: Trace, tables: Sequence[Table]) -> Played:
+def _used_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def play_rounds(spark: SparkSession, rule: LeaveAlone, trace: Trace, tables: Sequence[Table]) -> Played:
     """Play the trace on one table after another in one JVM; returns what the last round measured, with CPU of each.
 
     In the first round the JVM compiles the code that it has not run before.
     """
-    cpu_s: list[float] = []
+    rounds: list[Played] = []
     for number, table in enumerate(tables, 1):
         print(f"{rule.title}: round {number} of {len(tables)}", flush=True)
-        played = play(spark, rule, trace, table)
-        cpu_s.append(played.compaction_cpu_s)
-    return replace(played, cpu_s_by_round=cpu_s)
+        rounds.append(play(spark, rule, trace, table))
+    return replace(
+        rounds[-1],
+        cpu_s_by_round=[one.compaction_cpu_s for one in rounds],
+        jit_s_by_round=[one.jit_s for one in rounds],
+        python_s_by_round=[one.python_s for one in rounds],
+    )
 
 
-def play(spark: SparkSession, rule: PlayedRule, trace: Trace, table: Table) -> Played:
+def play(spark: SparkSession, rule: LeaveAlone, trace: Trace, table: Table) -> Played:
     """Play the whole trace under one rule; the table is empty, and known in this session."""
-    played, meter = Played(rule.title), Meter(spark)
+    played, meter, foreign = Played(rule.title), Meter(spark), Meter(spark)
     rule.begin(table)
     began = time.monotonic()
+    jvm_s, jit_s = meter.jvm_now_s(), meter.jit_now_s()
     try:
-        _play_commits(rule, trace, table, played, meter)
+        _play_commits(rule, trace, table, played, (meter, foreign))
+        meter.settle()
     finally:
         rule.end()
+    # Between the rule's windows the JVM does nothing but MERGEs: what it used beside them, it compiled for the rule.
+    played.compaction_cpu_s += meter.jvm_now_s() - jvm_s - meter.jvm_s - foreign.jvm_s
+    played.jit_s, played.python_s = meter.jit_now_s() - jit_s, meter.python_s
     played.wall_s = time.monotonic() - began
     played.bytes_rewritten, played.rewrites = table.bytes_rewritten, table.rewrites
     played.files_end, played.bytes_end = table.files, table.live_bytes
@@ -138,21 +188,25 @@ def play(spark: SparkSession, rule: PlayedRule, trace: Trace, table: Table) -> P
     return played
 
 
-def _play_commits(rule: PlayedRule, trace: Trace, table: Table, played: Played, meter: Meter) -> None:
+def _play_commits(rule: LeaveAlone, trace: Trace, table: Table, played: Played, meters: tuple[Meter, Meter]) -> None:
+    """Play all commits; meters: of the rule, and of what writers do in the JVM."""
+    meter, foreign = meters
     merging: PendingMerge | None = None
     until = 0
     inside: list[tuple[float, bool]] = []
     for number, commit in enumerate(trace.commits, 1):
         if commit.merge_day is not None and merging is None:
-            merging, until = table.merge(commit.merge_day), number + MERGE_COMMITS - 1
+            merging = _measured(foreign, partial(table.merge, commit.merge_day))
+            until = number + MERGE_COMMITS - 1
         table.bring(trace.folder, commit.adds)
         if not _appended(rule, commit.adds, table, inside, meter):
             table.append(commit.adds)
+        rule.look()
         played.compaction_cpu_s += meter.cpu_s(lambda number=number: rule.after(number))  # type: ignore[misc]
         table.follow()
         if merging is not None and number >= until:
             played.merges += 1
-            played.merges_aborted += not merging.commit()
+            played.merges_aborted += not _measured(foreign, merging.commit)
             merging = None
         table.follow()
         played.curve.append(table.files)
@@ -161,8 +215,15 @@ def _play_commits(rule: PlayedRule, trace: Trace, table: Table, played: Played, 
     played.compaction_cpu_s += _inside_s(inside)
 
 
+def _measured(meter: Meter, work: Callable[[], T]) -> T:
+    """Do something, note what it cost, and return what it returned."""
+    returned: list[T] = []
+    meter.cpu_s(lambda: returned.append(work()))
+    return returned[0]
+
+
 def _appended(
-    rule: PlayedRule, adds: tuple[Any, ...], table: Table, inside: list[tuple[float, bool]], meter: Meter
+    rule: LeaveAlone, adds: tuple[Any, ...], table: Table, inside: list[tuple[float, bool]], meter: Meter
 ) -> bool:
     """Let the rule commit, if it does that itself, and note the cost and whether it compacted on the way."""
     taken: list[bool] = []

@@ -5,14 +5,15 @@ Every rule gets the same target. What else it has is its own default, scaled whe
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.log import TableLog
-from actor.jvm.scala import Scala
-from shared.policy import MIB
+from shared.policy.policy import MIB
+from tests.bench.delta.playing import LeaveAlone
 from tests.bench.delta.table import PlayedTable
 
 TARGET_BYTES = MIB
@@ -24,53 +25,19 @@ COMMITS_PER_HOUR = 60
 _CONF = "spark.databricks.delta."
 
 
-class Rule(Protocol):
-    """One way to keep a table in shape; `writes` if it brings the trace's commits into the table by itself."""
-
-    title: str
-
-    def configuration(self) -> Mapping[str, str]:
-        """Return the properties that the table is made with."""
-
-    def begin(self, table: PlayedTable) -> None:
-        """Get to know the table, which has no data yet."""
-
-    def append(self, adds: Iterable[Mapping[str, Any]]) -> bool:
-        """Commit some files; False if the rule leaves that to a foreign writer."""
-
-    def after(self, number: int) -> None:
-        """Do what the rule does once commit `number`, from 1 on, is there."""
-
-    def end(self) -> None:
-        """Let go of what was begun."""
-
-
-class LeaveAlone:
-    """No compaction at all: what the queries take before."""
-
-    title = "left alone"
+class DeltaRule(LeaveAlone):
+    """What all rules on Delta tables have, and no compaction at all."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.table: PlayedTable
 
     def configuration(self) -> Mapping[str, str]:
+        """Return the properties that the table is made with."""
         return {}
 
-    def begin(self, table: PlayedTable) -> None:
-        self.table = table
 
-    def append(self, adds: Iterable[Mapping[str, Any]]) -> bool:
-        return False
-
-    def after(self, number: int) -> None:
-        """Nothing."""
-
-    def end(self) -> None:
-        """Nothing."""
-
-
-class Optimize(LeaveAlone):
+class Optimize(DeltaRule):
     """Delta's OPTIMIZE of the whole table after every so many commits."""
 
     def __init__(self, spark: SparkSession, title: str, every: int) -> None:
@@ -88,7 +55,7 @@ class Optimize(LeaveAlone):
             self.spark.sql(f"OPTIMIZE delta.`{self.table.path}`").collect()
 
 
-class DeltaRs(LeaveAlone):
+class DeltaRs(DeltaRule):
     """`optimize.compact` of the deltalake library, once an hour."""
 
     title = "deltalake compact, hourly"
@@ -98,7 +65,7 @@ class DeltaRs(LeaveAlone):
             DeltaTable(str(self.table.path)).optimize.compact(target_size=TARGET_BYTES)
 
 
-class AutoCompaction(LeaveAlone):
+class AutoCompaction(DeltaRule):
     """Delta's auto-compaction, which runs inside the writer: so the writer here is Delta's own transaction."""
 
     title = "Delta auto-compaction"
@@ -107,7 +74,7 @@ class AutoCompaction(LeaveAlone):
         super().begin(table)
         self.spark.conf.set(_CONF + "autoCompact.enabled", "true")
         self.spark.conf.set(_CONF + "autoCompact.maxFileSize", str(TARGET_BYTES))
-        self._scala = Scala(self.spark)
+        self._scala = DeltaScala(self.spark)
         self._log = TableLog(self._scala, self.spark, table.path.as_uri())
         write = self._scala.resolve("org.apache.spark.sql.delta.DeltaOperations$Write")
         append: Any = self._scala.resolve("org.apache.spark.sql.SaveMode.Append")

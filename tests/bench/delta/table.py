@@ -5,6 +5,7 @@ What a rule rewrote and how many files are live is read from the log alone, in t
 
 import json
 import os
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from tests.bench.delta.trace import COLUMNS
 
-_START_MS = 1_767_225_600_000
+MINUTE_MS = 60_000
 
 
 class PlayedTable:
@@ -28,6 +29,8 @@ class PlayedTable:
         self.path = path
         self._live: dict[str, int] = {}
         self._next = 0
+        self.begins_ms = time.time_ns() // 1_000_000
+        self._foreign = 0
         self.bytes_rewritten = 0
         self.rewrites = 0
         (path / "_delta_log").mkdir(parents=True)
@@ -46,10 +49,11 @@ class PlayedTable:
             os.link(folder / add["path"], target)
 
     def commit(self, actions: Iterable[Mapping[str, Any]]) -> None:
-        """Write the next commit as a foreign writer does, behind whatever a rule has committed."""
+        """Write the next commit as a foreign writer does, a minute after its last, behind whatever a rule committed."""
         version = self.follow()
+        self._foreign += 1
         info = {
-            "timestamp": _START_MS + version,
+            "timestamp": self.begins_ms + self._foreign * MINUTE_MS,
             "operation": "WRITE",
             "isBlindAppend": True,
             "operationParameters": {},
@@ -115,5 +119,5 @@ def _metadata(
         "schemaString": json.dumps({"type": "struct", "fields": fields}),
         "partitionColumns": list(partitioned_by),
         "configuration": dict(configuration),
-        "createdTime": _START_MS,
+        "createdTime": 0,
     }

@@ -1,6 +1,7 @@
 """What the benchmark of rules stands on, without Spark: the trace, the played table, and how it is told."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -14,11 +15,12 @@ pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from shared.queue import keys
 from shared.table import TableId
-from tests.bench.delta.__main__ import picture, table
+from tests.bench.delta.__main__ import HOURLY, limits, picture, table
 from tests.bench.delta.ours import QUEUE, Lakewright
 from tests.bench.delta.playing import Played, _inside_s
 from tests.bench.delta.rules import TARGET_BYTES, DeltaRs
 from tests.bench.delta.table import PlayedTable
+from tests.bench.limits import exit_code
 from tests.support.memory_engine import MemoryEngine
 
 COMMITS = 48
@@ -89,6 +91,7 @@ def test_our_side_follows_the_trace_two_commits_behind(trace: Trace, tmp_path: P
         for number, commit in enumerate(trace.commits[:3], 1):
             made.bring(trace.folder, commit.adds)
             made.commit([{"add": add} for add in commit.adds])
+            rule.look()
             rule.after(number)
         with rule.services.redis.client() as client:
             assert client.hget(keys.table_state(QUEUE, TableId("bench")), "version") == b"1"
@@ -104,12 +107,29 @@ def test_compaction_inside_of_commits_costs_what_they_cost_more_than_others() ->
 def test_figures_are_reported_as_a_table_and_a_picture(trace: Trace) -> None:
     queries = {"point": 1.0, "range": 2.0, "full": 3.0}
     done = [
-        Played(f"rule {n}", n * 10**6, n, 1.5, 9.0, 4, n, 5, 6, queries, [3, 4, 5], (), [9, n, 2]) for n in range(3)
+        Played(f"rule {n}", n * 10**6, n, 1.5, 9.0, 4, n, 5, 6, queries, [3, 4, 5], (), [9, n, 2], 1, 1, [8.5, 0.2])
+        for n in range(3)
     ]
     text = table(trace, done)
     assert "9 / 1 / 2, 2" in text
     assert "| rule 2 | 2.0 MB |" in text
     assert "2 of 4" in text
+    assert "| 8.5 / 0.2 |" in text
     root: Any = ET.fromstring(picture(done))  # noqa: S314 - our own text
     assert len(root.findall(".//{http://www.w3.org/2000/svg}polyline")) == 3
     assert json.dumps(text)
+
+
+def test_limits_are_met_or_not_by_ours_beside_an_hourly_optimize(trace: Trace) -> None:
+    ours = Played(Lakewright.title, curve=[140], cpu_s_by_round=[9.0, 4.0, 3.0])
+    hourly = Played(HOURLY, cpu_s_by_round=[9.0, 12.0, 10.0])
+    assert len(limits(trace, [ours, hourly])) == 5
+    assert exit_code(limits(trace, [ours, hourly])) == 0
+    for change in (
+        {"curve": [141]}, {"bytes_rewritten": 2 * trace.bytes}, {"merges_aborted": 1},
+        {"cpu_s_by_round": [9.1, 4.0, 3.0]}, {"cpu_s_by_round": [9.0, 4.0, 3.1]},
+    ):  # fmt: skip
+        missed = [one for one in limits(trace, [replace(ours, **change), hourly]) if not one.is_met]
+        assert len(missed) == 1
+    assert len(limits(trace, [ours])) == 3
+    assert limits(trace, [hourly]) == []

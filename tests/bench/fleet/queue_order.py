@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,13 +13,13 @@ import redis
 
 from decider.decide.decision import Prediction
 from decider.decide.job_request import priority
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue import commands, keys
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary
 from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult
 from tests.support.queue_state import library_with_test_clock
-from tests.support.redis_server import RedisServer, find_binary
+from tests.support.redis_server import RedisServer
 
 if TYPE_CHECKING:
     from tests.bench.fleet.simulation import Lake, LakeTable
@@ -34,17 +33,10 @@ LEASE_MS = 3_600_000
 @contextmanager
 def queue_order() -> Iterator[QueueOrder]:
     """Start a server and give the order of its queue, which is emptied for each lake."""
-    binary = find_binary()
-    if binary is None:
-        sys.exit("no redis-server or valkey-server >= 7 found")
-    server = RedisServer(binary, appendfsync="no").start()
-    try:
-        with server.client() as client:
-            library = library_with_test_clock()
-            client.function_load(library.text)
-            yield QueueOrder(client, library)
-    finally:
-        server.close()
+    with RedisServer(appendfsync="no") as server, server.client() as client:
+        library = library_with_test_clock()
+        client.function_load(library.text)
+        yield QueueOrder(client, library)
 
 
 @dataclass(slots=True)

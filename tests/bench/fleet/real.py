@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from actor.formats.delta.engine import DeltaEngine
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue import admin_commands, queries
 from shared.queue.model import JobId, JobState
 from tests.bench.delta.playing import Meter

@@ -4,29 +4,29 @@ The trace is that of `make bench-delta`: late data over 24 partitions, a commit 
 rule begins with an empty table and gets the same files in the same commits; in the end all tables hold the same rows.
 """
 
-import argparse
-import json
-import tempfile
-import time
-from dataclasses import asdict
+import statistics
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from actor.formats.iceberg.engine import IcebergEngine, IcebergEngineSettings
-from actor.jvm.scala import Scala
+from actor.formats.iceberg.iceberg_scala import IcebergScala
 from decider.formats.registry import table_formats
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
-from shared.format_options import FormatOptions
-from tests.bench.delta.__main__ import picture, table
-from tests.bench.delta.playing import Played, play_rounds
+from shared.formats.options import FormatOptions
+from tests.bench.delta.__main__ import make, measure, table
+from tests.bench.delta.playing import LeaveAlone, Played, play_rounds
 from tests.bench.delta.rules import COMMITS_PER_HOUR, TARGET_BYTES
-from tests.bench.delta.trace import Trace, make_trace
-from tests.bench.iceberg.rules import Amoro, Lakewright, LeaveAlone, RewriteDataFiles
+from tests.bench.delta.trace import Trace
+from tests.bench.iceberg.rules import Amoro, Lakewright, RewriteDataFiles
 from tests.bench.iceberg.table import IcebergTable
-from tests.bench.machine import machine
+from tests.bench.limits import Limit
 from tests.bench.spark import started_spark
 
 RULES = ("none", "lakewright", "each", "hourly", "amoro")
@@ -46,9 +46,9 @@ class Lake:
             "spark.sql.catalog.ice.cache-enabled": "false",
         }.items():
             self.session.conf.set(name, value)
-        self._scala = Scala(spark)
+        self._scala = IcebergScala(spark)
 
-    def rules(self) -> dict[str, LeaveAlone | Lakewright]:
+    def rules(self) -> dict[str, LeaveAlone]:
         """Return every rule by the name that it has on the command line, in the order of playing."""
         engine = IcebergEngine(self.spark, IcebergEngineSettings(reads_folders=True))
         formats = table_formats(StorageAccess(ReadMeter()), FormatOptions(iceberg_folders=True))
@@ -65,55 +65,53 @@ class Lake:
         return IcebergTable(self.session, self._scala, self.folder, name, TARGET_BYTES)
 
 
-def run(lake: Lake, trace: Trace, wanted: list[str]) -> tuple[list[Played], dict[str, int]]:
-    """Play every wanted rule twice; raises if rows differ.
+def play_alone(folder: Path, trace: Trace, name: str, rounds: int) -> tuple[Played, int]:
+    """Play one rule in each round; returns what was measured in the last one, and the manifests of its table."""
+    with started_spark(folder / f"spark-{name}", iceberg=True) as spark:
+        lake = Lake(spark, folder / "lake")
+        tables = [lake.create(f"{name}_{number}") for number in range(rounds)]
+        return play_rounds(lake.session, lake.rules()[name], trace, tables), tables[-1].manifests
 
-    Returns what was measured the second time, and the manifests of the final tables.
+
+def run(folder: Path, trace: Trace, wanted: list[str], rounds: int) -> tuple[list[Played], dict[str, int]]:
+    """Play every wanted rule in a process and a JVM of its own, so that none pays for what another had compiled.
+
+    Returns what was measured, and the manifests of the final tables; raises if rows differ.
     """
-    known = lake.rules()
     done: list[Played] = []
     manifests: dict[str, int] = {}
     for name in wanted:
-        rounds = [lake.create(f"{name}_{number}") for number in (1, 2)]
-        one = play_rounds(lake.session, known[name], trace, rounds)
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
+            one, manifests[name] = alone.submit(play_alone, folder, trace, name, rounds).result()
         done.append(one)
-        manifests[one.title] = rounds[-1].manifests
         row = table(trace, [one]).rpartition("\n")[2]
-        print(f"{one.title}: {one.wall_s:.0f} s, {manifests[one.title]} manifests\n{row}", flush=True)
+        print(f"{one.title}: {one.wall_s:.0f} s, {manifests[name]} manifests\n{row}", flush=True)
     if len({played.rows for played in done}) != 1 or done[0].rows[0] != trace.rows:
         raise RuntimeError(f"rows differ: {trace.rows} were written; {[(one.title, one.rows) for one in done]}")
     print(f"{trace.rows:,} rows, equal under every rule")
     return done, manifests
 
 
-def main() -> None:
-    """Play, print the table, and keep figures and picture."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.iceberg")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--picture", type=Path, help="write the curves to this SVG file")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--commits", type=int, default=240)
-    parser.add_argument("--rules", nargs="*", default=RULES, choices=RULES)
-    asked = parser.parse_args()
-    print(f"seed {asked.seed}; {machine()}")
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="lakewright-bench-iceberg-") as made:
-        folder = Path(made)
-        trace = make_trace(folder / "trace", commits=asked.commits, seed=asked.seed, for_iceberg=True)
-        print(f"{trace.files} files, {trace.bytes / 1e6:.1f} MB, target {TARGET_BYTES} bytes", flush=True)
-        with started_spark(folder / "spark", iceberg=True) as spark:
-            done, manifests = run(Lake(spark, folder / "lake"), trace, asked.rules)
-    print(table(trace, done))
-    figures: dict[str, Any] = {**machine(), "seed": asked.seed, "commits": asked.commits, "bytes_added": trace.bytes}
-    figures["seconds"] = round(time.monotonic() - began)
-    figures["manifests_end"] = manifests
-    figures["rules"] = {one.title: {**asdict(one), "rows": [str(value) for value in one.rows]} for one in done}
-    print(f"{figures['seconds']} s")
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
-    if asked.picture:
-        asked.picture.write_text(picture(done))
+def limits(_: Trace | None, done: Sequence[Played]) -> list[Limit]:
+    """Return what Lakewright has to show beside hourly rewrites; nothing unless both were played."""
+    by_title = {one.title: one for one in done}
+    ours, hourly = by_title.get("Lakewright"), by_title.get("rewrite_data_files hourly")
+    if ours is None or hourly is None:
+        return []
+    cpu = ours.cpu_s_by_round[-1] / hourly.cpu_s_by_round[-1]
+    files = statistics.mean(ours.curve) / statistics.mean(hourly.curve)
+    return [
+        Limit("CPU of Lakewright by that of hourly rewrite_data_files, last round", cpu, 1.0),
+        Limit("mean number of files, likewise", files, 0.5),
+        Limit("aborted MERGEs", ours.merges_aborted, 0.0),
+    ]
+
+
+def _played(folder: Path, asked: Any) -> tuple[Trace, list[Played], dict[str, Any]]:
+    trace = make(folder, asked, for_iceberg=True)
+    done, manifests = run(folder, trace, asked.rules, asked.rounds)
+    return trace, done, {"manifests_end": manifests}
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(measure("iceberg", RULES, _played, rounds=2, limits=limits))

@@ -4,7 +4,6 @@ Every rule gets the same target. What else it has is its own default, scaled whe
 """
 
 import json
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,43 +13,22 @@ from actor.ports import RewriteRequest
 from decider.formats.registry import TableFormats
 from decider.whatif.baselines import PEERS, ObservedPartition
 from decider.whatif.trace import SimulatedPartition
-from shared.commit_metadata import CommitMetadata
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin, DataFile, PartitionKey
 from tests.bench.delta import ours
+from tests.bench.delta.playing import LeaveAlone
 from tests.bench.delta.rules import TARGET_BYTES
 from tests.bench.iceberg.table import IcebergTable
 
 MINUTE_MS = 60_000
 
 
-class LeaveAlone:
-    """No compaction at all: what the queries take before."""
-
-    title = "left alone"
-
-    def __init__(self) -> None:
-        self.table: IcebergTable
-
-    def begin(self, table: IcebergTable) -> None:
-        self.table = table
-
-    def append(self, adds: Iterable[Mapping[str, Any]]) -> bool:
-        return False
-
-    def after(self, number: int) -> None:
-        """Nothing."""
-
-    def end(self) -> None:
-        """Nothing."""
-
-
 class RewriteDataFiles(LeaveAlone):
     """Iceberg's `rewrite_data_files` with its defaults, of the whole table after every so many commits."""
 
     def __init__(self, session: SparkSession, title: str, every: int) -> None:
-        super().__init__()
         self.title = title
         self._session = session
         self._every = every
@@ -70,21 +48,24 @@ class Amoro(LeaveAlone):
     title = "Amoro's rule"
 
     def __init__(self, engine: IcebergEngine) -> None:
-        super().__init__()
         self._engine = engine
         self._rule = next(rule for rule in PEERS if rule.name == "amoro")
         self._policy = Policy(target_bytes=TARGET_BYTES)
         self._rewritten_ms: int | None = None
+        self._seen: list[SimulatedPartition] = []
 
     def begin(self, table: IcebergTable) -> None:
         super().begin(table)
         self._rewritten_ms = None
 
+    def look(self) -> None:
+        self._seen = _partitions(self.table)
+
     def after(self, number: int) -> None:
         at_ms = number * MINUTE_MS
         groups = tuple(
             FileGroup(partition.key, merge.inputs, RewriteMode.FULL)
-            for partition in _partitions(self.table)
+            for partition in self._seen
             for merge in self._rule.propose(ObservedPartition(partition, self._policy, at_ms, self._rewritten_ms))
         )
         if groups:

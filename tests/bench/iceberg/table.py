@@ -6,14 +6,16 @@ What a rule rewrote and how many files are live is read from the snapshots alone
 import os
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.formats.iceberg.conflicts import IcebergFailure, classify
+from actor.formats.iceberg.conflicts import classify
+from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
-from actor.jvm.scala import Scala
+from actor.rewrite.model import Verdict
 from shared.formats.iceberg.positions import newest_position
 from tests.bench.delta.trace import COLUMNS
 
@@ -24,7 +26,10 @@ _TYPES = {"long": "BIGINT", "string": "STRING"}
 class IcebergTable:
     """One table of the catalog `ice`, whose warehouse is `folder`."""
 
-    def __init__(self, session: SparkSession, scala: Scala, folder: Path, name: str, target_bytes: int) -> None:
+    begins_ms = None
+    """Its commits have the time of this machine's clock, so decider and queue go by that one, too."""
+
+    def __init__(self, session: SparkSession, scala: IcebergScala, folder: Path, name: str, target_bytes: int) -> None:
         self._scala = scala
         self.path = folder / "db" / name
         self.sql_name = f"ice.db.{name}"
@@ -124,17 +129,14 @@ class Merge:
     the day by a copy, so that the tables stay comparable.
     """
 
-    def __init__(self, table: IcebergTable, scala: Scala, day: str) -> None:
+    def __init__(self, table: IcebergTable, scala: IcebergScala, day: str) -> None:
         self._table = table
         table.raw.refresh()
         self._since = table.raw.currentSnapshot().snapshotId()
         self._filter = scala.resolve(f"{_ICEBERG}.expressions.Expressions").equal("day", day)
-        planned = table.raw.newScan().filter(self._filter).planFiles()
-        try:
+        with closing(table.raw.newScan().filter(self._filter).planFiles()) as planned:
             lists = scala.resolve(f"{_ICEBERG}.relocated.com.google.common.collect.Lists")
             files = [task.file() for task in lists.newArrayList(planned)]
-        finally:
-            planned.close()
         self._file = min(files, key=lambda file: str(file.location()), default=None)
 
     def commit(self) -> bool:
@@ -147,7 +149,7 @@ class Merge:
         try:
             change.deleteFile(self._file).addFile(self._table.copy_of(str(self._file.location()))).commit()
         except Exception as error:
-            if classify(error) is IcebergFailure.UNKNOWN:
+            if classify(error) is Verdict.UNKNOWN:
                 raise
             return False
         return True

@@ -8,8 +8,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from shared.policy import KIB
+from shared.policy.policy import KIB
+from tests.bench.delta.playing import Played
 from tests.bench.delta.rules import TARGET_BYTES
+from tests.bench.iceberg.__main__ import limits
 from tests.bench.iceberg.rules import Amoro
 
 
@@ -33,24 +35,44 @@ def played(engine: Engine, live: dict[str, tuple[str, int]]) -> Amoro:
     return rule
 
 
+def after(rule: Amoro, number: int) -> None:
+    rule.look()
+    rule.after(number)
+
+
 def test_amoro_takes_twelve_fragments_of_a_partition_at_once_and_two_an_hour_later() -> None:
     engine = Engine()
     live = {f"a{number:02d}": ("2026-01-01", KIB) for number in range(12)} | {"b": ("2026-01-02", KIB)}
     rule = played(engine, live)
-    rule.after(1)
+    after(rule, 1)
     assert engine.asked == [[sorted(live)[:12]]]
     live.clear()
     live |= dict.fromkeys(("c", "d"), ("2026-01-01", KIB))
-    rule.after(2)
+    after(rule, 2)
     assert len(engine.asked) == 1
-    rule.after(62)
+    after(rule, 62)
     assert engine.asked[1:] == [[["c", "d"]]]
     engine.version = None
     with pytest.raises(RuntimeError, match="nothing was committed after commit 200"):
-        rule.after(200)
+        after(rule, 200)
 
 
 def test_files_of_the_target_size_are_left_alone() -> None:
     engine = Engine()
-    played(engine, {f"{number}": ("2026-01-01", TARGET_BYTES) for number in range(20)}).after(1)
+    after(played(engine, {f"{number}": ("2026-01-01", TARGET_BYTES) for number in range(20)}), 1)
     assert engine.asked == []
+
+
+@pytest.mark.parametrize(
+    ("ours", "met"),
+    [
+        (Played("Lakewright", cpu_s_by_round=[9.0, 4.0], curve=[10, 20], merges=9), [True, True, True]),
+        (Played("Lakewright", cpu_s_by_round=[1.0, 4.1], curve=[10, 22], merges_aborted=1), [False, False, False]),
+    ],
+)
+def test_the_limits_are_hourly_rewrites_cpu_half_of_its_files_and_no_aborted_merge(
+    ours: Played, met: list[bool]
+) -> None:
+    hourly = Played("rewrite_data_files hourly", cpu_s_by_round=[1.0, 4.0], curve=[20, 40])
+    assert [one.is_met for one in limits(None, [ours, hourly])] == met
+    assert limits(None, [ours]) == []

@@ -11,7 +11,7 @@ from decider.whatif.baselines import BaselineRule, ObservedPartition
 from decider.whatif.comparison import MS_PER_HOUR, CostModel
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
 from decider.whatif.trace import SimulatedMerge
-from shared.policy import GIB, Policy
+from shared.policy.policy import GIB, Policy
 from tests.bench.netflix.warehouse import HOUR_MS, WrittenTable
 
 PRICES = CostModel()

@@ -18,7 +18,7 @@ from actor.formats.delta.engine import DeltaEngine
 from tests.bench.delta.merging import SparkTable
 from tests.bench.delta.ours import Lakewright
 from tests.bench.delta.playing import Meter, play, query_texts
-from tests.bench.delta.rules import LeaveAlone
+from tests.bench.delta.rules import DeltaRule
 from tests.bench.delta.trace import Trace, make_trace
 from tests.bench.netflix.figures import UNTOUCHED, Figure
 from tests.bench.spark import started_spark
@@ -34,7 +34,7 @@ def measure(commits: int, seed: int) -> list[Figure]:
         trace = make_trace(folder / "trace", commits=commits, seed=seed)
         with started_spark(folder / "spark") as spark:
             done, tables = [], []
-            for rule in (LeaveAlone(spark), Lakewright(spark, DeltaEngine(spark))):
+            for rule in (DeltaRule(spark), Lakewright(spark, DeltaEngine(spark))):
                 tables.append(SparkTable(spark, folder / f"t{len(done)}", rule.configuration()))
                 done.append(play(spark, rule, trace, tables[-1]))
             nothing, ours = done

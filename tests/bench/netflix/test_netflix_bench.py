@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from tests.bench.netflix.__main__ import sums, table
 from tests.bench.netflix.figures import OURS, UNTOUCHED, Figure, Totals, figures, periodic, replay_all
 from tests.bench.netflix.warehouse import HOUR_MS, WrittenTable, warehouse

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from decider.whatif.trace import CommitTrace
-from shared.policy import KIB, MIB
+from shared.policy.policy import KIB, MIB
 from shared.table import Commit, DataFile, PartitionKey
 
 HOUR_MS = 3_600_000

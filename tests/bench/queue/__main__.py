@@ -5,20 +5,18 @@ else it does, so only figures of one run should be compared.
 """
 
 import argparse
-import json
 import os
 import platform
-import sys
 from pathlib import Path
 from typing import Any
 
+from tests.bench.machine import keep
 from tests.bench.queue.contest_run import OURS, PEERS, SETTINGS, jobs_per_s
 from tests.bench.queue.scripts import EMBEDDED, Bench
 from tests.support.redis_server import RedisServer, find_binary
 
 BUDGETS_US = {"enqueue": 30, "claim": 60, "heartbeat": 15, "finish": 35}
 MEASURED_AS = {"enqueue": "enqueue new", "claim": "claim 1", "heartbeat": "heartbeat of 1", "finish": "finish done"}
-BUDGET_BYTES = 1_536
 
 
 def main() -> None:
@@ -31,13 +29,10 @@ def main() -> None:
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     arguments = parser.parse_args()
     binary = find_binary()
-    if binary is None:
-        sys.exit("no redis-server or valkey-server >= 7 found")
     figures: dict[str, Any] = {"machine": machine(), "server": binary.name, "load_average": os.getloadavg()[0]}
     figures |= scripts(binary, arguments.sizes)
     figures |= contest(binary, arguments.peers, jobs=arguments.jobs, window_s=arguments.window_s)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+    keep(figures, arguments.json)
 
 
 def machine() -> str:
@@ -50,12 +45,9 @@ def scripts(binary: Path, sizes: list[int]) -> dict[str, Any]:
     figures: dict[str, Any] = {"server_us": {}, "bytes_per_job": None, "all_scripts_us": {}, "least_us": {}}
     for size in sizes:
         print(f"\nserver time per script, {size} jobs")
-        server = RedisServer(binary, appendfsync="everysec", extra=EMBEDDED).start()
-        try:
+        with RedisServer(binary, appendfsync="everysec", extra=EMBEDDED) as server:
             bench = Bench(server)
             bench.run(size)
-        finally:
-            server.close()
         short = {name: bench.server_us[long] for name, long in MEASURED_AS.items()}
         figures["server_us"][str(size)] = short
         figures["all_scripts_us"][str(size)] = bench.server_us
@@ -70,8 +62,7 @@ def scripts(binary: Path, sizes: list[int]) -> dict[str, Any]:
 def contest(binary: Path, peers: list[str], *, jobs: int, window_s: float) -> dict[str, Any]:
     """Let ours and the others work off the same jobs, in each setting."""
     rows: dict[str, dict[str, float]] = {}
-    server = RedisServer(binary, appendfsync="everysec").start()
-    try:
+    with RedisServer(binary, appendfsync="everysec") as server:
         for setting in SETTINGS:
             print(f"\n{setting.name}: jobs per second, {jobs} no-op jobs or {window_s:g} s")
             rows[setting.name] = {}
@@ -79,8 +70,6 @@ def contest(binary: Path, peers: list[str], *, jobs: int, window_s: float) -> di
                 rate = round(jobs_per_s(name, server, setting, jobs=jobs, window_s=window_s), 1)
                 rows[setting.name][name] = rate
                 print(f"  {name:12s} {rate:10.1f}", flush=True)
-    finally:
-        server.close()
     first = rows[SETTINGS[0].name]
     return {
         "lakewright_jobs_per_s": first[OURS],

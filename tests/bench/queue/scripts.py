@@ -18,7 +18,7 @@ from shared.queue import commands, queries
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary
 from shared.queue.model import Band, Claim, HeartbeatEntry, JobKey, JobRequest, JobState, RunResult
-from tests.support.redis_server import RedisServer, find_binary
+from tests.support.redis_server import RedisServer
 
 QUEUE = "bench"
 BATCH = 50
@@ -153,17 +153,10 @@ class Bench:
 
 
 def main() -> None:
-    binary = find_binary()
-    if binary is None:
-        sys.exit("no redis-server or valkey-server >= 7 found")
     settings = tuple(argument.split("=", 1) for argument in sys.argv[2:])
-    server = RedisServer(
-        binary, appendfsync="everysec", extra=(*EMBEDDED, *((name, value) for name, value in settings))
-    ).start()
-    try:
+    extra = (*EMBEDDED, *((name, value) for name, value in settings))
+    with RedisServer(appendfsync="everysec", extra=extra) as server:
         Bench(server).run(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
-    finally:
-        server.close()
 
 
 if __name__ == "__main__":

@@ -9,12 +9,13 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from actor.formats.delta.copy_choice import CopyCandidate, reason_to_encode
+from actor.formats.delta.copy_choice import DeltaCandidate
 from actor.formats.delta.log import TableShape
+from actor.formats.parquet.copy_choice import reason_to_encode
 from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits
 from actor.formats.parquet.footer_summary import FooterSummary
 from shared.layout.planner import FileGroup, plan, plan_idle_compaction
-from shared.policy import KIB, Policy
+from shared.policy.policy import KIB, Policy
 from shared.table import DataFile, PartitionKey
 from tests.bench.read.row_groups import Layout
 from tests.bench.read.rows import COLUMNS
@@ -65,8 +66,13 @@ class SimulatedPartition:
         inputs = [self.row_groups.pop(file.path) for file in group.files]
         codecs = ("snappy",) * len(COLUMNS)
         summaries = [FooterSummary(codecs=codecs, row_groups=len(one), data_bytes=sum(one)) for one in inputs]
-        candidate = CopyCandidate(
-            _SHAPE, group.mode, group.bytes, self.policy.size_levels.full_bytes, False, files=summaries
+        candidate = DeltaCandidate(
+            shape=_SHAPE,
+            mode=group.mode,
+            bytes=group.bytes,
+            full_bytes=self.policy.size_levels.full_bytes,
+            has_deletion_vectors=False,
+            files=summaries,
         )
         is_copied = reason_to_encode(candidate, self.limits) is None
         self.rewrites += 1

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from tests.bench.read.measuring import Timed, Times, overall_ratio
 from tests.bench.read.row_groups import size_text
 from tests.bench.read.table import GrownTable

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from shared.policy import KIB, MIB
+from shared.policy.policy import KIB, MIB
 
 BAR_WIDTH = 40
 BUCKETS_PER_STEP = 4

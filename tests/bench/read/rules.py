@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import GroupStatus, RewriteRequest
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.planner import plan_rewrite
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 from tests.bench.delta.table import PlayedTable
 from tests.bench.read.stream import SmallFile

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shared.policy import KIB
+from shared.policy.policy import KIB
 from shared.table import PartitionKey
 from tests.bench.read.rows import RowKind
 

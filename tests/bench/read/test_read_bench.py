@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 pytest.importorskip("duckdb", reason="DuckDB is among the tools of development")
 pytest.importorskip("duckdb_extension_delta", reason="DuckDB's extension is among the tools, too")
 
-from shared.policy import KIB, MIB, Policy
+from shared.policy.policy import KIB, MIB, Policy
 from tests.bench.read import report
 from tests.bench.read.levels import commit_sizes, simulate
 from tests.bench.read.measuring import Timed, in_turns, overall_ratio

@@ -15,7 +15,7 @@ import pyarrow.fs
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
-from shared.policy import KIB
+from shared.policy.policy import KIB
 from tests.bench.delta.table import PlayedTable
 from tests.bench.read.measuring import Times
 from tests.bench.read.readers import Query

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.bench.machine import machine
+from tests.bench.machine import keep, machine
 from tests.bench.rebuild.neighbors import neighbors
 from tests.bench.rebuild.sides import SIDES
 from tests.bench.rebuild.table import FILES_IN_COMMIT, write_table
@@ -43,8 +43,7 @@ def main() -> None:
             figures |= neighbors(Path(made), table, per_s=asked.per_s, seconds=asked.seconds, seed=asked.seed)
     for name, value in figures.items():
         print(f"  {name}: {value}")
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
+    keep(figures, asked.json)
 
 
 def _sides(table: Path, sides: list[str], rounds: int) -> dict[str, Any]:

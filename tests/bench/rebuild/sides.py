@@ -16,7 +16,7 @@ from decider.formats.delta.log import DeltaLog, open_log
 from decider.state.file_columns import count_live
 from decider.storage.object_reads import ReadMeter
 from shared.layout.partition_count import PartitionCount, count_partitions
-from shared.policy import Policy
+from shared.policy.policy import Policy
 
 Totals = tuple[int, int, int]
 """Partitions, files and bytes."""

@@ -1,12 +1,12 @@
 """`make bench-rewrite`: the time of one rewrite, against Delta's OPTIMIZE on copies of the same files; ten minutes.
 
-Beside them the same rewrite with its rows encoded, deltalake's `compact`, and the copy of the bare bytes as the limit.
-All run warm in one Spark, in turns, each on a copy of its own. The application has seen each table before, and one
-commit by a foreign writer has come since: what a job finds. The medians count.
+First what proofreading costs beside a rewrite, and whether its goals are met. Beside OPTIMIZE the same rewrite with its
+rows encoded, deltalake's `compact`, and the copy of the bare bytes as the limit. All run warm in one Spark, in turns,
+each on a copy of its own. The application has seen each table before, and one commit by a foreign writer has come
+since: what a job finds. The medians count.
 """
 
 import argparse
-import json
 import random
 import shutil
 import tempfile
@@ -19,9 +19,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.engine import EngineSettings, start_engine
-from tests.bench.machine import machine
+from actor.formats.delta.engine import DeltaEngine, EngineSettings, start_engine
+from tests.bench.machine import keep, machine
 from tests.bench.rewrite.phases import Phases
+from tests.bench.rewrite.proofreading import compare_proofreading
 from tests.bench.rewrite.sides import (
     COPIED,
     DELTALAKE,
@@ -38,14 +39,14 @@ from tests.bench.rewrite.tables import OTHER_DAYS, Case, append, copied, make
 from tests.bench.spark import started_spark
 
 WARM_UPS = 3
+PROOFREADING = "proofreading"
 CASES = (Case("10_files_of_1_MB", 10, 1_000_000, 1, 9, 0.3), Case("1_GB_in_64_files", 64, 16_000_000, 8, 3, 0.15))
 
 
-def compare(spark: SparkSession, folder: Path, case: Case, *, warm_ups: int, seed: int) -> dict[str, Any]:
+def compare(
+    spark: SparkSession, engine: DeltaEngine, folder: Path, case: Case, *, warm_ups: int, seed: int
+) -> dict[str, Any]:
     """Rewrite copies of one table in turns; returns medians and, for ours, where the time goes."""
-    engine, verdict = start_engine(spark, EngineSettings(), scratch=(folder / "scratch").as_uri())
-    if not verdict.passed:
-        raise RuntimeError(f"the exact rewrite does not work here: {verdict.reason}")
     made, dice = make(folder, case, seed), random.Random(seed)
     took: dict[str, list[Took]] = defaultdict(list)
     phases: list[Phases] = []
@@ -62,9 +63,8 @@ def compare(spark: SparkSession, folder: Path, case: Case, *, warm_ups: int, see
             table = copied(made, folder / f"{case.name}-{side.name}-{number}")
             side.find(table)
             append(table, dice, dice.choice(OTHER_DAYS), rows=1_000)
-            seen, used_s = Phases(), meter.now_s()
-            done = side.rewrite(table, case, seen)
-            done = replace(done, cpu_s=meter.now_s() - used_s)
+            seen = Phases()
+            done = meter.measured(lambda side=side, table=table, seen=seen: side.rewrite(table, case, seen))
             shutil.rmtree(table)
             if number >= warm_ups:
                 took[side.name].append(done)
@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.rewrite")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cases", nargs="*", default=[case.name for case in CASES])
+    parser.add_argument("--cases", nargs="*", default=[*(case.name for case in CASES), PROOFREADING])
     parser.add_argument("--rounds", type=int, help="rewrites of each kind that the clock counts")
     parser.add_argument("--warm-ups", type=int, default=WARM_UPS, help="rewrites of each kind before the clock counts")
     asked = parser.parse_args()
@@ -114,13 +114,16 @@ def main() -> None:
     figures: dict[str, Any] = {**machine(), "seed": asked.seed}
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="lakewright-bench-rewrite-") as made, started_spark(Path(made)) as spark:
+        engine, _ = start_engine(spark, EngineSettings(), scratch=(Path(made) / "scratch").as_uri())
+        if PROOFREADING in asked.cases:
+            figures[PROOFREADING] = compare_proofreading(spark, engine, Path(made), asked.seed)
         for case in (replace(case, rounds=asked.rounds or case.rounds) for case in CASES):
             if case.name in asked.cases:
                 print(case.name, flush=True)
-                figures[case.name] = compare(spark, Path(made), case, warm_ups=asked.warm_ups, seed=asked.seed)
+                given = {"warm_ups": asked.warm_ups, "seed": asked.seed}
+                figures[case.name] = compare(spark, engine, Path(made), case, **given)
     print(f"{time.monotonic() - began:.0f} s")
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
+    keep(figures, asked.json)
 
 
 if __name__ == "__main__":

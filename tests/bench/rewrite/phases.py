@@ -13,7 +13,7 @@ from actor.formats.delta import snapshot
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.write import GroupWriter
+from actor.formats.delta.write import DeltaWriter
 
 _TIMED: tuple[tuple[Any, str, str], ...] = (
     (TableLog, "snapshot", "list the log and build the snapshot"),
@@ -24,8 +24,8 @@ _TIMED: tuple[tuple[Any, str, str], ...] = (
     (FooterReader, "read", "read the footers of the inputs (sum over two threads)"),
     (ParquetTasks, "run", "copy the row groups, or merge columns (sum over two threads)"),
     (ParquetTasks, "output", "merge the statistics"),
-    (GroupWriter, "_write", "encode the outputs by Spark (sum over two threads)"),
-    (GroupWriter, "_check_rows", "compare row counts"),
+    (DeltaWriter, "_write", "encode the outputs by Spark (sum over two threads)"),
+    (DeltaWriter, "_check_rows", "compare row counts"),
     (TableLog, "commit", "commit"),
 )
 

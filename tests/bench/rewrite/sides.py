@@ -3,7 +3,8 @@
 import json
 import shutil
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import GroupStatus, RewriteRequest
 from shared.layout.planner import FileGroup, RewriteMode
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import PartitionKey
 from tests.bench.rewrite.phases import Phases
 from tests.bench.rewrite.tables import DAY, Case
@@ -30,7 +31,8 @@ _MAX = "spark.databricks.delta.optimize.maxFileSize"
 class Took:
     """Seconds of one rewrite: all of it, and of that the reading of the partition; how many files it left there.
 
-    cpu_s: of this process and its JVM, whatever else the machine did. copied: groups whose row groups were copied.
+    cpu_s: of this process and its JVM, whatever else the machine did; proofread_s: of the readers' processes. copied:
+    groups whose row groups were copied.
     """
 
     total_s: float
@@ -38,6 +40,7 @@ class Took:
     files: int
     cpu_s: float = 0.0
     copied: int = 0
+    proofread_s: float = 0.0
 
 
 class Side(Protocol):
@@ -61,6 +64,11 @@ class CpuMeter:
 
     def now_s(self) -> float:
         return sum(times.user + times.system for times in (process.cpu_times() for process in self._processes))
+
+    def measured(self, rewrite: Callable[[], Took]) -> Took:
+        """Return what a rewrite took, with its CPU seconds."""
+        used_s = self.now_s()
+        return replace(rewrite(), cpu_s=self.now_s() - used_s)
 
 
 class Lakewright:
@@ -95,7 +103,9 @@ class Lakewright:
             raise RuntimeError(f"the rewrite of {table} did not land: {outcome}")
         phases.split_commit(table, outcome.version, ended_s)
         copied = sum(group.is_copied for group in outcome.groups)
-        return Took(total_s, read_s, sum(len(group.outputs) for group in outcome.groups), copied=copied)
+        proofread_s = sum(group.proof.cpu_ms for group in outcome.groups if group.proof) / 1000
+        files_left = sum(len(group.outputs) for group in outcome.groups)
+        return Took(total_s, read_s, files_left, copied=copied, proofread_s=proofread_s)
 
 
 class Optimize:

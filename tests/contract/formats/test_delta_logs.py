@@ -1,6 +1,5 @@
 """The port's main promise on logs that other engines wrote: changes lead from the oldest snapshot to the newest."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import TableReader
 from shared.errors import InvalidInput, LakewrightError
-from shared.path_keys import PathKey, path_key
+from shared.paths.path_keys import PathKey, path_key
 from shared.table import DataFile, Snapshot
 from tests.contract.formats.worlds import access
 
@@ -35,24 +34,21 @@ def live(snapshot: Snapshot) -> dict[PathKey, DataFile]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_changes_lead_from_the_oldest_snapshot_of_a_golden_log_to_the_newest(name: str) -> None:
-    async def story() -> None:
-        reader = DeltaFormat(access()).open((GOLDEN / name).as_uri())
-        base = await oldest(reader)
-        if base is None:
-            with pytest.raises(LakewrightError):
-                await reader.snapshot()
-            return
-        files, last = live(base), base.position
-        async for commit in reader.changes(base.position, base.metadata):
-            for gone in commit.removed:
-                files.pop(path_key(gone), None)
-            files |= {path_key(file): file for file in commit.added}
-            assert last < commit.position
-            last = commit.position
-        newest = await reader.snapshot()
-        assert (last, files.keys()) == (newest.position, live(newest).keys())
-        assert (await reader.end_of_history(last)).is_end
-        assert newest.refusal == reader.refusal(newest.metadata, newest.protocol)
-
-    asyncio.run(story())
+async def test_changes_lead_from_the_oldest_snapshot_of_a_golden_log_to_the_newest(name: str) -> None:
+    reader = DeltaFormat(access()).open((GOLDEN / name).as_uri())
+    base = await oldest(reader)
+    if base is None:
+        with pytest.raises(LakewrightError):
+            await reader.snapshot()
+        return
+    files, last = live(base), base.position
+    async for commit in reader.changes(base.position, base.metadata):
+        for gone in commit.removed:
+            files.pop(path_key(gone), None)
+        files |= {path_key(file): file for file in commit.added}
+        assert last < commit.position
+        last = commit.position
+    newest = await reader.snapshot()
+    assert (last, files.keys()) == (newest.position, live(newest).keys())
+    assert (await reader.end_of_history(last)).is_end
+    assert newest.refusal == reader.refusal(newest.metadata, newest.protocol)

@@ -11,8 +11,8 @@ from decider.formats.delta.format import DeltaFormat
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings
 from decider.formats.table_format import RewriteReader, StorageAccess, TableFormat, TableReader
 from decider.storage.object_reads import ReadMeter
-from shared.commit_metadata import CommitMetadata
 from shared.formats.iceberg.names import COMMIT_KEY
+from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin
 from tests.support.iceberg_folder import IcebergFolder
 from tests.support.toy_format import LOG, ToyFormat, ToyTable

@@ -15,9 +15,8 @@ def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDec
     """A decider that trusts no table to be the one it was, and checks every table for drift at every look."""
     monkeypatch.setattr("decider.tracking.followed_table.TRUSTED_MS", -1)
     monkeypatch.setattr("decider.tracking.drift_check.DriftCheck._is_due", lambda *_: True)
-    live = LiveDecider(decider_settings(redis_url)).start()
-    yield live
-    live.close()
+    with LiveDecider(decider_settings(redis_url)) as live:
+        yield live
 
 
 @pytest.fixture(scope="module")

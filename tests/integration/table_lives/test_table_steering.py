@@ -69,6 +69,9 @@ def test_priority_weight_and_limits_reach_the_queue_and_are_taken_back(
     alter(table, dict(asked))
     decider.sweep()
     assert queue_limits() == {f"weight:table|{known.id}": "2.5", f"limit:table|{known.id}": "25%"}
+    assert jobs(decider, name)[0]["band"] == "normal", "it was queued before"
+    table.append(1)
+    decider.sweep()
     assert jobs(decider, name)[0]["band"] == "high"
     alter(table, {"lakewright.weight": None, "self-optimizing.quota": None, "lakewright.max-concurrent-jobs": "3"})
     decider.sweep()
@@ -214,8 +217,7 @@ def test_a_request_is_left_to_the_deciders_of_the_tables_group(
     """Any other decider takes the table for one that is not automatic, which is what a request is honoured on."""
     alter(table, {"lakewright.queue": "nightly", "lakewright.enabled": "false"})
     name = decider.register(table.path)
-    theirs = LiveDecider(decider_settings(redis_url, queue="nightly")).start()
-    try:
+    with LiveDecider(decider_settings(redis_url, queue="nightly")) as theirs:
         theirs.sweep()
         alter(table, {"use.optimization.type": "compaction"})
         decider.sweep()
@@ -224,5 +226,3 @@ def test_a_request_is_left_to_the_deciders_of_the_tables_group(
         theirs.sweep()
         assert theirs.get(f"/v1/tables/{name}")["manual_run"]["outcome"] == "started"
         assert (len(jobs(theirs, name)), jobs(decider, name)) == (1, [])
-    finally:
-        theirs.close()

@@ -18,7 +18,6 @@ from tests.interop.table_case import KEY, Case
 from tests.interop.values import Rows, delta_type, plain, plain_float
 
 _SOURCE = Path(__file__).with_name("DeltaKernel.java")
-_UNORDERED = ("nan",)
 
 
 def compile_kernel(spark: SparkSession) -> Any:

@@ -30,6 +30,17 @@ def test_a_job_finds_the_engine_of_its_format_and_one_without_a_format_the_only_
             both.of(unknown)
 
 
+def test_an_actor_announces_only_what_is_planned_for_a_format() -> None:
+    """An Iceberg rewrite sorts nothing: an ability that no decision uses misleads who reads the list of actors."""
+
+    class IcebergLike(MemoryEngine):
+        format = "iceberg"
+        table_kinds = ("vacuum", "checkpoint")
+
+    announced = EngineSet([MemoryEngine(), IcebergLike()]).abilities
+    assert announced == ("delta/compact", "delta/sort", "iceberg/compact", "iceberg/vacuum")
+
+
 def test_a_job_is_cancelled_whichever_engine_runs_it() -> None:
     engines = [MemoryEngine(), OtherEngine()]
     EngineSet(engines).cancel("j-1")

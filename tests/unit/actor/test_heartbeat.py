@@ -160,7 +160,8 @@ def beating(queue: FakeQueue, clock: Callable[[], float], **more: Any) -> Heartb
 
 
 def test_all_held_leases_are_beaten_for_in_one_call_and_a_failure_does_not_end_the_beating() -> None:
-    world = World(RetryableError("no answer"), PermanentError("refused"), "OK")
+    """No failure, not even one that no one expects: the thread is what keeps each commit possible."""
+    world = World(RetryableError("no answer"), PermanentError("refused"), OSError(24, "no descriptor"), "OK")
     heart = beating(world.queue, world.clock)
     heart.track(CLAIM, sent_at_s=0.0)
     heart.start()

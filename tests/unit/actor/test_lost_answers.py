@@ -34,7 +34,21 @@ class Slot:
             raise RetryableError("no answer")
         if command.script is ScriptName.FINISH:
             return "deleted"
-        job = ["j-9", "t-1", "{}", "compact", "default", "1", "5", "9", "", "0", "1", "1", "0", "0", "", "0", "0", "0"]
+        job = [
+            "j-9",
+            "t-1",
+            "{}",
+            "compact",
+            "default",
+            "1",
+            "5",
+            "9",
+            "",
+            "0",
+            "1",
+            "1",
+            *("0", "0", "", "0", "0", "0", ""),
+        ]
         return json.dumps([job])
 
     def pause(self) -> None:

@@ -2,9 +2,9 @@
 
 from actor.ports import GroupOutcome, GroupStatus, RewriteOutcome
 from actor.report import RunReport
-from shared.job_payload import COMPACT, JobPayload, PredictedCost, RunMeasure
+from shared.jobs.payload import COMPACT, JobPayload, PredictedCost, RunMeasure
 from shared.layout.planner import FileGroup, RewriteMode
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 
 PAYLOAD = JobPayload("memory://t", "t", Policy(), "eligible", PredictedCost(2, 1, 200, 1, 200))
@@ -37,10 +37,12 @@ def test_groups_with_deleted_rows_teach_nothing_about_how_much_outputs_shrink() 
     )
     report = RunReport(PAYLOAD)
     report.record_rewrite(RewriteOutcome(2, (ended,), 1, 1))
-    assert (report.merged_bytes, report.merged_into_bytes, report.filled_bytes, report.filled_into_bytes) == (
-        0,
-        0,
-        0,
-        0,
-    )
-    assert (report.bytes_replaced, report.bytes_written) == (200, 150)
+    assert not report.shrinking
+    assert (report.counters()["bytes_replaced"], report.counters()["bytes_written"]) == (200, 150)
+
+
+def test_a_rewrite_that_committed_nothing_has_no_version() -> None:
+    report = RunReport(PAYLOAD)
+    skipped = GroupOutcome(FileGroup(PARTITION, (), RewriteMode.MINOR), GroupStatus.SKIPPED)
+    report.record_rewrite(RewriteOutcome(None, (skipped,), 1, 1, conflicts=2))
+    assert (report.versions, report.counters()["conflicts"]) == ([], 2)

@@ -32,7 +32,7 @@ def test_a_run_continues_its_jobs_trace_with_its_rewrite_and_commit(tracer: Reco
     assert {span.ended for span in tracer.spans} == {1}
     assert (run.attributes["lakewright.outcome"], run.attributes["lakewright.bytes"]) == ("done", 800_000)
     assert (run.attributes["lakewright.table"], rewrite.attributes["lakewright.outcome"]) == ("t", "committed")
-    assert commit.started_ms_ago == 1
+    assert commit.started_ms_ago >= 1
     assert [mark.traceparent for mark in world.engine.marks.values()] == [rewrite.context]
 
 

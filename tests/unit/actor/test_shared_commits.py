@@ -14,9 +14,9 @@ from actor.lease import Lease
 from actor.ports import EngineDied
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import Corrupt, LeaseLost, PermanentError, RetryableError
-from shared.job_payload import JobPayload, PredictedCost
-from shared.policy import MIB, Policy
-from shared.properties import policy_digest
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.policy.policy import MIB, Policy
+from shared.policy.properties import policy_digest
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Claim, StopReason
@@ -90,7 +90,7 @@ class World:
 
     def claim(self, number: int, job: Job) -> list[str]:
         of_job = [f"j-{number}", "t-1", job.partition, "compact", "default", "1", "5", str(10 + number), job.previous]
-        return [*of_job, "0", "1", "1", "0", "0", job.payload.encode(), "0", "0", "0"]
+        return [*of_job, "0", "1", "1", "0", "0", job.payload.encode(), "0", "0", "0", ""]
 
     def run(self, **settings: Any) -> None:
         actor = ActorContext("a-1", self.heart, self.stopping)  # type: ignore[arg-type]

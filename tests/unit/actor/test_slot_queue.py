@@ -13,9 +13,9 @@ from actor.lease import Lease
 from actor.ports import EngineDied
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import RetryableError
-from shared.job_payload import JobPayload, PredictedCost
-from shared.policy import MIB, Policy
-from shared.properties import policy_digest
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.policy.policy import MIB, Policy
+from shared.policy.properties import policy_digest
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Claim
@@ -82,7 +82,7 @@ class Slot:
         self.given += 1
         self.engine.append([100_000] * 8)
         job = [f"j-{self.given}", "t-1", "{}", "compact", "default", "1", "5", str(self.given), "", "0", "1", "1"]
-        return json.dumps([[*job, "0", "0", PAYLOAD, "0", "0", "0"]])
+        return json.dumps([[*job, "0", "0", PAYLOAD, "0", "0", "0", ""]])
 
     def run(self) -> list[ScriptName]:
         Worker(EngineSet([self.engine]), self.queue, self.actor, WorkerSettings(idle_s=0.001)).run()  # type: ignore[arg-type]

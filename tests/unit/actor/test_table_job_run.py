@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from actor.table_job_run import TableJobReport
-from shared.errors import LeaseLost
-from shared.job_payload import JobPayload
+from shared.errors import Difference, LeaseLost, RetryableError
+from shared.partition_refusals import FIRST_HOLD, NOTHING, PartitionRefusals
 from shared.queue.model import StopReason
 from tests.support.worker_world import PAYLOAD, World
 
@@ -70,6 +70,39 @@ def test_a_table_job_for_another_table_at_its_place_is_cancelled() -> None:
     assert (end["verdict"], json.loads(end["result"])["versions"]) == ("cancelled", [])
 
 
+def run_after(refusals: PartitionRefusals, failure: Exception | None = None) -> PartitionRefusals | None:
+    """Run a job at version 1 whose table has these refusals; returns what is remembered from then on, if it changed."""
+    world = world_of()
+    world.refusals = refusals.encode()
+
+    def end() -> None:
+        if failure is not None:
+            raise failure
+
+    world.engine.before_commit = end
+    assert world.run()
+    text = world.end()["refusals"]
+    return None if text == "-" else PartitionRefusals.decode(text)
+
+
+def test_a_refused_table_job_is_remembered_by_its_kind_each_time_for_longer_until_one_commits() -> None:
+    known = NOTHING
+    for held in (FIRST_HOLD, 2 * FIRST_HOLD, 4 * FIRST_HOLD):
+        found = run_after(known, Difference("column v differs"))
+        assert found is not None
+        (one,) = found.jobs
+        assert (one.kind, one.reason, one.message) == (KIND, "difference", "column v differs")
+        assert found.holds_job(KIND, held)
+        assert not found.holds_job(KIND, held + 1)
+        assert not found.holds_job("cluster", held)
+        known = found
+    assert run_after(known, RetryableError("the store does not answer")) is None
+    assert run_after(NOTHING) is None
+    found = run_after(known)
+    assert found is not None
+    assert found.jobs == ()
+
+
 def test_a_table_job_under_properties_that_changed_satisfies_no_request() -> None:
     world = world_of()
     world.engine.configuration = {"lakewright.fan-in": "4"}
@@ -83,11 +116,6 @@ def test_an_engine_that_does_not_run_a_kind_never_gets_it() -> None:
     assert world.run()
     assert world.engine.table_jobs == []
     assert "this release runs only 'compact/sort'" in world.end()["error"]
-
-
-def test_options_of_a_job_survive_its_payload_and_are_left_out_where_there_are_none() -> None:
-    assert JobPayload.decode(replace(PAYLOAD, options={"steps": 2}).encode()).options == {"steps": 2}
-    assert "options" not in json.loads(PAYLOAD.encode())
 
 
 def test_a_report_of_a_job_that_did_not_begin_says_so() -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from shared.errors import LeaseLost, PermanentError
-from shared.job_payload import SORT, RewriteKind
+from shared.jobs.payload import SORT, RewriteKind
 from shared.layout.partition_stats import SORT_LEVEL_TAG
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.queue.lua_library import ScriptName
 from tests.support.worker_world import EIGHT, PAYLOAD, World
 

@@ -10,7 +10,7 @@ from actor.engines import EngineSet
 from actor.ports import EngineDied
 from actor.worker import Worker, WorkerSettings
 from shared.errors import RetryableError
-from shared.policy import MIB
+from shared.policy.policy import MIB
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from tests.support.worker_world import PAYLOAD, POLICY, World

@@ -102,7 +102,7 @@ def test_payload_that_cannot_be_read_fail_the_job_and_free_the_slot() -> None:
     world.payload = replace(PAYLOAD, location="memory://t")
     world.answer = lambda transition: (  # type: ignore[method-assign]
         json.dumps(
-            [["j-1", "t-1", "{}", "compact", "d", "1", "5", "7", "", "0", "1", "1", "0", "0", "{}", "0", "0", "0"]]
+            [["j-1", "t-1", "{}", "compact", "d", "1", "5", "7", "", "0", "1", "1", "0", "0", "{}", "0", "0", "0", ""]]
         )
         if transition.script is ScriptName.CLAIM
         else "deleted"

@@ -17,16 +17,18 @@ import pytest
 import typer
 
 from decider.api.metrics import Metrics, MetricsSnapshot
+from decider.background.runner import TaskHealth
 from decider.background.tables_file_sync import TablesFileStatus
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
-from decider.store.saved_registry import SaveStatus
+from decider.store.fleet_history import FleetSample
+from decider.store.registry.saved_registry import SaveStatus
 from decider.web.errors import _TYPES as PROBLEMS
 from services.cli.__main__ import app as command_line
 from shared.layout.eligibility import Reason
-from shared.property_table import PROPERTIES
+from shared.policy.property_table import PROPERTIES
+from shared.policy.refused_properties import REFUSED
 from shared.queue.settings import SETTINGS
-from shared.refused_properties import REFUSED
 from tests.support.decider_app import openapi_document
 from tests.support.source_nodes import Nodes, nodes_in
 
@@ -146,6 +148,8 @@ def _metrics() -> Iterator[tuple[str, str]]:
     empty: dict[str, Any] = {"bool": True, "float": 0.0, "int": 0, "int | None": 0, "Mapping[str, int]": {}, "str": ""}
     empty[str(SaveStatus | None)] = SaveStatus("file:///state", 1, 1, 1, "", ())
     empty[str(TablesFileStatus | None)] = TablesFileStatus("tables.yaml")
+    empty[str(FleetSample | None)] = FleetSample(at_ms=1)
+    empty[f"Mapping[str, {TaskHealth.__module__}.TaskHealth]"] = {}
     snapshot = MetricsSnapshot(**{one.name: empty[_typed(one.type)] for one in fields(MetricsSnapshot)})
     for line in Metrics().render(snapshot).decode().splitlines():
         if line.startswith("# HELP "):
@@ -265,6 +269,36 @@ def test_the_list_has_words_and_each_of_them_can_be_met() -> None:
     assert len(WORDS) > 40
     for word in ("cell", "Told", "settled", "looked at", "mended"):
         assert any(one.search(f"x {word} y") for one in WORDS), word
+
+
+def _docstrings(nodes: Nodes) -> Iterator[ast.Constant]:
+    """Yield texts that stand alone as a statement: docstrings, and texts below an attribute or a constant."""
+    for node in nodes[ast.Expr]:
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value
+
+
+@pytest.mark.parametrize("folder", PRODUCT)
+def test_no_docstring_begins_like_a_riddle(folder: str) -> None:
+    """A noun or a verb first: "Return whether ...", "Status of ...", not "Whether ..." or "What ..."."""
+    found = [
+        f"{path.relative_to(ROOT)}:{one.lineno}: {one.value!r:.80}"
+        for path, nodes in _sources(folder)
+        for one in _docstrings(nodes)
+        if re.match(r"(What|Which|Whether|Of)\b", str(one.value))
+    ]
+    assert found == []
+
+
+def test_those_of_and_that_of_are_rare() -> None:
+    """They make a reader search for the noun; a repeated noun or a genitive says it at once."""
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path, _ in _sources(*PRODUCT)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"\b(those|that) of\b", line)
+    ]
+    assert len(found) < 20, "\n".join(found)
 
 
 def test_no_two_classes_of_the_product_have_one_name() -> None:

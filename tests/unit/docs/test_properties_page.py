@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
-from shared.policy import Policy
-from shared.property_names import MANUAL, PREFIX
-from shared.property_table import PROPERTIES
-from shared.refused_properties import REFUSED
+from shared.policy.names import MANUAL, PREFIX
+from shared.policy.policy import Policy
+from shared.policy.property import Property
+from shared.policy.property_table import PROPERTIES
+from shared.policy.refused_properties import REFUSED
 from shared.table import TableId, TableRef
-from shared.table_property import Property
 from tests.support.property_samples import GOOD
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "properties.md"

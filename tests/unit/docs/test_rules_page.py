@@ -1,8 +1,9 @@
-"""docs/rules.md names a function and a test for each rule: every one of them exists."""
+"""docs/rules.md names a function and a test for each rule, SECURITY.md a test for each defense: every one exists."""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -35,12 +36,53 @@ def names(path: str) -> frozenset[str]:
     return frozenset((*functions, *(name.strip() for line in locals_ for name in line.split(","))))
 
 
+def missing(named: Iterable[tuple[str, str]]) -> list[str]:
+    return [
+        f"{path}::{name}" for path, name in named if not (ROOT / path).is_file() or (name and name not in names(path))
+    ]
+
+
 def test_each_name_on_the_page_exists() -> None:
     assert len(RULES) > 100
-    missing = [
-        f"{path}::{name}" for path, name in RULES if not (ROOT / path).is_file() or (name and name not in names(path))
+    assert not missing(RULES)
+
+
+def test_each_defense_has_a_test_that_exists() -> None:
+    _, _, table = (ROOT / "SECURITY.md").read_text().partition("| attack | defense | test |\n|---|---|---|\n")
+    rows = [row.strip("|").split(" | ") for row in table.partition("\n\n")[0].splitlines()]
+    assert len(rows) > 20
+    for attack, _, tests in rows:
+        found = NAMED.findall(tests)
+        assert found, attack
+        assert all(path.startswith("tests/") and name.startswith("test_") for path, name in found), attack
+        assert not missing(found), attack
+
+
+def used_names() -> Counter[str]:
+    """Count the words of the product's code; a docstring that names a function does not use it."""
+    found: Counter[str] = Counter()
+    for folder in ("actor", "decider", "services", "shared"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                match node:
+                    case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name):
+                        found[name] += 1
+                    case ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                        found[name] += 1
+        for path in (ROOT / folder).rglob("*.lua"):
+            found.update(re.findall(r"\w+", path.read_text()))
+    return found
+
+
+def test_each_rule_is_decided_by_code_that_the_product_uses() -> None:
+    """What only tests call decides nothing, while a copy of it does."""
+    used = used_names()
+    idle = [
+        f"{path}::{name}"
+        for path, name in RULES
+        if name and not path.startswith("tests/") and used[name.rpartition(".")[2]] < 2
     ]
-    assert not missing
+    assert not idle
 
 
 def test_each_rule_has_its_sentence_its_place_and_its_test() -> None:

@@ -69,12 +69,13 @@ def test_a_line_that_is_there_twice_is_reported_apart_by_one_above_it(tmp_path: 
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ('name = "a"', "lacks"),
-        ('name = "a"\nfile = ""\nold = ""\nnew = ""\nrule = ""\ntests = []', "names no tests"),
-        ('name = "a"\nfile = ""\nold = ""\nnew = ""\nrule = ""\ntests = ["t"]\nwhy = ""', "unknown keys"),
+        ("", "lacks"),
+        ('file = ""\nold = ""\nnew = ""\nrule = ""\ntests = []', "names no tests"),
+        ('file = ""\nold = ""\nnew = ""\nrule = ""\ntests = ["t"]\nwhy = ""', "unknown keys"),
+        ("[a]", "declare"),
     ],
 )
 def test_an_entry_that_is_not_complete_is_refused(tmp_path: Path, entry: str, expected: str) -> None:
-    (tmp_path / "area.toml").write_text("[[mutant]]\n" + entry)
+    (tmp_path / "area.toml").write_text("[a]\n" + entry)
     with pytest.raises(ValueError, match=expected):
         load(tmp_path)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from shared.policy import MIB, Policy
-from shared.properties import is_stopped_by_qbeast, read_properties
-from shared.property_names import FOREIGN, MANUAL, QBEAST_SWITCH
-from shared.property_table import NAMES
-from shared.refused_properties import REFUSED
+from shared.policy.names import FOREIGN, MANUAL, QBEAST_SWITCH
+from shared.policy.policy import MIB, Policy
+from shared.policy.properties import is_stopped_by_qbeast, read_properties
+from shared.policy.property_table import NAMES
+from shared.policy.refused_properties import REFUSED
 
 OBEYED: list[tuple[str, str, str, Any]] = [
     ("self-optimizing.enabled", "false", "enabled", False),

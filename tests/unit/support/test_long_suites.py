@@ -46,6 +46,18 @@ def test_one_suite_or_all_run_beside_the_short_tests(suite: pytest.Pytester) -> 
     run(suite, "--long=all").assert_outcomes(passed=3)
 
 
+def test_only_files_with_a_mark_are_loaded_for_the_tests_that_have_it(suite: pytest.Pytester) -> None:
+    suite.makepyfile(test_other="raise AssertionError('loaded')\n")
+    run(suite, "--long", "page", "-m", "long").assert_outcomes(passed=1, skipped=1, deselected=1)
+
+
+def test_a_mark_that_its_file_spells_in_another_way_is_an_error(suite: pytest.Pytester) -> None:
+    suite.makepyfile(test_hidden="import pytest\npytestmark = pytest.mark.long('page')\ndef test_it(): pass\n")
+    result = run(suite)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*its file does not spell page*"])
+
+
 def test_an_unknown_suite_is_an_error(suite: pytest.Pytester) -> None:
     suite.makepyfile(test_more='import pytest\n@pytest.mark.long("pages")\ndef test_it(): pass\n')
     result = run(suite)
@@ -63,5 +75,6 @@ def test_only_the_first_parameters_are_short() -> None:
 def test_each_suite_has_a_target_that_asks_for_it() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for suite, target in TARGETS.items():
-        recipe = makefile.partition(f"\n{target}:")[2].partition("\n\n")[0]
-        assert f"--long {suite}" in recipe, target
+        own = makefile.partition(f"\n{target}: ")[2].partition("\n\n")[0]
+        by_rule = makefile.partition(f"\nSUITE.{target.removeprefix('test-')} := ")[2].partition("\n")[0]
+        assert f"--long {suite}" in own + by_rule, target

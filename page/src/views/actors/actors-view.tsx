@@ -1,9 +1,8 @@
 // Actors: version, slots, abilities, current work; an operator can drain one before it is stopped.
-import { useEffect } from 'preact/hooks';
 import { api, read } from '../../api/client';
 import type { ActorView } from '../../api/schema';
 import { mayOperate } from '../../api/session';
-import { anyJob, useResource } from '../../api/use-resource';
+import { anyJob, useReload, useResource } from '../../api/use-resource';
 import { plural } from '../../format/numbers';
 import { duration } from '../../format/times';
 import { Action } from '../../parts/action';
@@ -17,13 +16,7 @@ const HEARTBEAT_MS = 5_000;
 
 export function ActorsView() {
   const actors = useResource('actors', signal => read(api.GET('/v1/actors', { signal })), anyJob);
-  const { reload } = actors;
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') reload();
-    }, HEARTBEAT_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useReload(actors, HEARTBEAT_MS);
   const found = actors.data;
   const sub =
     found === undefined

@@ -1,106 +1,104 @@
-// Advice: tables ranked by what a change of their policy would have saved, each with the change and the proof.
+// Advice that the decider found in the background: ranked, with its proof; applied, dismissed, and judged afterwards.
 import { api, read } from '../../api/client';
+import type { AdviceView as StoredAdvice } from '../../api/schema';
 import { mayOperate } from '../../api/session';
-import { count, percent, plural } from '../../format/numbers';
+import { never, useResource } from '../../api/use-resource';
+import { percent, plural } from '../../format/numbers';
 import { duration } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Action } from '../../parts/action';
-import { Card, Empty, Head } from '../../parts/frame';
+import { Card, Empty, Head, Loaded } from '../../parts/frame';
 import { formatProperties } from '../table/properties-text';
-import { dismiss, dismissed, restoreAll } from './dismissed';
-import { StoredAdvice } from './stored-advice';
-import { identity, ranked, type Advice } from './ranking';
-import { useAdvice } from './use-advice';
 
 export function AdviceView() {
-  const { found, failed, done, total, isRunning, problem, start } = useAdvice();
-  const shown = ranked(found, dismissed.value);
-  const isComplete = !isRunning && done > 0;
+  const query = {
+    status: ['open', 'applying', 'applied', 'judged'] as ('open' | 'applying' | 'applied' | 'judged')[],
+    limit: 50,
+  };
+  const found = useResource('advice', signal => read(api.GET('/v1/advice', { params: { query }, signal })), never);
   return (
     <>
-      <Head title="Advice" sub="What a change of policy would have saved, by a replay of each table's own log">
-        <button type="button" class="primary" disabled={isRunning} onClick={start}>
-          {isRunning ? `Replaying, ${count(done)} of ${count(total)} tables…` : 'Replay the logs'}
-        </button>
-      </Head>
-      <StoredAdvice />
-      {problem !== '' && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
-      {!isRunning && done === 0 && problem === '' && (
-        <Empty>
-          The decider replays the latest commits of the ten tables with most small files under other policies. Nothing
-          is changed.
-        </Empty>
-      )}
-      {isComplete && shown.length === 0 && (
-        <Empty>No change would have saved anything on {plural(done - failed.length, 'table')}.</Empty>
-      )}
-      <ol class="advice">
-        {shown.map(one => (
-          <AdviceCard key={identity(one)} advice={one} reload={start} />
-        ))}
-      </ol>
-      {failed.map(one => (
-        <p key={one.name} class="note text">
-          {one.name} was not replayed: {one.problem}
-        </p>
-      ))}
-      {dismissed.value.size > 0 && (
-        <p class="note">
-          {plural(dismissed.value.size, 'dismissed change')}{' '}
-          <button type="button" class="plain" onClick={restoreAll}>
-            Show again
-          </button>
-        </p>
-      )}
+      <Head title="Advice" sub="What a change of policy would have saved, by a replay of each table's own log" />
+      <Loaded of={found}>
+        {list => (
+          <>
+            <p class="note text">
+              {plural(list.tables_analyzed, 'table')} analyzed in the background
+              {list.saved_share !== null &&
+                `; ${plural(list.judged, 'applied change')} saved ${percent(list.saved_share)} of the cost on average, ${percent(list.predicted_share ?? 0)} predicted`}
+              .
+            </p>
+            {list.advice.length === 0 && (
+              <Empty>
+                No advice. It needs 50 commits over a day, and a saving of a tenth of the cost and a core-minute a day,
+                in the whole history and in its newer half. Any policy can be tried under What-if of a table.
+              </Empty>
+            )}
+            <ol class="advice" aria-label="Found in the background">
+              {list.advice.map(one => (
+                <AdviceCard key={`${one.table} ${one.id}`} advice={one} reload={found.reload} />
+              ))}
+            </ol>
+          </>
+        )}
+      </Loaded>
     </>
   );
 }
 
-function AdviceCard({ advice, reload }: { advice: Advice; reload: () => void }) {
-  const { table, answer, savedS, change } = advice;
-  const { current_cost_s: now, cost_s: then, message } = answer.recommendation;
+function AdviceCard({ advice, reload }: { advice: StoredAdvice; reload: () => void }) {
+  const { proof, judgement } = advice;
+  const path = { name: advice.table, advice: advice.id };
   return (
     <li>
       <Card
-        title={table.name}
-        note={`saves ${duration(savedS)} of core time${now > 0 ? `, ${percent(savedS / now)}` : ''}`}
+        title={advice.table}
+        note={`${advice.status}, saves ${duration(advice.saved_s_per_day)} of core time a day, ${percent(advice.saved_share)}`}
       >
-        <p>{message}</p>
-        <pre class="block">{formatProperties(change)}</pre>
+        <p>{advice.message}</p>
+        <pre class="block">{formatProperties(advice.change)}</pre>
         <p class="note">
-          Proof: {plural(answer.commits, 'commit')} over {duration(answer.span_s)} cost {duration(then)} instead of{' '}
-          {duration(now)} of rewriting and opening files.{' '}
-          <a href={formatRoute(['tables', table.name], { tab: 'what-if' })}>Compare all rules</a>
+          Proof: {plural(proof.commits, 'commit')} over {duration(proof.hours * 3600)} cost{' '}
+          {duration(proof.after.cost_s)} instead of {duration(proof.before.cost_s)} of rewriting and opening files.{' '}
+          <a href={formatRoute(['tables', advice.table], { tab: 'what-if' })}>Compare all rules</a>
         </p>
-        <div class="job-actions">
-          {mayOperate.value && (
+        {judgement !== null && (
+          <p class="note">
+            Since then, over {plural(judgement.commits, 'commit')}: {percent(judgement.saved_share)} saved,{' '}
+            {percent(judgement.predicted_share)} predicted.
+          </p>
+        )}
+        {advice.problem !== '' && <p class="note">The last attempt to alter the table failed: {advice.problem}</p>}
+        {advice.status === 'open' && mayOperate.value && (
+          <div class="job-actions">
             <Action
               kind="primary"
               done={reload}
-              confirm={`Set these overrides on ${table.name}? They take effect with the next refresh, and eligible partitions are queued.`}
-              run={() => apply(table.name, change)}
+              confirm={`Alter ${advice.table}? One ALTER TABLE sets these properties; Delta aborts other transactions that are open on the table then.`}
+              run={async () => {
+                await read(
+                  api.POST('/v1/tables/{name}/advice/{advice}/apply', {
+                    params: { path },
+                    body: { dry_run: false, override: false },
+                  }),
+                );
+                return `A job alters ${advice.table}.`;
+              }}
             >
               Apply
             </Action>
-          )}
-          <button type="button" onClick={() => dismiss(identity(advice))}>
-            Dismiss
-          </button>
-        </div>
+            <Action
+              done={reload}
+              run={async () => {
+                await read(api.POST('/v1/tables/{name}/advice/{advice}/dismiss', { params: { path } }));
+                return `The advice for ${advice.table} is dismissed.`;
+              }}
+            >
+              Dismiss
+            </Action>
+          </div>
+        )}
       </Card>
     </li>
   );
-}
-
-/** Adds the change to the overrides that the table has now. */
-async function apply(name: string, change: Readonly<Record<string, string>>): Promise<string> {
-  const path = { name };
-  const table = await read(api.GET('/v1/tables/{name}', { params: { path } }));
-  const properties = { ...table.properties, ...change };
-  await read(api.PATCH('/v1/tables/{name}', { params: { path }, body: { properties } }));
-  return `The policy of ${name} is changed.`;
 }

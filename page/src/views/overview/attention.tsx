@@ -1,32 +1,45 @@
 // What needs attention: each finding is a sentence, and a link to where it can be examined.
 import type { ComponentChildren } from 'preact';
 import { api, read } from '../../api/client';
-import type { DeciderStatus } from '../../api/schema';
-import { anyTable, useResource } from '../../api/use-resource';
+import type { DeciderStatus, JobSummary, RefusedFilesList } from '../../api/schema';
+import { anyJob, anyTable, useResource } from '../../api/use-resource';
 import { plural } from '../../format/numbers';
-import { duration } from '../../format/times';
+import { duration, relative } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Card, Empty } from '../../parts/frame';
+import { now } from '../../parts/values';
 
-interface Finding {
+export interface Finding {
   readonly key: string;
   readonly tone: 'bad' | 'warn';
   readonly text: ComponentChildren;
 }
 
 const STALE_BACKLOG_S = 60;
+const REFUSED_SHOWN = 5;
 
-export function Attention({ status }: { status: DeciderStatus }) {
+/** Jobs that are read to find failing ones, and how many of these are shown. */
+const JOBS_READ = 50;
+const FAILING_SHOWN = 5;
+
+/** Findings about the service, its actors, jobs and tables; none while nothing is read. */
+export function useFindings(
+  status: DeciderStatus | undefined,
+  conditions: Readonly<Record<string, number>>,
+): readonly Finding[] {
   const actors = useResource('unserved', signal => read(api.GET('/v1/actors', { signal })), anyTable);
-  const tables = useResource(
-    'conditions',
-    signal => read(api.GET('/v1/table-rows', { params: { query: { limit: 1 } }, signal })),
+  const refused = useResource(
+    'refused-files',
+    signal => read(api.GET('/v1/refused-files', { params: { query: { limit: REFUSED_SHOWN } }, signal })),
     anyTable,
   );
-  const conditions = tables.data?.conditions ?? {};
-  const findings: Finding[] = [
+  const failing = useResource('failing jobs', readFailing, anyJob);
+  if (status === undefined) return [];
+  return [
     ...statusFindings(status),
+    ...(failing.data ?? []).slice(0, FAILING_SHOWN).map(failingFinding),
     ...tableFindings(conditions),
+    ...refusedFindings(refused.data),
     ...(actors.data?.unserved ?? []).map(one => ({
       key: `unserved ${one.ability}`,
       tone: 'bad' as const,
@@ -36,7 +49,21 @@ export function Attention({ status }: { status: DeciderStatus }) {
         </a>
       ),
     })),
+    ...(actors.data?.actors ?? [])
+      .filter(one => one.state === 'died')
+      .map(one => ({
+        key: `died ${one.id}`,
+        tone: 'warn' as const,
+        text: (
+          <a href={formatRoute(['actors'])}>
+            Actor {one.id} died. {one.error}
+          </a>
+        ),
+      })),
   ];
+}
+
+export function Attention({ findings }: { findings: readonly Finding[] }) {
   return (
     <Card title="Needs attention" note={findings.length === 0 ? undefined : plural(findings.length, 'finding')}>
       {findings.length === 0 ? (
@@ -56,6 +83,29 @@ export function Attention({ status }: { status: DeciderStatus }) {
   );
 }
 
+/** Jobs that failed and are tried again, the quarantined ones first. */
+async function readFailing(signal: AbortSignal): Promise<readonly JobSummary[]> {
+  const states = ['quarantined', 'delayed'] as const;
+  const pages = await Promise.all(
+    states.map(state => read(api.GET('/v1/jobs', { params: { query: { state, limit: JOBS_READ } }, signal }))),
+  );
+  return pages.flatMap(page => page.jobs).filter(one => one.attempts > 0 && one.error !== '');
+}
+
+function failingFinding(job: JobSummary): Finding {
+  const next = job.retry_at === null ? '' : `, next try ${relative(new Date(job.retry_at), now.value)}`;
+  return {
+    key: `failing ${job.id}`,
+    tone: 'bad',
+    text: (
+      <a href={formatRoute(['queue'])}>
+        {job.table_name}, {job.partition_label}: {plural(job.attempts, 'failed attempt')}
+        {next}. {job.error}
+      </a>
+    ),
+  };
+}
+
 function statusFindings(status: DeciderStatus): Finding[] {
   const found: Finding[] = status.redis.issues.map(text => ({ key: text, tone: 'bad', text }));
   const present = (status.actors['working'] ?? 0) + (status.actors['idle'] ?? 0);
@@ -64,6 +114,14 @@ function statusFindings(status: DeciderStatus): Finding[] {
     const text = <a href={formatRoute(['actors'])}>No actor takes jobs, and {plural(waiting, 'job')} wait.</a>;
     found.push({ key: 'no actor', tone: 'bad', text });
   }
+  for (const one of status.failing_tasks) {
+    found.push({ key: one.name, tone: 'bad', text: `Background task ${one.name} fails: ${one.error}` });
+  }
+  const { tables_file: file, registry } = status;
+  for (const text of [...(file?.error ? [file.error] : []), ...(file?.problems ?? [])]) {
+    found.push({ key: `tables file ${text}`, tone: 'bad', text: `Tables file: ${text}` });
+  }
+  if (registry?.error) found.push({ key: 'registry', tone: 'bad', text: `Registry not saved: ${registry.error}` });
   if (!status.defaults.in_sync) {
     const text = 'This decider was started with other defaults than the ones in effect.';
     found.push({ key: 'defaults', tone: 'warn', text });
@@ -75,10 +133,23 @@ function statusFindings(status: DeciderStatus): Finding[] {
   return found;
 }
 
+function refusedFindings(list: RefusedFilesList | undefined): Finding[] {
+  return (list?.refused ?? []).map((one, at) => ({
+    key: `refused files ${one.table} ${one.partition_key} ${at}`,
+    tone: 'warn',
+    text: (
+      <a href={formatRoute(['tables', one.table])}>
+        {one.table}, {one.partition_label}: {plural(one.files, 'file')} cannot be rewritten. {one.reason_text}
+      </a>
+    ),
+  }));
+}
+
 function tableFindings(conditions: Readonly<Record<string, number>>): Finding[] {
   const texts = [
     ['failing', 'bad', 'has a quarantined job', 'have a quarantined job'],
     ['refused', 'warn', 'is refused', 'are refused'],
+    ['invalid_properties', 'bad', 'has properties that cannot be used', 'have properties that cannot be used'],
   ] as const;
   return texts.flatMap(([condition, tone, one, many]) => {
     const found = conditions[condition] ?? 0;

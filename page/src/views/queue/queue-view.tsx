@@ -44,7 +44,7 @@ export function QueueView() {
           </>
         )}
       </Loaded>
-      <Jobs title="Delayed" stage="delayed" empty="No job waits for a retry." />
+      <Jobs title="Delayed" stage="delayed" empty="No job waits for a retry or for others of its table." />
       <Jobs title="Quarantined" stage="quarantined" empty="No job is quarantined." />
       <QueuedJobs />
       <Finished />

@@ -84,7 +84,7 @@ function Used({ share }: { share: TenantShare }) {
   const isAtQuota = quota !== undefined && share.used >= quota;
   const label = quota === undefined ? percent(share.used) : `${percent(share.used)} of ${percent(quota)}`;
   return (
-    <span class="entropy">
+    <span class="metered">
       <Meter value={quota === undefined ? share.used : share.used / quota} tone={isAtQuota ? 'poor' : 'busy'} />
       <span class="number">{label}</span>
     </span>

@@ -39,9 +39,9 @@ export function LayoutTab({ table }: { table: TableStatus }) {
           )}
         </Card>
         {points.length > 0 && (
-          <Card title="Entropy" note="0% is optimal">
+          <Card title="File size entropy (MSE)" note="its root, of the target; one small file has nearly 100%">
             <TimeChart
-              label={`Entropy over time: ${percent(table.layout.rms_shortfall)} now`}
+              label={`File size entropy over time: ${percent(table.layout.rms_shortfall)} now`}
               times={times}
               series={[
                 {

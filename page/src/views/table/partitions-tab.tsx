@@ -1,14 +1,14 @@
-// Partitions as a heat map: each is a tile, shaded by its entropy; a chosen one shows its files and decisions.
+// Partitions as a heat map: each is a tile, shaded by what can be gained; a chosen one shows its files and decisions.
 import { useState } from 'preact/hooks';
 import { api, read } from '../../api/client';
 import type { PartitionView, TableStatus } from '../../api/schema';
 import { thisTable, useResource } from '../../api/use-resource';
-import { count, percent, plural } from '../../format/numbers';
+import { compactness, count, plural } from '../../format/numbers';
 import { formatRoute } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Card, Empty, Figure, Figures, Loaded } from '../../parts/frame';
 import { barsOf, Histogram } from '../../parts/histogram';
-import { Bytes, Count, Entropy } from '../../parts/values';
+import { Bytes, Compactness, Count } from '../../parts/values';
 import { SHADES, shadeOf } from './shades';
 
 const PAGE = 500;
@@ -39,7 +39,7 @@ export function PartitionsTab({ table }: { table: TableStatus }) {
                   <button
                     key={partition.partition_key}
                     type="button"
-                    class={`tile shade-${shadeOf(partition.layout.rms_shortfall)}`}
+                    class={`tile shade-${shadeOf(partition.layout.excess_ratio)}`}
                     aria-pressed={partition.partition_key === chosen}
                     title={describe(partition)}
                     onClick={() => setChosen(partition.partition_key === chosen ? null : partition.partition_key)}
@@ -79,14 +79,14 @@ function shortLabel(partition: PartitionView): string {
 }
 
 function describe(partition: PartitionView): string {
-  const { files, small_files, rms_shortfall } = partition.layout;
-  return `${partition.partition_label}: ${plural(files, 'file')}, ${count(small_files)} small, entropy ${percent(rms_shortfall)}`;
+  const { files, files_needed, small_files } = partition.layout;
+  return `${partition.partition_label}: ${count(small_files)} small; ${compactness(files, files_needed)}`;
 }
 
 function Scale() {
   return (
     <p class="scale">
-      <span>optimal</span>
+      <span>as compact as it can be</span>
       {SHADES.map(shade => (
         <span key={shade} class={`swatch shade-${shade}`} />
       ))}
@@ -107,8 +107,8 @@ function Partition({ table, partition }: { table: TableStatus; partition: Partit
         <Figure label="Size">
           <Bytes value={layout.bytes} />
         </Figure>
-        <Figure label="Entropy">
-          <Entropy value={layout.rms_shortfall} />
+        <Figure label="To gain">
+          <Compactness files={layout.files} needed={layout.files_needed} excess={layout.excess_ratio} long />
         </Figure>
         <Figure label="Deleted rows" note={`in ${plural(layout.deletion_vector_files, 'file')}`}>
           <Count value={layout.deleted_rows} />

@@ -4,11 +4,11 @@ import { api, read } from '../../api/client';
 import type { TableStatus } from '../../api/schema';
 import { mayOperate } from '../../api/session';
 import { type Resource, thisTable, useResource } from '../../api/use-resource';
-import { count, plural } from '../../format/numbers';
+import { bytes, count, plural, ratio } from '../../format/numbers';
 import { formatRoute, route } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Figure, Figures, Head, Loaded } from '../../parts/frame';
-import { Ago, Bytes, Count, Entropy } from '../../parts/values';
+import { Ago, Bytes, Compactness, Count } from '../../parts/values';
 import { DecisionsTab } from './decisions-tab';
 import { LayoutTab } from './layout-tab';
 import { PartitionsTab } from './partitions-tab';
@@ -104,6 +104,20 @@ function Troubles({ table }: { table: TableStatus }) {
           <strong>Refused.</strong> {table.refusal.reason}
         </p>
       )}
+      {table.refused_files.map((one, at) => (
+        <p key={`${one.partition_key} ${at}`} class="problem" role="alert">
+          <strong>{`${plural(one.files, 'file')} of ${one.partition_label} refused.`}</strong> {one.message} (
+          {one.paths.join(', ')}
+          ). {one.remedy}.
+        </p>
+      ))}
+      {table.policy.issues.length > 0 && (
+        <p class="problem" role="alert">
+          <strong>Invalid properties.</strong>{' '}
+          {table.policy.issues.map(one => `${one.property} = ${one.value}: ${one.reason}`).join('; ')}. The last valid
+          ones are in effect.
+        </p>
+      )}
       {table.state === null && table.refusal === null && <p class="loading">The log has not been read yet.</p>}
     </>
   );
@@ -120,8 +134,8 @@ function TableFigures({ table }: { table: TableStatus }) {
       <Figure label="Size" note={mean === null ? undefined : <MeanSize value={mean} />}>
         <Bytes value={layout.bytes} />
       </Figure>
-      <Figure label="Entropy" note="0% is optimal">
-        <Entropy value={layout.rms_shortfall} />
+      <Figure label="To gain" note={<Backlog table={table} />}>
+        <Compactness files={layout.files} needed={layout.files_needed} excess={layout.excess_ratio} long />
       </Figure>
       <Figure label="Partitions" note={`${count(table.eligible_partitions)} eligible for a rewrite`}>
         <Count value={table.partitions} />
@@ -134,6 +148,12 @@ function TableFigures({ table }: { table: TableStatus }) {
       </Figure>
     </Figures>
   );
+}
+
+function Backlog({ table }: { table: TableStatus }) {
+  const { backlog_bytes_left: left, steady_write_amplification: steady } = table.amplification;
+  if (left > 0) return <>{bytes(left)} of the existing files left</>;
+  return <>{steady === null ? 'no backlog left' : `${ratio(steady)} bytes rewritten per byte written`}</>;
 }
 
 function MeanSize({ value }: { value: number }) {

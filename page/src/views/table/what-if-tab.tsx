@@ -10,7 +10,16 @@ import { Card } from '../../parts/frame';
 import { formatProperties, parseProperties } from './properties-text';
 import { RuleChart } from './rule-chart';
 import { RuleList } from './rule-list';
-import { COMMITS, COST_MODEL, QUERIES_PER_HOUR } from './what-if-model';
+
+// What a replay assumes where a person sets nothing else: the defaults of the API, which its types require to be named.
+const COST_MODEL = { open_s: 0.05, write_s_per_gib: 20, tail_hours: 24 } as const;
+const QUERIES_PER_HOUR = 10;
+
+/** Commits that are replayed at most. */
+const COMMITS = 1_000;
+
+/** A history that is shorter recommends nothing: what a table does in an hour, it may not do at night. */
+const DAY_S = 86_400;
 
 export function WhatIfTab({ table, reload }: { table: TableStatus; reload: () => void }) {
   const [text, setText] = useState('');
@@ -85,11 +94,12 @@ export function WhatIfTab({ table, reload }: { table: TableStatus; reload: () =>
 
 function Answer({ answer, table, reload }: { answer: WhatIfResponse; table: TableStatus; reload: () => void }) {
   const { recommendation, custom } = answer;
-  const proposed = custom?.properties ?? (recommendation.is_change ? recommendation.properties : {});
+  const isLong = answer.span_s >= DAY_S;
+  const proposed = custom?.properties ?? (recommendation.is_change && isLong ? recommendation.properties : {});
   return (
     <>
       <Card title="Recommendation" note={`${plural(answer.commits, 'commit')} over ${duration(answer.span_s)}`}>
-        <p>{recommendation.message}</p>
+        <p>{isLong ? recommendation.message : 'The history is shorter than a day: too little for a recommendation.'}</p>
         {Object.keys(proposed).length > 0 && (
           <>
             <pre class="block">{formatProperties(proposed)}</pre>

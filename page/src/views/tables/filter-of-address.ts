@@ -5,12 +5,15 @@ import type { TableFilter } from './use-table-rows';
 const CONDITIONS: readonly TableCondition[] = [
   'refused',
   'unread',
-  'disabled',
   'failing',
+  'invalid_properties',
+  'disabled',
+  'paused',
   'running',
   'waiting',
   'backing_off',
-  'idle',
+  'not_due',
+  'compact',
 ];
 
 const SORTS: readonly TableSort[] = [
@@ -19,7 +22,7 @@ const SORTS: readonly TableSort[] = [
   'files',
   'small_files',
   'bytes',
-  'entropy',
+  'excess',
   'last_commit',
   'last_rewrite',
   'backlog',

@@ -2,7 +2,7 @@
 import type { TableRowView } from '../../api/schema';
 import { formatRoute } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
-import { Ago, Bytes, Count, Entropy } from '../../parts/values';
+import { Ago, Bytes, Compactness, Count } from '../../parts/values';
 
 export function TableRow({ index, row }: { index: number; row: TableRowView | undefined }) {
   if (row === undefined) {
@@ -36,8 +36,8 @@ export function TableRow({ index, row }: { index: number; row: TableRowView | un
       <span role="cell" class="right size">
         <Bytes value={row.bytes} />
       </span>
-      <span role="cell" class="entropy-column">
-        <Entropy value={row.rms_shortfall} />
+      <span role="cell" class="layout-column">
+        <Compactness files={row.files} needed={row.files_needed} excess={row.excess_ratio} />
       </span>
       <span role="cell" class="right committed">
         <Ago at={row.committed_at} />

@@ -17,7 +17,7 @@ const COLUMNS: readonly (readonly [TableSort, string, string])[] = [
   ['files', 'Files', 'right'],
   ['small_files', 'Small', 'right'],
   ['bytes', 'Size', 'right'],
-  ['entropy', 'Entropy', ''],
+  ['excess', 'To gain', ''],
   ['last_commit', 'Last commit', 'right'],
   ['last_rewrite', 'Last rewrite', 'right'],
   ['backlog', 'Jobs', 'right'],

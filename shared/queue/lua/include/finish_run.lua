@@ -5,9 +5,11 @@
 -- include: charge
 -- include: count
 -- include: measure
+-- include: refusals
 
--- args[first ..]: worker, nonce, id, token, result, actual cost in bytes, newest version planned on, result, error, number
--- of counters; then counter, increment · measure, increment. Returns the outcome; nil: the run is not this worker's.
+-- args[first ..]: worker, nonce, id, token, result, actual cost in bytes, newest version planned on, result, error, refusals
+-- to remember of its partition ('-': unchanged), number of counters; then counter, increment · measure, increment. Returns
+-- the outcome; nil: the run is not this worker's.
 local function finish_run(args, first)
   local worker, id, token, run_result = args[first], args[first + 2], args[first + 3], args[first + 4]
   local actual, seen_version, problem = args[first + 5], tonumber(args[first + 6]), args[first + 8]
@@ -19,10 +21,13 @@ local function finish_run(args, first)
   local outcome = end_run(id, job, run_result, seen_version)
   write_history(id, job, {run_result = run_result, outcome = outcome, worker = worker, cost = actual,
     result = args[first + 7], error = problem})
-  local counters, at = tonumber(args[first + 9]), first + 10
+  local counters, at = tonumber(args[first + 10]), first + 11
   -- A table that was unregistered during the run must get no new counters, because they would never be removed.
   local is_known = call('EXISTS', table_state_key(job.table)) == 1
   count(is_known and job.table or nil, args, at, counters)
-  if is_known then measure(job.table, args, at + 2 * counters, (#args - at + 1) / 2 - counters) end
+  if is_known then
+    measure(job.table, args, at + 2 * counters, (#args - at + 1) / 2 - counters)
+    if args[first + 9] ~= '-' then set_refusals(job.table, job.partition, args[first + 9]) end
+  end
   return outcome
 end

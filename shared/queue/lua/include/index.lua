@@ -27,9 +27,11 @@ local function place(id, job, state, at, ...)
   end
 end
 
--- Time at which a debounced job is ready: its quiet time after the last arrival, at most its maximum after the first.
+-- Time at which a debounced job is ready: its quiet time after the last arrival, at most its maximum after the first. A
+-- wait of 30 s and more ends with a second, so that jobs of a table which are to be ready at one moment are claimed together.
 local function debounced(first_ms, request)
-  return math.min(tonumber(first_ms) + request.max_delay_ms, now_ms + request.quiet_ms)
+  local at = math.min(tonumber(first_ms) + request.max_delay_ms, now_ms + request.quiet_ms)
+  return request.max_delay_ms < 30000 and at or math.ceil(at / 1000) * 1000
 end
 
 -- The fields and values of a debounced job; its delays are kept for the next arrival.

@@ -44,7 +44,3 @@ local function request_fields(request, mark)
 end
 
 local function write_request(id, request) call('HSET', job_key(id), request_fields(request, '')) end
-
-local function write_pending(id, request)
-  call('HSET', job_key(id), 'd_quiet', request.quiet_ms, 'd_max', request.max_delay_ms, request_fields(request, 'd_'))
-end

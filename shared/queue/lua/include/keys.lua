@@ -1,6 +1,7 @@
 -- Every key of the queue, twin of keys.py with the same names in upper case or behind `_key`; nothing else
 -- builds a key.
 local P, CONFIG, VIRTUAL_TIMES, QUEUED, LEASES, DELAYED, QUARANTINED, DUE_TABLES, IN_FLIGHT, RUNS, EVENTS, ASIDE, CHANGED_TABLES
+local REFUSING_TABLES
 local ROOT = 'root'
 
 -- Builds the names again only if the last call served another queue.
@@ -10,6 +11,7 @@ local function name_keys(prefix)
   CONFIG, VIRTUAL_TIMES, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
   LEASES, DELAYED, QUARANTINED, DUE_TABLES = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
   IN_FLIGHT, RUNS, EVENTS, ASIDE, CHANGED_TABLES = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'aside', P .. 'moved'
+  REFUSING_TABLES = P .. 'refusing'
 end
 
 local function job_key(id) return P .. 'j:' .. id end
@@ -25,6 +27,7 @@ local function aside_children_key(node) return P .. 's:' .. node end
 local function reply_key(worker, nonce) return P .. 'w:' .. worker .. '|' .. nonce end
 local function table_state_key(tbl) return P .. 'cur:' .. tbl end
 local function partitions_key(tbl) return P .. 'partitions:' .. tbl end
+local function refusals_key(tbl) return P .. 'refusals:' .. tbl end
 local function ledger_key(tbl) return P .. 'led:' .. tbl end
 local function measures_key(tbl) return P .. 'meas:' .. tbl end
 local function timers_key(tbl) return P .. 'due:' .. tbl end

@@ -19,7 +19,8 @@ local function lease(job, worker, deadline, slot)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
   call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
   return {id, job.table, job.partition, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,
-    job.revision, job.version, job.extent, job.cost, job.payload, job.first_ms, deadline, crashes_of(id, job)}
+    job.revision, job.version, job.extent, job.cost, job.payload, job.first_ms, deadline, crashes_of(id, job),
+    call('HGET', refusals_key(job.table), job.partition) or ''}
 end
 
 -- args[first .. last]: worker, nonce, slots, lease ms, jobs that share a slot at most, their bytes at most, abilities

@@ -36,7 +36,7 @@ local function request_rerun(job, request)
   local merged, changed = request, true
   if pending then merged, changed = merge_pending(pending, request) end
   if changed then
-    write_pending(request.id, merged)
+    call('HSET', job_key(request.id), 'd_quiet', merged.quiet_ms, 'd_max', merged.max_delay_ms, request_fields(merged, 'd_'))
     call('HINCRBY', job_key(request.id), 'revision', 1)
   end
   add_trace(request, 'd_traces')

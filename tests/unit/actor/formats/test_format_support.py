@@ -12,8 +12,8 @@ from actor.ports import TableEngine
 from decider.decide.actions import ACTIONS
 from decider.state.format_limits import limit
 from shared.formats.registry import support_of
-from shared.job_payload import REWRITE_MANIFESTS
-from shared.policy import Policy
+from shared.jobs.payload import REWRITE_MANIFESTS
+from shared.policy.policy import Policy
 
 
 @pytest.mark.parametrize("engine", [DeltaEngine, IcebergEngine])

@@ -4,7 +4,7 @@ import pytest
 
 from actor.jvm.s3a import BASE, hadoop_settings
 from shared.errors import InvalidInput
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
 
 MINIO = {"endpoint": "http://127.0.0.1:9000", "allow_http": "true", "aws_access_key_id": "k", "secret_access_key": "s"}
 

@@ -15,15 +15,15 @@ from decider.advice.analysis import (
     judge,
 )
 from decider.state.effective_policy import EffectivePolicy, resolve_unregistered
-from decider.store.advice_records import Advice, AdviceStatus
+from decider.store.tables.advice_records import Advice, AdviceStatus
 from decider.whatif.comparison import CostModel
 from decider.whatif.simulator import replay_lakewright
 from decider.whatif.storage import StorageStep
 from decider.whatif.trace import CommitTrace
 from decider.whatif.trace_reader import TableTrace
 from shared.partitions import WHOLE_TABLE
-from shared.policy import GIB, MIB, Policy, apply
-from shared.properties import as_properties, read_settings
+from shared.policy.policy import GIB, MIB, Policy, apply
+from shared.policy.properties import as_properties, read_settings
 from shared.refusals import Refusal, RefusalCode
 from shared.table import Commit, DataFile, TableId, TableMetadata
 
@@ -84,6 +84,7 @@ def test_the_policy_that_was_advised_gets_no_further_advice() -> None:
     [
         pytest.param(trace(MIN_COMMITS - 1, every_ms=HOUR_MS), id="too few commits"),
         pytest.param(trace(COMMITS, every_ms=1_000), id="minutes"),
+        pytest.param(trace(COMMITS, every_ms=23 * HOUR_MS // COMMITS), id="hours"),
         pytest.param(trace(60, 256 * MIB, every_ms=HOUR_MS // 30), id="cheap"),
         pytest.param(trace(COMMITS, refusal=Refusal(RefusalCode.QBEAST, "t", "no", "none")), id="refused"),
     ],

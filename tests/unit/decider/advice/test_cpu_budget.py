@@ -71,11 +71,9 @@ def test_a_pause_ends_when_the_work_is_stopped() -> None:
     work.tick()
     timer = threading.Timer(0.01, work.stop)
     timer.start()
-    started_s = time.monotonic()
     with pytest.raises(Stopped):
         work.tick()
     timer.join()
-    assert time.monotonic() - started_s < scaled(60)
 
 
 def spin(cpu_s: float) -> None:

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from decider.background.applied_advice import CANCELLED_WAITING, ENDED_WITHOUT, after_cancel, after_run
-from decider.store.advice_records import Advice, AdviceStatus, Proof, ReplayedCost
+from decider.store.tables.advice_records import Advice, AdviceStatus, Evidence, ReplayedCost
 from shared.table import TableId
 
 COST = ReplayedCost(1.0, 1.0, 1.0, 1)
 APPLYING = Advice(
-    *(TableId("t"), 5, {"lakewright.fan-in": "4"}, "", "Set it.", Proof(0, 9, 10, 2.0, 1.0, COST, COST, 0.5)),
+    *(TableId("t"), 5, {"lakewright.fan-in": "4"}, "", "Set it.", Evidence(0, 9, 10, 2.0, 1.0, COST, COST, 0.5)),
     status=AdviceStatus.APPLYING,
     job="t.set_properties",
 )

@@ -12,7 +12,7 @@ from decider.background.queue_audit import QueueAudit
 from decider.background.redis_upkeep import AofRewrite, LibraryCleanup
 from decider.background.runner import BackgroundTasks
 from decider.background.slot_count import SlotCount
-from decider.store.queue_admin import QueueAdmin
+from decider.store.queue.queue_admin import QueueAdmin
 from shared.errors import RetryableError
 from shared.queue.admin_commands import Preempted, Preemption
 from shared.queue.model import JobId
@@ -64,26 +64,23 @@ class FakeAdmin:
             self.all.set()
 
 
-def test_a_redis_that_is_away_ends_no_duty() -> None:
-    async def live() -> None:
-        admin: Any = FakeAdmin()
-        tasks = {
-            "preemption": JobPreemption(admin),
-            "queue_audit": QueueAudit(admin),
-            "slot_count": SlotCount(admin, admin.slots),
-            "aof_rewrite": AofRewrite(admin),
-            "library_cleanup": LibraryCleanup(admin),
-        }
-        for task in tasks.values():
-            task.schedule = replace(task.schedule, every_s=0.001)
-        background = BackgroundTasks(tasks)
-        background.start()
-        await asyncio.wait_for(admin.all.wait(), scaled(10))
-        assert background.dead == ()
-        await background.close()
-        assert "drop" in admin.asked
-
-    asyncio.run(live())
+async def test_a_redis_that_is_away_ends_no_duty() -> None:
+    admin: Any = FakeAdmin()
+    tasks = {
+        "preemption": JobPreemption(admin),
+        "queue_audit": QueueAudit(admin),
+        "slot_count": SlotCount(admin, admin.slots),
+        "aof_rewrite": AofRewrite(admin),
+        "library_cleanup": LibraryCleanup(admin),
+    }
+    for task in tasks.values():
+        task.schedule = replace(task.schedule, every_s=0.001)
+    background = BackgroundTasks(tasks)
+    background.start()
+    await asyncio.wait_for(admin.all.wait(), scaled(10))
+    assert background.dead == ()
+    await background.close()
+    assert "drop" in admin.asked
 
 
 class ReportedEvent(FakeAdmin):
@@ -116,34 +113,26 @@ class ReportedEvent(FakeAdmin):
         return list(self.asked)
 
 
-def test_slots_are_reported_when_they_are_new_and_shares_read_whoever_told_them() -> None:
-    async def live() -> None:
-        queue = ReportedEvent(reported=4)
-        admin = SlotCount(cast("QueueAdmin", queue), queue.slots)
-        assert await queue.asked_by(admin) == ["configure {}", "recheck_throttled"], (
-            "the schema is told once, and no slots"
-        )
-        assert await queue.asked_by(admin) == []
-        queue.there = 4
-        assert await queue.asked_by(admin) == []
-        queue.there = 6
-        assert await queue.asked_by(admin) == ["configure {'slots': 6}", "recheck_throttled"]
-        queue.there = queue.reported = 7
-        assert await queue.asked_by(admin) == ["recheck_throttled"], "another decider has told it"
-        queue.there = 0
-        assert await queue.asked_by(admin) == [], "the last number stands"
-
-    asyncio.run(live())
+async def test_slots_are_reported_when_they_are_new_and_shares_read_whoever_told_them() -> None:
+    queue = ReportedEvent(reported=4)
+    admin = SlotCount(cast("QueueAdmin", queue), queue.slots)
+    assert await queue.asked_by(admin) == ["configure {}", "recheck_throttled"], "the schema is told once, and no slots"
+    assert await queue.asked_by(admin) == []
+    queue.there = 4
+    assert await queue.asked_by(admin) == []
+    queue.there = 6
+    assert await queue.asked_by(admin) == ["configure {'slots': 6}", "recheck_throttled"]
+    queue.there = queue.reported = 7
+    assert await queue.asked_by(admin) == ["recheck_throttled"], "another decider has told it"
+    queue.there = 0
+    assert await queue.asked_by(admin) == [], "the last number stands"
 
 
-def test_shares_that_could_not_be_read_are_read_again() -> None:
-    async def live() -> None:
-        queue = ReportedEvent(reported=0)
-        queue.there, queue.fails = 6, 1
-        admin = SlotCount(cast("QueueAdmin", queue), queue.slots)
-        with pytest.raises(RetryableError):
-            await admin.run_once()
-        assert "recheck_throttled" in await queue.asked_by(admin)
-        assert await queue.asked_by(admin) == []
-
-    asyncio.run(live())
+async def test_shares_that_could_not_be_read_are_read_again() -> None:
+    queue = ReportedEvent(reported=0)
+    queue.there, queue.fails = 6, 1
+    admin = SlotCount(cast("QueueAdmin", queue), queue.slots)
+    with pytest.raises(RetryableError):
+        await admin.run_once()
+    assert "recheck_throttled" in await queue.asked_by(admin)
+    assert await queue.asked_by(admin) == []

@@ -10,7 +10,7 @@ from decider.background import sweep as sweep_module
 from decider.background.runner import run_periodically
 from decider.background.sweep import Sweep
 from decider.events.refresh_queue import RefreshQueue
-from decider.store.table_registry import TableRegistry
+from decider.store.registry.table_registry import TableRegistry
 from shared.errors import RetryableError
 from shared.table import TableId, TableRef
 from tests.support.refreshing import refreshing

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from decider.background.registry_sync import FULL_EVERY_S, RegistrySync
-from decider.store.registry_document import RegistryDocument, SavedEntry
-from decider.store.registry_entries import AppliedEntries
+from decider.store.registry.registry_document import RegistryDocument, SavedEntry
+from decider.store.registry.registry_entries import AppliedEntries
 from shared.errors import RetryableError
 
 

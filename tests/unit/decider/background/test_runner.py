@@ -1,12 +1,14 @@
-"""Background tasks keep their schedule: pauses, retries, fixed rates, workers; a bug ends one of them and is seen."""
+"""Background tasks keep their schedule: pauses, retries, fixed rates, workers; nothing that a pass raises ends one."""
 
 import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from decider.background.runner import BackgroundTasks, Schedule, run_periodically
+from decider.background import runner
+from decider.background.runner import BackgroundTasks, Schedule, TaskHealth, run_periodically
 from shared.errors import InvalidInput, RetryableError
+from shared.retry import RetryPolicy
 from tests.support.time_limits import scaled
 
 
@@ -76,7 +78,7 @@ def test_a_pass_longer_than_a_fixed_rate_is_followed_at_once(monkeypatch: pytest
     assert pauses_of(task, Clock(monkeypatch, sleeps=1)) == [0.0]
 
 
-def test_workers_run_passes_side_by_side() -> None:
+async def test_workers_run_passes_side_by_side() -> None:
     class Together:
         schedule = Schedule(0.0, "failed", workers=3)
 
@@ -89,32 +91,99 @@ def test_workers_run_passes_side_by_side() -> None:
                 self.all.set()
             await asyncio.Event().wait()
 
-    async def story() -> None:
-        task = Together()
-        running = asyncio.create_task(run_periodically(task, name="together"))
-        await asyncio.wait_for(task.all.wait(), scaled(10))
-        assert task.inside == 3
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        assert running.cancelled()
-
-    asyncio.run(story())
+    task = Together()
+    running = asyncio.create_task(run_periodically(task, name="together"))
+    await asyncio.wait_for(task.all.wait(), scaled(10))
+    assert task.inside == 3
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert running.cancelled()
 
 
+UNEXPECTED = (KeyError("a bug"), OSError(24, "Too many open files"), MemoryError(), asyncio.CancelledError())
+"""What a pass raised and no one expected; the last one where something that it waited for was cancelled."""
+
+
+@pytest.mark.parametrize("problem", UNEXPECTED, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_bug_ends_its_own_task_only_and_is_seen(workers: int) -> None:
-    async def story() -> None:
-        background = BackgroundTasks(
-            {
-                "broken": Passes(Schedule(0.0, "failed", workers=workers), [KeyError("a bug")]),
-                "sound": Passes(Schedule(0.0, "failed")),
-            }
-        )
-        background.start()
-        (broken,) = (task for task in asyncio.all_tasks() if task.get_name() == "broken")
-        await asyncio.wait([broken], timeout=scaled(10))
-        assert background.dead == ("broken",)
-        await background.close()
-        assert background.dead == ()
+async def test_no_failure_of_a_pass_ends_its_task(
+    monkeypatch: pytest.MonkeyPatch, problem: BaseException, workers: int
+) -> None:
+    monkeypatch.setattr(runner, "CRASHED", RetryPolicy(None, 0.0))
+    served = asyncio.Event()
 
-    asyncio.run(story())
+    class Task:
+        schedule = Schedule(3_600.0, "failed", workers=workers)
+        passes = 0
+
+        async def run_once(self) -> None:
+            self.passes += 1
+            if self.passes <= 5 * workers:
+                raise problem
+            served.set()
+
+    background = BackgroundTasks({"task": Task()})
+    background.start()
+    await asyncio.wait_for(served.wait(), scaled(10))
+    assert background.dead == ()
+    assert background.health["task"].failures == 5 * workers
+    await background.close()
+
+
+async def test_a_task_that_is_to_end_ends_whatever_its_pass_makes_of_it() -> None:
+    class Stubborn:
+        schedule = Schedule(0.0, "failed")
+
+        async def run_once(self) -> None:
+            try:
+                await asyncio.sleep(3_600)
+            except asyncio.CancelledError:
+                raise KeyError("while it was cancelled") from None
+
+    background = BackgroundTasks({"stubborn": Stubborn()})
+    background.start()
+    await asyncio.sleep(0)
+    await asyncio.wait_for(background.close(), scaled(10))
+
+
+def test_pauses_after_unexpected_failures_double_and_begin_again_after_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised = [KeyError("a bug"), KeyError("a bug"), None, KeyError("a bug")]
+    task = Passes(Schedule(30.0, "failed"), raised)
+    assert pauses_of(task, Clock(monkeypatch, sleeps=4)) == [1.0, 2.0, 30.0, 1.0]
+
+
+def test_a_task_without_a_pause_does_not_spin_while_its_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Passes(Schedule(0.0, "failed"), [RetryableError("away"), RetryableError("away"), None])
+    assert pauses_of(task, Clock(monkeypatch, sleeps=3)) == [1.0, 2.0, 0.0]
+
+
+def test_a_task_is_stuck_after_three_unexpected_failures_in_a_row_and_never_by_an_outage() -> None:
+    health = TaskHealth()
+    for problem in (KeyError("a"), KeyError("b"), KeyError("c")):
+        assert not health.is_stuck
+        health.failed(problem, is_expected=False)
+    assert health.is_stuck
+    assert health.error == "KeyError: 'c'"
+    health.failed(RetryableError("away"), is_expected=True)
+    assert not health.is_stuck
+    assert (health.failures, health.in_a_row, health.error) == (4, 4, "away")
+    health.passed()
+    assert (health.failures, health.in_a_row, health.error) == (4, 0, "")
+
+
+async def test_a_task_that_ends_although_nothing_may_end_it_is_seen_and_reported() -> None:
+    ends: list[str] = []
+    background = BackgroundTasks(
+        {"broken": Passes(Schedule(0.0, "failed")), "sound": Passes(Schedule(0.0, "failed"))},
+        lambda: ends.append("reported"),
+    )
+    background.start()
+    (broken,) = (task for task in asyncio.all_tasks() if task.get_name() == "broken")
+    broken.cancel()
+    await asyncio.wait([broken], timeout=scaled(10))
+    await asyncio.sleep(0)
+    assert background.dead == ("broken",)
+    assert ends == ["reported"]
+    await background.close()
+    assert background.dead == ()
+    assert ends == ["reported"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from decider.background.sweep import BURST_S, SPREAD, Sweep
 from decider.events.refresh_queue import RefreshQueue
-from decider.store.table_registry import TableRegistry
+from decider.store.registry.table_registry import TableRegistry
 from shared.errors import RetryableError
 from shared.table import TableId, TableRef
 

@@ -1,5 +1,6 @@
 """When the tables file is read, and what is known of it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,31 @@ def test_entries_that_could_not_be_applied_are_logged_when_they_change(file: Pat
             watched.note(applied)
     assert len(logs) == 2
     assert (watched.status.problems, watched.status.applied_ms) == (refused.problems, 7)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder", "deep"])
+def test_a_file_that_is_none_or_has_no_end_is_refused_and_the_last_good_content_stays(file: Path, kind: str) -> None:
+    watched = TablesFile(file, lambda: 7)
+    file.write_text("tables: []")
+    good = watched.current(READER)
+    assert good is not None
+    file.unlink()
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "endless":
+            file.symlink_to("/dev/zero")
+        case "folder":
+            file.mkdir()
+        case _:
+            file.write_text("[" * 100_000)  # Ends the process in the parser's C.
+    assert watched.current(READER) is good
+    assert str(file) in watched.status.error
+
+
+def test_a_file_behind_a_link_is_read(file: Path, tmp_path: Path) -> None:
+    """As Kubernetes mounts them."""
+    (tmp_path / "data").write_text("tables: []")
+    file.symlink_to(tmp_path / "data")
+    assert TablesFile(file, lambda: 7).current(READER) is not None

@@ -4,7 +4,7 @@ import pytest
 
 from decider.decide.checkpoint import CHECKPOINT_ACTION, CheckpointReason
 from decider.decide.decision import TableSignals
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
 POLICY = Policy(checkpoint_every=100)

@@ -15,12 +15,12 @@ from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, DmlPolicy, Policy
+from shared.policy.policy import MIB, DmlPolicy, Policy
 from shared.queue.model import TimerChange
 from tests.support.decisions import context_of
 
 KINDS = "cluster vacuum checkpoint"
-POLICY = Policy(cluster=True, is_clustered=True, job_kinds=KINDS)
+POLICY = Policy(cluster=True).with_traits(is_clustered=True, job_kinds=KINDS)
 DUE = ClusteredFiles(10, 10 * MIB, 20 * MIB)
 TIMER = Trigger(7, TriggerSource.TIMER)
 
@@ -37,7 +37,6 @@ def test_a_due_run_is_decided_with_the_bytes_that_it_rewrites_and_its_timer_is_s
     timer = table_timer(CLUSTER_ACTION, signals(DUE), POLICY, 5)
     assert timer is not None
     assert (timer.fires_at_ms, timer.change) == (5, TimerChange.SET)
-    assert TableSignals.decode(signals(DUE).encode()) == signals(DUE)
     assert "Not clustered: 10 files with 10 MiB; clustered: 20 MiB." in describe(signals(DUE))
 
 
@@ -80,7 +79,7 @@ def test_a_table_with_many_small_files_gets_no_other_rewrite() -> None:
 def test_a_run_waits_for_merge_update_and_delete_as_the_owner_wants(
     dml: DmlPolicy, verdict: DecisionKind, reason: Reason | ClusterReason
 ) -> None:
-    policy = Policy(cluster=True, is_clustered=True, job_kinds=KINDS, dml_policy=dml)
+    policy = Policy(cluster=True, dml_policy=dml).with_traits(is_clustered=True, job_kinds=KINDS)
     busy: DecisionContext = context_of(policy, busy_ratio=Fraction(1, 2))
     made = evaluate_table(busy, signals(DUE), TIMER, CLUSTER_ACTION)
     assert (made.verdict, made.reason) == (verdict, reason)

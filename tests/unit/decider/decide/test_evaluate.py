@@ -10,11 +10,11 @@ from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate, evaluate_each
 from decider.decide.ledger import decode, encode
 from decider.decide.recomputing import decide_again
-from shared.job_payload import COMPACT, RewriteKind
+from shared.jobs.payload import COMPACT, RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, file_stats, stats_of_sizes
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from tests.support.toy_action import CENSUS, Census
 
 POLICY = Policy(target_bytes=8 * MIB)

@@ -12,16 +12,16 @@ from decider.decide.signals_text import describe
 from decider.decide.table_action import evaluate_table, table_timer
 from shared.formats.qbeast.iterations import Strategy
 from shared.formats.qbeast.status import index_status
-from shared.index_signal import IndexSignal
-from shared.index_status import IndexQuery
-from shared.job_payload import COMPACT
+from shared.index.signal import IndexSignal
+from shared.index.status import IndexQuery
+from shared.jobs.payload import COMPACT
 from shared.layout.eligibility import Reason
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 from tests.support.decisions import context_of
 from tests.support.qbeast_tree import QbeastTree
 
-POLICY = Policy(index=True, is_indexed=True, job_kinds="index vacuum checkpoint", index_every_s=60)
+POLICY = Policy(index=True, index_every_s=60).with_traits(is_indexed=True, job_kinds="index vacuum checkpoint")
 DUE = IndexSignal(3, 4, 4_000, blocks=9, cubes=3, overhang_blocks=2, unindexed_files=1)
 
 
@@ -65,7 +65,7 @@ def test_commits_share_an_evaluation_some_time_after_the_first_of_them() -> None
 
 
 def test_an_index_that_is_not_switched_on_is_left_alone_unless_a_person_requests_it() -> None:
-    policy = Policy(is_indexed=True, job_kinds="index")
+    policy = Policy().with_traits(is_indexed=True, job_kinds="index")
     timed = evaluate_table(context_of(policy), signals(DUE), Trigger(3, TriggerSource.TIMER), INDEX_ACTION)
     assert (timed.reason, timed.prediction) == (Reason.SWITCHED_OFF, None)
     request = Trigger(3, TriggerSource.REQUEST, is_forced=True)
@@ -78,7 +78,7 @@ def test_the_signal_of_an_index_names_what_can_be_rewritten_and_not_what_no_rele
     for _ in range(10):
         tree.append(tree.new_rows(60))
     tree.append_plainly(tree.new_rows(9))
-    status = index_status(tree.snapshot(), IndexQuery(is_possible=True))
+    status = index_status(tree.snapshot(), IndexQuery())
     assert status is not None
     assert status.rewrites.next is not None
     found = IndexSignal.of(status)
@@ -86,10 +86,19 @@ def test_the_signal_of_an_index_names_what_can_be_rewritten_and_not_what_no_rele
     assert (found.next_files, found.next_bytes) == (len(status.rewrites.next.paths), status.rewrites.next.bytes)
     assert found.unindexed_files == 1
     assert found.next_strategy == "leveled"
-    assert IndexSignal.decode(found.encode()) == found
-    fresh = index_status(QbeastTree(random.Random(7), cube_size=5).snapshot(), IndexQuery(is_possible=True))
+    fresh = index_status(QbeastTree(random.Random(7), cube_size=5).snapshot(), IndexQuery())
     assert fresh is not None
     assert IndexSignal.of(fresh).blocks == 0
+
+
+def test_the_status_names_no_file_that_no_job_takes() -> None:
+    """`tables index` once listed files of other writers as the next ones, which no release of the library indexes."""
+    tree = QbeastTree(random.Random(7), cube_size=500)
+    tree.append(tree.new_rows(60))
+    tree.append_plainly(tree.new_rows(9))
+    status = index_status(tree.snapshot(), IndexQuery())
+    assert status is not None
+    assert (status.unindexed.files, status.rewrites.next) == (1, None)
 
 
 def test_the_signals_are_described_for_people() -> None:
@@ -108,10 +117,10 @@ def test_the_signals_are_described_for_people() -> None:
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        (Policy(job_kinds="index", is_indexed=True), Reason.INDEXED_TABLE),
-        (Policy(job_kinds="cluster", is_clustered=True), Reason.CLUSTERED_TABLE),
-        (Policy(job_kinds="other"), Reason.NOT_FOR_FORMAT),
-        (Policy(is_indexed=True), None),
+        (Policy().with_traits(job_kinds="index", is_indexed=True), Reason.INDEXED_TABLE),
+        (Policy().with_traits(job_kinds="cluster", is_clustered=True), Reason.CLUSTERED_TABLE),
+        (Policy().with_traits(job_kinds="other"), Reason.NOT_FOR_FORMAT),
+        (Policy().with_traits(is_indexed=True), None),
     ],
 )
 def test_a_partition_of_an_indexed_table_is_not_compacted_and_the_reason_says_so(

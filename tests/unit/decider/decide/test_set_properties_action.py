@@ -2,7 +2,7 @@
 
 from decider.decide.decision import TableSignals
 from decider.decide.set_properties import SET_PROPERTIES_ACTION, PropertiesReason
-from shared.policy import Policy
+from shared.policy.policy import Policy
 
 
 def test_neither_a_policy_nor_a_commit_has_properties_set() -> None:

@@ -15,11 +15,11 @@ from decider.decide.job_request import job_request
 from decider.decide.recomputing import contradictions, recompute
 from decider.decide.sorting import SORTING, predict
 from decider.optimize.plan_table import PlanSelection, plan_table
-from shared.job_payload import COMPACT, SORT, JobPayload, RewriteKind
+from shared.jobs.payload import COMPACT, SORT, JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import PartitionStats, stats_of_files
 from shared.layout.sort_planner import SortReason
-from shared.policy import ClusteringOrder, Policy
+from shared.policy.policy import ClusteringOrder, Policy
 from shared.table import DataFile, PartitionKey, Snapshot, TableMetadata, TableProtocol
 from tests.support.decisions import context_of
 
@@ -42,7 +42,7 @@ def test_a_table_without_an_order_is_not_evaluated_at_all() -> None:
 
 
 def test_a_table_of_a_format_without_orders_is_not_sorted_and_its_record_says_so() -> None:
-    policy = replace(SORTED, job_kinds=COMPACT, orders_rows=False)
+    policy = SORTED.with_traits(job_kinds=COMPACT, orders_rows=False)
     context = context_of(policy)
     of_compaction, made = evaluate_each(context, PARTITION, state(9), Trigger(1), ACTIONS)
     assert (made.action, made.verdict, made.reason) == (SORT, DecisionKind.SKIP, Reason.NOT_FOR_FORMAT)
@@ -64,7 +64,7 @@ def test_a_format_without_orders_is_compacted_as_if_the_table_had_none(
 ) -> None:
     plain = Policy(target_bytes=100, tolerance=Fraction(0), min_input_files=2)
     some = [DataFile(f"f{at:02}", 60 - at, PARTITION) for at in range(40)]
-    unordered = COMPACTION.plan(PARTITION, some, replace(plain, **order, orders_rows=False), kind)
+    unordered = COMPACTION.plan(PARTITION, some, replace(plain, **order).with_traits(orders_rows=False), kind)
     assert unordered.groups
     assert all(group.order is None for group in unordered.groups)
     assert unordered == COMPACTION.plan(PARTITION, some, plain, kind)

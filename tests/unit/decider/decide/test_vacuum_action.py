@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from decider.decide.decision import TableSignals
+from decider.decide.signals_text import describe
 from decider.decide.vacuum import VACUUM_ACTION, VacuumReason
+from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.removals import Removals
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
-from shared.vacuum_options import VacuumOptions
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
@@ -57,13 +58,18 @@ def test_orphans_are_due_at_first_and_then_as_often_as_the_policy_says() -> None
     assert (expired.reason, VacuumOptions.decode(expired.options).with_orphans) == (VacuumReason.FILES_EXPIRED, False)
 
 
+def test_a_table_with_two_names_is_not_vacuumed_whatever_is_due() -> None:
+    """What expires in the metadata of one name may be the newest snapshot of the other's."""
+    seen = replace(signals((NOW_MS, 5)), twins=("copy",))
+    late_ms = NOW_MS + 30 * DAY_MS
+    assert VACUUM_ACTION.evaluate(replace(seen, twins=()), POLICY, late_ms).prediction is not None
+    found = VACUUM_ACTION.evaluate(seen, POLICY, late_ms)
+    assert (found.reason, found.prediction) == (VacuumReason.SEVERAL_NAMES, None)
+    assert "copy" in describe(seen)
+
+
 def test_two_vacuums_are_vacuum_every_apart() -> None:
     seen = signals((0, 1), vacuumed_ms=NOW_MS)
     assert VACUUM_ACTION.evaluate(seen, POLICY, NOW_MS + DAY_MS - 1).reason is VacuumReason.VACUUMED_RECENTLY
     assert VACUUM_ACTION.evaluate(seen, POLICY, NOW_MS + DAY_MS).reason is VacuumReason.FILES_EXPIRED
     assert VACUUM_ACTION.timer(seen, POLICY, NOW_MS) == (NOW_MS + DAY_MS, TimerChange.SET)
-
-
-def test_options_survive_a_job() -> None:
-    for options in (VacuumOptions(), VacuumOptions(with_orphans=True, force=True, retain_s=0)):
-        assert VacuumOptions.decode(options.encode()) == options

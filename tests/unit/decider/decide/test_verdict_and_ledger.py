@@ -12,21 +12,24 @@ from decider.decide import ledger
 from decider.decide.calibration import Calibration
 from decider.decide.compaction import COMPACTION
 from decider.decide.context import ConstantContention, DecisionContext
-from decider.decide.decision import DecisionKind, Prediction, Trigger, TriggerSource
+from decider.decide.decision import DecisionKind, Prediction, RefusedPart, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
+from decider.decide.funnel import CommitCounter, funnel_counts, funnel_stages
 from decider.decide.job_request import FIRST_STEP, job_request, priority, rested_step
 from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
-from shared.job_payload import RewriteKind
+from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats, stats_of_files, stats_of_sizes
 from shared.layout.planner import plan, plan_full
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, JobOrder, Policy
+from shared.policy.policy import MIB, JobOrder, Policy
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.settings import SETTINGS
+from shared.run_counters import RunCounter
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId, TableMetadata, TableRef
 from tests.support.decisions import decide_after_commit, decide_on_state, decide_on_timer, encoded
+from tests.support.toy_table_action import WITH_TOY_TABLE
 
 POLICY = Policy(target_bytes=8 * MIB)
 
@@ -127,6 +130,32 @@ def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:
     assert "; it includes files that arrive before the job runs" in replace(learned, calibration=Calibration(1)).message
     assert "The small files hold 2 MiB; the target is 8 MiB." in message(MIB, MIB)
     assert "% of the target; 15.0% are tolerated." in message(MIB, MIB, *[9 * MIB] * 200)
+
+
+def test_a_sentence_says_what_is_refused_and_that_the_partition_waits_for_it() -> None:
+    plain = ledger.decode(encoded(decide_on_state(WHOLE_TABLE, state(*[100_000] * 10), POLICY, 1), POLICY, 1))
+    refused = replace(plain, refused=RefusedPart(state(100_000, 100_000, 100_000)))
+    assert "3 files are refused and do not count." in refused.message
+    assert "gets no job by a commit" not in refused.message
+    held = replace(plain, refused=RefusedPart(is_held=True))
+    assert "The partition gets no job by a commit for a while" in held.message
+    assert "do not count" not in held.message
+
+
+def test_every_stage_at_which_a_decision_can_end_is_named_once_before_it_is_counted() -> None:
+    stages = funnel_stages(WITH_TOY_TABLE)
+    assert len(set(stages)) == len(stages)
+    assert stages[: len(CommitCounter)] == tuple(CommitCounter), "in the order of the funnel"
+    for action in (*WITH_TOY_TABLE, *WITH_TOY_TABLE.table_actions):
+        assert set(stages) >= set(action.stages.values())
+    assert set(stages) >= {*RunCounter, "inventory_runs"}
+    crowd = state(*[100_000] * 10)
+    made = [decide_on_state(WHOLE_TABLE, crowd, policy, 1) for policy in (POLICY, POLICY, Policy(enabled=False))]
+    ours = Commit(4, 0, "OPTIMIZE", data_change=False, origin=CommitOrigin("j", 1))
+    made.append(decide_after_commit(WHOLE_TABLE, crowd, POLICY, ours))
+    counted = funnel_counts(made, WITH_TOY_TABLE)
+    assert counted == {"enqueued": 2, "disabled": 1, "partitions_rewritten": 1}
+    assert set(stages) >= counted.keys()
 
 
 GIB = 1024 * MIB

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decider.declared.tables_file import MAX_BYTES, DeclaredTables, TablesFileReader
+from decider.declared.tables_file import MAX_BYTES, MAX_DEPTH, DeclaredTables, TablesFileReader
 from decider.events.resolver import AllowedRoots
 from decider.state.effective_policy import PolicyDefaults
 from shared.errors import InvalidInput
@@ -81,7 +81,7 @@ MISTAKES = {
         "tables.yaml:3:3: s3://lake/a is declared at line 2:3 already"
     ),
     "tables:\n- {location: s3://lake/a, name: x}\n- {location: s3://lake/b, name: x}": (
-        "tables.yaml:3:3: the name 'x' is that of the table at line 2:3"
+        "tables.yaml:3:3: the name 'x' belongs to the table at line 2:3"
     ),
     "tables: []\n---\ntables: []": "tables.yaml:2:1: expected a single document",
     "tables: !!python/object:os.system []\nother: 1": "tables.yaml:2:1: 'other' is unknown",
@@ -130,3 +130,9 @@ def test_an_entry_remembers_whether_a_call_had_registered_the_table(
     made = one.registration(TableRef(one.id, "old", one.location, "other", {"a": "b"}, **before))  # type: ignore[arg-type]
     assert made == TableRef(one.id, "new", one.location, "t", {}, is_declared=True, was_registered=was_registered)
     assert not one.registration(None).was_registered
+
+
+def test_a_document_that_is_too_deep_is_refused_with_its_place() -> None:
+    text = "tables:\n" + "- " * 2 * MAX_DEPTH
+    with pytest.raises(InvalidInput, match=rf"x\.yaml:2:\d+: .* more than {MAX_DEPTH} times"):
+        TablesFileReader(AllowedRoots(), PolicyDefaults).read(text.encode(), "x.yaml")

@@ -10,7 +10,7 @@ from decider.events.refresh_queue import RefreshQueue
 from shared.errors import InvalidInput, RetryableError
 from shared.retry import RetryPolicy
 from shared.table import TableId, TableRef
-from tests.support.refreshing import RecordedRefreshes, play, refreshing
+from tests.support.refreshing import RecordedRefreshes, in_time, refreshing
 
 A, B = (TableRef(TableId(name), name, f"file:///{name}") for name in ("a", "b"))
 
@@ -19,10 +19,10 @@ A, B = (TableRef(TableId(name), name, f"file:///{name}") for name in ("a", "b"))
     ("versions", "wanted"),
     [([3, 7, 5], 7), ([3, None], None), ([None, 3], None), ([None], None), ([0, 0], 0)],
 )
-def test_many_events_of_a_table_are_one_look_for_the_newest_version(
+async def test_many_events_of_a_table_are_one_look_for_the_newest_version(
     versions: list[int | None], wanted: int | None
 ) -> None:
-    async def story() -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         refreshes.open.set()
         inbox = RefreshQueue(refreshes)
@@ -34,14 +34,11 @@ def test_many_events_of_a_table_are_one_look_for_the_newest_version(
         work.cancel()
         assert refreshes.seen == [("a", wanted)]
 
-    play(story)
-
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_tables_are_refreshed_in_the_order_in_which_their_first_waiting_events_arrived(workers: int) -> None:
+async def test_tables_are_refreshed_in_the_order_in_which_their_first_waiting_events_arrived(workers: int) -> None:
     """However many events are behind: one that repeats an earlier one moves nothing."""
-
-    async def story() -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         refreshes.open.set()
         inbox = RefreshQueue(refreshes, workers=workers)
@@ -55,11 +52,9 @@ def test_tables_are_refreshed_in_the_order_in_which_their_first_waiting_events_a
         work.cancel()
         assert [name for name, _ in refreshes.seen] == [table.name for table in tables]
 
-    play(story)
 
-
-def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_it() -> None:
-    async def story() -> None:
+async def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_it() -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         inbox = RefreshQueue(refreshes, workers=4)
         work = asyncio.create_task(refreshing(inbox))
@@ -79,11 +74,9 @@ def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_i
         assert [refresh for refresh in refreshes.seen if refresh[0] == "a"] == [("a", 1), ("a", 3)]
         assert refreshes.most == {"a": 1, "b": 1}
 
-    play(story)
 
-
-def test_a_look_that_crashed_or_was_refused_ends_no_one_elses() -> None:
-    async def story() -> None:
+async def test_a_look_that_crashed_or_was_refused_ends_no_one_elses() -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         refreshes.open.set()
         refreshes.fails = [KeyError("no one foresaw this"), InvalidInput("no table")]
@@ -97,12 +90,10 @@ def test_a_look_that_crashed_or_was_refused_ends_no_one_elses() -> None:
         assert not work.done()
         work.cancel()
 
-    play(story)
-
 
 @pytest.mark.parametrize("tries", [1, 3])
-def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_the_sweep(tries: int) -> None:
-    async def story() -> None:
+async def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_the_sweep(tries: int) -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         refreshes.open.set()
         refreshes.fails = [RetryableError("away") for _ in range(tries)]
@@ -115,11 +106,9 @@ def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_th
         assert inbox.retrying == 0
         assert refreshes.seen == [("a", 5)] + [("a", None)] * (tries - 1), "a retry asks for whatever is newest"
 
-    play(story)
 
-
-def test_a_success_begins_the_count_of_failures_again() -> None:
-    async def story() -> None:
+async def test_a_success_begins_the_count_of_failures_again() -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         refreshes.open.set()
         inbox = RefreshQueue(refreshes, workers=1, retry_policy=RetryPolicy(2, 0.001, 0.001))
@@ -131,8 +120,6 @@ def test_a_success_begins_the_count_of_failures_again() -> None:
             await inbox.drained()
         work.cancel()
         assert len(refreshes.seen) == 6, "each time one failure and one success"
-
-    play(story)
 
 
 def test_why_a_refresh_failed_is_known_until_one_succeeds() -> None:
@@ -177,8 +164,8 @@ async def _turns() -> None:
         await asyncio.sleep(0)
 
 
-def test_tables_of_the_sweep_wait_behind_those_of_events_but_have_every_ninth_turn() -> None:
-    async def story() -> None:
+async def test_tables_of_the_sweep_wait_behind_those_of_events_but_have_every_ninth_turn() -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         inbox = RefreshQueue(refreshes, workers=1)
         for table in _tables("s", 3):
@@ -190,11 +177,9 @@ def test_tables_of_the_sweep_wait_behind_those_of_events_but_have_every_ninth_tu
         assert await _order(refreshes, inbox) == [*events[:8], "s0", *events[8:16], "s1", "e16", "s2"]
         assert dict(refreshes.seen)["s0"] is None
 
-    play(story)
 
-
-def test_an_event_moves_a_swept_table_among_those_of_events_and_a_sweep_adds_nothing_to_one_that_waits() -> None:
-    async def story() -> None:
+async def test_an_event_moves_a_swept_table_among_those_of_events_and_a_sweep_adds_nothing_to_one_that_waits() -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         inbox = RefreshQueue(refreshes, workers=1)
         swept = _tables("s", 2)
@@ -208,13 +193,10 @@ def test_an_event_moves_a_swept_table_among_those_of_events_and_a_sweep_adds_not
         assert [version for _, version in refreshes.seen] == [None, None, None]
         assert inbox._room._value == refresh_queue.MAX_SWEPT
 
-    play(story)
 
-
-def test_the_sweep_waits_while_as_many_of_its_tables_wait_as_may(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_sweep_waits_while_as_many_of_its_tables_wait_as_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refresh_queue, "MAX_SWEPT", 2)
-
-    async def story() -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         inbox = RefreshQueue(refreshes, workers=1)
 
@@ -233,11 +215,9 @@ def test_the_sweep_waits_while_as_many_of_its_tables_wait_as_may(monkeypatch: py
         work.cancel()
         assert [name for name, _ in refreshes.seen] == ["a", "s0", "s1", "s2", "s3", "s4"]
 
-    play(story)
 
-
-def test_a_table_that_failed_for_the_moment_is_refreshed_at_once_by_the_sweep() -> None:
-    async def story() -> None:
+async def test_a_table_that_failed_for_the_moment_is_refreshed_at_once_by_the_sweep() -> None:
+    async with in_time():
         refreshes = RecordedRefreshes()
         refreshes.open.set()
         failing = [RetryableError("away")]
@@ -256,5 +236,3 @@ def test_a_table_that_failed_for_the_moment_is_refreshed_at_once_by_the_sweep() 
         await inbox.drained()
         work.cancel()
         assert (refreshes.seen, inbox.retrying) == ([("a", None)], 0)
-
-    play(story)

@@ -8,7 +8,7 @@ from decider.formats.delta.log import open_log
 from decider.formats.registry import table_formats
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
-from shared.locations import canonical_location, decoded_path, table_id
+from shared.paths.locations import canonical_location, decoded_path, table_id
 
 NAMES = ("a b", "a%20b", "a%2520b", "a+b", "Z\u00fcrich", "Zu\u0308rich", "100%", "x#y", "q?z", "p:1,2", "g[a]{b}*")
 

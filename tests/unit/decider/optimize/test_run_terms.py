@@ -6,10 +6,10 @@ import pytest
 
 from decider.optimize.run_terms import RunMode, RunTerms, run_terms
 from shared.errors import InvalidInput
-from shared.job_payload import RewriteKind
-from shared.policy import MIB, MaxMode, Policy, PortablePaths
-from shared.property_names import PREFIX
-from shared.property_table import PROPERTIES
+from shared.jobs.payload import RewriteKind
+from shared.policy.names import PREFIX
+from shared.policy.policy import MIB, MaxMode, Policy, PortablePaths
+from shared.policy.property_table import PROPERTIES
 from tests.support.property_samples import GOOD
 
 
@@ -53,7 +53,7 @@ def test_force_overrides_tolerance_and_switch_and_a_full_rewrite_leaves_harmful_
 
 
 SAMPLES = {name: value for name, value, _, _ in GOOD}
-ANY_MODE = {"target-file-size", "fan-in", "full-file-threshold", "max-bytes-per-job", "row-group-copy"}
+ANY_MODE = {"target-file-size", "fan-in", "full-file-threshold", "max-bytes-per-job", "row-group-copy", "proofread"}
 LEVELS_ONLY = {"tolerance", "min-input-files", "max-small-files", "delete-ratio-threshold", "portable-paths"}
 
 

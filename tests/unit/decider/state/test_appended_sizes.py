@@ -3,7 +3,7 @@
 import pytest
 
 from decider.state.appended_sizes import MIN_COMMITS, NO_SIZES, WINDOW_COMMITS, AppendedFiles, AppendedSizes
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey
 
 LEVELS = Policy(target_bytes=1_000).size_levels
@@ -55,8 +55,3 @@ def test_one_odd_load_in_four_changes_nothing_and_a_table_that_changes_has_no_ty
 def test_files_of_which_a_commit_brings_enough_for_a_merge_climb_from_what_that_makes() -> None:
     assert window(*[10] * 64, files=7).typical_bytes(8) == 10
     assert window(*[10] * 64, files=8).typical_bytes(8) == 80
-
-
-def test_the_window_survives_its_encoding() -> None:
-    found = window(1, 2, 3, files=5)
-    assert AppendedSizes.decode(found.encode()) == found

@@ -14,9 +14,9 @@ from decider.state.effective_policy import (
     resolve_unregistered,
 )
 from shared.errors import InvalidInput
-from shared.job_payload import CLUSTER, INDEX, VACUUM
-from shared.policy import MIB, Policy, PolicyLayer, apply
-from shared.property_names import QBEAST_SWITCH
+from shared.jobs.payload import CLUSTER, INDEX, VACUUM
+from shared.policy.names import QBEAST_SWITCH
+from shared.policy.policy import MIB, Policy, PolicyLayer, apply
 from shared.refusals import Refusal, RefusalCode
 from shared.table import TableId, TableRef
 
@@ -172,7 +172,7 @@ REFUSAL = Refusal(RefusalCode.FEATURE, "clustering", "merging would undo it", "R
 def test_nothing_enables_a_refused_table_and_it_says_why() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.enabled": "true"})
     found = PolicyDefaults(DEFAULT).resolve(table, {}, {}, LogStatus(refusal=REFUSAL))
-    assert (found.policy.enabled, found.policy.refused) == (False, "unsafe_feature:clustering")
+    assert (found.policy.enabled, found.policy.traits.refused) == (False, "unsafe_feature:clustering")
     assert found.origins["enabled"] == PolicyOrigin(PolicySource.TABLE, "clustering")
     assert (found.refusal, found.notes) == (REFUSAL, ("the table is refused: merging would undo it. Run OPTIMIZE.",))
 
@@ -180,10 +180,19 @@ def test_nothing_enables_a_refused_table_and_it_says_why() -> None:
 def test_a_clustered_table_gets_the_jobs_that_its_refusal_allows_once_its_owner_switches_clustering_on() -> None:
     status = LogStatus(refusal=replace(REFUSAL, allows=(CLUSTER, VACUUM)), format="delta")
     off = PolicyDefaults(DEFAULT).resolve(TABLE, {}, {}, status)
-    assert (off.policy.enabled, off.policy.refused, off.policy.clusters) == (False, "unsafe_feature:clustering", False)
+    assert (off.policy.enabled, off.policy.traits.refused, off.policy.clusters) == (
+        False,
+        "unsafe_feature:clustering",
+        False,
+    )
     stated = {"lakewright.cluster": "on", "lakewright.sort-by": "a", "lakewright.primary-key": "a"}
     found = PolicyDefaults(DEFAULT).resolve(TABLE, stated | {"lakewright.sequence-by": "b"}, {}, status)
-    assert (found.policy.enabled, found.policy.refused, found.policy.clusters, found.refusal) == (True, "", True, None)
+    assert (found.policy.enabled, found.policy.traits.refused, found.policy.clusters, found.refusal) == (
+        True,
+        "",
+        True,
+        None,
+    )
     assert [kind for kind in ACTIONS.kinds if found.policy.runs(kind)] == [VACUUM, CLUSTER]
     assert found.policy.sort_order is None
     assert [note.partition(",")[0].partition(":")[0] for note in found.notes] == [
@@ -193,9 +202,9 @@ def test_a_clustered_table_gets_the_jobs_that_its_refusal_allows_once_its_owner_
     ]
     # Every other refusal stands, whatever is switched on.
     other = PolicyDefaults(DEFAULT).resolve(TABLE, stated, {}, LogStatus(refusal=REFUSAL, format="delta"))
-    assert (other.policy.refused, other.policy.clusters) == ("unsafe_feature:clustering", False)
+    assert (other.policy.traits.refused, other.policy.clusters) == ("unsafe_feature:clustering", False)
     plain = PolicyDefaults(DEFAULT).resolve(TABLE, stated, {}, LogStatus(format="delta"))
-    assert (plain.policy.job_kinds, plain.policy.clusters) == ("", False)
+    assert (plain.policy.traits.job_kinds, plain.policy.clusters) == ("", False)
 
 
 def test_an_index_is_optimized_once_its_owner_switches_it_on() -> None:
@@ -208,7 +217,7 @@ def test_an_index_is_optimized_once_its_owner_switches_it_on() -> None:
         )
 
     off = resolved()
-    assert (off.policy.enabled, off.policy.refused, off.policy.is_indexed) == (
+    assert (off.policy.enabled, off.policy.traits.refused, off.policy.traits.is_indexed) == (
         False,
         "qbeast:qbeast.lastRevisionID",
         False,
@@ -220,10 +229,10 @@ def test_an_index_is_optimized_once_its_owner_switches_it_on() -> None:
     assert (theirs.policy.indexes, theirs.issues) == (True, ())
     assert theirs.origins["index"] == PolicyOrigin(PolicySource.TABLE, QBEAST_SWITCH)
     stopped = resolved(use_optimization_autoOptimize_enabled="false", lakewright_index="on")
-    assert (stopped.policy.enabled, stopped.policy.refused) == (False, "")
+    assert (stopped.policy.enabled, stopped.policy.traits.refused) == (False, "")
     # A manual run needs no switch, and is the only one that runs.
     manual = resolved(use_optimization_type="LeveledCompaction")
-    assert (manual.policy.is_indexed, manual.policy.indexes, manual.policy.runs(INDEX)) == (True, False, True)
+    assert (manual.policy.traits.is_indexed, manual.policy.indexes, manual.policy.runs(INDEX)) == (True, False, True)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +255,7 @@ def test_a_table_whose_qbeast_switch_was_unset_is_off_unless_its_registration_en
 def test_levels_are_fitted_to_the_size_that_the_state_has_learned_unless_anyone_set_a_fan_in() -> None:
     learned = LogStatus(typical_file_bytes=3_000_000)
     found = PolicyDefaults(DEFAULT).resolve(TABLE, {}, {}, learned)
-    assert found.policy.typical_file_bytes == 3_000_000
+    assert found.policy.learned.typical_file_bytes == 3_000_000
     assert "the size levels are fitted to new files of 2.86 MiB" in found.notes[-1]
     for defaults, configuration in (
         (PolicyDefaults(DEFAULT), {"lakewright.fan-in": "8"}),
@@ -255,3 +264,38 @@ def test_levels_are_fitted_to_the_size_that_the_state_has_learned_unless_anyone_
     ):
         fixed = defaults.resolve(TABLE, configuration, {}, learned)
         assert (fixed.policy.size_levels, fixed.notes) == (DEFAULT.size_levels, ())
+
+
+REMOVAL = {
+    "primary-key": "id",
+    "sequence-by": "ts",
+    "delete-marker": "gone",
+    "key-scope": "partition",
+}
+
+
+@pytest.mark.parametrize("name", REMOVAL)
+def test_only_the_tables_own_properties_decide_which_rows_are_removed(name: str) -> None:
+    """A registration is an operator's, and no operator can make an actor change data."""
+    stated = {f"lakewright.{name}": REMOVAL[name], "lakewright.fan-in": "3"}
+    found = PolicyDefaults().resolve(replace(TABLE, properties=stated), {}, {}, LogStatus(format="delta"))
+    field = name.replace("-", "_")
+    assert getattr(found.policy, field) == getattr(Policy(), field)
+    assert found.policy.fan_in == 3, "whatever else was registered stays in effect"
+    (issue,) = found.issues
+    assert (issue.property, issue.is_blocking) == (f"lakewright.{name}", False)
+    assert "ALTER TABLE" in issue.reason
+    own = PolicyDefaults().resolve(TABLE, {f"lakewright.{one}": REMOVAL[one] for one in REMOVAL}, {}, LogStatus())
+    assert own.issues == ()
+
+
+def test_a_registration_cannot_change_which_rows_an_owners_key_removes() -> None:
+    own = {"lakewright.primary-key": "id", "lakewright.sequence-by": "ts"}
+    others = {"lakewright.primary-key": "country", "lakewright.sequence-by": "id"}
+    found = PolicyDefaults().resolve(replace(TABLE, properties=others), own, {}, LogStatus(format="delta"))
+    assert (found.policy.primary_key, found.policy.sequence_by) == ("id", "ts")
+
+
+def test_a_tenants_defaults_decide_nothing_about_rows() -> None:
+    with pytest.raises(InvalidInput, match="which rows are removed"):
+        PolicyDefaults(tenants={"sales": {"lakewright.sequence-by": "ts"}})

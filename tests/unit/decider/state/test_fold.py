@@ -2,15 +2,21 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from decider.state.file_columns import LiveFiles, count_live
+from decider.state.file_columns import COLUMNS, FileColumns, LiveFiles, count_live, live_ids_of
 from decider.state.fold import REPLACING_OPERATIONS, count_live_files, fold
+from decider.state.refused_partitions import RefusedPartitions
+from shared.errors import RefusedFiles
 from shared.layout.file_selection import GENERATED_TAG
-from shared.layout.levels import SMALL_LEVELS
 from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, SORT_LEVEL_TAG, PartitionStats
+from shared.partition_refusals import NOTHING, PartitionRefusals, TableFingerprint, live_ids
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, Policy
+from shared.policy.levels import SMALL_LEVELS
+from shared.policy.policy import MIB, Policy
+from shared.queue.model import RefusalsChange
+from shared.refusals import RefusalReason
 from shared.table import (
     CommitOrigin,
     DataFile,
@@ -75,7 +81,7 @@ def test_settled_files_are_counted_and_a_removal_that_has_no_tags_never_hides_wh
     assert rewritten.changes[WHOLE_TABLE].idle_compacted == EMPTY_STATS.idle_compacted
 
 
-def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_the_fallback_does_not() -> None:
+def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_another_writers_does_not() -> None:
     policy = Policy(time_window_s=10)
     old = [file(f"o{n}", modified_ms=1_000) for n in range(3)]
     new = [file(f"n{n}", modified_ms=11_000) for n in range(3)]
@@ -174,3 +180,34 @@ def test_another_sort_key_rebuilds_the_table() -> None:
     made = fold(commit(metadata=KEYED), HERE, SORTED)
     assert made.rebuild_reason == "the sort key changed"
     assert fold(commit(metadata=KEYED), KEYED, SORTED).rebuild_reason is None
+
+
+def test_ids_of_live_files_are_those_of_the_partitions_asked_for_in_columns_or_not() -> None:
+    usual = [("b", 0), ("c", 1), ("d", 0)]
+    same = {"size_bytes": 1, "modified_ms": 1, "is_idle_compacted": False, "is_cube": False}
+    table = pa.Table.from_pylist([{"path": path, "partition": at, **same} for path, at in usual], COLUMNS)
+    vector, third, unknown = file("a", dv_id="u1"), PartitionKey('{"dt":"3"}'), PartitionKey('{"dt":"4"}')
+    others = (vector, file("e", partition=third))
+    live = LiveFiles(Snapshot(1, 0, HERE, PROTOCOL, ()), FileColumns(table, (WHOLE_TABLE, OTHER)), others)
+    assert live_ids_of(live, [WHOLE_TABLE, unknown]) == {
+        WHOLE_TABLE: live_ids([vector, file("b"), file("d")]),
+        unknown: {},
+    }
+    assert live_ids_of(live, [third]) == {third: live_ids([file("e")])}
+    assert live_ids_of(live, []) == {}
+
+
+def test_a_rebuild_lifts_each_refusal_of_a_file_that_is_not_live_with_the_same_deletes() -> None:
+    here = TableFingerprint.of(HERE, POLICY)
+
+    def refused(one: DataFile) -> PartitionRefusals:
+        error = RefusedFiles("no", reason=RefusalReason.TYPES)
+        return NOTHING.in_force(here).added(error, [one], POLICY, now_ms=1)
+
+    vector, other = file("a", dv_id="u1"), file("b", partition=OTHER)
+    stored = RefusedPartitions.of([(WHOLE_TABLE, refused(vector).encode()), (OTHER, refused(other).encode())])
+    kept = stored.among({WHOLE_TABLE: live_ids([vector, file("c")])}, here, 1)
+    assert kept == {WHOLE_TABLE: refused(vector), OTHER: NOTHING.in_force(here)}
+    assert list(stored.changes(kept)) == [RefusalsChange(OTHER, refused(other).encode(), "")]
+    changed = {WHOLE_TABLE: live_ids([file("a", dv_id="u2")]), OTHER: live_ids([other])}
+    assert {key: len(one.refusals) for key, one in stored.among(changed, here, 1).items()} == {WHOLE_TABLE: 0, OTHER: 1}

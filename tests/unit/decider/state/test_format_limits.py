@@ -1,14 +1,11 @@
 """What a table's format does not support has no effect, and the owner of the table reads why."""
 
-from dataclasses import replace
-
 import pytest
 
 from decider.decide.actions import ACTIONS
 from decider.state.effective_policy import EffectivePolicy, LogStatus, PolicyDefaults
-from shared.job_payload import CHECKPOINT, COMPACT, SORT, VACUUM
-from shared.layout.file_order import is_ordered
-from shared.policy import ClusteringOrder, Policy
+from shared.jobs.payload import CHECKPOINT, COMPACT, SORT, VACUUM
+from shared.policy.policy import ClusteringOrder, Policy
 from shared.table import TableId, TableRef
 
 TABLE = TableRef(TableId("t"), "t", "file:///t")
@@ -25,15 +22,15 @@ def in_force(table_format: str, configuration: dict[str, str]) -> EffectivePolic
 def test_nothing_is_taken_from_a_format_that_supports_everything(name: str, configuration: dict[str, str]) -> None:
     found = in_force(name, configuration)
     assert all(found.policy.runs(kind) for kind in (*ACTIONS.kinds, "a kind of a later release"))
-    assert (found.policy.job_kinds, found.notes) == ("", ())
+    assert (found.policy.traits.job_kinds, found.notes) == ("", ())
 
 
 @pytest.mark.parametrize("configuration", ORDERS)
 def test_an_order_of_an_iceberg_table_has_no_effect_and_a_note_says_so(configuration: dict[str, str]) -> None:
     ordered, found = (in_force(name, configuration) for name in ("delta", "iceberg"))
-    assert ordered.policy.sort_order is not None or is_ordered(ordered.policy)
+    assert ordered.policy.sort_order is not None or ordered.policy.is_ordered
     assert found.policy.sort_order is None
-    assert not is_ordered(found.policy)
+    assert not found.policy.is_ordered
     (name,) = configuration
     (note,) = found.notes
     assert note.startswith(f"{name.removeprefix('lakewright.')} has no effect")
@@ -57,6 +54,17 @@ def test_the_retention_of_snapshots_is_that_of_an_iceberg_table_if_it_is_longer(
     assert "720 hours" in found.notes[0]
 
 
+@pytest.mark.parametrize("name", ["lakewright.retain", "acid.data.retain.hours"])
+def test_a_retention_that_lengthens_nothing_has_a_note(name: str) -> None:
+    value = "24" if name.startswith("acid") else "24 hours"
+    found = in_force("delta", {name: value})
+    assert found.policy.retention_s == 7 * 86_400
+    (note,) = found.notes
+    assert note.startswith("removed files are kept for 168 hours, not for 24")
+    assert in_force("delta", {name: value, "delta.deletedFileRetentionDuration": "interval 1 day"}).notes == ()
+    assert in_force("delta", {"lakewright.retain": "30 days"}).notes == ()
+
+
 @pytest.mark.parametrize(
     ("configuration", "notes"),
     [
@@ -75,7 +83,7 @@ def test_limits_are_part_of_the_policy_that_jobs_and_records_carry() -> None:
     limited = in_force("iceberg", {}).policy
     assert Policy.decode(limited.encode()) == limited
     assert limited.version != Policy().version
-    assert replace(limited, job_kinds="", orders_rows=True) == Policy()
+    assert limited.with_traits(job_kinds="", orders_rows=True) == Policy()
     assert limited.clustering_order is ClusteringOrder.NONE
 
 

@@ -15,7 +15,7 @@ from decider.state.level_fit import (
     predicted_saving,
     rewriting_over_least,
 )
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionKey
 from tests.bench.offline_optimum import equal_files
 
@@ -35,7 +35,7 @@ def test_levels_are_fitted_where_the_prediction_says_that_enough_is_saved() -> N
     found = learned(GAINING).refitted(POLICY, NOW_MS)
     assert found.typical_file_bytes in (GAINING, GAINING * 9 // 10)
     assert found.checked_ms == NOW_MS
-    fitted = replace(POLICY, typical_file_bytes=found.typical_file_bytes)
+    fitted = POLICY.fitted_to(found.typical_file_bytes)
     assert found.saving == predicted_saving(found.sizes, POLICY, fitted) > MIN_SAVING
     assert found.reason.startswith(f"levels fitted to new files of {found.typical_file_bytes / MIB:.3g} MiB: ")
     kept = learned(NOT_GAINING).refitted(POLICY, NOW_MS)
@@ -50,7 +50,7 @@ def test_a_change_is_considered_once_a_day(checked_ms: int) -> None:
 
 def test_levels_that_are_fitted_already_stay() -> None:
     fitted = learned(GAINING).refitted(POLICY, NOW_MS)
-    policy = replace(POLICY, typical_file_bytes=fitted.typical_file_bytes)
+    policy = POLICY.fitted_to(fitted.typical_file_bytes)
     near = replace(fitted, sizes=learned(fitted.typical_file_bytes * 5 // 4).sizes)
     assert near.refitted(policy, NOW_MS + EVERY_MS) is near
     other = replace(fitted, sizes=learned(fitted.typical_file_bytes * 5).sizes)
@@ -77,7 +77,7 @@ def test_a_commit_adds_to_what_is_known_and_a_commit_without_files_does_not() ->
 
 def test_a_saving_counts_only_where_both_halves_of_the_window_show_it() -> None:
     halves = AppendedSizes((AppendedFiles(GAINING, 1),) * 32 + (AppendedFiles(NOT_GAINING, 1),) * 32)
-    fitted = replace(POLICY, typical_file_bytes=GAINING)
+    fitted = POLICY.fitted_to(GAINING)
     assert predicted_saving(halves, POLICY, fitted) <= 0
     assert predicted_saving(AppendedSizes(halves.commits[:32]), POLICY, fitted) > MIN_SAVING
 
@@ -85,7 +85,7 @@ def test_a_saving_counts_only_where_both_halves_of_the_window_show_it() -> None:
 def test_where_nothing_is_rewritten_nothing_is_saved() -> None:
     one = AppendedSizes((AppendedFiles(400 * MIB, 1),) * 2)
     assert rewriting_over_least(one, POLICY) == 0
-    assert predicted_saving(one, POLICY, replace(POLICY, typical_file_bytes=MIB)) == 0
+    assert predicted_saving(one, POLICY, POLICY.fitted_to(MIB)) == 0
 
 
 @pytest.mark.parametrize(("files", "slots"), [(1, 5), (5, 5), (69, 17), (500, 20), (10, 3), (6, 1)])
@@ -94,9 +94,3 @@ def test_the_least_is_below_the_optimum_and_near_it(files: int, slots: int) -> N
     assert least <= max(optimum, 1)
     if slots > 10:
         assert optimum < least * Fraction(104, 100)
-
-
-def test_a_fit_survives_its_encoding_and_nothing_written_is_nothing_learned() -> None:
-    found = learned(GAINING, files=3).refitted(POLICY, NOW_MS)
-    assert LevelFit.decode(found.encode()) == found
-    assert LevelFit.decode({}) is NOT_FITTED

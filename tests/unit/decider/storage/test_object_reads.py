@@ -1,18 +1,22 @@
 """A failing store fails with an error that shows whether to try again, and every request is counted."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from obstore import exceptions
 from obstore.exceptions import GenericError, PermissionDeniedError
 from obstore.store import MemoryStore
 
 from decider.formats.delta.log import open_log
-from decider.storage.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter
+from decider.storage import object_reads
+from decider.storage.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter, storage_failure
 from decider.storage.stores import ObjectStores, RootedStore
 from shared.errors import InvalidInput, PermanentError, RetryableError
-from shared.store_options import StoreOptions
+from shared.paths.store_options import StoreOptions
+from tests.support.failure_classes import OF_OBSTORE
 
 
 class Failing:
@@ -53,10 +57,38 @@ def test_a_store_that_fails_says_whether_to_try_again(problem: Exception, expect
     assert meter.counts == {ReadKind.GET: 1, ReadKind.LIST: 1}
 
 
+class Hanging:
+    """A store that never answers."""
+
+    async def _never(self) -> Any:
+        await asyncio.Event().wait()
+
+    async def list(self, *_: object, **__: object) -> AsyncGenerator[Any, None]:
+        """Yield nothing, ever."""
+        yield await self._never()
+
+    async def list_with_delimiter_async(self, *_: object) -> Any:
+        """Answer never."""
+        await self._never()
+
+    get_async = get_range_async = list_with_delimiter_async
+
+
+@pytest.mark.parametrize("call", ["get", "list", "entries", "first_names", "folders"])
+def test_a_store_that_never_answers_is_given_up_and_tried_again_later(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_reads, "READ_DEADLINE_S", 0.01)
+    with pytest.raises(RetryableError, match="no answer in time"):
+        asyncio.run(getattr(reader(Hanging()), call)("p"))
+
+
 def test_an_object_that_is_not_there_is_none_and_a_request_all_the_same() -> None:
     meter = ReadMeter()
     assert asyncio.run(reader(MemoryStore(), meter).get("k")) is None
-    assert meter.counts == {ReadKind.GET: 1}
+    for call in ("list", "entries", "first_names"):
+        assert list(asyncio.run(getattr(reader(MemoryStore(), meter), call)("p"))) == []
+    assert meter.counts == {ReadKind.GET: 1, ReadKind.LIST: 3}
 
 
 def test_a_listing_is_sorted_bounded_by_the_prefix_and_counted_by_page() -> None:
@@ -88,6 +120,8 @@ def test_a_local_directory_is_found_whatever_it_is_called(tmp_path: Path, direct
 
 def test_a_store_of_objects_is_rooted_at_the_decoded_prefix() -> None:
     options = {"aws_region": "eu-central-1", "endpoint": "http://127.0.0.1:9", "allow_http": "true", "timeout": "5s"}
+    # The environment would be asked for these, and deltalake leaves keys there.
+    options |= {"access_key_id": "key", "secret_access_key": "secret"}
     stores = ObjectStores(StoreOptions({"": options}))
     place = stores.open("s3a://lake/a%20b/x%2520y/")
     assert place.key("_delta_log") == "a b/x%20y/_delta_log"
@@ -129,3 +163,10 @@ def test_a_folder_that_goes_away_while_it_is_listed_is_no_empty_folder() -> None
     assert asyncio.run(reader(Vanishing(0)).entries("p")) == []
     with pytest.raises(RetryableError, match="cannot list p: gone"):
         asyncio.run(reader(Vanishing(1)).entries("p"))
+
+
+def test_every_exception_of_the_client_is_judged_as_its_table_says() -> None:
+    """A new release that adds one fails here."""
+    kinds = {name: kind for name, kind in vars(exceptions).items() if isinstance(kind, type)}
+    found = {name: type(storage_failure("s3://b/t", "read f", kind("no"))) for name, kind in kinds.items()}
+    assert found == {name: meant for meant, names in OF_OBSTORE.items() for name in names.split()}

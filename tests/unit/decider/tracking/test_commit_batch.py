@@ -10,13 +10,13 @@ from decider.decide.decision import TableSignals
 from decider.state.commit_counts import NO_COMMITS
 from decider.state.contention import NO_CONTENTION
 from decider.state.fold import fold
-from decider.store.table_state import PartitionStates
+from decider.store.tables.table_state import PartitionStates
 from decider.tracking.commit_batch import CommitBatch
-from shared.job_payload import JobPayload, RewriteKind
-from shared.layout.eligibility import reaches_delete_files
+from shared.jobs.payload import JobPayload, RewriteKind
+from shared.layout.eligibility import evaluate_full, reaches_delete_files
 from shared.layout.partition_stats import PartitionStats, stats_of_files
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.queue.model import JobRequest
 from shared.table import Commit, DataFile, DeleteFile, DeleteKind, RemovedFile, TableId, TableMetadata, TableRef
 
@@ -71,6 +71,29 @@ def test_a_partition_with_delete_files_and_no_data_files_is_kept_until_these_are
     assert kept is not None
     left = PartitionStats.decode(kept)
     assert (left.files, left.dv_files, left.deleted_rows) == (0, 1, 3)
+    assert not evaluate_full(left).needs_rewrite, "there is no file to rewrite"
+    assert evaluate_full(replace(left, files=1)).needs_rewrite
+
+
+@pytest.mark.parametrize(
+    ("before", "added", "looks"), [(0, 1, True), (8, 1, False), (8, 2, True), (1_000, 20, False), (1_000, 200, True)]
+)
+def test_files_are_examined_once_for_each_step_of_rows_that_delete_files_hide(
+    before: int, added: int, looks: bool
+) -> None:
+    batch = CommitBatch(TableRef(TableId("t"), "t", "memory:///t"), POLICY, HERE)
+    deletes = tuple(DeleteFile(f"d{n}", WHOLE_TABLE, DeleteKind.POSITION, rows=1) for n in range(added))
+    change = Commit(1, 1, "DELETE", added_deletes=deletes)
+    batch.add(change, fold(change, HERE, POLICY))
+    state = replace(stats_of_files(LIVE, POLICY.size_levels), deleted_rows=before)
+    known = PartitionStates({WHOLE_TABLE: state}, UNCALIBRATED)
+    assert batch.with_more_deletes(known) == (frozenset({WHOLE_TABLE}) if looks else frozenset())
+    made = batch.decide(known, NO_CONTENTION, TableSignals(0), 9, examined={WHOLE_TABLE: 1}).step.jobs
+    assert [JobPayload.decode(job.payload).reason for job in made] == ["single_file_rewrite"]
+    assert not batch.decide(known, NO_CONTENTION, TableSignals(0), 9).step.jobs
+    off = CommitBatch(TableRef(TableId("t"), "t", "memory:///t"), replace(POLICY, delete_ratio_threshold=None), HERE)
+    off.add(change, fold(change, HERE, POLICY))
+    assert not off.with_more_deletes(known)
 
 
 def requested_by_deletes(policy: Policy, before: int, *added: int) -> list[RewriteKind]:

@@ -5,7 +5,7 @@ import pytest
 from decider.whatif.baselines import HOUR_MS, PEERS, ObservedPartition
 from decider.whatif.trace import CommitTrace, SimulatedTable
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import Commit, DataFile
 
 TARGET = 1 << 20

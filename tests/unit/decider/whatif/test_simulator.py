@@ -13,7 +13,7 @@ from shared.layout.eligibility import evaluate_idle
 from shared.layout.partition_stats import stats_of_files
 from shared.layout.planner import IDLE_COMPACTED_TAG
 from shared.partitions import WHOLE_TABLE, partition_key
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionColumn, RemovedFile
 from tests.bench.offline_optimum import equal_files, neighbours
 

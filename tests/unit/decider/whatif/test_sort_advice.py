@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from decider.storage.stores import ObjectStores
-from decider.whatif.range_reads import KeyedFiles
 from decider.whatif.recorded_filters import RecordedFilter
 from decider.whatif.row_sample import advise_order
-from decider.whatif.sort_advice import HIDDEN_SHARE, RowSample, SampledPartition, SortAdvice, advise
+from decider.whatif.sort_advice import HIDDEN_SHARE, KeyedFiles, RowSample, SampledPartition, SortAdvice, advise
 from shared.errors import Unsupported
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, PartitionColumn

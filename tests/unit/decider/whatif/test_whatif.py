@@ -3,7 +3,7 @@
 import asyncio
 import posixpath
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -24,7 +24,7 @@ from decider.whatif.trace import CommitTrace
 from decider.whatif.trace_reader import TableTrace, read_history
 from shared.errors import InvalidInput, NoTable
 from shared.partitions import WHOLE_TABLE
-from shared.policy import GIB, KIB, MIB, Policy
+from shared.policy.policy import GIB, KIB, MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
 if TYPE_CHECKING:
@@ -134,11 +134,11 @@ class Log:
             raise NoTable("there is no Delta log", field="location")
         if version < self.oldest:
             raise InvalidInput("the log was cleaned up", field="version")
-        live: dict[str, DataFile] = {}
+        live: dict[object, DataFile] = {}
         for commit in self.history[: version + 1]:
             for gone in commit.removed:
-                live.pop(posixpath.normpath(gone.path), None)
-            live.update((posixpath.normpath(file.path), file) for file in commit.added)
+                live.pop((posixpath.normpath(gone.path), gone.dv_id), None)
+            live.update(((posixpath.normpath(file.path), file.dv_id), file) for file in commit.added)
         metadata = TableMetadata("t", (), {"lakewright.target-file-size": "1mb"})
         return Snapshot(version, 0, metadata, TableProtocol(1, 2), tuple(live.values()))
 
@@ -233,6 +233,22 @@ def test_nothing_is_replayed_across_a_hole_in_the_log_and_the_hole_is_named(hole
     (note,) = describe(examine(found, resolve_unregistered(Policy(), {}, {}), CostModel()))["notes"]
     assert "missing from the log" in note
     assert f"at version {first}" in note
+
+
+def test_a_replay_that_ends_with_other_files_than_the_table_has_is_reported() -> None:
+    """A commit that was damaged below a checkpoint: readers of the table see the file that the commit lost."""
+
+    @dataclass
+    class Damaged(Log):
+        async def commits(self, versions: range, metadata: TableMetadata) -> AsyncGenerator[Commit, None]:
+            async for commit in Log.commits(self, versions, metadata):
+                yield replace(commit, added=()) if commit.version == 2 else commit
+
+    found = asyncio.run(_read(Damaged(LOG[:3])))
+    assert found.files_now == 3
+    (note,) = describe(examine(found, resolve_unregistered(Policy(), {}, {}), CostModel()))["notes"]
+    assert note.startswith("The commits lead to 2 files of 204,800 bytes, and the table has 3 of 307,200")
+    assert asyncio.run(_read(Log(LOG[:3]))).contradiction == ""
 
 
 def test_a_log_without_writes_is_refused_with_a_reason() -> None:

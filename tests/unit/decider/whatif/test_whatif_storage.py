@@ -63,3 +63,24 @@ def test_a_history_has_the_bytes_of_rewrites_and_not_those_of_a_new_vector() -> 
     assert changes == [(100, 0), (100, 0), (150, 200), (0, 0)]
     assert held_storage(table.initial_bytes, table.storage, 0).end_bytes == 150
     assert held_storage(table.initial_bytes, table.storage, 86_400).end_bytes == 350
+
+
+@given(times_ms=st.lists(st.sampled_from([0, 1, 5 * HOUR_MS, 9 * HOUR_MS]), min_size=2, max_size=7))
+def test_whatever_times_commits_have_no_byte_is_removed_before_it_was_added(times_ms: list[int]) -> None:
+    """Clocks of writers differ, and a commit may have no time at all, which is 0: both once told negative bytes."""
+    commits = tuple(
+        Commit(
+            *(version, at_ms, "WRITE", (DataFile(f"f{version}", 100, WHOLE_TABLE),)),
+            (RemovedFile(f"f{version - 1}", None, 100, WHOLE_TABLE),) if version else (),
+        )
+        for version, at_ms in enumerate(times_ms)
+    )
+    table = asyncio.run(_read(Log(commits)))
+    steps = [step.at_ms for step in table.storage]
+    assert steps == sorted(steps)
+    assert [commit.timestamp_ms for commit in table.history.commits] == steps
+    assert 0 not in steps or not any(times_ms)
+    for retention_s in (0, 3_600, 86_400):
+        held = held_storage(table.initial_bytes, table.storage, retention_s)
+        assert held.peak_bytes >= held.mean_bytes >= 100
+        assert held.end_bytes >= 100

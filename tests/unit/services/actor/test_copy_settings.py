@@ -10,7 +10,7 @@ from actor.formats.parquet.copy_rules import DEFAULT_LIMITS, CopyLimits
 from services.actor.settings import MIN_COLUMN_CHUNK, MIN_ROW_GROUP, actor_settings
 from services.actor.spark import engine_options
 from shared.errors import InvalidInput
-from shared.policy import KIB, MIB
+from shared.policy.policy import KIB, MIB
 from tests.support.memory_engine import MemoryEngine
 
 SETTINGS = [
@@ -33,7 +33,7 @@ def test_the_least_sizes_of_copied_row_groups_reach_the_engine(
     monkeypatch.setattr(registry, "start_engine", start)
     monkeypatch.setattr(registry, "EngineSet", list)
     registry.start_engines(None, engine_options(actor_settings(environment)), scratch="file:///s")  # type: ignore[arg-type]
-    assert [settings.transaction.copy_limits for settings in given] == [limits]
+    assert [settings.copy_limits for settings in given] == [limits]
 
 
 @pytest.mark.parametrize("name", [MIN_ROW_GROUP, MIN_COLUMN_CHUNK])

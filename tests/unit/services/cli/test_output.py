@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.cli.charts.what_if_chart import tick
 from services.cli.render import counted, time_span
+from services.cli.what_if_chart import tick
 
 
 @pytest.mark.parametrize(

@@ -48,11 +48,31 @@ def test_a_dry_run_by_name_shows_what_it_would_gain() -> None:
         {
             "partition_label": "dt=2026-01-01", "action": "compact",
             "files_replaced": 12, "groups": [{}], "bytes": 1024,
-            "before": {"files": 12, "rms_shortfall": 0.9}, "after": {"files": 1, "rms_shortfall": 0.25},
+            "before": {"files": 12}, "after": {"files": 3, "files_needed": 1},
         }
     ]  # fmt: skip
     stated = ran(answer, "optimize", "sales.orders", "--dry-run").stdout
-    assert "12 files would become 1; entropy 90% of the target, then 25%" in stated
+    assert "12 files would become 3; then: 3 files, 1 would do." in stated
+
+
+def test_a_wait_for_jobs_of_a_paused_table_ends_at_once_with_the_reason() -> None:
+    answer = json.loads(documented("POST /v1/tables/{name}/optimize", 202).text) | {"paused": "table"}
+    result = ran(answer, "optimize", "sales.orders", "--wait")
+    assert result.exit_code == 1
+    assert "the table is paused" in str(result.exception)
+
+
+def test_one_paused_table_or_all_of_them_are_resumed() -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(200, json={"message": "37 tables resumed."})
+
+    setting = CliContext("http://decider", as_json=False, transport=httpx.MockTransport(answer))
+    for arguments in (["a"], ["--all"], [], ["a", "--all"]):
+        CliRunner().invoke(app, ["tables", "resume", *arguments], obj=setting)
+    assert asked == ["/v1/tables/a/resume", "/v1/tables/resume"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from services.decider.settings import Address, DeciderSettings, decider_settings, parse_address
 from shared.errors import InvalidInput
-from shared.policy import MIB
+from shared.policy.policy import MIB
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:
@@ -78,6 +78,7 @@ def test_an_address_has_a_host_and_a_port() -> None:
         {"LAKEWRIGHT_POLICY": "vacuum=on"},
         {"LAKEWRIGHT_TENANTS": '{"sales": {"lakewright.vacuum": "on"}}'},
         {"LAKEWRIGHT_POLICY": "primary-key=id,sequence-by=ts"},
+        {"LAKEWRIGHT_POLICY": "sequence-by=ts"},
         {"LAKEWRIGHT_TENANTS": '{"sales": {"lakewright.primary-key": "id", "lakewright.sequence-by": "ts"}}'},
     ],
 )

@@ -12,7 +12,7 @@ from services.demo.commit_log import CommitLogSums
 from services.demo.demo_run import DemoRun, waiting_text
 from services.demo.report import figures, show
 from services.demo.row_checksum import Fingerprint
-from shared.policy import Policy
+from shared.policy.policy import Policy
 
 RESULT = figures(CommitLogSums(), Policy(), {}, Fingerprint(), Fingerprint())
 

@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 from services.demo.iceberg_log import IcebergLogSums, add_new_snapshots
 from services.demo.report import figures
 from services.demo.row_checksum import Fingerprint
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
 ROWS = pa.table({"id": pa.array(range(10), pa.int64())})

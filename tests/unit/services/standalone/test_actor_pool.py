@@ -6,8 +6,8 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from decider.storage import machine
 from services.settings import ACTOR_IDLE_S, ACTOR_WORK_S
-from services.standalone import machine
 from services.standalone.actor_pool import POLL_S, ActorPool, DeciderState, scaling_rule
 from services.standalone.actor_scaling import GIB, ActorCount, ScalingRule
 from services.standalone.supervisor import ChildSpec

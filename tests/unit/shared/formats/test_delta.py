@@ -3,7 +3,7 @@
 import pytest
 
 from shared.formats.delta import sort_key
-from shared.properties import first_sort_column
+from shared.policy.properties import first_sort_column
 from shared.table import PartitionColumn
 
 FIELDS = [

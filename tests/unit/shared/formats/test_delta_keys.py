@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from shared.formats.delta_keys import APPEND_ONLY, find_problem
-from shared.key_rule import KeyRule
-from shared.policy import KeyScope
+from shared.policy.key_rule import KeyRule
+from shared.policy.policy import KeyScope
 from shared.table import PartitionColumn, TableMetadata
 
 FIELDS: list[dict[str, Any]] = [

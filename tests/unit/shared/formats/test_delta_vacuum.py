@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt
 from shared.formats.delta_orphans import (
     MIN_ORPHAN_AGE_MS,
@@ -27,6 +26,7 @@ from shared.formats.delta_vacuum import (
     removed_files,
     vacuum_mark,
 )
+from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin
 from tests.support.vacuum_world import ROOT, VacuumWorld
 
@@ -162,7 +162,7 @@ def verdict(name: str, modified_ms: int = 0, *, folders: OwnFolders = FOLDERS) -
         ("live.parquet", Kept.NEEDED),
         ("x/elsewhere.parquet", Kept.NEEDED),
         ("gone.parquet", Kept.REMOVED),
-        ("_delta_log/00000000000000000010.checkpoint.parquet", Kept.FOREIGN),
+        ("_delta_log/00000000000000000010.checkpoint.parquet", Kept.LOG),
         ("_other/a.parquet", Kept.FOREIGN),
         (".hidden/a.parquet", Kept.FOREIGN),
         ("x/_change_data/a.parquet", Kept.FOREIGN),

@@ -16,10 +16,10 @@ from shared.formats.delta_vacuum_plan import (
     retention_ms,
     tombstone_retention_s,
 )
-from shared.policy import Policy
-from shared.stored_file import StoredFile
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.stored_file import StoredFile
+from shared.policy.policy import Policy
 from shared.table import TableMetadata
-from shared.vacuum_options import VacuumOptions
 from tests.support.vacuum_world import ROOT
 
 DAY_MS = 86_400_000
@@ -54,6 +54,18 @@ def test_a_file_that_no_commit_names_in_a_folder_of_the_table_is_an_orphan() -> 
     assert deleted(found) == set(listing)
     cleaned = plan(commits=(LoggedCommit(3, NOW_MS),), listing=listing)
     assert (deleted(cleaned), cleaned.kept) == (set(), {Kept.UNKNOWN: 1, Kept.FOREIGN: 3})
+
+
+@pytest.mark.parametrize("mark", ["snapshot/LATEST", "metadata/v1.metadata.json", ".hoodie/hoodie.properties"])
+def test_a_folder_that_is_a_table_of_another_system_too_has_no_orphans(mark: str) -> None:
+    listing = {"a.parquet": 30, "_delta_log/00000000000000000000.json": 30, "notes.txt": 30}
+    found = plan(listing=listing | {mark: 30})
+    assert deleted(found) == set()
+    assert "is that of a table of" in found.left_out
+    assert found.kept[Kept.FOREIGN] == 3, "what is not recognized is counted, and the log is"
+    assert (deleted(plan(listing=listing)), plan(listing=listing).left_out) == ({"a.parquet"}, "")
+    below = plan(listing=listing | {f"below/{mark}": 30, "below/b.parquet": 30}, live=("below/c.parquet",))
+    assert (deleted(below), below.left_out) == ({"a.parquet"}, "")
 
 
 def deleted(found: VacuumPlan) -> set[str]:
@@ -147,7 +159,7 @@ def test_an_orphan_in_an_unknown_kind_of_hidden_folder_is_left_alone() -> None:
     name = "_delta_log/_sidecars/a.parquet"
     found = plan(listing={name: 30, "_delta_index/a.parquet": 30, ".tmp/a.parquet": 30}, columns=("_date",))
     assert deleted(found) == set()
-    assert orphan_verdict(StoredFile(name, 1, 0), found.needed, {}, folders, NOW_MS) is Kept.FOREIGN
+    assert orphan_verdict(StoredFile(name, 1, 0), found.needed, {}, folders, NOW_MS) is Kept.LOG
 
 
 def metadata(**configuration: str) -> TableMetadata:

@@ -3,12 +3,12 @@
 import pytest
 
 from shared.formats.delta import SAFE_FEATURES, refusal
-from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, INDEX, SORT, VACUUM
+from shared.jobs.payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, INDEX, SORT, VACUUM
 from shared.layout.eligibility import Reason, evaluate_full, evaluate_idle, evaluate_layout
 from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, stats_of_file, stats_of_files
 from shared.layout.planner import plan, plan_full, plan_idle_compaction
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.refusals import RefusalCode
 from shared.table import DataFile, TableMetadata, TableProtocol
 
@@ -27,6 +27,12 @@ def test_a_feature_that_is_not_known_to_be_safe_is_refused_by_name_with_what_to_
     assert (found.code, found.subject) == (RefusalCode.FEATURE, feature)
     assert feature in found.message
     assert found.action in found.message
+
+
+def test_a_log_that_xtable_generates_is_refused() -> None:
+    found = refusal(TableMetadata("id", (), {"XTABLE_METADATA": "{}"}), TableProtocol(1, 2))
+    assert found is not None
+    assert (found.subject, "Apache XTable" in found.reason) == ("generated-metadata", True)
 
 
 def test_a_feature_of_writers_alone_is_refused_too() -> None:

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from shared.job_payload import JobPayload, PredictedCost, RewriteKind
+from shared.jobs.payload import JobPayload, PredictedCost, RewriteKind
 from shared.layout.eligibility import (
     Evaluation,
     Reason,
@@ -22,11 +22,12 @@ from shared.layout.file_selection import (
     tagged_window_start_ms,
     window_start_ms,
 )
-from shared.layout.levels import FULL, build_size_levels
 from shared.layout.packing import cover
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG, file_stats, stats_of_sizes
 from shared.layout.planner import RewriteMode, plan, plan_full, plan_idle_compaction
-from shared.policy import GIB, MIB, MaxMode, Policy
+from shared.policy.levels import FULL, build_size_levels
+from shared.policy.policy import GIB, MIB, MaxMode, Policy
+from shared.policy.traits import LearnedValues
 from shared.table import DataFile, PartitionKey
 
 PARTITION = PartitionKey("{}")
@@ -44,7 +45,7 @@ def files_of(*sizes: int, **more: object) -> list[DataFile]:
 @pytest.mark.parametrize(("sizes", "is_tolerated"), [([50, 50], False), ([50, 51], True), ([49, 51], False)])
 def test_a_shortfall_equal_to_the_tolerance_is_not_tolerated_any_more(sizes: list[int], is_tolerated: bool) -> None:
     state = stats_of_sizes(TEN.size_levels, sizes)
-    assert is_tolerable(state, TEN) is is_tolerated
+    assert is_tolerable(state, TEN.target_bytes, TEN.tolerance) is is_tolerated
     assert (evaluate_layout(state, TEN).reason is Reason.WITHIN_TOLERANCE) is is_tolerated
 
 
@@ -57,8 +58,9 @@ def test_small_files_that_are_tolerated_are_in_no_plan_although_a_merge_would_pr
 
 def test_without_a_tolerance_nothing_that_can_be_removed_is_tolerated() -> None:
     strict = replace(TEN, tolerance=Fraction(0))
-    assert not is_tolerable(stats_of_sizes(strict.size_levels, [1, 1]), strict)
-    assert not is_tolerable(stats_of_sizes(strict.size_levels, [100, 100]), strict), "nothing is below nothing"
+    for sizes in ([1, 1], [100, 100]):
+        state = stats_of_sizes(strict.size_levels, sizes)
+        assert not is_tolerable(state, strict.target_bytes, strict.tolerance), "nothing is below nothing"
 
 
 @pytest.mark.parametrize(("small", "reason"), [(10, Reason.WITHIN_TOLERANCE), (11, Reason.TOO_MANY_SMALL_FILES)])
@@ -85,7 +87,7 @@ def test_a_file_of_the_full_size_is_no_small_file() -> None:
 @pytest.mark.parametrize(("total", "is_permitted"), [(9, False), (10, True)])
 def test_a_group_that_just_reaches_the_next_level_is_promoted(total: int, is_permitted: bool) -> None:
     size_levels = build_size_levels(100, 10, Fraction(3, 4))
-    assert size_levels.permits_rewrite(largest_bytes=9, total_bytes=total, inputs=3, min_inputs=3) is is_permitted
+    assert size_levels.permits_rewrite(size_levels.level(9), total, 3, 3) is is_permitted
     counts, sizes = [0, 0, 0, 0, 3, 0], [0, 0, 0, 0, total, 0]
     assert (size_levels.highest_promotable(counts, sizes, 3) == 4) is is_permitted
 
@@ -93,14 +95,14 @@ def test_a_group_that_just_reaches_the_next_level_is_promoted(total: int, is_per
 @pytest.mark.parametrize(("inputs", "is_permitted"), [(2, False), (3, True)])
 def test_as_many_inputs_as_the_minimum_are_enough(inputs: int, is_permitted: bool) -> None:
     size_levels = build_size_levels(100, 10, Fraction(3, 4))
-    assert size_levels.permits_rewrite(largest_bytes=9, total_bytes=20, inputs=inputs, min_inputs=3) is is_permitted
+    assert size_levels.permits_rewrite(size_levels.level(9), 20, inputs, 3) is is_permitted
     assert (size_levels.highest_promotable([0, 0, 0, 0, inputs, 0], [0, 0, 0, 0, 20, 0], 3) == 4) is is_permitted
 
 
 @pytest.mark.parametrize(("total", "is_permitted"), [(99, False), (100, True)])
 def test_a_whole_target_needs_no_minimum_of_inputs(total: int, is_permitted: bool) -> None:
     size_levels = build_size_levels(100, 10, Fraction(3, 4))
-    assert size_levels.permits_rewrite(largest_bytes=50, total_bytes=total, inputs=2, min_inputs=3) is is_permitted
+    assert size_levels.permits_rewrite(size_levels.level(50), total, 2, 3) is is_permitted
     assert (size_levels.highest_promotable([0] * 5 + [2], [0] * 5 + [total], 3) == 5) is is_permitted
 
 
@@ -284,7 +286,7 @@ def test_one_file_of_the_top_level_makes_a_group_major() -> None:
 
 
 def test_a_plan_says_what_it_removes_and_predicts_outputs_as_small_as_they_come_out() -> None:
-    policy = replace(TEN, tolerance=Fraction(0), shrink=Fraction(9, 10), full_shrink=Fraction(9, 10))
+    policy = replace(TEN, tolerance=Fraction(0), learned=LearnedValues(Fraction(9, 10), Fraction(9, 10)))
     made = plan(PARTITION, [*files_of(40, 40, 40), DataFile("full", 100, PARTITION)], policy)
     assert (made.files_replaced, made.files_removed, made.bytes) == (3, 2, 120)
     assert made.predicted == stats_of_sizes(policy.size_levels, [108, 100])
@@ -317,15 +319,15 @@ HOUR_MS = 3_600_000
 @pytest.mark.parametrize(("modified", "start"), [(HOUR_MS - 1, 0), (HOUR_MS, HOUR_MS), (2 * HOUR_MS - 1, HOUR_MS)])
 def test_a_window_begins_at_its_first_millisecond(modified: int, start: int) -> None:
     file = DataFile("f", 1, PARTITION, modified_ms=modified)
-    assert window_start_ms(file, HOURLY) == start
-    assert window_start_ms(file, TEN) is None
+    assert window_start_ms(file, HOURLY.time_window_s) == start
+    assert window_start_ms(file, TEN.time_window_s) is None
 
 
 @pytest.mark.parametrize(("by", "is_over"), [(2 * HOUR_MS - 1, False), (2 * HOUR_MS, True)])
 def test_a_window_is_over_at_its_end(by: int, is_over: bool) -> None:
     file = DataFile("f", 1, PARTITION, modified_ms=HOUR_MS)
-    assert has_window_ended(file, HOURLY, by) is is_over
-    assert has_window_ended(file, TEN, 0), "without windows there is nothing to wait for"
+    assert has_window_ended(file, HOURLY.time_window_s, by) is is_over
+    assert has_window_ended(file, TEN.time_window_s, 0), "without windows there is nothing to wait for"
     made = plan_idle_compaction(PARTITION, files_of(9, 9, modified_ms=HOUR_MS), HOURLY, ended_by_ms=by)
     assert bool(made.groups) is is_over
 
@@ -344,14 +346,14 @@ def test_files_of_two_windows_are_never_merged() -> None:
 def test_a_tag_that_is_no_number_of_milliseconds_is_no_tag(tag: str) -> None:
     file = DataFile("f", 1, PARTITION, modified_ms=7, tags={GENERATED_TAG: tag})
     assert generated_ms(file) == 7
-    assert tagged_window_start_ms(file.tags, HOURLY) is None
+    assert tagged_window_start_ms(file.tags, HOURLY.time_window_s) is None
 
 
 def test_a_tag_wins_over_the_time_of_writing() -> None:
     file = DataFile("f", 1, PARTITION, modified_ms=2 * HOUR_MS, tags={GENERATED_TAG: "0"})
     assert generated_ms(file) == 0
-    assert tagged_window_start_ms({GENERATED_TAG: str(HOUR_MS + 1)}, HOURLY) == HOUR_MS
-    assert tagged_window_start_ms(file.tags, TEN) is None
+    assert tagged_window_start_ms({GENERATED_TAG: str(HOUR_MS + 1)}, HOURLY.time_window_s) == HOUR_MS
+    assert tagged_window_start_ms(file.tags, TEN.time_window_s) is None
 
 
 # Covering.

@@ -6,14 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from shared.cluster_options import ClusterOptions
 from shared.layout.clustered_files import CUBE_BYTES, ClusteredFiles, ClusterReason
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 from shared.table import DataFile
 from tests.support.folding import commit, file, removed
 
-POLICY = Policy(cluster=True, is_clustered=True, target_bytes=8 * MIB)
+POLICY = Policy(cluster=True, target_bytes=8 * MIB).with_traits(is_clustered=True)
 CUBE = {CUBE_TAG: "1"}
 
 
@@ -36,7 +35,6 @@ def test_commits_add_up_to_what_a_count_of_the_live_files_gives() -> None:
         live |= {one.path: one for one in (*added, *again)}
         counted = ClusteredFiles.of((one.size_bytes, CUBE_TAG in one.tags) for one in live.values())
         assert folded == counted
-        assert ClusteredFiles.decode(folded.encode()) == folded
     assert folded.unclustered_files > 10
     assert folded.clustered_bytes > MIB
 
@@ -44,7 +42,6 @@ def test_commits_add_up_to_what_a_count_of_the_live_files_gives() -> None:
 def test_a_removal_of_an_unknown_file_never_counts_below_nothing() -> None:
     gone = replace(removed(file("a", MIB), tags=None), size_bytes=None)
     assert ClusteredFiles().after(commit(removed=(gone, removed(file("b", MIB, tags=CUBE))))) == ClusteredFiles()
-    assert ClusteredFiles.decode(None) is None
 
 
 @pytest.mark.parametrize(
@@ -92,8 +89,3 @@ def test_each_byte_is_rewritten_once_and_the_inverse_of_the_threshold_times_more
         assert files.unclustered_bytes <= most
     assert runs > 3
     assert rewritten <= (1 + 1 / threshold) * ingested
-
-
-def test_options_survive_their_encoding_and_none_are_not_forced() -> None:
-    assert ClusterOptions.decode(ClusterOptions(force=True).encode()).force
-    assert not ClusterOptions.decode({}).force

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from shared.layout.eligibility import Reason, evaluate_layout
+from shared.layout.eligibility import Reason, delete_step, evaluate_layout
 from shared.layout.partition_stats import stats_of_sizes
-from shared.policy import MIB, Policy
+from shared.policy.policy import MIB, Policy
 
 POLICY = Policy()
 
@@ -47,3 +47,11 @@ def test_mse_is_the_published_mean_squared_shortfall() -> None:
     assert state.mse() == Fraction((28 * MIB) ** 2 + (100 * MIB) ** 2, 3)
     assert state.counts == (0, 0, 0, 0, 0, 1)
     assert state.excess(POLICY.target_bytes) == 0
+
+
+def test_deleted_rows_reach_four_steps_until_they_have_doubled() -> None:
+    steps = [delete_step(rows) for rows in range(1_025)]
+    assert steps == sorted(steps)
+    assert [rows for rows in range(65, 129) if steps[rows] > steps[rows - 1]] == [80, 96, 112, 128]
+    assert all(steps[2 * rows] == steps[rows] + 4 for rows in range(1, 513))
+    assert steps[0] < steps[1], "the first deleted row is a step"

@@ -10,8 +10,8 @@ from shared.layout.file_order import GENERATED_UNTIL_TAG, in_order, time_span_ms
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG
 from shared.layout.planner import plan, plan_full, plan_idle_compaction
-from shared.layout.row_order import INPUT_ORDER
-from shared.policy import ClusteringOrder, MaxMode, Policy
+from shared.policy.policy import ClusteringOrder, MaxMode, Policy
+from shared.policy.row_order import INPUT_ORDER
 from shared.table import DataFile, PartitionKey
 
 PARTITION = PartitionKey("{}")

@@ -12,8 +12,6 @@ def test_a_commit_that_adds_rows_makes_a_run_pending_and_the_end_of_a_run_ends_t
     ended = runs.after(commit(9, "DELETE", data_change=False, deduplicated_version=7))
     assert (ended.compared_version, ended.is_pending) == (7, False)
     assert ended.after(commit(10, added=ADDED)).is_pending
-    assert KeyRuns.decode(ended.encode()) == ended
-    assert KeyRuns.decode({}) == NO_KEY_RUNS
 
 
 def test_rows_that_are_added_while_a_run_goes_on_are_compared_by_the_next() -> None:

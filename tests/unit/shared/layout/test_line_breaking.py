@@ -1,8 +1,8 @@
 """Breaking a row of files: what a reader of the plan can check by hand."""
 
-from shared.layout.levels import build_size_levels
 from shared.layout.line_breaking import EXACT_FILES, break_row
-from shared.policy import Policy
+from shared.policy.levels import build_size_levels
+from shared.policy.policy import Policy
 
 TEN = Policy(target_bytes=100, fan_in=10)
 LEVELS = TEN.size_levels
@@ -37,7 +37,7 @@ def test_among_equal_ways_the_one_that_rewrites_less_is_taken() -> None:
 
 
 def test_an_output_is_measured_by_the_size_that_its_table_leads_to_expect() -> None:
-    halved = build_size_levels(100, 10, TEN.full_file_threshold, TEN.shrink / 2, TEN.full_shrink / 2)
+    halved = build_size_levels(100, 10, TEN.full_file_threshold, TEN.learned.shrink / 2, TEN.learned.full_shrink / 2)
     assert break_row([50] * 4, halved, anything) == [range(4)]
     assert break_row([50] * 4, LEVELS, anything) == [range(2), range(2, 4)]
 

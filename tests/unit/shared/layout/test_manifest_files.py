@@ -23,7 +23,6 @@ def test_each_group_needs_one_manifest_or_as_many_as_its_bytes_fill(
     groups: list[list[int]], found: ManifestFiles
 ) -> None:
     assert ManifestFiles.of(groups, 100) == found
-    assert ManifestFiles.decode(found.encode()) == found
     assert found.excess == found.count - found.needed
 
 
@@ -34,7 +33,6 @@ def test_a_target_of_no_bytes_is_one_of_a_byte() -> None:
 
 def test_the_mean_size_of_no_manifests_is_nothing() -> None:
     assert (ManifestFiles(0, 0, 0).mean_bytes, ManifestFiles(3, 10, 1).mean_bytes) == (0, 3)
-    assert ManifestFiles.decode(None) is None
 
 
 @pytest.mark.parametrize(

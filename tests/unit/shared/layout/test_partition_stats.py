@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from shared.layout.levels import SMALL_LEVELS
 from shared.layout.partition_stats import (
     EMPTY_STATS,
     IDLE_COMPACTED_TAG,
@@ -14,7 +13,8 @@ from shared.layout.partition_stats import (
     stats_of_file,
     stats_of_sizes,
 )
-from shared.policy import Policy
+from shared.policy.levels import SMALL_LEVELS
+from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 
 POLICY = Policy(target_bytes=100, fan_in=10)

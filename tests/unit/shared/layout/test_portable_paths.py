@@ -8,7 +8,7 @@ from decider.state.fold import fold
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.planner import RewriteMode, plan, plan_full
 from shared.partitions import WHOLE_TABLE
-from shared.policy import MIB, Policy, PortablePaths
+from shared.policy.policy import MIB, Policy, PortablePaths
 from shared.table import Commit, DataFile, TableMetadata
 
 ALWAYS = Policy(portable_paths=PortablePaths.ALWAYS)

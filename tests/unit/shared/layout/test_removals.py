@@ -26,7 +26,6 @@ def test_never_more_is_expired_than_was_removed_before_and_memory_is_bounded(
     assert size <= sum(before)
     # And what is older than the cutoff by a bucket is expired.
     assert files >= sum(at_ms < cutoff_ms - found.width_ms for at_ms, _ in removed)
-    assert Removals.decode(found.encode()) == found
 
 
 def test_a_commit_adds_what_it_removes_but_not_what_it_adds_again() -> None:
@@ -52,10 +51,6 @@ def test_an_emptied_table_begins_with_short_buckets_again() -> None:
     wide = Removals.of([(number * BUCKET_MS, 1) for number in range(2 * MAX_BUCKETS)])
     assert wide.width_ms > BUCKET_MS
     assert wide.after(Commit(1, 0, "VACUUM END", vacuum=VacuumMark(10**15))).width_ms == BUCKET_MS
-
-
-def test_a_state_without_removals_is_read_as_none() -> None:
-    assert Removals.decode({}) == NO_REMOVALS
 
 
 def test_files_beside_data_files_that_only_older_versions_need_are_removed_with_the_commit() -> None:

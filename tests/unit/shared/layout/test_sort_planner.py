@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from shared.errors import InvalidInput
-from shared.job_payload import SORT
+from shared.jobs.payload import SORT
 from shared.layout.partition_stats import (
     CUBE_TAG,
     SORT_LEVEL_TAG,
@@ -16,9 +16,9 @@ from shared.layout.partition_stats import (
     stats_of_files,
 )
 from shared.layout.planner import MAX_SORTED_OUTPUTS, RewriteMode, plan, plan_full, plan_idle_compaction
-from shared.layout.row_order import INPUT_ORDER
 from shared.layout.sort_planner import SortReason, evaluate_sort, plan_sort
-from shared.policy import KIB, ClusteringOrder, Policy
+from shared.policy.policy import KIB, ClusteringOrder, Policy
+from shared.policy.row_order import INPUT_ORDER
 from shared.table import DataFile, PartitionKey
 
 PARTITION = PartitionKey("{}")

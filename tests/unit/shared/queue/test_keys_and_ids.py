@@ -1,6 +1,7 @@
 """Names: every key in one hash slot, every id computed alike by everybody, nothing ambiguous in between."""
 
 import re
+from inspect import isfunction, signature
 
 import pytest
 
@@ -44,6 +45,8 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
         keys.counters("q", "t"),
         keys.timers("q", "t"),
         keys.measures("q", "t"),
+        keys.refusals("q", "t"),
+        keys.refusing_tables("q"),
         keys.due_tables("q"),
         keys.changed_tables("q"),
         keys.staged_partitions("q", "n"),
@@ -83,6 +86,8 @@ def test_lua_and_python_spell_the_same_keys() -> None:
         keys.ledger("q", ""),
         keys.timers("q", ""),
         keys.measures("q", ""),
+        keys.refusals("q", ""),
+        keys.refusing_tables("q"),
         keys.due_tables("q"),
         keys.changed_tables("q"),
         keys.staged_partitions("q", ""),
@@ -108,7 +113,7 @@ def test_lua_and_python_call_the_same_key_by_the_same_name() -> None:
     }
     functions = dict(re.findall(r"^local function (\w+)_key\(.*?P \.\. '([^']+)'", text, re.MULTILINE))
     functions["counters"] = "count"
-    assert len(constants) == 12
+    assert len(constants) == 13
     assert len(functions) == len(re.findall(r"^local function \w+_key\(", text, re.MULTILINE))
     for name, literal in (constants | functions).items():
         build = getattr(keys, name.lower())
@@ -143,7 +148,7 @@ def test_queue_names_are_short_lower_case_words(bad: str) -> None:
         keys.prefix(bad)
 
 
-def test_keys_of_deciders_alone_are_of_one_table_or_queue_each_and_lie_outside_of_every_queue() -> None:
+def test_keys_of_deciders_alone_are_of_one_table_queue_or_tenant_each_and_lie_outside_of_every_queue() -> None:
     made = [
         *(
             build(name)
@@ -152,6 +157,8 @@ def test_keys_of_deciders_alone_are_of_one_table_or_queue_each_and_lie_outside_o
         ),
         *(build(table) for build in (keys.manual_run, keys.reads, keys.read_filters) for table in ("t", "u")),
         *(keys.discovery_lease(root) for root in ("s3://a", "s3://b")),
+        *(keys.history(name, step_ms) for name in ("q", "r") for step_ms in (1, 2)),
+        *(keys.urgent_jobs(tenant, hour) for tenant in ("a", "b") for hour in (1, 2)),
     ]
     assert len(set(made)) == len(made)
     assert all(key.startswith("lw:") for key in made)
@@ -160,3 +167,19 @@ def test_keys_of_deciders_alone_are_of_one_table_or_queue_each_and_lie_outside_o
 def test_a_merge_of_the_registry_is_known_by_its_token() -> None:
     assert keys.registry_merge("a") != keys.registry_merge("b")
     assert keys.registry_merge("a").startswith(keys.MERGED_REGISTRY)
+
+
+def test_a_key_is_checked_for_the_type_that_its_description_states() -> None:
+    """A key of another type stops a table, or everything."""
+    shared, of_table = keys.shared_types("q"), keys.table_types("q", "t")
+    types = shared | of_table
+    assert len(types) == len(shared) + len(of_table), "a key is of one table, or of all"
+    names, stated = {"queue": "q", "table": "t"}, dict[str, str]()
+    for build in filter(isfunction, vars(keys).values()):
+        asked = signature(build).parameters
+        kind = re.search(r"\b(hash|list|set|stream|string|zset)\b", (build.__doc__ or "").lower())
+        if kind and build.__annotations__["return"] is str and asked.keys() <= names.keys():
+            stated[build(**{name: names[name] for name in asked})] = kind[1]
+    built = types.keys() & stated.keys()
+    assert len(built) > 20, "the descriptions are read"
+    assert {key: str(types[key]) for key in built} == {key: stated[key] for key in built}

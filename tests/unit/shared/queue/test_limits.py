@@ -7,7 +7,7 @@ import pytest
 
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import commands, limits, queries
-from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
+from shared.queue.command import LOST_REPLY, Command, WrongKey, error_of_reply, unreachable
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Band, Debounce, HeartbeatEntry, JobKey, JobRequest, JobState, RunResult, Share, Token
 
@@ -104,6 +104,14 @@ def test_a_newer_schema_is_named_and_not_retried() -> None:
 @pytest.mark.parametrize("code", ["OOM", "READONLY", "LOADING", "MISCONF", "BUSY"])
 def test_a_server_in_trouble_is_a_matter_of_time(code: str) -> None:
     assert isinstance(error_of_reply(ScriptName.CLAIM, "redis:6379", f"{code} something"), RetryableError)
+
+
+def test_a_key_of_another_type_is_no_fault_of_the_call_and_a_matter_of_time() -> None:
+    problem = error_of_reply(ScriptName.CLAIM, "redis:6379", "WRONGTYPE Operation against a key")
+    assert isinstance(problem, WrongKey)
+    assert isinstance(problem, RetryableError)
+    assert "a key at redis:6379 has another type" in str(problem)
+    assert str(problem).endswith("WRONGTYPE Operation against a key")
 
 
 def test_a_script_error_is_ours_and_no_matter_of_time() -> None:

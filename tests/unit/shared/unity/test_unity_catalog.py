@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared.boundary import Boundary
 from shared.errors import InvalidInput, NoTable, PermanentError, RetryableError
+from shared.paths.boundary import Boundary
 from shared.unity import catalog as module
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer, UnityRequest

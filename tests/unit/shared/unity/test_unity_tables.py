@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from shared.boundary import Boundary
 from shared.errors import LakewrightError, PermanentError, Unsupported
+from shared.paths.boundary import Boundary
 from shared.unity.table_info import UnityTable, decode_table, is_served
 from tests.support.unity_samples import sample, table_answer
 

@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from actor.formats.delta.actions import decode_metadata, vector_id
+from actor.formats.delta.actions import (
+    LoggedFile,
+    decode_add,
+    decode_metadata,
+    decode_statistics,
+    encode,
+    vector_id,
+    with_range,
+)
 from shared.errors import Corrupt, Unsupported
 from shared.table import PartitionColumn
 
@@ -39,3 +47,30 @@ def test_the_id_of_a_deletion_vector_has_its_offset_where_there_is_one() -> None
     assert vector_id({"storageType": "u", "pathOrInlineDv": UUID, "offset": 4}) == f"u{UUID}@4"
     assert vector_id({"storageType": "i", "pathOrInlineDv": "inline"}) == "iinline"
     assert vector_id(None) is None
+
+
+@pytest.mark.parametrize("stats", [None, "", "no JSON", '{"numRecords":3', "[3]", "3"])
+def test_statistics_that_are_no_json_object_say_nothing_of_their_file(stats: str | None) -> None:
+    assert decode_statistics(stats) == {}
+    assert decode_add({"path": "x", "size": 1, "stats": stats}, ()).rows is None
+
+
+def ranged(low: object, high: object, kind: str = "long") -> tuple[int, int] | None:
+    stats = json.dumps({"numRecords": 1, "minValues": {"col-1": low}, "maxValues": {"col-1": high}})
+    add = {"path": f"f{low}", "size": 1, "stats": stats}
+    return with_range(LoggedFile(decode_add(add, ()), encode(add)), PartitionColumn("k", "col-1", kind)).key_range
+
+
+def test_a_file_has_the_range_of_the_key_that_its_statistics_say() -> None:
+    assert ranged(3, 9) == (3, 9)
+    file = LoggedFile(decode_add({"path": "f", "size": 1}, ()), '{"path":"f"}')
+    assert with_range(file, None) is file.file
+    assert with_range(file, PartitionColumn("k", "col-1", "long")).key_range is None
+
+
+def test_ranges_of_texts_that_the_log_cuts_touch_at_what_it_keeps() -> None:
+    same = "x" * 32
+    before, after = ranged("a", same + "\U0010ffff", "string"), ranged(same, same + "\U0010ffff", "string")
+    assert before is not None
+    assert after is not None
+    assert before[1] <= after[0]

@@ -1,6 +1,5 @@
 """Bounds of a column over all row groups, whichever way the footer is read; what one chunk leaves out is left out."""
 
-import base64
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,15 +7,12 @@ import pytest
 
 from actor.formats.delta.chunk_bounds import Bounds, bounds_of_chunks, decode_bounds
 from actor.formats.delta.columns import Column
+from actor.formats.parquet.file_columns import LeafCounts
 from tests.support.fake_delta_table import JavaList
 
 NUMBER = Column(("n",), "INT64", "int", (64,))
 TEXT = Column(("t",), "BINARY", "text")
 DECIMAL = Column(("d",), "FIXED_LEN_BYTE_ARRAY", "decimal", (10, 2))
-
-
-def encoded(raw: bytes) -> str:
-    return base64.b64encode(raw).decode()
 
 
 @pytest.mark.parametrize(
@@ -25,20 +21,24 @@ def encoded(raw: bytes) -> str:
         (Column(("b",), "BOOLEAN", "boolean"), "false", "true", (False, True)),
         (Column(("i",), "INT32", "int", (32,)), "-3", "4", (-3, 4)),
         (NUMBER, "-3", "9007199254740993", (-3, 9007199254740993)),
-        (Column(("f",), "FLOAT", "float"), "-Infinity", "1.5", (float("-inf"), 1.5)),
+        (Column(("f",), "FLOAT", "float"), "-Infinity", "0.1", (float("-inf"), 0.10000000149011612)),
         (Column(("g",), "DOUBLE", "double"), "0.5", "1e300", (0.5, 1e300)),
-        (TEXT, encoded(b"a"), encoded("ä".encode()), (b"a", "ä".encode())),
-        (DECIMAL, encoded(b"\xff\x38"), encoded(b"\x01\x00"), (-200, 256)),
+        (TEXT, "61", "c3a4", (b"a", "ä".encode())),
+        (DECIMAL, "ff38", "0100", (-200, 256)),
     ],
 )
 def test_bounds_are_read_as_parquet_stores_them(
     column: Column, least: str, greatest: str, expected: tuple[Any, Any]
 ) -> None:
-    assert decode_bounds({"least": least, "greatest": greatest, "nulls": 2}, column) == Bounds(*expected, 2)
+    leaf = LeafCounts(9, 2, is_bounded=True, least=least, greatest=greatest)
+    assert decode_bounds(leaf, column) == Bounds(*expected, 2)
 
 
-def test_a_column_of_nulls_has_no_bounds() -> None:
-    assert decode_bounds({"nulls": 7}, NUMBER) == Bounds(None, None, 7)
+def test_a_column_of_nulls_has_no_bounds_and_of_others_all_must_be_known() -> None:
+    assert decode_bounds(LeafCounts(7, 7, is_bounded=True), NUMBER) == Bounds(None, None, 7)
+    assert decode_bounds(LeafCounts(9, 2), NUMBER) is None
+    assert decode_bounds(LeafCounts(9, None, is_bounded=True, least="1", greatest="2"), NUMBER) is None
+    assert decode_bounds(LeafCounts(0, 0, is_bounded=True), NUMBER) is None, "of a file without row groups"
 
 
 class Value:

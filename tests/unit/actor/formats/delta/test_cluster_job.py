@@ -1,6 +1,7 @@
 """When an actor runs a clustered table's OPTIMIZE, and what it checks; that OPTIMIZE clusters is tested with Spark."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,95 +10,95 @@ import pytest
 
 from actor.formats.delta.cluster_job import ClusterJob
 from actor.ports import TableJob, TableJobOutcome
-from shared.cluster_options import ClusterOptions
-from shared.errors import Corrupt, OtherTable, RetryableError, Unsupported
-from shared.job_payload import CLUSTER
+from actor.proofread.model import Proof, Reading, Rewritten
+from shared.errors import Conflict, Corrupt, Difference, OtherTable, RetryableError, Unsupported
+from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.payload import CLUSTER
 from shared.layout.partition_stats import CUBE_TAG
-from shared.policy import MIB, Policy
-from shared.properties import policy_digest
+from shared.policy.policy import MIB, Policy
+from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
-from tests.support.fake_delta import FakeScala, FakeSession, FakeSessions, FakeTable
+from tests.support.fake_delta import FakeFooters, FakeScala, FakeSession, FakeSessions, FakeTable
 from tests.support.fake_delta_table import METADATA, add, remove
 from tests.support.local_vacuum import Control
 
 CLUSTERED = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}
-POLICY = Policy(cluster=True, is_clustered=True, target_bytes=1 << 20)
+POLICY = Policy(cluster=True, target_bytes=1 << 20).with_traits(is_clustered=True)
 CUBE = {CUBE_TAG: "c"}
 
 
 class World:
-    """A clustered table in memory; OPTIMIZE commits what `clusters` gives it, unless that is nothing."""
+    """A clustered table in memory; `optimize` is what OPTIMIZE would commit, nothing where all files are clustered."""
 
-    def __init__(self, protocol: Mapping[str, Any] = CLUSTERED) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, protocol: Mapping[str, Any] = CLUSTERED) -> None:
         self.table = FakeTable()
         self.statements: list[str] = []
         self.conf: dict[str, str] = {}
         self.columns = ["id"]
         self.lost_rows = 0
         self.fails: Exception | None = None
+        self.differs: Exception | None = None
         self.checked: list[str] = []
+        self.compared: list[Rewritten] = []
         self.control = Control()
         self.reserved_bytes = 0
         self.table.commit({"protocol": protocol}, {"metaData": METADATA})
+        monkeypatch.setattr("actor.formats.delta.cluster_job.Footers", FakeFooters)
 
-    def optimize(self) -> None:
-        live = self.table.at(self.table.version).allFiles().bodies
+    def optimize(self, _session: object, statement: str, stored: Any) -> list[Any]:
+        self.statements.append(statement)
+        if self.fails is not None:
+            raise self.fails
+        live = stored.allFiles().bodies
         if all("tags" in body for body in live):
-            return
+            return []
         rows = sum(self.table.rows[body["path"]] for body in live) - self.lost_rows
-        mark = {"commitInfo": {"operation": "OPTIMIZE", "userMetadata": self.table.user_metadata}}
-        gone = [remove(body["path"], size=body["size"]) for body in live]
-        self.table.commit(mark, *gone, add(f"cube-{self.table.version}", rows, tags=CUBE))
+        output = add(f"cube-{self.table.version}", rows, tags=CUBE)
+        self.table.disk[output["add"]["path"]] = output["add"]["size"]
+        actions = [output, *(remove(body["path"], size=body["size"]) for body in live)]
+        return [SimpleNamespace(operation=lambda: "CLUSTER", offeredActions=lambda: json.dumps(actions))]
+
+    def compare(self, group: Rewritten, *_: object, **__: object) -> Proof:
+        self.compared.append(group)
+        if self.differs is not None:
+            raise self.differs
+        return Proof(Reading.ROWS)
 
     def run(self, *, force: bool = False, **more: Any) -> TableJobOutcome:
-        world = self
+        described = SimpleNamespace(collect=lambda: [[self.columns]])
 
         class Session(FakeSession):
-            def sql(self, statement: str) -> Any:
-                world.statements.append(statement)
-                if statement.startswith("DESCRIBE"):
-                    found = SimpleNamespace(collect=lambda: [[world.columns]])
-                    return SimpleNamespace(select=lambda _name: found)
-                world.optimize()
-                if world.fails is not None:
-                    raise world.fails
-                return SimpleNamespace(collect=list)
+            def sql(self, _statement: str) -> Any:
+                return SimpleNamespace(select=lambda _name: described)
 
         class Sessions(FakeSessions):
             @contextmanager
-            def lease(
-                self,
-                *,
-                tag: str,
-                more_tags: Iterable[str] = (),
-                user_metadata: str = "",
-                conf: Mapping[str, str] | None = None,
-            ) -> Iterator[str]:
-                world.conf = dict(conf or {})
-                with super().lease(tag=tag, more_tags=more_tags, user_metadata=user_metadata) as owned:
-                    yield owned
-
-            @contextmanager
             def bound(self, _owned: str) -> Iterator[FakeSession]:
+                world.conf = dict(world.table.conf)
                 yield Session(world.table)
 
+        world = self
         boundary = SimpleNamespace(
-            check_files=lambda _place, files: world.checked.extend(file.path for file in files),
-            check_links=lambda _place, paths: world.checked.extend(paths),
+            check_files=lambda _place, files: self.checked.extend(file.path for file in files),
+            check_links=lambda _place, paths: self.checked.extend(paths),
         )
         options = ClusterOptions(force=force).encode()
         job = TableJob(CLUSTER, "file:///lake/t", POLICY, CommitOrigin("j", 1), options=options, **more)
-        scala, sessions = cast("Any", FakeScala(self.table)), cast("Any", Sessions(self.table))
-        return ClusterJob(scala, sessions, cast("Any", boundary), job, self.control, self.reserved_bytes).run()
+        scala = FakeScala(self.table)
+        scala.staged_statement = SimpleNamespace(run=self.optimize)  # type: ignore[attr-defined]
+        proofreader = SimpleNamespace(check=self.compare)
+        no_classes = SimpleNamespace(are_usable=lambda _session: False)
+        parts = (scala, Sessions(self.table), boundary, proofreader, no_classes)
+        return ClusterJob(*cast("Any", parts), job, self.control, self.reserved_bytes).run()
 
     @property
     def has_run(self) -> bool:
-        return any(statement.startswith("OPTIMIZE") for statement in self.statements)
+        return bool(self.statements)
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
 
 
 def test_a_due_run_optimizes_once_and_reports_its_commit(world: World) -> None:
@@ -107,8 +108,9 @@ def test_a_due_run_optimizes_once_and_reports_its_commit(world: World) -> None:
     assert (done.commits, done.version, done.reason) == ((2,), 1, "")
     assert (done.figures["files_replaced"], done.figures["files_written"]) == (8, 1)
     assert done.figures["bytes_replaced"] > 0
+    assert world.table.history[2][0]["commitInfo"]["operation"] == "CLUSTER"
     assert world.conf == {"spark.databricks.delta.optimize.maxFileSize": str(1 << 20)}
-    assert world.control.changes == 1
+    assert world.control.changes == 2
     assert {f"f{n}" for n in range(8)} <= {*world.checked}
 
 
@@ -123,8 +125,9 @@ def test_the_rule_is_asked_again_on_the_live_files_unless_a_person_forces_the_ru
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_table_without_clustering_is_never_optimized(*, force: bool) -> None:
-    plain, without_columns = World({"minReaderVersion": 1, "minWriterVersion": 2}), World()
+def test_a_table_without_clustering_is_never_optimized(monkeypatch: pytest.MonkeyPatch, *, force: bool) -> None:
+    plain = World(monkeypatch, {"minReaderVersion": 1, "minWriterVersion": 2})
+    without_columns = World(monkeypatch)
     without_columns.columns = []
     for world in (plain, without_columns):
         world.table.commit(*(add(f"f{n}") for n in range(8)))
@@ -157,39 +160,89 @@ def test_nothing_is_optimized_without_the_lease_or_where_a_file_must_not_be_read
     assert not world.has_run
 
 
-def test_rows_that_the_commit_lost_are_an_error_that_names_the_version_to_restore(world: World) -> None:
+def test_outputs_of_fewer_rows_or_other_rows_are_deleted_and_not_committed(world: World) -> None:
     world.table.commit(*(add(f"f{n}") for n in range(8)))
     world.lost_rows = 1
-    with pytest.raises(Corrupt, match="TO VERSION AS OF 1"):
+    with pytest.raises(Corrupt, match="80 rows in, 79 rows out"):
         world.run()
+    world.lost_rows, world.differs = 0, Difference("rows differ")
+    with pytest.raises(Difference):
+        world.run()
+    assert (world.table.version, world.table.deleted) == (1, ["cube-1", "cube-1"])
+    (compared,) = world.compared
+    assert [file.path.rpartition("/")[2] for file in compared.inputs] == [f"f{n}" for n in range(8)]
 
 
-def test_a_commit_whose_answer_was_lost_is_found_and_one_that_was_not_made_is_not_claimed(world: World) -> None:
+def test_what_no_rewrite_may_commit_is_not_committed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.table.commit(*(add(f"f{n}") for n in range(8)))
-    world.fails = RuntimeError("connection lost")
-    assert world.run().commits == (2,)
-    world.table.commit(*(add(f"g{n}") for n in range(8)))
-    optimize: Callable[[], None] = lambda: None  # noqa: E731 - the statement that does nothing
-    world.optimize = optimize  # type: ignore[method-assign]
-    with pytest.raises(RetryableError, match="does not show job j"):
+    offered = [add("cube"), {"metaData": METADATA}]
+    staged = SimpleNamespace(operation=lambda: "CLUSTER", offeredActions=lambda: json.dumps(offered))
+    monkeypatch.setattr(world, "optimize", lambda *_: [staged])
+    with pytest.raises(Corrupt, match="metaData"):
+        world.run()
+    assert (world.table.version, world.table.deleted) == (1, ["cube"])
+
+
+def test_a_lease_that_is_lost_while_files_are_written_forbids_the_commit(world: World) -> None:
+    world.table.commit(*(add(f"f{n}") for n in range(8)))
+
+    def lost(change: int) -> None:
+        if change > 1:
+            raise RetryableError("the lease was lost")
+
+    world.control.before_change = lost
+    with pytest.raises(RetryableError, match="lease"):
+        world.run()
+    assert (world.has_run, world.table.version, world.table.deleted) == (True, 1, ["cube-1"])
+
+
+def test_a_statement_that_fails_commits_nothing_and_one_that_does_nothing_says_so(world: World) -> None:
+    world.table.commit(*(add(f"f{n}") for n in range(8)))
+    world.fails = RuntimeError("no space")
+    with pytest.raises(RuntimeError):
         world.run()
     world.fails = None
+    nothing: Callable[..., list[Any]] = lambda *_: []  # noqa: E731 - the statement that does nothing
+    world.optimize = nothing  # type: ignore[method-assign]
     assert world.run().reason == "OPTIMIZE found nothing to cluster"
+    assert world.table.version == 1
 
 
-def test_what_others_commit_between_the_count_and_the_statement_counts_as_rows_too(world: World) -> None:
+@pytest.mark.parametrize("moment", [1, 2])
+def test_files_that_others_take_meanwhile_stay_theirs(world: World, moment: int) -> None:
+    """Before the statement has ended, and before its commit."""
     world.table.commit(*(add(f"f{n}") for n in range(8)))
-    world.control.before_change = lambda _change: world.table.commit(add("late", 7)) and None
-    assert world.run().figures["files_replaced"] == 9
+    optimize = world.optimize
+
+    def taken(*given: Any) -> list[Any]:
+        staged = optimize(*given)
+        world.table.commit(remove("f3"))
+        return staged
+
+    if moment == 1:
+        world.optimize = taken  # type: ignore[method-assign]
+    else:
+        world.control.before_change = lambda change: world.table.commit(remove("f3")) and None if change == 2 else None
+    with pytest.raises(Conflict, match="while they were clustered"):
+        world.run()
+    assert "cube-1" not in world.table.live()
+    assert world.table.deleted == ["cube-1"]
 
 
-@pytest.mark.parametrize(("free", "is_run"), [(None, True), (100 * MIB + 1000, True), (100 * MIB + 999, False)])
+def test_what_others_append_meanwhile_is_kept(world: World) -> None:
+    world.table.commit(*(add(f"f{n}") for n in range(8)))
+    world.control.before_change = lambda change: world.table.commit(add(f"late-{change}", 7)) and None
+    assert world.run().figures["files_replaced"] == 8
+    assert world.table.live() == {"cube-2", "late-1", "late-2"}
+
+
+@pytest.mark.parametrize(("free", "is_run"), [(100 * MIB + 1000, True), (100 * MIB + 999, False)])
 def test_a_disk_without_room_for_the_outputs_and_the_actors_reserve_is_not_written_to(
-    world: World, free: int | None, is_run: bool
+    world: World, room: dict[str, int], free: int, is_run: bool
 ) -> None:
     """Eight files of 100 bytes may take 1000."""
     world.table.commit(*(add(f"f{n}") for n in range(8)))
-    world.table.free, world.reserved_bytes = free, 100 * MIB
+    room["free"], world.reserved_bytes = free, 100 * MIB
     if is_run:
         assert world.run().commits == (2,)
     else:

@@ -14,21 +14,21 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.write import GroupWriter, WrittenGroup
+from actor.formats.delta.write import DeltaWriter, WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
 from actor.formats.parquet.footer_summary import FooterSummary, decode_summary
 from tests.support.fake_copies import FOOTER, FakeCopies
 from tests.support.fake_delta import FakeTable, live_group
-from tests.support.fake_delta_table import METADATA, PREFIX, JavaError, add
+from tests.support.fake_delta_table import METADATA, PREFIX, add
+from tests.support.java_errors import JavaError
+from tests.support.unread import UNREAD
 
 SMALL = EncodeReason.SMALL_ROW_GROUPS
-BY_COLUMN = {"small_row_groups", "small_column_chunks", "dictionaries", "large_footer", "mixed_codecs", "other_codec"}
-
-
-@pytest.fixture(autouse=True)
-def _usable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ParquetClasses, "are_usable", lambda *_: True)
+BY_COLUMN = {
+    "writer", "key_values", "small_row_groups", "small_column_chunks", "dictionaries", "large_footer", "mixed_codecs",
+    "other_codec",
+}  # fmt: skip
 
 
 class Bench:
@@ -43,7 +43,7 @@ class Bench:
         self.live = live_group(self.table, "x", "y")
         self.log = TableLog(self.scala, self.table.log().session, "file:///lake/t")  # type: ignore[arg-type]
         txn = self.log.transaction()
-        paths = OutputPaths(self.scala, self.log, txn, self.log.shape(txn.snapshot()), PREFIX)  # type: ignore[arg-type]
+        paths = OutputPaths(self.scala, self.log, txn.snapshot(), self.log.shape(txn.snapshot()), PREFIX)  # type: ignore[arg-type]
         self.tasks = ParquetTasks(self.scala, self.log, paths, ParquetClasses())  # type: ignore[arg-type]
         self.output = f"p=a/{paths.prefix}part.c000.snappy.parquet"
 
@@ -54,7 +54,7 @@ class Bench:
 
     def written(self, rule: CopyRule) -> WrittenGroup:
         txn = self.log.transaction()
-        writer = GroupWriter(self.scala, self.log, txn, self.tasks.paths, self.tasks, rule)  # type: ignore[arg-type]
+        writer = DeltaWriter(self.scala, txn.snapshot(), self.tasks, rule, UNREAD)  # type: ignore[arg-type]
         return writer.write(self.live)
 
 
@@ -70,7 +70,7 @@ def test_an_output_has_the_statistics_of_its_inputs_and_the_group_says_why_and_h
 
 
 @pytest.mark.parametrize("reason", EncodeReason)
-def test_only_what_is_about_the_cut_of_the_files_is_encoded_by_column(reason: EncodeReason) -> None:
+def test_only_what_is_about_the_cut_or_the_writers_of_the_files_is_encoded_by_column(reason: EncodeReason) -> None:
     bench = Bench()
     assert (bench.merge(reason) is not None) == (reason in BY_COLUMN) == bool(bench.scala.tasks)
 
@@ -111,11 +111,8 @@ def test_files_without_rows_and_codecs_that_cannot_be_written_are_left_to_spark(
     assert bench.scala.tasks == []
 
 
-def test_an_executor_that_refuses_the_classes_leaves_the_group_to_spark_and_other_failures_are_raised(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("actor.formats.parquet.classes.warn_unavailable", lambda *_: None)
-    refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.ColumnMerge")
+def test_an_executor_that_refuses_the_classes_leaves_the_group_to_spark_and_other_failures_are_raised() -> None:
+    refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.parquet.ColumnMerge")
     assert Bench(refused).merge() is None
     with pytest.raises(JavaError, match="No space left"):
         Bench(JavaError("SparkException", message="No space left on device")).merge()

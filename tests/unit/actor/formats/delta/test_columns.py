@@ -97,8 +97,8 @@ def test_meanings_are_read_from_the_annotations() -> None:
     found = {leaf.path[-1]: (leaf.kind, leaf.detail, leaf.required, leaf.nested) for leaf in leaves(schema)}
     assert found == {
         "a": ("timestamp", ("NANOS", True), False, False),
-        "b": ("int", (32,), False, False),
-        "c": ("uint_32", (), False, False),
+        "b": ("int", (32, 16), False, False),
+        "c": ("uint", (32, 32), False, False),
         "d": ("timestamp", ("INT96", True), False, False),
         "e": ("decimal", (9, 2), False, False),
         "f": ("boolean", (), False, False),

@@ -1,38 +1,12 @@
-"""What an exception out of Delta means: only Delta's own conflict classes prove that a commit was refused."""
+"""What is Delta's own in judging failures: names of conflicts, and what a refused commit becomes."""
 
 import pytest
 
-from actor.formats.delta.conflicts import CommitFailure, classify, conflict_kind, refused, translate
+from actor.formats.delta.conflicts import classify, conflict_kind, refused, translate
 from actor.jvm.errors import first_line, jvm_class_names
-from shared.errors import RetryableError, Unsupported
-from tests.support.fake_delta_table import JavaError
-
-WRAPPER = "Py4JJavaError"
-
-
-@pytest.mark.parametrize(
-    ("name", "verdict"),
-    [
-        ("ConcurrentDeleteReadException", CommitFailure.TAKEN),
-        ("ConcurrentDeleteDeleteException", CommitFailure.TAKEN),
-        ("MetadataChangedException", CommitFailure.CHANGED),
-        ("ProtocolChangedException", CommitFailure.CHANGED),
-        ("ConcurrentAppendException", CommitFailure.REFUSED),
-        ("ConcurrentTransactionException", CommitFailure.REFUSED),
-        ("ConcurrentWriteException", CommitFailure.REFUSED),
-        ("DeltaConcurrentModificationException", CommitFailure.REFUSED),
-        ("IOException", CommitFailure.UNKNOWN),
-        ("SparkException", CommitFailure.UNKNOWN),
-        ("FileAlreadyExistsException", CommitFailure.UNKNOWN),
-        ("ConcurrentModificationException", CommitFailure.UNKNOWN),  # Java's own, of a collection.
-    ],
-)
-@pytest.mark.parametrize("place", ["outermost", "innermost"])
-def test_a_failed_commit_is_judged_by_the_class_that_delta_gave_it_wherever_it_stands(
-    name: str, verdict: CommitFailure, place: str
-) -> None:
-    error = JavaError(name) if place == "outermost" else JavaError(WRAPPER, "SparkException", name)
-    assert classify(error) is verdict
+from actor.rewrite.model import NotAsked, Verdict
+from shared.errors import Conflict, RefusedFiles, RetryableError, Unsupported
+from tests.support.java_errors import JavaError
 
 
 def test_the_conflict_itself_is_named_rather_than_its_parent_class() -> None:
@@ -46,39 +20,48 @@ def test_an_error_of_python_is_judged_by_its_own_classes_too() -> None:
     class MetadataChangedException(Exception):  # noqa: N818 - PySpark's name
         """As PySpark wraps Delta's."""
 
-    assert classify(MetadataChangedException()) is CommitFailure.CHANGED
-    assert classify(TimeoutError("no answer")) is CommitFailure.UNKNOWN
+    assert classify(MetadataChangedException()) is Verdict.CHANGED
+    assert classify(TimeoutError("no answer")) is Verdict.UNKNOWN
 
 
 def test_a_commit_that_others_were_always_faster_than_may_be_tried_again() -> None:
     assert classify(JavaError("DeltaIllegalStateException", message="[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] x")) == "busy"
-    assert (
-        classify(JavaError("DeltaIllegalStateException", message="[DELTA_SOMETHING_ELSE] x")) is CommitFailure.UNKNOWN
-    )
+    assert classify(JavaError("DeltaIllegalStateException", message="[DELTA_SOMETHING_ELSE] x")) is Verdict.UNKNOWN
 
 
 def test_a_refusal_is_a_conflict_with_deltas_name_for_it() -> None:
-    assert refused(JavaError("ConcurrentAppendException"), "t").kind == "ConcurrentAppendException"
-    assert refused(JavaError("DeltaIllegalStateException"), "t").kind == CommitFailure.BUSY
+    busy = JavaError("DeltaIllegalStateException", message="[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] x")
+    for error, kind in ((JavaError("ConcurrentAppendException"), "ConcurrentAppendException"), (busy, Verdict.BUSY)):
+        conflict = refused(error, "t")
+        assert isinstance(conflict, Conflict)
+        assert conflict.kind == kind
+
+
+def test_a_commit_that_was_not_asked_for_is_no_conflict_and_says_that_nothing_was_committed() -> None:
+    error = NotAsked("not asked")
+    error.__cause__ = JavaError("IOException", message="the store is away")
+    problem = refused(error, "t")
+    assert type(problem) is RetryableError
+    assert str(problem) == "committing to t: IOException: the store is away; nothing was committed"
 
 
 @pytest.mark.parametrize("name", ["DeltaUnsupportedTableFeatureException", "InvalidProtocolVersionException"])
 def test_a_protocol_that_delta_does_not_know_is_unsupported(name: str) -> None:
-    problem = translate(JavaError(WRAPPER, name), "reading t")
-    assert isinstance(problem, Unsupported)
+    problem = translate(JavaError("Py4JJavaError", name), "reading t")
+    assert type(problem) is Unsupported
     assert problem.field == "protocol"
 
 
-def test_pages_that_spark_does_not_read_are_unsupported_and_not_tried_again() -> None:
+def test_pages_that_spark_does_not_read_are_refused_and_not_tried_again() -> None:
     error = JavaError("SparkException", "SparkUnsupportedOperationException", message="Unsupported encoding: RLE_X")
     problem = translate(error, "writing t", so="the table is unchanged")
-    assert isinstance(problem, Unsupported)
+    assert isinstance(problem, RefusedFiles)
     assert "the table is unchanged; Spark does not read this encoding" in str(problem)
 
 
 def test_any_other_failure_may_be_tried_again_and_says_what_follows() -> None:
     problem = translate(JavaError("SparkException", message="lost task"), "writing t", so="the table is unchanged")
-    assert isinstance(problem, RetryableError)
+    assert type(problem) is RetryableError
     assert str(problem) == "writing t: SparkException: lost task; the table is unchanged"
 
 

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
 
-from actor.formats.delta.copy_choice import CopyCandidate, data_columns, reason_to_encode
+from actor.formats.delta.copy_choice import DeltaCandidate, data_columns
 from actor.formats.delta.log import TableShape
+from actor.formats.parquet.copy_choice import reason_to_encode
 from actor.formats.parquet.copy_rules import CopyLimits, EncodeReason
 from actor.formats.parquet.footer_summary import FooterSummary
 from shared.layout.planner import RewriteMode
@@ -46,7 +48,7 @@ def shape(features: tuple[str, ...] = (), field: dict[str, Any] | None = None, *
     return TableShape(json.dumps({"metaData": metadata}), json.dumps({"protocol": protocol}))
 
 
-CANDIDATE = CopyCandidate(
+CANDIDATE = DeltaCandidate(
     shape=shape(),
     mode=RewriteMode.MAJOR,
     bytes=100 * MIB,
@@ -56,20 +58,20 @@ CANDIDATE = CopyCandidate(
 )
 
 
-def with_second(**changes: Any) -> Callable[[CopyCandidate], CopyCandidate]:
+def with_second(**changes: Any) -> Callable[[DeltaCandidate], DeltaCandidate]:
     return lambda given: given.with_footers((FILE, replace(FILE, **changes)))
 
 
-def with_all(**changes: Any) -> Callable[[CopyCandidate], CopyCandidate]:
+def with_all(**changes: Any) -> Callable[[DeltaCandidate], DeltaCandidate]:
     return lambda given: given.with_footers((replace(FILE, **changes),) * 2)
 
 
-def with_shape(made: TableShape) -> Callable[[CopyCandidate], CopyCandidate]:
+def with_shape(made: TableShape) -> Callable[[DeltaCandidate], DeltaCandidate]:
     return lambda given: replace(given, shape=made)
 
 
 WIDENED = {"delta.typeChanges": [{"fromType": "integer", "toType": "long"}]}
-SAMPLES: list[tuple[EncodeReason, Callable[[CopyCandidate], CopyCandidate]]] = [
+SAMPLES: list[tuple[EncodeReason, Callable[[DeltaCandidate], DeltaCandidate]]] = [
     (EncodeReason.SWITCHED_OFF, lambda given: replace(given, is_allowed=False)),
     (EncodeReason.UNAVAILABLE, lambda given: replace(given, is_available=False)),
     (EncodeReason.FOLDER, lambda given: replace(given, loses_folder=True)),
@@ -85,10 +87,12 @@ SAMPLES: list[tuple[EncodeReason, Callable[[CopyCandidate], CopyCandidate]]] = [
     (EncodeReason.INT96, with_all(obstacle="int96")),
     (EncodeReason.NANOSECONDS, with_all(obstacle="nanoseconds")),
     (EncodeReason.OLD_CALENDAR, with_all(keys=("org.apache.spark.legacyDateTime",))),
-    (EncodeReason.SCHEMA, with_second(schema="t")),
+    (EncodeReason.OLD_CALENDAR, with_second(spark="2.4.8", key_values="other")),
+    (EncodeReason.SCHEMA, with_second(columns="t")),
     (EncodeReason.KEY_VALUES, with_second(key_values="other")),
     (EncodeReason.WRITER, with_second(created_by="writer 0.9")),
-    (EncodeReason.COLUMNS, with_all(top_level=("id", "v", "dropped"))),
+    (EncodeReason.WRITER, with_second(schema="t")),
+    (EncodeReason.COLUMNS, with_second(top_level=("id", "v", "dropped"))),
     (EncodeReason.COLUMNS, with_all(top_level=("id", "v", "p"))),
     (EncodeReason.MIXED_CODECS, with_second(codecs=("snappy", "snappy"))),
     (EncodeReason.MIXED_CODECS, with_all(codecs=("snappy+zstd", "zstd"))),
@@ -102,10 +106,36 @@ SAMPLES: list[tuple[EncodeReason, Callable[[CopyCandidate], CopyCandidate]]] = [
 
 @pytest.mark.parametrize(("reason", "change"), SAMPLES, ids=[f"{reason}-{n}" for n, (reason, _) in enumerate(SAMPLES)])
 def test_each_reason_sends_a_group_to_the_encoder(
-    reason: EncodeReason, change: Callable[[CopyCandidate], CopyCandidate]
+    reason: EncodeReason, change: Callable[[DeltaCandidate], DeltaCandidate]
 ) -> None:
     assert reason_to_encode(CANDIDATE, LIMITS) is None
     assert reason_to_encode(change(CANDIDATE), LIMITS) is reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "change"),
+    [
+        (EncodeReason.INT96, {"obstacle": "int96"}),
+        (EncodeReason.ENCRYPTION, {"obstacle": "encryption"}),
+        (EncodeReason.OLD_CALENDAR, {"keys": ("org.apache.spark.legacyDateTime",)}),
+        (EncodeReason.COLUMNS, {"top_level": ("dropped",), "columns": "u"}),
+        (EncodeReason.SCHEMA, {"columns": "t"}),
+        (EncodeReason.OLD_CALENDAR, {"spark": "2.4.8", "key_values": "third"}),
+    ],
+)
+def test_how_two_files_differ_hides_nothing_of_a_third(reason: EncodeReason, change: dict[str, Any]) -> None:
+    """Files of other writers are merged by column, which would take what a third one holds for something else."""
+    by_other = replace(FILE, schema="t", created_by="writer 0.9", key_values="other")
+    files = [FILE, by_other, replace(FILE, **change)]
+    for order in permutations(files):
+        assert reason_to_encode(CANDIDATE.with_footers(order), LIMITS) is reason
+
+
+def test_files_of_one_old_spark_stay_in_its_calendar() -> None:
+    assert reason_to_encode(with_all(spark="2.4.8")(CANDIDATE), LIMITS) is None
+    assert (
+        reason_to_encode(with_second(spark="4.1.0", key_values="other")(CANDIDATE), LIMITS) is EncodeReason.KEY_VALUES
+    )
 
 
 OF_ICEBERG = {

@@ -11,10 +11,12 @@ from actor.formats.delta.deduplicate import Deduplication
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.row_removal import WrittenRemoval
 from actor.ports import TableJob, TableJobOutcome
-from shared.deduplicate_options import DeduplicateOptions
-from shared.job_payload import DEDUPLICATE
-from shared.policy import Policy
-from shared.properties import policy_digest
+from actor.proofread.model import Proof, Reading
+from shared.errors import Difference
+from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.payload import DEDUPLICATE
+from shared.policy.policy import Policy
+from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin, FileKey
 from tests.support.fake_delta import FakeScala, FakeSessions, FakeTable
 from tests.support.fake_delta_table import METADATA, FakeFrame, FakeTransaction, add
@@ -54,7 +56,10 @@ class World:
                 pass
 
             def write(self, live: Any, _rows: object, counts: Mapping[LoggedFile, int]) -> WrittenRemoval:
-                return WrittenRemoval(live, (), 0, replaced=tuple(counts), removed_rows=sum(counts.values()))
+                proof = Proof(Reading.ROWS, cpu_ms=5)
+                return WrittenRemoval(
+                    live, (), 0, proof=proof, replaced=tuple(counts), removed_rows=sum(counts.values())
+                )
 
         def listed(log: TableLog, snapshot: Any, columns: Any) -> list[LoggedFile]:
             return list(decode_adds(log.files(snapshot), columns))
@@ -87,7 +92,9 @@ class World:
         options, decided = DeduplicateOptions().encode(), policy_digest({})
         job = TableJob(DEDUPLICATE, "file:///t", policy, CommitOrigin("j", 1), policy_digest=decided, options=options)
         scala, sessions = cast("Any", FakeScala(self.table)), cast("Any", FakeSessions(self.table))
-        return Deduplication(scala, sessions, cast("Any", boundary), job, Control(), RESERVED_BYTES).run()
+        return Deduplication(
+            *(scala, sessions, cast("Any", boundary), *cast("Any", (None, None))), job, Control(), RESERVED_BYTES
+        ).run()
 
 
 @pytest.fixture
@@ -102,6 +109,13 @@ def test_all_partitions_are_read_or_those_that_the_owners_filter_permits(world: 
     world.read.clear()
     world.run(Policy(primary_key="p", sequence_by="p", filter="p >= 'b'"))
     assert world.read == [["b"], ["c"]]
+
+
+def test_what_removals_were_compared_by_is_counted(world: World) -> None:
+    world.table.commit(*(add(name, p=name) for name in "ab"))
+    world.found = lambda paths: dict.fromkeys(paths, 1)
+    figures = world.run().figures
+    assert (figures["groups_proofread_by_rows"], figures["proofread_cpu_ms"]) == (2, 10)
 
 
 def test_rows_of_a_commit_that_is_undone_while_rows_are_compared_supersede_nothing(world: World) -> None:
@@ -136,6 +150,21 @@ def test_a_run_ends_without_a_mark_once_the_owner_has_changed_the_properties(wor
     assert (done.is_complete, done.commits, world.read) == (False, (1,), [["a"], ["b"]])
     assert "properties changed" in done.reason
     assert table.version == 2
+
+
+def test_a_partition_that_is_refused_keeps_no_other_from_its_turn_and_the_run_names_no_version(world: World) -> None:
+    table = world.table
+    table.commit(*(add(name, p=name) for name in "abc"))
+
+    def found(paths: list[str]) -> Mapping[str, int]:
+        if paths == ["c"]:
+            return {"c": 1}
+        raise Difference(f"the rows of {paths} differ")
+
+    world.found = found
+    with pytest.raises(Difference, match="'a'"):
+        world.run()
+    assert (world.read, table.live(), table.version) == ([["a"], ["b"], ["c"]], {"a", "b"}, 1)
 
 
 def test_the_empty_file_that_is_written_for_one_that_loses_all_rows_is_deleted(world: World) -> None:

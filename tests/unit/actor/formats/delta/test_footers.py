@@ -6,11 +6,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.chunk_bounds import Bounds
 from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Footers, SchemaCache, Storage
-from actor.formats.parquet.classes import ParquetClasses
+from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, LeafCounts, ParquetField
+from actor.formats.parquet.footer_summary import FooterSummary
 
 PARALLELISM = "parquet.metadata.read.parallelism"
+NONE_DESCRIBED = SimpleNamespace(describe=lambda _files: None)
+"""A reader of footers where our classes cannot be used."""
 
 
 class _Configuration(dict[str, str]):
@@ -66,7 +70,7 @@ class _Footers:
 def test_reading_footers_leaves_the_tables_shared_configuration_as_it_is() -> None:
     shared, scala = _Configuration({"fs.s3a.endpoint": "there"}), _Footers()
     log = SimpleNamespace(hadoop_conf=shared, data_path=lambda key: key.path)
-    footers = Footers(scala, log, ParquetClasses())  # type: ignore[arg-type]
+    footers = Footers(scala, log, NONE_DESCRIBED)  # type: ignore[arg-type]
     add = {"path": "f", "size": 1, "partitionValues": {}, "modificationTime": 5}
     file = LoggedFile(decode_add(add, ()), json.dumps(add))
     footers.storage([file] * 65)  # One more than one call reads.
@@ -80,10 +84,10 @@ class _CountedFooters(Footers):
     """Footers of files whose only column is named by their path."""
 
     def __init__(self, cache: SchemaCache) -> None:
-        super().__init__(None, None, ParquetClasses(), cache)  # type: ignore[arg-type]
+        super().__init__(None, None, NONE_DESCRIBED, cache)  # type: ignore[arg-type]
         self.read: list[str] = []
 
-    def storage(self, files: Sequence[LoggedFile], *, with_codecs: bool = True) -> Storage:
+    def _storage_by_calls(self, files: Sequence[LoggedFile], *, with_codecs: bool = False) -> Storage:
         assert not with_codecs
         self.read += [logged.file.path for logged in files]
         return Storage(tuple((column(logged.file.path),) for logged in files), {})
@@ -105,3 +109,36 @@ def test_the_columns_of_a_schema_are_read_once_for_all_tables_of_an_actor() -> N
     # Of two, the one is evicted that was not asked for lately.
     assert read == ["a", "b", "c", "e"]
     assert found == [column(name) for name in ("a", "b", "a", "c", "a", "e")]
+
+
+def test_one_description_of_files_says_how_they_are_stored_and_their_bounds() -> None:
+    asked: list[list[str]] = []
+    leaf = ParquetField("a", physical="INT32", leaf=LeafCounts(9, 1, is_bounded=True, least="2", greatest="7"))
+    summaries = {
+        "a": FooterSummary(schema="first", codecs=("zstd",)),
+        "b": FooterSummary(schema="second", codecs=("snappy",)),
+        "c": FooterSummary(schema="first", codecs=("",)),
+        "d": FooterSummary(obstacle="no_footer"),
+    }
+
+    def describe(files: Sequence[LoggedFile]) -> DescribedFiles:
+        asked.append([logged.file.path for logged in files])
+        described = tuple(summaries[logged.file.path] for logged in files)
+        return DescribedFiles(described, {one.schema: FileSchema((leaf,)) for one in described if one.schema})
+
+    cache = SchemaCache()
+    footers = _CountedFooters(cache)
+    footers._reader = SimpleNamespace(describe=describe)  # type: ignore[assignment]
+    a, b, c, d = (file_of(name) for name in "abcd")
+    stored = footers.storage([a, b, c])
+    assert stored == Storage(((column("c"),), (column("b"),)), {"zstd": 5, "snappy": 5})
+    assert footers.storage([a], with_codecs=False) == Storage(((column("c"),),), {})
+    assert footers.bounds(a, [column("c")]) == {column("c"): Bounds(2, 7, 1)}
+    assert footers.read == ["c", "b"], "once for each schema"
+    with_odd = footers.storage([a, d], with_codecs=False)
+    assert with_odd == Storage(((column("a"),), (column("d"),)), {}), "what our class does not read, parquet-java does"
+
+
+def file_of(path: str) -> LoggedFile:
+    body = {"path": path, "size": 5, "partitionValues": {}, "modificationTime": 5}
+    return LoggedFile(decode_add(body, ()), json.dumps(body))

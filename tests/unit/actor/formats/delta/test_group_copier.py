@@ -8,32 +8,26 @@ import pytest
 
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.columns import Column
+from actor.formats.delta.copy_choice import DeltaCopier, SpelledGroup
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.row_group_copy import GroupCopier
-from actor.formats.delta.write import GroupWriter, WrittenGroup
+from actor.formats.delta.write import DeltaWriter, WrittenGroup
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
-from actor.jvm import java_sources
 from shared.errors import Corrupt
 from shared.layout.planner import RewriteMode
 from tests.support.fake_copies import FOOTER, FakeCopies
 from tests.support.fake_delta import FakeTable, live_group
-from tests.support.fake_delta_table import PREFIX, JavaError, add, vector
+from tests.support.fake_delta_table import PREFIX, add, vector
+from tests.support.java_errors import JavaError
+from tests.support.unread import UNREAD
 
 ANY_SIZE = CopyLimits(0, 0)
 NEVER_FULL = 1 << 40
-
-
-@pytest.fixture(autouse=True)
-def _classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java_sources, "compile_sources", lambda *_: [])
-    monkeypatch.setattr(java_sources, "ship", lambda *_: None)
-    monkeypatch.setattr(java_sources, "load_class", lambda *_: None)
 
 
 class Bench:
@@ -48,24 +42,24 @@ class Bench:
         self.live = live_group(self.table, "x", "y")
         self.log = TableLog(self.scala, self.table.log().session, "file:///lake/t")  # type: ignore[arg-type]
         txn = self.log.transaction()
-        self.paths = OutputPaths(self.scala, self.log, txn, self.log.shape(txn.snapshot()), PREFIX)  # type: ignore[arg-type]
+        self.paths = OutputPaths(self.scala, self.log, txn.snapshot(), self.log.shape(txn.snapshot()), PREFIX)  # type: ignore[arg-type]
         self.classes = ParquetClasses()
         self.tasks = ParquetTasks(self.scala, self.log, self.paths, self.classes)  # type: ignore[arg-type]
 
     def copy(self, rule: CopyRule, live: LiveGroup | None = None) -> LoggedFile | EncodeReason:
-        end = GroupCopier(self.tasks).copy(live or self.live, rule, {"p": "a"})
+        end = DeltaCopier(self.tasks, rule).copy(SpelledGroup(live or self.live, {"p": "a"}))
         return end.reason if isinstance(end, NotCopied) else end
 
     def written(self, rule: CopyRule) -> WrittenGroup:
-        writer = GroupWriter(
-            self.scala,  # type: ignore[arg-type]
-            self.log,
-            self.log.transaction(),
-            self.paths,
-            self.tasks,
-            rule,
-        )
+        writer = DeltaWriter(self.scala, self.log.snapshot(), self.tasks, rule, UNREAD)  # type: ignore[arg-type]
         return writer.write(self.live)
+
+
+def test_footers_that_were_read_to_choose_are_handed_to_the_task_once() -> None:
+    bench = Bench()
+    for copies in (1, 2):
+        assert isinstance(bench.copy(CopyRule(limits=ANY_SIZE)), LoggedFile)
+        assert len(bench.scala.handed_over) == 1, f"after copy {copies}: a copy changes the footers that it gets"
 
 
 def test_an_output_has_the_rows_and_the_statistics_of_its_inputs_and_changes_no_data() -> None:
@@ -151,24 +145,20 @@ def test_what_is_known_before_costs_no_footer_and_what_footers_say_no_task() -> 
     hidden = live_group(bench.table, "z")
     assert bench.copy(CopyRule(limits=ANY_SIZE), hidden) is EncodeReason.DELETION_VECTOR
     assert bench.scala.summaries_read == []
-    bench.scala.footers[1] = FOOTER | {"schema": "t"}
+    bench.scala.footers[1] = FOOTER | {"columns": "t"}
     assert bench.copy(CopyRule(limits=ANY_SIZE)) is EncodeReason.SCHEMA
     assert bench.scala.tasks == []
 
 
 def test_without_the_classes_no_footer_is_read() -> None:
     bench = Bench()
-    bench.classes.are_usable(bench.log)
-    bench.classes.give_up()
+    bench.classes._are_usable = False
     assert bench.copy(CopyRule(limits=ANY_SIZE)) is EncodeReason.UNAVAILABLE
     assert bench.scala.summaries_read == []
 
 
-def test_an_executor_that_refuses_the_classes_sends_the_group_to_the_encoder_and_other_failures_are_raised(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("actor.formats.parquet.classes.warn_unavailable", lambda *_: None)
-    refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.RowGroupCopy")
+def test_an_executor_that_refuses_the_classes_sends_the_group_to_the_encoder_and_other_failures_are_raised() -> None:
+    refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.parquet.RowGroupCopy")
     assert Bench(refused).copy(CopyRule(limits=ANY_SIZE)) is EncodeReason.UNAVAILABLE
     with pytest.raises(JavaError, match="No space left"):
         Bench(JavaError("SparkException", message="No space left on device")).copy(CopyRule(limits=ANY_SIZE))

@@ -11,7 +11,8 @@ from actor.formats.delta.snapshot_cache import SnapshotCache
 from shared.errors import PermanentError, RetryableError
 from shared.table import CommitOrigin, FileKey
 from tests.support.fake_delta import FakeTable
-from tests.support.fake_delta_table import METADATA, JavaError, add, remove
+from tests.support.fake_delta_table import METADATA, add, remove
+from tests.support.java_errors import JavaError
 
 
 def ours(job: str, token: int) -> dict[str, object]:

@@ -10,7 +10,7 @@ from actor.ports import RewriteRequest, TableJob
 from shared.errors import InvalidInput, NoTable, OtherTable, RetryableError, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.support.memory_engine import MemoryEngine
 from tests.support.unity_server import UnityServer

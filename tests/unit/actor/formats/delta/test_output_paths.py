@@ -6,7 +6,7 @@ import re
 import pytest
 
 from actor.formats.delta.output_paths import OutputPaths, encoded_folder
-from shared.table import PartitionColumn
+from shared.table import FileKey, PartitionColumn
 from tests.support.fake_delta import FakeScala, FakeTable
 from tests.support.fake_delta_table import METADATA, PREFIX, add
 
@@ -38,11 +38,12 @@ def test_groups_whose_outputs_lie_in_one_folder_share_a_transaction() -> None:
     table.commit(add("x", p="a b"))
     log = table.log()
     txn = log.transaction()
-    paths = OutputPaths(FakeScala(table), log, txn, log.shape(txn.snapshot()), PREFIX)
+    paths = OutputPaths(FakeScala(table), log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
     first = paths.transaction_for({"p": "a b"}, [])
     assert paths.transaction_for({"p": "a b"}, []) is first
-    assert paths.transaction_for({"p": "c d"}, []) not in (first, txn)
-    assert paths.transaction_for({"p": "a"}, []) is txn
+    plain = paths.transaction_for({"p": "a"}, [])
+    assert paths.transaction_for({"p": "c d"}, []) not in (first, plain)
+    assert paths.transaction_for({"p": "b"}, []) is plain
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_a_copy_goes_where_an_encoded_file_would_and_is_found_if_it_is_left(
     table.commit({"metaData": METADATA | {"schemaString": schema, "configuration": configuration}})
     log = table.log()
     txn = log.transaction()
-    paths = OutputPaths(FakeScala(table), log, txn, log.shape(txn.snapshot()), PREFIX)
+    paths = OutputPaths(FakeScala(table), log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
     assert paths.leftovers([]) == []
     for _ in range(2):
         place = paths.folder_for({"p": value}, [])
@@ -80,7 +81,7 @@ def test_the_files_of_an_unpartitioned_table_lie_in_its_own_folder() -> None:
     table.commit({"metaData": METADATA | {"partitionColumns": []}})
     log = table.log()
     txn = log.transaction()
-    paths = OutputPaths(FakeScala(table), log, txn, log.shape(txn.snapshot()), PREFIX)
+    paths = OutputPaths(FakeScala(table), log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
     assert paths.folder_for({}, []) == log.root
     assert paths.logged_path(log.root, "x.parquet") == "x.parquet"
 
@@ -110,5 +111,18 @@ def test_an_output_loses_its_folder_if_the_inputs_had_one_that_names_the_partiti
     table.commit({"metaData": metadata})
     log = table.log()
     txn = log.transaction()
-    paths = OutputPaths(FakeScala(table), log, txn, log.shape(txn.snapshot()), PREFIX)
+    paths = OutputPaths(FakeScala(table), log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
     assert paths.loses_folder({column: "1"}, inputs) is loses
+
+
+def test_files_are_found_in_folders_whose_names_are_escaped() -> None:
+    table = FakeTable()
+    table.commit(add("x", p="a b"))
+    log, scala = table.log(), FakeScala(table)
+    txn = log.transaction()
+    paths = OutputPaths(scala, log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
+    paths.transaction_for({"p": "a b"}, ["x"])
+    table.disk |= {f"p=a%20b/{name}": 1 for name in (f"Qx/{paths.prefix}left", f"Qx/{paths.prefix}kept", "Qx/lwothers")}
+    assert paths.leftovers({FileKey(f"p=a%2520b/Qx/{paths.prefix}kept")}) == [
+        FileKey(f"p=a%2520b/Qx/{paths.prefix}left")
+    ]

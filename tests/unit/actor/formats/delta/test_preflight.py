@@ -4,7 +4,7 @@ import pytest
 
 from actor.formats.delta.preflight import check_location, check_table
 from shared.errors import Unsupported
-from shared.job_payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, SORT, VACUUM
+from shared.jobs.payload import CHECKPOINT, CLUSTER, COMPACT, DEDUPLICATE, SORT, VACUUM
 from shared.table import TableMetadata, TableProtocol
 
 

@@ -9,15 +9,16 @@ import pytest
 
 from actor.formats.delta.properties_job import PropertiesJob
 from actor.ports import TableJob, TableJobOutcome
-from shared.commit_metadata import decode
 from shared.errors import Conflict, LeaseLost, OtherTable, RetryableError
-from shared.job_payload import SET_PROPERTIES
-from shared.policy import Policy
-from shared.properties import policy_digest
-from shared.property_options import ALREADY_SET, PropertyOptions
+from shared.jobs.payload import SET_PROPERTIES
+from shared.jobs.property_options import ALREADY_SET, PropertyOptions
+from shared.layout.commit_metadata import decode
+from shared.policy.policy import Policy
+from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeScala, FakeSession, FakeSessions, FakeTable
-from tests.support.fake_delta_table import METADATA, JavaError
+from tests.support.fake_delta_table import METADATA
+from tests.support.java_errors import JavaError
 from tests.support.local_vacuum import Control
 
 VALUES = {"lakewright.fan-in": "4", "lakewright.tolerance": "0.1"}

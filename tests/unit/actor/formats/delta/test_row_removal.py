@@ -8,13 +8,14 @@ import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
 from actor.formats.delta.output_paths import OutputPaths
-from actor.formats.delta.row_removal import RemovalCommitter, RemovalWriter, WrittenRemoval, has_change_feed
-from actor.worker import RunControl
+from actor.formats.delta.row_removal import RemovalTarget, RemovalWriter, WrittenRemoval, has_change_feed
+from actor.rewrite.model import Verdict
 from shared.errors import Conflict, Corrupt
-from shared.table import CommitOrigin, TableMetadata
+from shared.table import CommitOrigin, FileKey, TableMetadata
 from tests.support.fake_delta import FakeScala as ScalaOfTable
 from tests.support.fake_delta import FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, PREFIX, add, remove
+from tests.support.java_errors import JavaError
 
 METADATA_WITH_RANDOM_FOLDERS = {"metaData": METADATA | {"configuration": {"delta.randomizeFilePrefixes": "true"}}}
 
@@ -46,7 +47,8 @@ def file(rows: int | None, deleted: int = 0) -> LoggedFile:
 
 def writer() -> RemovalWriter:
     any_part = cast("Any", None)
-    return RemovalWriter(cast("Any", FakeScala()), cast("Any", FakeLog()), any_part, any_part, any_part)
+    proofs = cast("Any", SimpleNamespace(log=FakeLog()))
+    return RemovalWriter(cast("Any", FakeScala()), any_part, any_part, any_part, proofs)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +74,9 @@ def test_a_change_feed_is_read_from_the_tables_properties() -> None:
     assert not has_change_feed(TableMetadata("u"))
 
 
-def committer(table: FakeTable) -> RemovalCommitter:
+def target(table: FakeTable) -> RemovalTarget:
     log = table.log()
-    control = RunControl(lambda: None, lambda: False, lambda _: None)
-    shape = log.shape(log.snapshot())
-    return RemovalCommitter(ScalaOfTable(table), log, shape, CommitOrigin("j-1", 7), control)
+    return RemovalTarget(ScalaOfTable(table), log, log.shape(log.snapshot()), CommitOrigin("j-1", 7))
 
 
 @pytest.mark.parametrize("owner", [{"lakewright.primary-key": "other"}, {"lakewright.enabled": "false"}])
@@ -84,11 +84,10 @@ def test_a_removal_is_not_committed_once_the_owner_has_changed_the_properties(ow
     table = FakeTable()
     table.commit(add("a"), add("b"))
     removal = WrittenRemoval(live_group(table, "a", "b"), (), 0, removed_rows=1)
-    commits = committer(table)
+    commits = target(table)
     table.commit({"metaData": METADATA | {"configuration": owner}})
     with pytest.raises(Conflict, match="searched again"):
-        commits.commit([removal], attempts=3)
-    assert table.live() == {"a", "b"}
+        commits.begin((removal,))
 
 
 def test_a_sweep_leaves_the_files_of_the_change_feed_that_lie_beside_the_outputs() -> None:
@@ -97,16 +96,15 @@ def test_a_sweep_leaves_the_files_of_the_change_feed_that_lie_beside_the_outputs
     table.commit(METADATA_WITH_RANDOM_FOLDERS, add("a"), add("b"))
     log = table.log()
     txn = log.transaction()
-    paths = OutputPaths(ScalaOfTable(table), log, txn, log.shape(txn.snapshot()), PREFIX)
+    paths = OutputPaths(ScalaOfTable(table), log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
     paths.transaction_for({"p": "a"}, ["a"])
     change = SimpleNamespace(path=lambda: f"Qx/{paths.prefix}cdc")
     table.disk |= {f"Qx/{paths.prefix}{name}": 1 for name in ("cdc", "an-empty-file")}
     removal = WrittenRemoval(live_group(table, "a", "b"), (), 0, changes=(change,), removed_rows=1)
-    commits = committer(table)
-    commits.sweep(paths, [removal])
-    assert table.deleted == [f"Qx/{paths.prefix}an-empty-file"]
-    commits.discard([removal])
-    assert table.deleted == [f"Qx/{paths.prefix}{name}" for name in ("an-empty-file", "cdc")]
+    assert removal.paths == (f"Qx/{paths.prefix}cdc",)
+    assert [key.path for key in paths.leftovers(set(map(FileKey, removal.paths)))] == [
+        f"Qx/{paths.prefix}an-empty-file"
+    ]
 
 
 @pytest.mark.parametrize("touched", ["a", "b"])
@@ -115,7 +113,13 @@ def test_a_removal_is_stale_once_any_file_that_was_read_is_gone(touched: str) ->
     table.commit(add("a"), add("b"))
     live = live_group(table, "a", "b")
     removal = WrittenRemoval(live, (), 0, replaced=live.inputs[:1], removed_rows=1)
-    commits = committer(table)
+    commits = target(table)
     table.commit(remove(touched))
-    assert commits.commit([removal], attempts=3).version is None
-    assert table.live() == {"a", "b"} - {touched}
+    assert commits.begin((removal,)).groups == ()
+
+
+def test_appended_rows_are_no_conflict_with_a_removal() -> None:
+    """The next attempt checks that all files that were read are still live."""
+    verdict = RemovalTarget.failures.verdict
+    assert verdict(JavaError("ConcurrentAppendException")) is Verdict.TAKEN
+    assert verdict(JavaError("ConcurrentTransactionException", "DeltaConcurrentModificationException")) == "refused"

@@ -23,7 +23,8 @@ class World:
 
     def __init__(self) -> None:
         self.table = FakeTable(has_checksums=False)
-        self.snapshots = SnapshotCache()
+        self.now_s = 1_000.0
+        self.snapshots = SnapshotCache(monotonic=lambda: self.now_s)
         self.table.commit({"protocol": PROTOCOL}, {"metaData": METADATA})
         self.table.commit(add("a"), add("b"))
 
@@ -116,12 +117,27 @@ def test_a_commit_that_was_undone_before_the_cached_one_is_noticed_at_the_same_v
 
 
 def test_a_commit_that_is_gone_makes_delta_read_the_log() -> None:
+    """As after a clean-up that deletes in no order: the known commit is there, and not the one after it."""
     world = World().listed()
+    world.now_s += snapshot_cache.RECENT_S
     world.table.commit(add("c"))
     world.table.vanished.add(2)
     world.table.commit(add("d"))
     assert world.newest().version() == 3
     assert world.table.log_reads == 1
+
+
+def test_commits_are_asked_for_by_name_only_if_the_last_look_was_a_moment_ago() -> None:
+    world = World().listed()
+    for seconds in (0.0, 59.9, 59.9, 60.0, 59.9):
+        world.now_s += seconds
+        world.table.commit(add("c"))
+        assert world.is_true
+    assert world.table.looks == [True, True, True, False, True]
+    with pytest.raises(ZeroDivisionError), world.snapshots.forgotten_on_error(LOCATION):
+        raise ZeroDivisionError
+    assert not world.snapshots.is_recent(LOCATION)
+    assert world.table.log_reads == 0
 
 
 def test_a_table_that_went_back_is_read_again() -> None:

@@ -111,3 +111,11 @@ def test_a_bound_that_json_has_no_word_for_is_left_out(column: Column, greatest:
 def test_a_field_of_a_struct_is_completed_inside_of_it() -> None:
     stats = completed("{}", ['{"minValues":{"g":{"b":true}}}'], {INNER: Bounds(False, True, 2)})
     assert json.loads(stats) == {"minValues": {"g": {"b": False}}, "maxValues": {"g": {"b": True}}}
+
+
+@pytest.mark.parametrize("broken", ["no JSON", '{"minValues":', "[]"])
+def test_statistics_that_are_no_json_object_have_no_bounds_and_hide_none_of_others(broken: str) -> None:
+    bounds = {BOOLEAN: Bounds(False, True, 0)}
+    assert columns_to_complete(broken, [broken], COLUMNS) == []
+    assert completed(broken, [broken], bounds) == "{}"
+    assert json.loads(completed(broken, [broken, '{"nullCount":{"b":1}}'], bounds)) == {"nullCount": {"b": 0}}

@@ -10,8 +10,8 @@ from actor.formats.delta.commit_file import CommitFile
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
-from shared.commit_metadata import CommitMetadata
-from shared.stored_file import StoredFile
+from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.stored_file import StoredFile
 from shared.table import CommitOrigin, TableMetadata
 
 METADATA = TableMetadata("t")

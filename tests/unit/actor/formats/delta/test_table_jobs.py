@@ -7,10 +7,10 @@ import pytest
 
 from actor.formats.delta.table_jobs import TableJobLimits, TableJobs
 from actor.ports import TableJob
-from actor.vacuum_steps import VacuumLimits
+from actor.vacuum.steps import VacuumLimits
 from shared.errors import RetryableError
-from shared.job_payload import CLUSTER, DEDUPLICATE
-from shared.policy import Policy
+from shared.jobs.payload import CLUSTER, DEDUPLICATE
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeScala, FakeSessions, FakeTable
 from tests.support.local_vacuum import Control
@@ -24,7 +24,9 @@ def job_of(kind: str) -> TableJob:
 def jobs() -> TableJobs:
     table = FakeTable()
     scala, sessions = cast("Any", FakeScala(table)), cast("Any", FakeSessions(table))
-    return TableJobs(scala, sessions, cast("Any", None), TableJobLimits(VacuumLimits(), reserved_disk_bytes=11))
+    return TableJobs(
+        scala, sessions, cast("Any", None), TableJobLimits(VacuumLimits(), reserved_disk_bytes=11), cast("Any", None)
+    )
 
 
 @pytest.mark.parametrize(("kind", "runner"), [(CLUSTER, "ClusterJob"), (DEDUPLICATE, "Deduplication")])

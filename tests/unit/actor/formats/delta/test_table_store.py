@@ -9,8 +9,8 @@ import pytest
 
 from actor.formats.delta.table_jobs import CheckedStore
 from actor.formats.delta.table_store import TableStore
-from shared.boundary import Boundary
 from shared.errors import LakewrightError, Unsupported
+from shared.paths.boundary import Boundary
 
 
 class LocalFiles:

@@ -11,14 +11,14 @@ from structlog.testing import capture_logs
 
 from actor.formats.delta.vacuum import Vacuum
 from actor.ports import TableJob
-from actor.vacuum_steps import VacuumLimits
+from actor.vacuum.steps import VacuumLimits
 from shared.errors import InvalidInput, LeaseLost, RetryableError
 from shared.formats.delta_vacuum_plan import RETENTION
-from shared.job_payload import VACUUM
-from shared.policy import Policy
-from shared.stored_file import StoredFile
+from shared.jobs.payload import VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.stored_file import StoredFile
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, commit_file, data_files, now_ms, set_time, versions
 from tests.support.local_vacuum import ON, Control, LocalTable, rewritten_long_ago, run_locally
 
@@ -79,24 +79,6 @@ def test_files_that_became_live_in_the_moment_of_their_deletion_are_counted_and_
     assert (done.figures["files_deleted_and_live"], done.figures["files_live_again"]) == (2, 8)
     (named,) = [one["files"] for one in logs if one["event"] == "vacuum_deleted_live_files"]
     assert named == sorted(table.deleted)
-
-
-def test_a_run_deletes_in_batches_and_shows_its_progress(table: LocalTable) -> None:
-    control = Control()
-    run_locally(table, control=control, limits=BATCHES)
-    assert table.batches == 5
-    deleting = [(done, total) for point, done, total in control.points if point == "deleting"]
-    assert deleting == [(done, 10) for done in range(0, 10, 2)]
-    # Once before the store's clock is read, before each batch, and before the commit.
-    assert control.changes == 7
-
-
-def test_deletions_keep_to_their_rate(table: LocalTable) -> None:
-    pauses: list[float] = []
-    job = TableJob(VACUUM, table.path.as_uri(), ON, CommitOrigin("job", 7), options=BY_NAME.encode())
-    Vacuum(table, job, Control(), VacuumLimits(batch=5, files_per_s=0.001), pause=pauses.append).run()
-    assert len(pauses) == 2
-    assert pauses[0] == pytest.approx(5_000, rel=0.01)
 
 
 def test_a_run_that_stops_or_dies_leaves_the_rest_to_the_next(table: LocalTable) -> None:

@@ -12,12 +12,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from actor.formats.delta.vacuum import Vacuum
 from actor.ports import TableJob, TableJobOutcome
-from actor.vacuum_steps import VacuumLimits
+from actor.vacuum.steps import VacuumLimits
 from shared.errors import LakewrightError, LeaseLost, RetryableError
-from shared.job_payload import VACUUM
-from shared.stored_file import StoredFile
+from shared.jobs.payload import VACUUM
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.paths.stored_file import StoredFile
 from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, commit_file, data_files, now_ms, set_time, versions
 from tests.support.local_vacuum import ON, Control, LocalTable, rewritten_long_ago, run_locally
 

@@ -1,35 +1,43 @@
 """Rows in are rows out before any commit: by statistics where they are there, by counting where they are not."""
 
 import json
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
 from actor.formats.delta.columns import Column
+from actor.formats.delta.copy_choice import DeltaCopier
+from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.parquet_task import ParquetTasks
-from actor.formats.delta.write import GroupWriter, WrittenGroup, logical_rows
+from actor.formats.delta.proofreading import Proofs
+from actor.formats.delta.write import DeltaWriter, WrittenGroup, logical_rows
 from actor.formats.parquet.classes import ParquetClasses
-from actor.formats.parquet.copy_rules import CopyRule
-from shared.data_paths import is_portable
-from shared.errors import Corrupt, PermanentError, Unsupported
+from actor.formats.parquet.copy_rules import CopyRule, EncodeReason, NotCopied
+from shared.errors import Corrupt, Difference, PermanentError, RefusedFiles, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
+from shared.paths.data_paths import is_portable
+from shared.refusals import RefusalReason
 from shared.table import PartitionColumn
 from tests.support.fake_delta import FakeScala, FakeTable, live_group
-from tests.support.fake_delta_table import METADATA, PLAIN, PREFIX, JavaError, add, vector
+from tests.support.fake_delta_table import METADATA, PLAIN, PREFIX, add, vector
+from tests.support.java_errors import JavaError
+from tests.support.unread import UNREAD
 
 P = PartitionColumn("p", "p", "string")
 
 
-def writer(table: FakeTable, log: TableLog) -> GroupWriter:
+def writer(table: FakeTable, log: TableLog, proofs: Proofs = UNREAD) -> DeltaWriter:
     scala, txn = FakeScala(table), log.transaction()
     shape = log.shape(txn.snapshot())
-    paths = OutputPaths(scala, log, txn, shape, PREFIX)
-    tasks = ParquetTasks(scala, log, paths, ParquetClasses())
-    return GroupWriter(scala, log, txn, paths, tasks, CopyRule(is_allowed=False))
+    paths = OutputPaths(scala, log, txn.snapshot(), shape, PREFIX)
+    tasks = ParquetTasks(scala, log, paths, ParquetClasses(are_usable=False))
+    return DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), proofs)
 
 
 def write(table: FakeTable, live: LiveGroup) -> WrittenGroup:
@@ -72,11 +80,31 @@ def test_where_statistics_are_missing_the_rows_are_counted(in_stats: bool, out_s
     assert table.counts == 1 + (not in_stats) + (not out_stats)
 
 
+def test_where_statistics_are_missing_footers_have_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FooterReader, "rows", lambda _self, files: 3 * len(files))
+    table = table_of(add("x", None, deletionVector=vector(1)), add("y", 3))
+    table.rows["x"] = 3
+    live = live_group(table, "x", "y")
+    assert write(table, live).rows == 5
+    assert table.counts == 1, "of the fake writer, to know what it writes"
+    table.drops_rows = 1
+    with pytest.raises(Corrupt, match=r"5 rows in by the footers, 4 rows out; reading the inputs finds 5\."):
+        write(table, live)
+
+
 def test_statistics_that_are_wrong_stop_the_rewrite_and_the_message_says_what_is_there() -> None:
     table = table_of(add("x", 30))
     table.rows["x"] = 3
     with pytest.raises(Corrupt, match=r"30 rows in by the log statistics, 3 rows out; reading the inputs finds 3\."):
         write(table, live_group(table, "x"))
+
+
+def test_a_writer_may_have_counted_the_visible_rows_of_a_file_with_a_vector() -> None:
+    """As Trino's ANALYZE does: reading the inputs decides."""
+    table = table_of(add("x", 8, deletionVector=vector(2)))
+    table.rows["x"] = 10
+    assert write(table, live_group(table, "x")).rows == 8
+    assert table.deleted == []
 
 
 @pytest.mark.parametrize("is_local", [True, False])
@@ -86,9 +114,9 @@ def test_where_executors_may_be_lost_what_spark_wrote_before_is_searched(is_loca
     table.is_local = is_local
     scala, log = FakeScala(table), table.log()
     txn = log.transaction()
-    paths = OutputPaths(scala, log, txn, log.shape(txn.snapshot()), PREFIX)
-    tasks = ParquetTasks(scala, log, paths, ParquetClasses())
-    GroupWriter(scala, log, txn, paths, tasks, CopyRule(is_allowed=False)).write(live_group(table, "x"))
+    paths = OutputPaths(scala, log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
+    tasks = ParquetTasks(scala, log, paths, ParquetClasses(are_usable=False))
+    DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), UNREAD).write(live_group(table, "x"))
     assert paths.has_lost_attempts is not is_local
 
 
@@ -136,7 +164,9 @@ def file(value: str | None, column: PartitionColumn = P) -> LoggedFile:
 
 def spelled(column: PartitionColumn, *values: str | None) -> WrittenGroup:
     files = tuple(file(value, column) for value in values)
-    schema = json.dumps({"fields": [{"name": "p", "type": column.type}]})
+    schema = json.dumps(
+        {"type": "struct", "fields": [{"name": "p", "type": column.type, "nullable": True, "metadata": {}}]}
+    )
     table = table_of({"metaData": METADATA | {"schemaString": schema}}, add("x"))
     group = FileGroup(files[0].file.partition, tuple(one.file for one in files), RewriteMode.MINOR)
     return write(table, LiveGroup(group, files, 0, None))
@@ -153,7 +183,7 @@ def spelled(column: PartitionColumn, *values: str | None) -> WrittenGroup:
 def test_spellings_that_readers_take_for_different_values_are_not_merged(
     kind: str, one: str | None, other: str | None
 ) -> None:
-    with pytest.raises(Unsupported, match="spell 'p'"):
+    with pytest.raises(Unsupported, match=r"'p' (is an empty string|has a zone)"):
         spelled(PartitionColumn("p", "p", kind), one, other)
 
 
@@ -250,3 +280,25 @@ def test_outputs_have_the_tables_codec_or_that_of_most_inputs(
     table.storage["x"] = Storage(PLAIN.schemas, {codec: 100})
     write(table, live_group(table, "x"))
     assert table.options == [None if expected is None else {"compression": expected}]
+
+
+@pytest.mark.parametrize(
+    ("reason", "refused", "text"),
+    [
+        (EncodeReason.OLD_CALENDAR, RefusalReason.TYPES, r"in the calendar before 1582 \(columns d, t\)"),
+        (EncodeReason.SCHEMA, RefusalReason.DIFFERENCE, "other rows"),
+    ],
+)
+def test_a_difference_is_blamed_on_the_calendar_only_where_an_input_has_the_old_one(
+    monkeypatch: pytest.MonkeyPatch, reason: EncodeReason, refused: RefusalReason, text: str
+) -> None:
+    def differs(*_: object, **__: object) -> None:
+        raise Difference("other rows", columns=("d", "t"))
+
+    monkeypatch.setattr(DeltaCopier, "copy", lambda *_: NotCopied(reason))
+    table = table_of(add("x"))
+    proofs = cast("Proofs", SimpleNamespace(check=differs))
+    with pytest.raises(RefusedFiles, match=text) as found:
+        writer(table, table.log(), proofs).write(live_group(table, "x"))
+    assert found.value.reason is refused
+    assert table.deleted == ["out-0"]

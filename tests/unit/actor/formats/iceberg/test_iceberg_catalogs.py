@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.formats.iceberg.catalogs import TableLoader, java_options
-from tests.unit.actor.formats.iceberg.test_iceberg_conflicts import java
+from tests.support.java_errors import JavaError
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -48,7 +48,7 @@ class Catalog:
     def loadTable(self, _: object) -> str:  # noqa: N802 - Java's name
         self._left -= 1
         if self._left < 0:
-            raise java("RuntimeException", self._error)
+            raise JavaError("RuntimeException", self._error)
         return "table"
 
     def close(self) -> None:
@@ -89,6 +89,30 @@ def test_a_catalog_is_not_opened_again_where_a_new_token_would_not_help(
     made, opened = loader(monkeypatch, error, loads, **options)
     for _ in range(loads[0]):
         made._load("lake", "t")
-    with pytest.raises(RuntimeError):
+    with pytest.raises(JavaError):
         made._load("lake", "t")
     assert [one.is_closed for one in opened] == [False]
+
+
+@pytest.mark.parametrize(
+    ("options", "reports"),
+    [
+        ({"type": "rest"}, "false"),
+        ({}, "false"),
+        ({"type": "rest", "rest-metrics-reporting-enabled": "true"}, "true"),
+        ({"type": "sql"}, None),
+    ],
+)
+def test_no_reports_are_posted_to_a_rest_catalog_unless_its_options_want_them(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, str], reports: str | None
+) -> None:
+    opened: list[dict[str, str]] = []
+
+    class Properties(dict[str, str]):
+        put = dict.__setitem__
+
+    catalogs = SimpleNamespace(loadCatalog=lambda _kind, _name, given, _hadoop: opened.append(given))
+    scala: Any = SimpleNamespace(resolve=lambda name: Properties if name.endswith("HashMap") else catalogs)
+    monkeypatch.setattr(TableLoader, "_hadoop", lambda _: None)
+    TableLoader(scala, SimpleNamespace(), {"lake": options}, reads_folders=False)._catalog("lake")  # type: ignore[arg-type]
+    assert opened[0].get("rest-metrics-reporting-enabled") == reports

@@ -1,50 +1,52 @@
-"""A commit takes the groups that are live, is made once, and deletes only what no snapshot can refer to."""
+"""A commit takes the groups whose inputs are live, removes what hides nothing after it, and is found by its own id."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
-from actor.formats.iceberg.commit import (
-    MAX_OUTPUT_AGE_S,
-    IcebergCommit,
-    IcebergCommitter,
-    Replacement,
-    Signature,
-    StagedGroup,
-)
+from actor.formats.iceberg.commit import IcebergFile, IcebergTarget, Replacement, StagedGroup
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
-from shared.commit_metadata import CommitMetadata
-from shared.errors import Conflict, LeaseLost, OtherTable, RetryableError
+from actor.proofread.model import Proof, Reading
+from actor.rewrite.model import Attempt
+from shared.errors import OtherTable, RetryableError
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
-from shared.formats.iceberg.names import COMMIT_KEY, TAGS_KEY, WRITE_KEY
+from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY, TAGS_KEY, WRITE_KEY
+from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.table import CommitOrigin, DataFile, DeleteKind, TableMetadata, TableProtocol
-from tests.unit.actor.formats.iceberg.test_iceberg_conflicts import java
+from shared.table import CommitOrigin, DataFile, DeleteKind, PartitionKey, TableMetadata, TableProtocol
 
 MARK = CommitMetadata(CommitOrigin("j", 1)).encode()
-SIGNATURE = Signature(MARK, "w-1")
 TAGGED = {"lakewright.idle_compacted": "1"}
 
 
 class FakeTable:
-    """A table whose commits do what the test lists: None succeeds, an error is raised, before or after the commit."""
+    """A table of snapshots; `removed`: data files that others removed, `of_stream`: new deletes of the partition."""
 
     location = "catalog://c/db/t"
 
-    def __init__(self, *plan: Exception | None, made: bool = True) -> None:
-        self.plan = list(plan)
-        self.made = made
+    def __init__(self, deletes: tuple[AppliedDelete, ...] = ()) -> None:
         self.removed: set[str] = set()
-        self.deleted: list[str] = []
-        self.commits: list[tuple[str, ...]] = []
-        self.removed_deletes: list[str] = []
-        self.chain = [SnapshotRecord(1, None, 1, 100, "m", "append")]
+        self.deletes = deletes
+        self.changes: list[Replacement] = []
+        self.chain = [SnapshotRecord(1, None, 1, 100, "m", "append", {"total-data-files": "2"})]
         self.rolled_back_to: int | None = None
-        self.unreadable: Exception | None = None
         self.refused: Exception | None = None
-        self.undeletable: Exception | None = None
+        self.of_stream: tuple[AppliedDelete, ...] = ()
+        self.named: set[str] = set()
+        self.read: list[str] = []
+        self.deleted: list[str] = []
+
+    def target(self) -> IcebergTarget:
+        made = IcebergTarget(self, self, self.head(), MARK)
+        made.write_id = "w-1"
+        return made
+
+    def check(self, head: TableHead) -> None:
+        if self.refused is not None:
+            raise self.refused
 
     def head(self) -> TableHead:
         snapshots = {one.id: one for one in self.chain}
@@ -54,272 +56,220 @@ class FakeTable:
             "file:///t", TableMetadata("u"), TableProtocol(2, 2), last.timestamp_ms, current, {}, snapshots, {}
         )
 
-    def refresh(self) -> TableHead:
-        if self.unreadable is not None:
-            raise self.unreadable
-        return self.head()
-
-    def check(self, head: TableHead) -> None:
-        if self.refused is not None:
-            raise self.refused
+    refresh = head
 
     def others_commit(self, *removed: str) -> None:
         self.removed |= set(removed)
-        self._add({})
+        self.add({})
 
-    def _add(self, summary: Mapping[str, str]) -> None:
+    def add(self, summary: Mapping[str, str]) -> None:
         last = self.chain[-1]
         self.chain.append(SnapshotRecord(last.id + 1, last.id, 0, last.timestamp_ms + 1, "m", "replace", summary))
+
+    def inputs(
+        self, head: TableHead, snapshot: int, *, partitions: Collection[PartitionKey] | None
+    ) -> Mapping[str, LiveInput]:
+        assert (snapshot, partitions, len(self.chain)) == (1, None, 1), "before the table is refreshed"
+        return {path: live_input(path, *self.deletes) for path in ("a1", "a2")}
 
     def live(self, snapshot: int, groups: Iterable[FileGroup]) -> Mapping[str, LiveInput]:
         assert snapshot == self.chain[-1].id
         paths = [file.path for group in groups for file in group.files]
-        return {path: live_input(path) for path in paths if path not in self.removed}
+        return {path: live_input(path, *self.of_stream) for path in paths if path not in self.removed}
+
+    def names_rows(self, deletes: Mapping[str, Sequence[AppliedDelete]]) -> bool:
+        self.read += deletes
+        return not self.named.isdisjoint(deletes)
 
     def commit(self, change: Replacement, *, since: int, summary: Mapping[str, str]) -> None:
         assert since == 1
-        self.commits.append(tuple(one.path for group in change.groups for one in group.live.inputs))
-        self.removed_deletes = [one.path for one in change.deletes]
-        error = self.plan.pop(0) if self.plan else None
-        if error is None or self.made:
-            self._add(summary)
-        if error is not None:
-            raise error
+        self.changes.append(change)
+        self.add(summary)
+
+    def sizes(self, paths: Iterable[str]) -> Mapping[str, int | None]:
+        return dict.fromkeys(paths, 20)
 
     def delete(self, paths: Iterable[str]) -> None:
-        if self.undeletable is not None:
-            raise self.undeletable
         self.deleted += paths
 
 
-class Allows:
-    """Allows every commit, or none."""
-
-    def __init__(self, refusal: Exception | None = None) -> None:
-        self.refusal = refusal
-
-    def may_commit(self) -> None:
-        if self.refusal is not None:
-            raise self.refusal
-
-    def should_stop(self) -> bool:
-        return False
-
-    def reached(self, point: str) -> None:
-        """Nothing waits for it."""
+def live_input(path: str, *deletes: AppliedDelete) -> LiveInput:
+    return LiveInput(path, 10, 5, 0, deletes, DataFile(path, 10, WHOLE_TABLE, rows=5))
 
 
-def live_input(path: str) -> LiveInput:
-    return LiveInput(path, 10, 5, 0, (), DataFile(path, 10, WHOLE_TABLE, rows=5))
+def written(name: str, tags: Mapping[str, str] | None = None, deletes: tuple[AppliedDelete, ...] = ()) -> StagedGroup:
+    inputs = (live_input(f"{name}1", *deletes), live_input(f"{name}2", *deletes))
+    group = FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL, tags=tags or {})
+    output = IcebergFile(DataFile(f"data/out-{name}", 20, WHOLE_TABLE, rows=10))
+    return StagedGroup(InputGroup(group, inputs), (output,), 10)
 
 
-def written(name: str, **more: Mapping[str, str]) -> StagedGroup:
-    inputs = (live_input(f"{name}1"), live_input(f"{name}2"))
-    group = FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL, **more)
-    return StagedGroup(InputGroup(group, inputs), (DataFile(f"data/out-{name}", 20, WHOLE_TABLE, rows=10),), 10)
+A, B = written("a"), written("b", TAGGED)
 
 
-A, B = written("a"), written("b", tags=TAGGED)
-
-
-def commit(table: FakeTable, control: Allows | None = None, *, attempts: int = 3) -> IcebergCommit:
-    return IcebergCommitter(table, SIGNATURE, control or Allows(), since=1).commit((A, B), attempts=attempts)
+def begin(table: FakeTable, after: Sequence[str] | None = ()) -> Attempt[StagedGroup]:
+    """Begin an attempt after others have committed, having removed these files; None: others have not."""
+    target = table.target()
+    if after is not None:
+        table.others_commit(*after)
+    return target.begin((A, B))
 
 
 def test_a_commit_carries_job_token_write_and_tags_and_is_found_by_its_write() -> None:
     table = FakeTable()
-    result = commit(table)
-    assert (result.version, result.committed, result.conflicts) == (101, (A, B), 0)
+    target = table.target()
+    attempt = target.begin((A, B))
+    assert target.find(attempt) is None
+    assert (target.commit(attempt), attempt.groups, target.find(attempt)) == (101, (A, B), 101)
+    assert table.changes == [Replacement((A, B))]
     assert table.chain[-1].summary == {
         COMMIT_KEY: MARK,
         WRITE_KEY: "w-1",
+        PROOFREAD_KEY: "unverified",
         TAGS_KEY: '{"out-b":{"lakewright.idle_compacted":"1"}}',
     }
-    assert TAGS_KEY not in SIGNATURE.summary([A])
-    assert table.deleted == []
+    assert TAGS_KEY not in target.summary([A])
 
 
-def test_a_group_whose_input_is_gone_is_left_out_before_the_commit_and_its_output_deleted() -> None:
+def test_a_commit_follows_the_version_of_its_parent_as_far_as_that_is_known() -> None:
     table = FakeTable()
-    table.others_commit("a2")
-    result = commit(table)
-    assert (result.committed, result.conflicted, result.conflicts) == ((B,), (A.live.group,), 1)
-    assert table.commits == [("b1", "b2")]
-    assert table.deleted == ["data/out-a"]
+    target = table.target()
+    assert target.follows(101) is None
+    table.others_commit()
+    assert target.commit(target.begin((A, B))) == 102
+    assert [target.follows(version) for version in (102, 101)] == [101, None]
+    table.chain = table.chain[-1:]
+    target.find(Attempt(()))
+    assert target.follows(102) is None, "the parent has expired"
 
 
-def test_a_refused_commit_is_tried_again_with_the_groups_that_are_left() -> None:
-    table = FakeTable(java("ValidationException"), made=False)
-    real = table.commit
-
-    def refuse_once(change: Replacement, **more: object) -> None:
-        if not table.commits:
-            table.others_commit("b1")
-        real(change, **more)  # type: ignore[arg-type]
-
-    table.commit = refuse_once  # type: ignore[method-assign]
-    result = commit(table)
-    assert (result.committed, result.conflicted, result.conflicts) == ((A,), (B.live.group,), 1)
-    assert table.commits == [("a1", "a2", "b1", "b2"), ("a1", "a2")]
-    assert table.deleted == ["data/out-b"]
-
-
-def test_where_no_group_is_left_nothing_is_committed() -> None:
+def test_each_write_has_an_id_of_its_own_that_people_can_search_for() -> None:
     table = FakeTable()
-    table.others_commit("a1", "b1")
-    result = commit(table)
-    assert (result.version, result.committed, result.conflicts) == (None, (), 1)
-    assert table.commits == []
-    assert table.deleted == ["data/out-a", "data/out-b"]
+    one, two = (IcebergTarget(table, table, table.head(), MARK) for _ in range(2))
+    assert one.write_id != two.write_id
+    assert one.mark == f"job j, token 1, {WRITE_KEY} {one.write_id}"
+
+
+def test_a_group_whose_input_is_gone_is_left_out_before_the_commit() -> None:
+    assert begin(FakeTable(), ["a2"]).groups == (B,)
+
+
+STREAMED = AppliedDelete("d", DeleteKind.POSITION, 2, is_exact=False, partition=WHOLE_TABLE)
+
+
+def test_deletes_of_a_streams_own_new_files_are_no_conflict_with_an_input() -> None:
+    """They apply to every file of the partition; read, they name none of these, and later ones are still validated."""
+    table = FakeTable()
+    table.of_stream = (STREAMED,)
+    attempt = begin(table)
+    assert attempt.groups == (A, B)
+    assert sorted(table.read) == ["a1", "a2", "b1", "b2"]
+    assert attempt.base == Replacement((A, B), (), 2), "they hide rows of the stream's files, and stay"
+
+
+def test_deletes_that_name_a_row_of_an_input_take_its_group_alone() -> None:
+    table = FakeTable()
+    table.of_stream, table.named = (STREAMED,), {"b2"}
+    assert begin(table).groups == (A,)
+
+
+def test_without_deletes_to_read_a_commit_is_validated_since_the_read() -> None:
+    table = FakeTable()
+    assert (begin(table).base.checked_until, table.read) == (None, [])
+
+
+def test_more_new_deletes_than_are_read_are_taken_for_conflicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actor.formats.iceberg.commit.MAX_DELETES_READ", 1)
+    table = FakeTable()
+    table.of_stream = (STREAMED,)
+    assert (begin(table).groups, table.read) == ((), [])
 
 
 def test_a_table_without_snapshots_has_no_live_inputs() -> None:
     table = FakeTable()
-    empty = replace(table.head(), current=None)
+    target, empty = table.target(), replace(table.head(), current=None)
     table.refresh = lambda: empty  # type: ignore[method-assign]
-    assert commit(table).version is None
-
-
-def test_others_that_are_always_faster_end_in_a_conflict_without_files() -> None:
-    table = FakeTable(*[java("CommitFailedException")] * 3, made=False)
-    with pytest.raises(Conflict, match="3 times"):
-        commit(table)
-    assert len(table.commits) == 3
-    assert table.deleted == ["data/out-a", "data/out-b"]
-
-
-@pytest.mark.parametrize("name", ["CommitStateUnknownException", "SocketTimeoutException", "CommitFailedException"])
-def test_a_commit_that_was_made_is_found_although_its_answer_was_an_error(name: str) -> None:
-    table = FakeTable(java(name))
-    result = commit(table)
-    assert (result.version, result.committed) == (101, (A, B))
-    assert len(table.commits) == 1
-    assert table.deleted == []
-
-
-def test_after_an_unknown_outcome_nothing_is_deleted_and_nothing_tried_again() -> None:
-    table = FakeTable(java("CommitStateUnknownException"), made=False)
-    with pytest.raises(RetryableError, match="no snapshot shows it"):
-        commit(table)
-    assert len(table.commits) == 1
-    assert table.deleted == []
-
-
-def test_an_unknown_outcome_of_a_table_that_cannot_be_read_deletes_nothing() -> None:
-    table = FakeTable(java("CommitFailedException"), made=False)
-    real = table.commit
-
-    def then_down(change: Replacement, **more: object) -> None:
-        table.unreadable = ConnectionError("down")
-        real(change, **more)  # type: ignore[arg-type]
-
-    table.commit = then_down  # type: ignore[method-assign]
-    with pytest.raises(RetryableError, match="cannot be read"):
-        commit(table)
-    assert table.deleted == []
-
-
-def test_a_commit_of_the_same_job_and_token_by_another_write_is_not_this_one() -> None:
-    table = FakeTable(java("CommitStateUnknownException"), made=False)
-    table._add({COMMIT_KEY: MARK, WRITE_KEY: "w-0"})
-    with pytest.raises(RetryableError):
-        commit(table)
-
-
-def test_a_commit_that_expired_at_once_is_reported() -> None:
-    table = FakeTable()
-    table._add = lambda _: None  # type: ignore[method-assign]
-    with pytest.raises(RetryableError, match="no snapshot shows it"):
-        commit(table)
-
-
-@pytest.mark.parametrize("error", [None, java("CommitFailedException"), java("SocketTimeoutException")])
-def test_a_commit_that_was_rolled_back_at_once_keeps_its_files_whatever_its_answer(error: Exception | None) -> None:
-    table = FakeTable(error)
-    real = table.commit
-
-    def then_rolled_back(change: Replacement, **more: object) -> None:
-        table.rolled_back_to = 1
-        real(change, **more)  # type: ignore[arg-type]
-
-    table.commit = then_rolled_back  # type: ignore[method-assign]
-    with pytest.raises(RetryableError, match="rolled back since"):
-        commit(table)
-    assert len(table.commits) == 1
-    assert table.deleted == []
-
-
-@pytest.mark.parametrize("name", ["CommitFailedException", "ValidationException", "CommitStateUnknownException"])
-def test_a_commit_whose_snapshot_may_have_expired_since_keeps_its_files(name: str) -> None:
-    """Its answer was lost, others appended, and all snapshots but the newest expired: the outputs are live."""
-    table = FakeTable(java(name))
-    real = table.commit
-
-    def then_expired(change: object, **more: object) -> None:
-        try:
-            real(change, **more)  # type: ignore[arg-type]
-        finally:
-            table.others_commit()
-            table.chain = table.chain[-1:]
-
-    table.commit = then_expired  # type: ignore[method-assign,assignment]
-    with pytest.raises(RetryableError, match="as orphans"):
-        commit(table)
-    assert len(table.commits) == 1
-    assert table.deleted == []
+    assert target.begin((A, B)).groups == ()
 
 
 def test_inputs_of_a_snapshot_that_main_no_longer_leads_through_are_not_committed() -> None:
     table = FakeTable()
+    target = table.target()
     table.chain = [SnapshotRecord(2, None, 1, 100, "m", "append")]
-    result = commit(table)
-    assert (result.version, result.committed, result.conflicts) == (None, (), 1)
-    assert table.commits == []
-    assert table.deleted == ["data/out-a", "data/out-b"]
+    assert target.begin((A, B)).groups == ()
 
 
-def test_outputs_that_a_vacuum_could_take_for_orphans_are_not_committed() -> None:
-    times = [0.0]
-
-    class Clocked(IcebergCommitter):
-        clock_s = staticmethod(lambda: times[0])
-
+def test_another_table_is_not_committed_to() -> None:
     table = FakeTable()
-    committer = Clocked(table, SIGNATURE, Allows(), since=1)
-    times[0] = MAX_OUTPUT_AGE_S + 1.0
-    with pytest.raises(Conflict, match="a vacuum deletes files that no snapshot names"):
-        committer.commit((A, B), attempts=3)
-    assert (table.commits, table.deleted) == ([], ["data/out-a", "data/out-b"])
+    table.refused = OtherTable("another", field="table_uuid")
+    with pytest.raises(OtherTable):
+        begin(table, None)
 
 
-@pytest.mark.parametrize("where", ["lease", "check", "refresh"])
-def test_what_forbids_the_commit_leaves_no_files(where: str) -> None:
-    table, control = FakeTable(), Allows()
-    error: Exception = LeaseLost("gone")
-    if where == "lease":
-        control.refusal = error
-    elif where == "check":
-        error = table.refused = OtherTable("another")
-    else:
-        error = table.unreadable = ConnectionError("down")
-    with pytest.raises(type(error)):
-        commit(table, control)
-    assert table.commits == []
-    assert table.deleted == ["data/out-a", "data/out-b"]
-
-
-def test_files_that_cannot_be_deleted_do_not_hide_why_they_should_be() -> None:
+def test_a_commit_of_the_same_job_and_token_by_another_write_is_not_this_one() -> None:
     table = FakeTable()
-    table.others_commit("a1", "b1")
-    table.undeletable = OSError("read-only")
-    assert commit(table).version is None
+    target = table.target()
+    attempt = target.begin((A, B))
+    table.add({COMMIT_KEY: MARK, WRITE_KEY: "w-0"})
+    assert target.find(attempt) is None
 
 
-def test_delete_files_that_hide_nothing_afterwards_are_removed_in_the_same_commit() -> None:
+def test_a_commit_that_was_rolled_back_at_once_is_not_taken_for_refused() -> None:
+    """Its snapshot still refers to its files."""
     table = FakeTable()
-    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, partition=WHOLE_TABLE)
-    inputs = tuple(replace(live_input(path), deletes=(delete,)) for path in ("a1", "a2"))
-    group = replace(A, live=InputGroup(A.live.group, inputs))
-    committer = IcebergCommitter(table, SIGNATURE, Allows(), since=1, at_read={one.path: one for one in inputs})
-    assert committer.commit([group], attempts=1).committed == (group,)
-    assert table.removed_deletes == ["d"]
+    target = table.target()
+    attempt = target.begin((A, B))
+    target.commit(attempt)
+    table.rolled_back_to = 1
+    with pytest.raises(RetryableError, match="rolled back since"):
+        target.find(attempt)
+
+
+def test_a_commit_whose_snapshot_may_have_expired_since_is_not_taken_for_refused() -> None:
+    """Its answer was lost, others appended, and all snapshots but the newest expired: the outputs are live."""
+    table = FakeTable()
+    target = table.target()
+    attempt = target.begin((A, B))
+    target.commit(attempt)
+    table.others_commit()
+    table.chain = table.chain[-1:]
+    with pytest.raises(RetryableError, match="as orphans"):
+        target.find(attempt)
+
+
+@pytest.mark.parametrize("others", [None, ["b1"]])
+def test_delete_files_that_hide_nothing_afterwards_are_removed_in_the_same_commit(others: list[str] | None) -> None:
+    """Judged by all files of the table at the read, whatever others have done since."""
+    delete = replace(STREAMED, is_of_one_file=True)
+    table = FakeTable((delete,))
+    table.of_stream = (delete,)
+    group = written("a", deletes=(delete,))
+    target = table.target()
+    for attempt in (1, 2):
+        if attempt == 2 and others is not None:
+            table.others_commit(*others)
+        assert target.begin((group,)).base == Replacement((group,), (delete,))
+
+
+@pytest.mark.parametrize(
+    ("readings", "text"),
+    [
+        ((Reading.ROWS, Reading.ROWS), "rows"),
+        ((Reading.ROWS, Reading.BYTES), "bytes"),
+        ((Reading.BYTES, Reading.NONE), "unverified"),
+        ((Reading.ROWS, None), "unverified"),
+    ],
+)
+def test_a_commit_says_what_all_of_its_groups_were_compared_by_at_least(
+    readings: tuple[Reading | None, ...], text: str
+) -> None:
+    groups = [replace(A, proof=None if one is None else Proof(one)) for one in readings]
+    assert FakeTable().target().summary(groups)[PROOFREAD_KEY] == text
+
+
+def test_files_are_measured_and_deleted_by_the_table_and_not_committed_at_half_the_age_of_an_orphan() -> None:
+    table = FakeTable()
+    target = table.target()
+    assert target.sizes(["a"]) == {"a": 20}
+    target.delete(["a"])
+    assert (table.deleted, target.max_output_age_s * 2_000) == (["a"], MIN_ORPHAN_AGE_MS)

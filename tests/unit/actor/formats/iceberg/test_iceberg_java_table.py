@@ -1,21 +1,25 @@
 """Which calls of Iceberg a commit consists of, and which files a scan returns, on stand-ins for its Java objects."""
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from actor.formats.iceberg.commit import Replacement, StagedGroup
-from actor.formats.iceberg.head_cache import HeadCache
+from actor.formats.iceberg.commit import IcebergFile, Replacement, StagedGroup
 from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput, ScannedTask
 from actor.formats.iceberg.java_table import JavaTable
+from actor.rewrite.model import NotAsked
 from shared.errors import Corrupt
-from shared.formats.iceberg.metadata import TableHead
+from shared.formats.iceberg.head_cache import HeadCache
+from shared.formats.iceberg.metadata import MetadataRecords, TableHead
 from shared.formats.iceberg.partitions import Spec
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, DeleteKind, TableMetadata, TableProtocol
+from tests.support.java_errors import JavaError
 
+OUTPUT = IcebergFile(DataFile("b", 10, WHOLE_TABLE), "java b")
 HEAD = TableHead(
     "file:///t",
     TableMetadata(table_uuid="u", partition_columns=(), configuration={}),
@@ -93,8 +97,12 @@ class Classes:
 
     def __init__(self) -> None:
         self.removed: list[tuple[Any, ...]] = []
-        self.iceberg_scan = SimpleNamespace(remove=self._remove, identity=lambda table: table.identity)
+        self.iceberg_scan = SimpleNamespace(remove=self._remove)
         self.java_list = list
+        self.is_asked = True
+
+    def watched_commit(self, table: Any) -> Any:
+        return SimpleNamespace(newRewrite=lambda of: of.newRewrite(), isAsked=lambda: self.is_asked)
 
     def _remove(self, *arguments: Any) -> int:
         self.removed.append(arguments)
@@ -136,7 +144,7 @@ def commit() -> list[tuple[Any, ...]]:
     table = rewritten(rewrite)
     group = group_of(read("a", Tasks([Task("a")])))
     delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw="java d")
-    staged = StagedGroup(group, (DataFile("b", 10, WHOLE_TABLE),), 1, raw=("java b",))
+    staged = StagedGroup(group, (OUTPUT,), 1)
     table.commit(Replacement((staged,), (delete,)), since=7, summary={"key": "value"})
     return [(name, *(_path(argument) for argument in arguments)) for name, *arguments in rewrite.calls]
 
@@ -171,22 +179,96 @@ def test_inputs_of_one_scan_are_removed_in_one_call_and_those_of_several_each_by
     table = rewritten(rewrite)
     table.with_classes = lambda call: call()
     same, mixed = group_of(read("c", tasks), read("a", tasks)), group_of(read("b", tasks), read("d", others))
-    staged = [StagedGroup(one, (), 1, raw=()) for one in (same, mixed)]
+    staged = [StagedGroup(one, (), 1) for one in (same, mixed)]
     table.commit(Replacement(tuple(staged)), since=7, summary={})
     assert classes_of(table).removed == [(rewrite, tasks, [2, 0])]
     assert [_path(file) for name, *files in rewrite.calls if name == "deleteFile" for file in files] == ["b", "d"]
 
 
-def test_metadata_are_decoded_again_once_they_are_others() -> None:
-    heads = HeadCache()
-    heads.put("file:///t", "one", HEAD)
-    made = JavaTable(Classes(), SimpleNamespace(identity="one"), "file:///t", heads)  # type: ignore[arg-type]
+class Refusing(Rewrite):
+    """A rewrite whose call of this name fails."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__()
+        self._call = call
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._call:
+            raise JavaError("RuntimeIOException", message=name)
+        return super().__getattr__(name)
+
+
+@pytest.mark.parametrize(
+    ("fails_at", "is_watched", "is_asked", "raised"),
+    [
+        ("validateFromSnapshot", False, True, NotAsked),
+        ("addFile", True, False, NotAsked),
+        ("commit", True, False, NotAsked),
+        ("commit", True, True, JavaError),
+        ("commit", False, False, JavaError),  # In a JVM without our classes nothing is known.
+    ],
+)
+def test_a_commit_that_fails_before_the_catalog_was_asked_says_so(
+    fails_at: str, is_watched: bool, is_asked: bool, raised: type[Exception]
+) -> None:
+    table = rewritten(Refusing(fails_at))
+    classes_of(table).is_asked = is_asked
+    if is_watched:
+        table.with_classes = lambda call: call()
+    staged = StagedGroup(group_of(read("a", Tasks([Task("a")]))), (OUTPUT,), 1)
+    with pytest.raises(raised) as caught:
+        table.commit(Replacement((staged,)), since=7, summary={})
+    assert isinstance(caught.value.__cause__ or caught.value, JavaError)
+
+
+class Heads:
+    """Our class for metadata, which answers with what changed since those of an identity."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.answers: list[str] = []
+
+    def since(self, _: Any, identity: str) -> str:
+        self.asked.append(identity)
+        return self.answers.pop(0)
+
+
+def changed(identity: str, *new: int, gone: tuple[int, ...] = (), whole: bool = False) -> str:
+    """Return what `IcebergHead.since` says of a table without columns."""
+    schema = {"type": "struct", "schema-id": 0, "fields": []}
+    metadata = {
+        "format-version": 2,
+        "table-uuid": "u",
+        "location": "file:///t",
+        "last-updated-ms": 1,
+        "schemas": [schema],
+        "current-schema-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "default-spec-id": 0,
+    }
+    snapshots = [{"snapshot-id": one, "timestamp-ms": one, "manifest-list": "m"} for one in new]
+    found = {"identity": identity, "file": "v1", "whole": whole, "metadata": metadata, "snapshots": snapshots}
+    return json.dumps(found | {"gone": gone})
+
+
+def test_of_metadata_only_what_changed_is_decoded() -> None:
+    heads, java = HeadCache(), Heads()
+    made = JavaTable(SimpleNamespace(iceberg_head=java), SimpleNamespace(), "file:///t", heads)  # type: ignore[arg-type]
     made.with_classes = lambda call: call()
-    assert made.head() is HEAD
-    made.raw.identity = "two"
-    with pytest.raises(AttributeError, match="operations"):  # It asks the table.
-        made.head()
-    made.with_classes = lambda _: None
+    java.answers = [changed("one", 1, 2, whole=True), "", changed("two", 3, gone=(1,)), changed("six", 6, whole=True)]
+    first, same, second, forgotten = (made.head() for _ in range(4))
+    assert same is first
+    assert [list(one.snapshots) for one in (first, second, forgotten)] == [[1, 2], [2, 3], [6]]
+    assert second.snapshots[2] is first.snapshots[2]
+    assert java.asked == ["", "one", "one", "two"]
+    assert second.records == MetadataRecords(path="v1")
+    java.answers = [changed("", 7, whole=True)]
+    assert list(made.head().snapshots) == [7]
+    assert heads.get("file:///t")[0] == "six", "metadata without a place are not kept"
+
+
+def test_without_our_classes_all_metadata_are_read() -> None:
+    made = table_of()
     with pytest.raises(AttributeError, match="operations"):
         made.head()
 
@@ -200,14 +282,48 @@ def test_a_file_that_is_live_twice_stops_the_rewrite() -> None:
         twice.inputs(HEAD, 7, partitions=None)
 
 
-def test_rows_that_came_in_one_call_are_files_as_those_that_were_asked_for_one_by_one() -> None:
-    """A row names the first of the files of its partition, which alone is asked for its values."""
+@pytest.mark.parametrize("values", [[], None])
+def test_rows_that_came_in_one_call_are_files_as_those_that_were_asked_for_one_by_one(values: list[Any] | None) -> None:
+    """A row names the first of the files of its partition, which alone is asked for values that JSON does not have."""
     asked = table_of(newScan=lambda: Scan("a", "b"))
-    at_once = table_of(newScan=lambda: Scan("a", "b"))
-    described = [["a", 10, 1, 0, 0, 0, 0, "parquet", False, 0], ["b", 10, 1, 0, 0, 0, 0, "parquet", False, 0]]
-
-    at_once.with_classes = lambda _: described
+    at_once = table_of()
+    described = [[path, 10, 1, 0, 0, 0, 0, values, "parquet", False, 0] for path in ("a", "b")]
+    java = classes_of(at_once).iceberg_scan
+    java.planned, java.rows = lambda *_: Tasks([Task("a"), Task("b")]), lambda _: json.dumps(described)
+    at_once.with_classes = lambda call: call()
     assert at_once.inputs(HEAD, 7, partitions=None) == asked.inputs(HEAD, 7, partitions=None)
     described.append(described[0])
     with pytest.raises(Corrupt, match="live twice"):
         at_once.inputs(HEAD, 7, partitions=None)
+
+
+def test_a_commit_is_validated_since_the_snapshot_until_which_deletes_were_read() -> None:
+    """Its outputs keep the sequence number of the read all the same."""
+    rewrite = Rewrite()
+    staged = StagedGroup(group_of(read("a", Tasks([Task("a")]))), (OUTPUT,), 1)
+    rewritten(rewrite).commit(Replacement((staged,), checked_until=9), since=7, summary={})
+    assert ("validateFromSnapshot", 9) in rewrite.calls
+    assert ("dataSequenceNumber", 70) in rewrite.calls
+
+
+@pytest.mark.parametrize("answer", [True, False, None])
+def test_deletes_that_cannot_be_read_are_taken_for_those_of_an_input(answer: bool | None) -> None:
+    """None: the JVM cannot use our classes."""
+    table = table_of()
+    classes_of(table).iceberg_scan.namesRows = lambda *_: answer
+    table.with_classes = lambda call: None if answer is None else call()
+    delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw="java d")
+    assert table.names_rows({"a": (delete,)}) is (answer is not False)
+    assert table.names_rows({}) is False
+
+
+def test_the_size_of_a_file_is_what_the_store_says_now() -> None:
+    """A file object that is given a length returns it as it is, so it is made without one."""
+    disk = {"a": 10, "b": 20}
+
+    def new_input_file(path: str, *length: int) -> Any:
+        return SimpleNamespace(getLength=lambda: length[0] if length else disk[path], exists=lambda: path in disk)
+
+    io = SimpleNamespace(newInputFile=new_input_file)
+    table = JavaTable(object(), SimpleNamespace(io=lambda: io), "catalog://c/t")  # type: ignore[arg-type]
+    assert table.sizes(["a", "b", "c"]) == {"a": 10, "b": 20, "c": None}

@@ -9,10 +9,10 @@ from actor.formats.iceberg.properties_job import IcebergPropertiesJob
 from actor.ports import TableJob, TableJobOutcome
 from shared.errors import LeaseLost, Unsupported
 from shared.formats.iceberg.metadata import TableHead
-from shared.job_payload import SET_PROPERTIES
-from shared.policy import Policy
-from shared.properties import policy_digest
-from shared.property_options import ALREADY_SET, PropertyOptions
+from shared.jobs.payload import SET_PROPERTIES
+from shared.jobs.property_options import ALREADY_SET, PropertyOptions
+from shared.policy.policy import Policy
+from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.iceberg_store import IcebergStore
 from tests.support.local_vacuum import Control

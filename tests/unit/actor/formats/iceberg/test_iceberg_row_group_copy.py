@@ -1,6 +1,7 @@
 """A group is copied by one task where nothing speaks against it; otherwise the reason is known as early as can be."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,27 +9,23 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
+from actor.formats.iceberg.copy_choice import ManifestEntry
 from actor.formats.iceberg.inputs import InputGroup, LiveInput
-from actor.formats.iceberg.row_group_copy import CopiedFile, IcebergCopier
-from actor.formats.parquet.classes import ICEBERG_SOURCES, SOURCES, ParquetClasses
+from actor.formats.iceberg.row_group_copy import CopiedFile, IcebergCopier, ReadGroup
+from actor.formats.iceberg.table_columns import TableColumns
+from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import CopyLimits, CopyRule, EncodeReason, NotCopied
+from actor.formats.parquet.file_columns import DescribedFiles
 from actor.formats.parquet.footer_summary import FooterSummary
-from actor.jvm import java_sources
+from shared.errors import RefusedFiles
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from tests.support.fake_delta import JavaError
+from tests.support.java_errors import JavaError
 from tests.unit.actor.formats.iceberg.test_iceberg_inputs import VECTOR, live
 
 FOOTER = FooterSummary(schema="s", codecs=("zstd",), rows=100, row_groups=1, data_bytes=9)
 ANY_SIZE = CopyLimits(0, 0)
 DONE = {"place": "t/data/out.parquet", "size": 20, "attempt": 0}
-
-
-@pytest.fixture(autouse=True)
-def _classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java_sources, "compile_sources", lambda *_: [])
-    monkeypatch.setattr(java_sources, "ship", lambda *_: None)
-    monkeypatch.setattr(java_sources, "load_class", lambda *_: None)
 
 
 class Tasks:
@@ -41,10 +38,17 @@ class Tasks:
         self.calls: list[str] = []
         self.end_bytes = -1
         self.describes = True
+        self.unread: Exception | None = None
+        self.checked: list[str] = []
 
-    def footers(self, inputs: Sequence[LiveInput]) -> tuple[FooterSummary, ...]:
+    def columns(self, inputs: Sequence[LiveInput]) -> DescribedFiles:
         self.calls.append("footers")
-        return FOOTER, self.second
+        if self.unread is not None:
+            raise self.unread
+        return DescribedFiles((FOOTER, self.second), {})
+
+    def check_pages(self, inputs: Sequence[LiveInput]) -> None:
+        self.checked += [one.path for one in inputs]
 
     def mismatch(self, inputs: Sequence[LiveInput]) -> str:
         self.calls.append("mismatch")
@@ -53,6 +57,12 @@ class Tasks:
     def copy(self, inputs: Sequence[LiveInput], end_bytes: int) -> dict[str, Any]:
         self.calls.append("copy")
         self.end_bytes = end_bytes
+        if isinstance(self.end, Exception):
+            raise self.end
+        return self.end
+
+    def merge(self, inputs: Sequence[LiveInput], codec: str, settings: Mapping[str, str]) -> dict[str, Any]:
+        self.calls.append(f"merge {codec}")
         if isinstance(self.end, Exception):
             raise self.end
         return self.end
@@ -69,10 +79,12 @@ class Bench:
     def __init__(self, tasks: Tasks, rule: CopyRule | None = None, *deletes: Any) -> None:
         self.tasks = tasks
         self.deleted: list[str] = []
-        self.classes = ParquetClasses(ICEBERG_SOURCES, "j.jar")
+        self.classes = ParquetClasses()
         inputs = (live("a"), live("b", *deletes))
         self.live = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.MINOR), inputs)
-        table = SimpleNamespace(delete=lambda paths: self.deleted.extend(paths))
+        table = SimpleNamespace(
+            delete=lambda paths: self.deleted.extend(paths), columns=lambda _: TableColumns(()), location="t"
+        )
         head = SimpleNamespace(
             protocol=SimpleNamespace(min_writer=2), metadata=SimpleNamespace(configuration={"owner": "x"})
         )
@@ -80,7 +92,7 @@ class Bench:
         self.copier = IcebergCopier(*made)
 
     def copy(self) -> Any:
-        end = self.copier.copy(self.live)
+        end = self.copier.copy(ReadGroup(self.live, self.copier.footers(self.live)))
         return end.reason if isinstance(end, NotCopied) else end
 
 
@@ -90,12 +102,12 @@ def test_an_output_is_what_iceberg_says_of_the_file_that_the_task_made() -> None
     assert (bench.tasks.calls, bench.deleted) == (["footers", "mismatch", "copy"], [])
 
 
-def test_each_reason_is_known_before_what_costs_more() -> None:
+def test_footers_are_read_on_every_path_and_each_reason_is_known_before_what_costs_more() -> None:
     off = Bench(Tasks(DONE), CopyRule(is_allowed=False))
-    assert (off.copy(), off.tasks.calls) == (EncodeReason.SWITCHED_OFF, [])
+    assert (off.copy(), off.tasks.calls) == (EncodeReason.SWITCHED_OFF, ["footers"])
     deleted = Bench(Tasks(DONE), None, VECTOR)
-    assert (deleted.copy(), deleted.tasks.calls) == (EncodeReason.DELETE_FILES, [])
-    other = Bench(Tasks(DONE, second=FooterSummary(schema="t", codecs=("zstd",))))
+    assert (deleted.copy(), deleted.tasks.calls) == (EncodeReason.DELETE_FILES, ["footers"])
+    other = Bench(Tasks(DONE, second=FooterSummary(schema="s", columns="t", codecs=("zstd",))))
     assert (other.copy(), other.tasks.calls) == (EncodeReason.SCHEMA, ["footers"])
     dropped = Bench(Tasks(DONE, mismatch="columns"))
     assert (dropped.copy(), dropped.tasks.calls) == (EncodeReason.COLUMNS, ["footers", "mismatch"])
@@ -103,8 +115,7 @@ def test_each_reason_is_known_before_what_costs_more() -> None:
 
 def test_without_the_classes_no_footer_is_read() -> None:
     bench = Bench(Tasks(DONE))
-    bench.classes.are_usable(bench.tasks.session)  # type: ignore[arg-type]
-    bench.classes.give_up()
+    bench.classes._are_usable = False
     assert (bench.copy(), bench.tasks.calls) == (EncodeReason.UNAVAILABLE, [])
 
 
@@ -121,6 +132,36 @@ def test_what_is_found_while_copying_sends_the_group_to_the_encoder() -> None:
     assert grown.copy() is EncodeReason.SMALL_ROW_GROUPS
 
 
+def merged(end: Any, reason: EncodeReason, **properties: str) -> tuple[Any, list[str]]:
+    bench = Bench(Tasks(end))
+    bench.copier._head.metadata.configuration.update(properties)  # type: ignore[attr-defined]
+    read = ReadGroup(bench.live, None)
+    return bench.copier.merge(read, NotCopied(reason, (FOOTER, FOOTER))), bench.tasks.calls
+
+
+def test_a_group_that_only_its_layout_keeps_from_being_copied_is_merged() -> None:
+    done = CopiedFile(("t/data/out.parquet", 20))
+    assert merged(DONE, EncodeReason.SMALL_ROW_GROUPS) == (done, ["merge zstd"])
+    assert merged(DONE, EncodeReason.SCHEMA) == (None, [])
+    assert merged({"obstacle": "damaged"}, EncodeReason.DICTIONARIES) == (None, ["merge zstd"])
+    bloom = {"write.parquet.bloom-filter-enabled.column.id": "true"}
+    assert merged(DONE, EncodeReason.SMALL_ROW_GROUPS, **bloom) == (None, [])
+
+
+def test_columns_that_are_not_the_tables_are_known_before_a_group_is_merged() -> None:
+    tasks = Tasks(DONE, mismatch="columns")
+    bench = Bench(tasks, CopyRule(full_bytes=1, limits=CopyLimits()))
+    bench.live = replace(bench.live, group=replace(bench.live.group, mode=RewriteMode.FULL))
+    assert (bench.copy(), tasks.calls) == (EncodeReason.COLUMNS, ["footers", "mismatch"])
+
+
+def test_a_merge_that_a_jvm_refuses_is_left_to_the_encoder_and_other_failures_are_raised() -> None:
+    refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.iceberg.IcebergStore")
+    assert merged(refused, EncodeReason.LARGE_FOOTER)[0] is None
+    with pytest.raises(JavaError, match="No space left"):
+        merged(JavaError("SparkException", message="No space left on device"), EncodeReason.LARGE_FOOTER)
+
+
 def test_an_output_that_cannot_be_described_is_deleted() -> None:
     bench = Bench(Tasks(DONE))
     bench.tasks.describes = False
@@ -129,18 +170,34 @@ def test_an_output_that_cannot_be_described_is_deleted() -> None:
     assert bench.deleted == ["t/data/out.parquet"]
 
 
-def test_a_jvm_that_refuses_the_classes_sends_the_group_to_the_encoder_and_other_failures_are_raised(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("actor.formats.parquet.classes.warn_unavailable", lambda *_: None)
-    refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.IcebergStore")
+def test_a_jvm_that_refuses_the_classes_sends_the_group_to_the_encoder_and_other_failures_are_raised() -> None:
+    refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.iceberg.IcebergStore")
     assert Bench(Tasks(refused)).copy() is EncodeReason.UNAVAILABLE
     with pytest.raises(JavaError, match="No space left"):
         Bench(Tasks(JavaError("SparkException", message="No space left on device"))).copy()
 
 
-def test_only_the_sources_that_need_icebergs_jar_are_left_out_for_delta() -> None:
-    assert set(ICEBERG_SOURCES) - set(SOURCES) == {"IcebergStore", "IcebergFiles", "IcebergScan"}
-    assert [name for name in ICEBERG_SOURCES if name in SOURCES] == [
-        name for name in SOURCES if name in set(ICEBERG_SOURCES)
-    ]
+def test_a_jvm_that_refuses_the_classes_as_footers_are_read_leaves_the_group_to_the_encoder() -> None:
+    bench = Bench(Tasks(DONE))
+    bench.tasks.unread = JavaError(
+        "SparkException", message="ClassNotFoundException: io.lakewright.iceberg.IcebergStore"
+    )
+    assert (bench.copy(), bench.copy()) == (EncodeReason.UNAVAILABLE,) * 2
+    assert bench.tasks.calls == ["footers"], "the classes are given up"
+
+
+def test_a_refusal_by_the_footers_and_any_other_failure_to_read_them_are_raised() -> None:
+    with pytest.raises(RefusedFiles, match=r"^b in .* is no Parquet file"):
+        Bench(Tasks(DONE, second=FooterSummary(obstacle="no_footer"))).copy()
+    bench = Bench(Tasks(DONE))
+    bench.tasks.unread = JavaError("SparkException", message="No space left on device")
+    with pytest.raises(JavaError, match="No space left"):
+        bench.copy()
+
+
+def test_pages_are_compared_with_their_checksums_in_files_of_parquet_alone() -> None:
+    bench = Bench(Tasks(DONE))
+    first, second = bench.live.inputs
+    avro = replace(second, entry=ManifestEntry("avro"))
+    bench.copier.check_pages(replace(bench.live, inputs=(replace(first, entry=ManifestEntry("PARQUET")), avro)))
+    assert bench.tasks.checked == ["a"]

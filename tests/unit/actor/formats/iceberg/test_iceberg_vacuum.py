@@ -4,19 +4,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from actor.formats.iceberg.vacuum import IcebergVacuum
-from actor.ports import TableJob
-from actor.vacuum_steps import VacuumLimits
-from shared.commit_metadata import decode
+from actor.vacuum.steps import VacuumLimits
 from shared.errors import Conflict, Corrupt, InvalidInput, LeaseLost, RetryableError, Unsupported
 from shared.formats.iceberg.names import MAIN, VACUUM_KEY
 from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
 from shared.formats.iceberg.retention import Expiry
-from shared.job_payload import VACUUM
-from shared.policy import Policy
-from shared.stored_file import StoredFile
-from shared.table import CommitOrigin
-from shared.vacuum_options import VacuumOptions
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.layout.commit_metadata import decode
+from shared.paths.stored_file import StoredFile
+from shared.policy.policy import Policy
 from tests.support.iceberg_store import DAY_MS, HOUR_MS, LOCATION, IcebergStore, run_in_memory
 from tests.support.local_vacuum import Control
 
@@ -350,6 +346,27 @@ def test_a_folder_that_may_be_another_tables_too_has_no_orphans(
     assert not store.missing(store.snapshots)
 
 
+@pytest.mark.parametrize(
+    "marks", [("schema/schema-0", "snapshot/LATEST"), ("_delta_log/0.json",), (".hoodie/hoodie.properties",)]
+)
+def test_a_folder_that_is_a_table_of_another_system_too_has_no_orphans(
+    store: IcebergStore, marks: tuple[str, ...]
+) -> None:
+    """Paimon, UniForm and XTable write metadata of Iceberg into folders whose files only their own metadata have."""
+    for mark in marks:
+        store.write(mark)
+    unknown = store.write("data/{}-of-others.parquet")
+    store.write("bucket-0/{}.parquet")
+    store.now_ms += 30 * DAY_MS
+    done = run_in_memory(store, WITH_ORPHANS)
+    assert (unknown in store.files, "too, which may need any file" in done.reason) == (True, True)
+    for mark in marks:
+        del store.files[f"{LOCATION}/{mark}"]
+    done = run_in_memory(store, WITH_ORPHANS)
+    assert (unknown in store.files, done.reason) == (False, "")
+    assert done.figures["files_not_recognized"] == 1
+
+
 def test_what_another_entry_of_the_table_needs_stays_though_it_expires_here(store: IcebergStore) -> None:
     """A table that was registered in two catalogs: each of them writes, and neither knows what the other one has."""
     first = min(store.snapshots)
@@ -390,11 +407,3 @@ def test_files_outside_of_the_table_stay(store: IcebergStore) -> None:
     store.now_ms += 90 * DAY_MS
     run_in_memory(store)
     assert (old in store.snapshots, outside in store.files) == (False, True)
-
-
-def test_a_slow_store_is_spared(store: IcebergStore) -> None:
-    pauses: list[float] = []
-    job = TableJob(VACUUM, LOCATION, Policy(vacuum=True), CommitOrigin("job", 7))
-    limits = VacuumLimits(batch=2, files_per_s=0.001)
-    IcebergVacuum(store, job, Control(), limits, now_ms=lambda: store.now_ms, pause=pauses.append).run()
-    assert len(pauses) == 3

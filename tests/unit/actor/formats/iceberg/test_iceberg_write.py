@@ -1,20 +1,35 @@
 """Rows out equal rows in before a commit can see the files, whatever is known of the inputs."""
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
+from actor.formats.iceberg.column_search import FoundColumns
+from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup
-from actor.formats.iceberg.row_group_copy import CopiedFile
+from actor.formats.iceberg.output_check import PathTaken
+from actor.formats.iceberg.row_group_copy import CopiedFile, ReadGroup
+from actor.formats.iceberg.table_columns import TableColumns
 from actor.formats.iceberg.write import StagedWriter
 from actor.formats.parquet.copy_rules import EncodeReason, NotCopied
-from shared.errors import Corrupt, RetryableError, Unsupported
+from actor.formats.parquet.file_columns import ParquetField
+from actor.proofread.model import Field, Proof, Reading
+from shared.errors import Corrupt, Difference, RefusedFiles, RetryableError, Unsupported
+from shared.formats.iceberg.partitions import Spec, SpecField
 from shared.layout.planner import FileGroup, RewriteMode
-from shared.layout.row_order import INPUT_ORDER, RowOrder, SortColumn
 from shared.partitions import WHOLE_TABLE
-from tests.unit.actor.formats.iceberg.test_iceberg_inputs import POSITIONS, VECTOR, live
+from shared.policy.row_order import INPUT_ORDER, RowOrder, SortColumn
+from tests.support.fake_delta import JavaError
+from tests.unit.actor.formats.iceberg.test_iceberg_inputs import POSITIONS, VALUES, VECTOR, live
+
+TABLE = TableColumns((Field("id", "int64", 1), Field("t", "string", 2)), frozenset({1}))
+HEAD: Any = SimpleNamespace(
+    metadata=SimpleNamespace(configuration={}), specs={0: Spec(0)}, sources={0: ()}, location="file:///t"
+)
 
 
 class JavaFile:
@@ -47,8 +62,9 @@ class FakeJavaTable:
     def has_partition_of(self, output: JavaFile, read: Any) -> bool:
         return output.location() not in self.strays
 
-    def stage(self, name: str, group: InputGroup) -> None:
+    def stage(self, name: str, group: InputGroup, *, is_checked: bool = True) -> None:
         self.staged.add(name)
+        self.is_checked = is_checked
 
     def unstage(self, name: str) -> None:
         self.staged.remove(name)
@@ -84,26 +100,67 @@ class FakeFrame:
 
 
 class Copier:
-    """Gives this output, and without one sends every group to the encoder."""
+    """Gives this output, and without one sends every group to the encoder; `damage`: what its walk of pages raises.
 
-    def __init__(self, output: JavaFile | None = None) -> None:
-        self.output = output
+    is_merged: the output is merged.
+    """
 
-    def copy(self, live: InputGroup) -> CopiedFile | NotCopied:
+    columns = TABLE
+
+    def __init__(
+        self, output: JavaFile | None = None, seen: GroupFooters | None = None, *, is_merged: bool = False
+    ) -> None:
+        self.output, self.seen, self._is_merged = output, seen, is_merged
+        self.damage: Exception | None = None
+
+    def footers(self, live: InputGroup) -> GroupFooters | None:
+        return self.seen
+
+    def check_pages(self, live: InputGroup) -> None:
+        if self.damage is not None:
+            raise self.damage
+
+    def copy(self, live: ReadGroup) -> CopiedFile | NotCopied:
+        if self._is_merged:
+            return NotCopied(EncodeReason.DICTIONARIES)
         return NotCopied(EncodeReason.SCHEMA) if self.output is None else CopiedFile(self.output)
 
+    def merge(self, live: ReadGroup, found: NotCopied) -> CopiedFile | None:
+        return CopiedFile(self.output) if self._is_merged else None
 
-def write(table: FakeJavaTable, frame: FakeFrame, *deletes: Any, copied: JavaFile | None = None) -> Any:
+
+class Reader:
+    """Says that outputs were compared, or raises `difference`."""
+
+    def __init__(self) -> None:
+        self.difference: Exception | None = None
+        self.taken: list[PathTaken] = []
+
+    def check(self, live: InputGroup, footers: Any, outputs: Any, *, path_taken: PathTaken) -> Proof:
+        self.taken.append(path_taken)
+        if self.difference is not None:
+            raise self.difference
+        return Proof(Reading.BYTES if path_taken is PathTaken.COPIED else Reading.ROWS)
+
+
+def write(
+    table: FakeJavaTable,
+    frame: FakeFrame,
+    *deletes: Any,
+    copied: JavaFile | None = None,
+    copier: Any = None,
+    reader: Any = None,
+) -> Any:
     inputs = (live("a"), live("b", *deletes))
     group = InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
-    return StagedWriter(table, frame, Copier(copied)).write(group)  # type: ignore[arg-type]
+    return StagedWriter(table, frame, copier or Copier(copied), HEAD, reader or Reader()).write(group)  # type: ignore[arg-type]
 
 
 def test_a_group_that_is_copied_is_not_staged_and_one_that_is_encoded_says_why() -> None:
     table = FakeJavaTable()
     made = write(table, FakeFrame(0, fails=True), copied=JavaFile(200))
-    assert (made.rows, made.encoded_because, [file.path for file in made.outputs]) == (200, None, ["out-200"])
-    assert len(made.raw) == 1
+    assert (made.rows, made.encoded_because, list(made.paths)) == (200, None, ["out-200"])
+    assert made.outputs[0].raw is not None
     assert write(FakeJavaTable(200), FakeFrame(0)).encoded_because is EncodeReason.SCHEMA
 
 
@@ -118,7 +175,7 @@ def test_a_copy_with_other_rows_stops_the_rewrite_and_is_deleted(rows: int) -> N
 def test_rows_are_compared_with_what_the_metadata_count() -> None:
     table, frame = FakeJavaTable(197), FakeFrame(0)
     made = write(table, frame, VECTOR)
-    assert (made.rows, [file.rows for file in made.outputs], table.deleted) == (197, [197], [])
+    assert (made.rows, [output.file.rows for output in made.outputs], table.deleted) == (197, [197], [])
     assert table.staged == set()
     assert frame.options["output-spec-id"] == "0"
     assert int(frame.options["target-file-size-bytes"]) > 2**40
@@ -142,7 +199,7 @@ def test_a_group_with_an_order_is_refused_before_anything_is_written(order: RowO
     table, inputs = FakeJavaTable(100), (live("a"),)
     group = FileGroup(WHOLE_TABLE, (inputs[0].file,), RewriteMode.FULL, order=order)
     with pytest.raises(Unsupported, match="neither sort rows nor keep their order"):
-        StagedWriter(table, FakeFrame(0), Copier()).write(InputGroup(group, inputs))  # type: ignore[arg-type]
+        StagedWriter(table, FakeFrame(0), Copier(), HEAD, Reader()).write(InputGroup(group, inputs))  # type: ignore[arg-type]
     assert (table.staged, table.deleted) == (set(), [])
 
 
@@ -172,3 +229,103 @@ def test_a_failed_write_leaves_nothing_staged() -> None:
     with pytest.raises(OSError, match="died"):
         write(table, FakeFrame(0, fails=True))
     assert table.staged == set()
+
+
+def stored(number: ParquetField) -> GroupFooters:
+    """Return footers of files whose column `id` is stored as given."""
+    return GroupFooters(TABLE, found={"s": FoundColumns({1: number})})
+
+
+@pytest.mark.parametrize("repetition", ["OPTIONAL", "REQUIRED"])
+def test_files_that_may_hold_forbidden_nulls_are_read_as_if_all_may_be_null(repetition: str) -> None:
+    """Where Spark is told that there is no null, it takes the value of the row before for one."""
+    table = FakeJavaTable(200)
+    write(table, FakeFrame(0), copier=Copier(seen=stored(ParquetField("id", 1, repetition, physical="INT64"))))
+    assert table.is_checked is (repetition == "REQUIRED")
+
+
+def test_a_column_that_files_lack_may_be_null_unless_it_has_a_default() -> None:
+    for default, is_checked in ((None, False), ("5", True)):
+        columns = replace(TABLE, columns=(Field("id", "int64", 1, default=default),))
+        table = FakeJavaTable(200)
+        write(table, FakeFrame(0), copier=Copier(seen=GroupFooters(columns, found={"s": FoundColumns()})))
+        assert table.is_checked is is_checked
+
+
+def test_damage_that_a_walk_of_the_pages_finds_refuses_the_group_before_anything_is_staged() -> None:
+    copier, table = Copier(seen=stored(ParquetField("id", 1, "REQUIRED", physical="INT64"))), FakeJavaTable(200)
+    copier.damage = JavaError("DamagedInput", message="f has a page that differs from its checksum")
+    with pytest.raises(RefusedFiles, match="f has a page that differs") as refused:
+        write(table, FakeFrame(0), copier=copier)
+    assert refused.value.reason == "damaged"
+    copier.damage = OSError("the store is away")
+    with pytest.raises(OSError, match="away"):
+        write(table, FakeFrame(0), copier=copier)
+    assert table.staged == set()
+
+
+@pytest.mark.parametrize("kind", ["time", "timestamp_ns", "geometry(srid:4326)"])
+def test_a_type_that_spark_lacks_is_refused_by_name_before_anything_is_staged(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = Field("s", "struct", 3, children=(Field("w", kind, 4),))
+    monkeypatch.setattr(Copier, "columns", TableColumns((inside,)))
+    table = FakeJavaTable(200)
+    with pytest.raises(RefusedFiles, match=r"the column s\.w has the type") as refused:
+        write(table, FakeFrame(0))
+    assert (refused.value.reason, refused.value.field, table.staged) == ("types", "s.w", set())
+    assert write(FakeJavaTable(), FakeFrame(0), copied=JavaFile(200)).rows == 200, "row groups are copied all the same"
+
+
+def test_a_spec_whose_column_was_dropped_is_refused_by_name_and_a_void_field_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for transform in ("identity", "void"):
+        monkeypatch.setattr(HEAD, "specs", {0: Spec(0, (SpecField("day", transform, "date"),))})
+        monkeypatch.setattr(HEAD, "sources", {0: (None,)})
+        if transform == "void":
+            assert write(FakeJavaTable(200), FakeFrame(0)).rows == 200
+            continue
+        with pytest.raises(RefusedFiles, match="partition field day of the spec 0"):
+            write(FakeJavaTable(200), FakeFrame(0))
+
+
+def test_rows_are_counted_with_the_columns_of_deletes_inside_structs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Iceberg adds the columns that a delete needs to those that are read, but none that lies in a struct."""
+    inside = Field("s", "struct", 3, children=(Field("k", "int32", 4),))
+    monkeypatch.setattr(Copier, "columns", TableColumns((inside,)))
+    asked: list[Any] = []
+    frame = FakeFrame(0)
+    frame.agg = lambda *columns: asked.append(len(columns)) or frame  # type: ignore[attr-defined, func-returns-value]
+    frame.collect = lambda: [(190,)]  # type: ignore[attr-defined]
+    monkeypatch.setattr("actor.formats.iceberg.write.functions", SimpleNamespace(count=str, col=str))
+    assert write(FakeJavaTable(190), frame, replace(VALUES, key_ids=(4,))).rows == 190
+    assert asked == [2]
+    assert write(FakeJavaTable(0), frame, replace(VALUES, key_ids=(3,))).rows == 0, "a top-level column is added"
+
+
+WAYS = {
+    PathTaken.COPIED: Copier(JavaFile(200)),
+    PathTaken.BY_COLUMN: Copier(JavaFile(200), is_merged=True),
+    PathTaken.ENCODED: Copier(),
+}
+
+
+@pytest.mark.parametrize("taken", list(PathTaken))
+def test_every_output_is_compared_with_its_inputs_and_deleted_if_it_differs(taken: PathTaken) -> None:
+    reader, table = Reader(), FakeJavaTable(200)
+    made = write(table, FakeFrame(0), copier=WAYS[taken], reader=reader)
+    assert reader.taken == [taken]
+    assert made.proof.reading is (Reading.BYTES if taken is PathTaken.COPIED else Reading.ROWS)
+    assert made.by_column == (taken is PathTaken.BY_COLUMN)
+    assert (made.encoded_because is None) == (taken is PathTaken.COPIED)
+    assert table.deleted == []
+    reader.difference = Difference("other rows")
+    with pytest.raises(Difference):
+        write(table, FakeFrame(0), copier=WAYS[taken], reader=reader)
+    assert (table.deleted, table.staged) == (["out-200"], set())
+
+
+def test_a_writer_knows_of_no_leftovers_as_those_who_fail_delete_what_they_wrote() -> None:
+    writer = StagedWriter(FakeJavaTable(), FakeFrame(0), Copier(), HEAD, Reader())  # type: ignore[arg-type]
+    assert (writer.leftovers(["a"]), writer.may_have_lost_attempts()) == ((), False)

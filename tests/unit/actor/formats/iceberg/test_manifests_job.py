@@ -8,17 +8,17 @@ import pytest
 
 from actor.formats.iceberg.manifests_job import NOTHING, ManifestsJob
 from actor.ports import TableJob, TableJobOutcome
-from shared import commit_metadata
 from shared.errors import Conflict, LeaseLost, Unsupported
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY
 from shared.formats.iceberg.positions import newest_position
-from shared.job_payload import REWRITE_MANIFESTS
+from shared.jobs.payload import REWRITE_MANIFESTS
+from shared.layout import commit_metadata
 from shared.layout.manifest_files import ManifestFiles
-from shared.policy import Policy
+from shared.policy.policy import Policy
 from shared.table import CommitOrigin
-from tests.support.fake_delta import JavaError
 from tests.support.iceberg_store import IcebergStore
+from tests.support.java_errors import JavaError
 from tests.support.local_vacuum import Control
 
 JOB = TableJob(REWRITE_MANIFESTS, "s3://lake/t", Policy(), CommitOrigin("job", 7))

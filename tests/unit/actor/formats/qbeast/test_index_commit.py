@@ -3,7 +3,7 @@
 import json
 
 from actor.formats.qbeast.index_commit import RemovedIndexFile, decode_commit
-from shared.commit_metadata import CommitMetadata
+from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin
 
 ADD = {"add": {"path": "b", "size": 7, "stats": '{"numRecords": 3}', "tags": {"revision": "1"}}}

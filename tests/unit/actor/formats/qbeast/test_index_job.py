@@ -11,8 +11,6 @@ import pytest
 from actor.formats.qbeast.index_commit import IndexCommit, RemovedIndexFile
 from actor.formats.qbeast.index_job import IndexJob
 from actor.ports import TableJob, TableJobOutcome
-from shared.boundary import Boundary
-from shared.commit_metadata import decode
 from shared.errors import (
     Conflict,
     Corrupt,
@@ -26,16 +24,18 @@ from shared.errors import (
 from shared.formats.qbeast.groups import eligible_groups, file_level
 from shared.formats.qbeast.iterations import MAX_CONFLICTS
 from shared.formats.qbeast.sampling import rows_read
-from shared.index_options import IndexJobOptions
-from shared.job_payload import INDEX
-from shared.policy import Policy
-from shared.properties import policy_digest
+from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.payload import INDEX
+from shared.layout.commit_metadata import decode
+from shared.paths.boundary import Boundary
+from shared.policy.policy import Policy
+from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin, PartitionColumn, TableProtocol
 from tests.support.local_vacuum import Control
 from tests.support.qbeast_library import MemoryLibrary
 from tests.support.qbeast_tree import SPACE, QbeastTree
 
-POLICY = Policy(index=True, is_indexed=True)
+POLICY = Policy(index=True).with_traits(is_indexed=True)
 ON = {"lakewright.index": "on"}
 
 

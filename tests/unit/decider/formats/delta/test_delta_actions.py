@@ -11,7 +11,7 @@ from decider.formats.delta.metadata import READER_FEATURES, REFUSED_FEATURES, ch
 from decider.formats.delta.row_counts import rows_in
 from shared.errors import Corrupt, Unsupported
 from shared.partitions import WHOLE_TABLE
-from shared.table import Commit, CommitOrigin, PartitionColumn, TableMetadata, TableProtocol
+from shared.table import Commit, CommitOrigin, PartitionColumn, TableMetadata, TableProtocol, schema_digest
 
 LOG = LogFile("file:///lake/t", 12, f"{12:020d}.json")
 PLAIN = TableMetadata("id")
@@ -125,7 +125,8 @@ def test_metadata_of_a_commit_holds_for_the_lines_above_it_and_the_old_one_for_r
     assert commit.added[0].partition == '{"col-1":"x"}'
     assert commit.removed[0].partition == '{"day":"2026-01-02"}'
     assert commit.metadata == TableMetadata(
-        "id", (PartitionColumn("Region", "col-1", "string"),), {"delta.columnMapping.mode": "name"}, "delta"
+        *("id", (PartitionColumn("Region", "col-1", "string"),), {"delta.columnMapping.mode": "name"}, "delta"),
+        schema_digest=schema_digest(meta["metaData"]["schemaString"]),
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -335,9 +335,10 @@ class Partial(ObjectReader):
         """List without the key that was missed."""
         return [name for name in await super().list(prefix, after=after) if name != self.unlisted]
 
-    async def get(self, key: str) -> bytes | None:
+    async def get_each(self, keys: Sequence[str]) -> AsyncGenerator[bytes | None, None]:
         """Get, unless the object is gone by now."""
-        return None if self.gone and key.endswith(self.gone) else await super().get(key)
+        for key in keys:
+            yield None if self.gone and key.endswith(self.gone) else await self.get(key)
 
 
 def test_a_commit_that_the_listing_missed_is_searched_before_it_is_called_missing(lake: Lake) -> None:

@@ -12,8 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import CatalogFolder, StorageAccess, TableReader
 from decider.storage.object_reads import ReadKind, ReadMeter
-from shared.boundary import Boundary
 from shared.errors import InvalidInput, NoTable, OtherTable, PermanentError, RetryableError, Unsupported
+from shared.paths.boundary import Boundary
 from shared.table import Commit, Position, Snapshot
 from tests.support.unity_server import UnityServer
 

@@ -18,7 +18,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import progress_of
 from shared.formats.qbeast.metrics import measure
 from shared.formats.qbeast.status import index_status
-from shared.index_status import IndexQuery
+from shared.index.status import IndexQuery
 from shared.table import Position, Snapshot, TableMetadata
 
 LOG = Path(__file__).parents[4] / "data" / "qbeast"
@@ -61,16 +61,13 @@ def test_every_row_of_an_indexed_file_is_in_a_block() -> None:
         assert all(file.rows == rows[file.path] for file in index.of_class(FileClass.INDEXED))
 
 
-def test_commits_fold_into_the_index_of_each_version() -> None:
-    async def folded() -> None:
-        index = QbeastIndex.of_snapshot(await reader().snapshot(Position(0)))
-        async for commit in reader().changes(Position(0), TableMetadata("u")):
-            index.apply(commit)
-            counted = QbeastIndex.of_snapshot(await reader().snapshot(commit.position))
-            assert (index.version, index.files) == (counted.version, counted.files)
-        assert index.version == 8
-
-    asyncio.run(folded())
+async def test_commits_fold_into_the_index_of_each_version() -> None:
+    index = QbeastIndex.of_snapshot(await reader().snapshot(Position(0)))
+    async for commit in reader().changes(Position(0), TableMetadata("u")):
+        index.apply(commit)
+        counted = QbeastIndex.of_snapshot(await reader().snapshot(commit.position))
+        assert (index.version, index.files) == (counted.version, counted.files)
+    assert index.version == 8
 
 
 def test_the_library_lowers_what_every_compaction_lowers() -> None:

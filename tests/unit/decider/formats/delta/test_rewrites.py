@@ -13,11 +13,11 @@ import pytest
 from decider.formats.delta.rewrites import HEAD_BYTES, Rewrite, RewritePage, open_own_commits
 from decider.formats.rewrites import FileStats, index_fields
 from decider.storage.object_reads import ReadKind, ReadMeter
-from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt, NoTable
-from shared.index_stats import index_stats
-from shared.layout.levels import build_size_levels
+from shared.index.stats import index_stats
+from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import stats_of_sizes
+from shared.policy.levels import build_size_levels
 from shared.table import CommitOrigin
 
 RUNGS = build_size_levels(1_000_000, 8, Fraction(3, 4))

@@ -10,7 +10,7 @@ from decider.formats.delta.table import DeltaTable
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import RootedStore
 from shared.errors import InvalidInput
-from shared.table import PartitionColumn, TableMetadata
+from shared.table import PartitionColumn, TableMetadata, schema_digest
 from tests.unit.decider.formats.delta.test_delta_actions import PLAIN, decoded, remove
 from tests.unit.decider.formats.delta.test_delta_log import META, PROTOCOL, Lake, add
 
@@ -46,7 +46,8 @@ def test_the_first_column_of_the_order_is_the_key_if_files_have_comparable_bound
     assert with_order("none", **{"lakewright.zorder-by": "k"}) == PartitionColumn("K", "c-1", "long")
     unmapped = with_order("k", {"name": "k", "type": "date"})
     assert unmapped == PartitionColumn("k", "k", "date")
-    assert decoded({"metaData": metadata()}, metadata=None).metadata == TableMetadata("id", (), {}, "delta")
+    found = decoded({"metaData": metadata()}, metadata=None).metadata
+    assert found == TableMetadata("id", (), {}, "delta", schema_digest=schema_digest(metadata()["schemaString"]))
 
 
 def test_files_added_and_removed_have_their_ranges() -> None:

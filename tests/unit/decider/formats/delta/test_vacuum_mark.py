@@ -8,8 +8,8 @@ import pytest
 from decider.formats.delta.actions import decode_commit
 from decider.formats.delta.damage import LogFile
 from decider.formats.delta.vacuum_mark import decode_vacuum
-from shared.commit_metadata import CommitMetadata
 from shared.formats.delta_vacuum_plan import RETENTION
+from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin, TableMetadata, VacuumMark
 
 DAY_MS = 86_400_000

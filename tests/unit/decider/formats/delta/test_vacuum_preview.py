@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from decider.formats.delta.format import DeltaFormat
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
-from shared.vacuum_options import VacuumOptions
+from shared.jobs.vacuum_options import VacuumOptions
 from tests.support.aged_table import DAY_MS, age, data_files, now_ms, set_time, versions
 from tests.support.local_vacuum import ON, LocalTable, run_locally
 

@@ -1,9 +1,9 @@
 """What the decider knows of vacuums of an Iceberg table: what was removed, and when one ended."""
 
 from decider.formats.iceberg.vacuums import removals, vacuum_mark
-from shared.commit_metadata import CommitMetadata
 from shared.formats.iceberg.metadata import Ref, SnapshotRecord, TableHead
 from shared.formats.iceberg.names import VACUUM_KEY
+from shared.layout.commit_metadata import CommitMetadata
 from shared.table import CommitOrigin, TableMetadata, TableProtocol, VacuumMark
 
 ORIGIN = CommitOrigin("job", 7)

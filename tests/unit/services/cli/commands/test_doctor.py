@@ -106,10 +106,13 @@ def test_servers_that_do_not_answer_are_findings_and_not_exceptions(tmp_path: Pa
     assert doctor.failed(findings)
 
 
-def actors(*states: str) -> dict[str, object]:
+def actors(*states: str, age_s: float = 1.0) -> dict[str, object]:
     errors = {"died": "no memory"}
+    times = {"heartbeat_age_s": age_s, "expires_after_s": 30.0}
     return {
-        "actors": [{"id": f"actor-{one}", "state": one, "slots": 2, "error": errors.get(one, "")} for one in states]
+        "actors": [
+            {"id": f"actor-{one}", "state": one, "slots": 2, "error": errors.get(one, ""), **times} for one in states
+        ]
     }
 
 
@@ -124,8 +127,18 @@ def test_without_an_actor_that_takes_jobs_the_doctor_warns() -> None:
 
 
 def test_actors_that_take_jobs_are_counted_with_their_slots() -> None:
-    finding = decider.check_actors(actors("idle", "working", "died"), "here")
+    finding = decider.check_actors(actors("idle", "working", "drained"), "here")
     assert (finding.status, finding.what) == (FindingLevel.OK, "2 actors with 4 slots: actor-idle, actor-working")
+
+
+def test_an_actor_that_died_or_is_silent_is_named_beside_those_that_take_jobs() -> None:
+    finding = decider.check_actors(actors("idle", "died"), "here")
+    assert (finding.status, finding.what) == (
+        FindingLevel.WARN, "1 actor with 2 slots: actor-idle; actor-died died: no memory",
+    )  # fmt: skip
+    finding = decider.check_actors(actors("idle", age_s=16), "here")
+    assert finding.status is FindingLevel.WARN
+    assert "actor-idle sent no heartbeat for 16.0 s" in finding.what
 
 
 def test_a_wrong_url_is_a_finding_too() -> None:
@@ -160,3 +173,20 @@ def test_jobs_that_no_actor_can_run_are_a_finding_each() -> None:
     assert finding.status is doctor.FindingLevel.WARN
     assert finding.what == "3 jobs cannot run: no actor can do iceberg/compact"
     assert "iceberg/compact" in finding.action
+
+
+def test_refused_files_are_named_with_table_partition_file_and_remedy_and_the_others_counted() -> None:
+    one = {
+        "table": "sales",
+        "partition_key": "{}",
+        "partition_label": "dt=1",
+        "files": 2,
+        "paths": ["a.parquet"],
+        "message": "an unsigned column",
+        "remedy": "Run OPTIMIZE",
+    }
+    assert decider.check_refused({"partitions": 0, "refused": []}, "here") == []
+    named, more = decider.check_refused({"partitions": 3, "refused": [one]}, "here")
+    assert named.what == "sales, dt=1: 2 files such as a.parquet: an unsigned column"
+    assert (named.status, named.action) == (FindingLevel.WARN, "Run OPTIMIZE")
+    assert more.what == "2 more partitions with refused files"

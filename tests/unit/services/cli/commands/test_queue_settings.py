@@ -12,7 +12,7 @@ from services.cli.cli_context import CliContext
     ("pair", "words"),
     [
         ("agin=60s", "strict-bands, strict-in-row, aging, max-attempts, backoff-base, backoff-cap, half-open"),
-        ("aging", "'aging' sets nothing"),
+        ("aging", "expected name=value"),
         ("aging=60", "expected a time with its unit"),
         ("aging=2d", "aging: expected 0s to 1d, found '2d'"),
         ("aging=0.0001s", "expected a time with its unit"),

@@ -1,6 +1,8 @@
 """Manifests that cannot be read are damage, and only live files are needed."""
 
 import io
+import json
+from typing import Any
 
 import fastavro
 import pytest
@@ -15,7 +17,7 @@ from shared.formats.iceberg.manifests import (
     keeps_rows,
     manifest_files,
 )
-from shared.formats.iceberg.partitions import Spec
+from shared.formats.iceberg.partitions import Spec, SpecField
 from shared.layout.manifest_files import ManifestFiles
 from shared.table import DeleteKind
 
@@ -43,7 +45,7 @@ ENTRY = {
 }
 
 
-def manifest(*entries: tuple[int, int | None, str, str], sequence: int | None = None) -> bytes:
+def manifest(*entries: tuple[int, int | None, str, str], sequence: int | None = None, codec: str = "null") -> bytes:
     """Write entries of status, content, path and format."""
     rows = [
         {
@@ -62,8 +64,14 @@ def manifest(*entries: tuple[int, int | None, str, str], sequence: int | None = 
         for status, content, path, written in entries
     ]
     out = io.BytesIO()
-    fastavro.writer(out, ENTRY, rows)
+    fastavro.writer(out, ENTRY, rows, codec=codec)
     return out.getvalue()
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])
+def test_a_manifest_of_any_codec_that_iceberg_writes_is_read(codec: str) -> None:
+    body = manifest(*((1, 0, f"f{number}", "PARQUET") for number in range(50)), codec=codec)
+    assert decode_live_files(body, "m") == tuple((f"f{number}", 7) for number in range(50))
 
 
 def test_removed_files_are_not_live() -> None:
@@ -78,6 +86,73 @@ def test_entries_inherit_what_they_leave_out_and_tell_kinds_of_deletes() -> None
     assert [(one.snapshot, one.file_sequence) for one in found] == [(3, 9), (3, 0), (3, 9), (3, 9)]
     body = manifest((0, None, "a", "PARQUET"), sequence=5)
     assert [one.file_sequence for one in decode_manifest(body, Manifest("m", 0, 3, 9), {0: Spec(0, ())})] == [5]
+
+
+@pytest.mark.parametrize(
+    ("kind", "logical", "inside", "outside", "text"),
+    [
+        ("date", "date", 19_723, 2_000_000_000, "2024-01-01"),
+        ("date", "date", 19_723, -2_000_000_000, "2024-01-01"),
+        ("timestamp", "timestamp-micros", 0, 9 * 10**18, "1970-01-01T00:00:00.000000"),
+        ("timestamptz", "timestamp-micros", 0, -9 * 10**18, "1970-01-01T00:00:00.000000"),
+        ("time", "time-micros", 1, 9 * 10**18, "00:00:00.000001"),
+    ],
+)
+def test_partition_values_beyond_the_years_of_python_are_shown_as_they_are(
+    kind: str, logical: str, inside: int, outside: int, text: str
+) -> None:
+    """A writer that took microseconds for milliseconds; the other values of the file, and decimals, are as ever."""
+    number = "int" if kind == "date" else "long"
+    amount = {"type": "fixed", "name": "amount", "size": 2}
+    fields = [
+        {"name": "p", "type": ["null", {"type": number, "logicalType": logical}]},
+        {"name": "q", "type": ["null", amount | {"logicalType": "decimal", "precision": 4, "scale": 2}]},
+    ]
+    plain = [{"name": "p", "type": ["null", number]}, {"name": "q", "type": ["null", amount]}]
+    spec = Spec(0, (SpecField("p", "identity", kind), SpecField("q", "identity", "decimal(4,2)")))
+    out = io.BytesIO()
+    rows = [entry_of({"p": value, "q": b"\x00\x7b"}) for value in (inside, outside)]
+    fastavro.writer(out, entry_schema(plain), rows)
+    body = out.getvalue()
+    claimed = io.BytesIO()
+    fastavro.writer(claimed, entry_schema(fields), [])
+    schema = fastavro.reader(io.BytesIO(claimed.getvalue())).metadata["avro.schema"]
+    found = decode_manifest(with_schema(body, schema), Manifest("m", 0, 3, 9), {0: spec})
+    assert [json.loads(one.partition)["p"] for one in found] == [text, str(outside)]
+    assert {json.loads(one.partition)["q"] for one in found} == {"1.23"}
+    assert len(decode_live_files(with_schema(body, schema), "m")) == 2
+
+
+def entry_schema(partition: list[Any]) -> dict[str, Any]:
+    file = [one for one in FILE["fields"] if one["name"] != "partition"]
+    made = {"type": "record", "name": "partition", "fields": partition}
+    fields = [one for one in ENTRY["fields"] if one["name"] != "data_file"]
+    data = {"type": "record", "name": "file", "fields": [*file, {"name": "partition", "type": made}]}
+    return {**ENTRY, "fields": [*fields, {"name": "data_file", "type": data}]}
+
+
+def entry_of(partition: dict[str, Any]) -> dict[str, Any]:
+    file = {"content": 0, "file_path": "f", "file_format": "PARQUET", "record_count": 5, "file_size_in_bytes": 7}
+    return {"status": 1, "snapshot_id": 3, "file_sequence_number": 1, "data_file": file | {"partition": partition}}
+
+
+def with_schema(body: bytes, schema: str) -> bytes:
+    """Return a file of the same rows whose schema calls its numbers dates or times, which fastavro would not write."""
+    reader = fastavro.block_reader(io.BytesIO(body))
+    (block,) = reader
+    header = io.BytesIO()
+    fastavro.writer(header, json.loads(schema), [], sync_marker=b"0" * 16)
+    out = header.getvalue()
+    rows = io.BytesIO(block.bytes_.getvalue())
+    return out + zigzag(block.num_records) + zigzag(len(rows.getvalue())) + rows.getvalue() + b"0" * 16
+
+
+def zigzag(number: int) -> bytes:
+    value, out = number << 1, bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
 
 
 def test_what_is_no_manifest_is_damage() -> None:
@@ -106,3 +181,50 @@ def test_manifests_of_one_spec_and_content_can_be_merged_up_to_the_size_that_the
 
 def test_rows_keep_what_they_are_before_version_3() -> None:
     assert [keeps_rows(version) for version in (1, 2, 3)] == [True, True, False]
+
+
+PATHS = 2147483546
+"""Id of the column of paths in a file of positions."""
+
+
+@pytest.mark.parametrize(
+    ("content", "field", "bounds", "referenced"),
+    [
+        (1, "a", None, "a"),
+        (1, "a", {PATHS: (b"b", b"b")}, "a"),
+        (1, None, {PATHS: (b"a", b"a")}, "a"),
+        (1, None, {PATHS: (b"a", b"b")}, ""),
+        (1, None, {1: (b"a", b"a")}, ""),
+        (1, None, None, ""),
+        (2, "a", {PATHS: (b"a", b"a")}, ""),
+        (0, "a", {PATHS: (b"a", b"a")}, ""),
+    ],
+)
+def test_a_delete_file_of_positions_names_its_one_data_file_by_a_field_or_by_equal_bounds(
+    content: int, field: str | None, bounds: dict[int, tuple[bytes, bytes]] | None, referenced: str
+) -> None:
+    schema, row = entry_schema([]), entry_of({})
+    bound = {
+        "type": "record",
+        "name": "bound",
+        "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "bytes"}],
+    }
+    schema["fields"][-1]["type"]["fields"] += [
+        {"name": "referenced_data_file", "type": ["null", "string"]},
+        {"name": "lower_bounds", "type": ["null", {"type": "array", "items": bound}]},
+        {"name": "upper_bounds", "type": ["null", {"type": "array", "items": "bound"}]},
+    ]
+    sides = [
+        None if bounds is None else [{"key": key, "value": both[side]} for key, both in bounds.items()]
+        for side in (0, 1)
+    ]
+    row["data_file"] |= {
+        "content": content,
+        "referenced_data_file": field,
+        "lower_bounds": sides[0],
+        "upper_bounds": sides[1],
+    }
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [row])
+    (found,) = decode_manifest(out.getvalue(), Manifest("m", 0, 3, 9), {0: Spec(0, ())})
+    assert found.referenced == referenced

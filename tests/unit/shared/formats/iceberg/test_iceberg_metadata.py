@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from shared.errors import Corrupt, Unsupported
-from shared.formats.iceberg.metadata import TableHead, decode_head
+from shared.formats.iceberg.metadata import TableHead, as_paimon, decode_head, may_be_of_paimon
+from shared.formats.iceberg.names import PAIMON_SCHEMA
+from shared.formats.iceberg.refusal import refusal
 
 SCHEMA = {
     "schema-id": 0,
@@ -112,3 +114,68 @@ def test_a_snapshot_without_a_manifest_list_is_refused() -> None:
 def test_metadata_without_what_they_must_have_are_corrupt(name: str) -> None:
     with pytest.raises(Corrupt, match=name):
         decode_head({key: value for key, value in TABLE.items() if key != name}, "t")
+
+
+@pytest.mark.parametrize("mark", ["paimon-commit-identity", "XTABLE_METADATA"])
+def test_a_mark_of_a_generator_in_any_retained_snapshot_is_one_of_the_table(mark: str) -> None:
+    first, *more = TABLE["snapshots"]
+    marked = first | {"summary": {"operation": "append", mark: "1"}}
+    assert head(snapshots=[marked, *more]).protocol.writer_features == {mark}
+    assert head().protocol.writer_features == frozenset()
+
+
+def test_only_snapshots_that_are_numbered_one_by_one_may_be_of_paimon() -> None:
+    assert may_be_of_paimon(head())
+    first, second = TABLE["snapshots"]
+    drawn = [first, second | {"snapshot-id": 8_312_345_678_901_234_567}]
+    assert not may_be_of_paimon(head(snapshots=drawn, **{"current-snapshot-id": 1}))
+    assert PAIMON_SCHEMA in as_paimon(head()).protocol.writer_features
+
+
+@pytest.mark.parametrize("transform", ["days", "hours", "icebergBucket", "bucket", "zorder(2)"])
+def test_a_transform_that_the_specification_does_not_know_is_a_feature_that_is_refused(transform: str) -> None:
+    """ClickHouse writes `days` and `hours`, whose values no other engine can read."""
+    spec = {"spec-id": 0, "fields": [{"source-id": 2, "field-id": 1000, "name": "p", "transform": transform}]}
+    found = head(**{"partition-specs": [spec]})
+    assert found.protocol.writer_features == {f"transform:{transform}"}
+    refused = refusal(found.metadata, found.protocol)
+    assert refused is not None
+    assert (refused.subject, repr(transform) in refused.reason) == ("transform", True)
+
+
+@pytest.mark.parametrize("transform", ["identity", "year", "month", "day", "hour", "void", "bucket[16]", "truncate[4]"])
+def test_the_transforms_of_the_specification_are_no_features(transform: str) -> None:
+    spec = {"spec-id": 0, "fields": [{"source-ids": [2, 1], "field-id": 1000, "name": "p", "transform": transform}]}
+    assert head(**{"partition-specs": [spec]}).protocol.writer_features == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("kind", "feature"),
+    [
+        ("variant", None),
+        ("geometry(srid:4326)", None),
+        ("geography", None),
+        ("unknown", None),
+        ("timestamp_ns", None),
+        ("decimal(38, 2)", None),
+        ("fixed[16]", None),
+        ("vector[3]", "type:vector[3]"),
+        ({"type": "list", "element-id": 9, "element": "json", "element-required": True}, "type:json"),
+        ({"type": "map", "key": "string", "value": {"type": "struct", "fields": [{"type": "json"}]}}, "type:json"),
+    ],
+)
+def test_only_types_of_later_specifications_are_refused_and_nothing_is_corrupt(
+    kind: object, feature: str | None
+) -> None:
+    schema = {"schema-id": 0, "fields": [*SCHEMA["fields"], {"id": 8, "name": "x", "type": kind}]}
+    statistics = {
+        "snapshot-id": 2,
+        "statistics-path": "s",
+        "file-size-in-bytes": 3,
+        "blob-metadata": [{"type": "presto-sum-data-size-bytes-v1"}],
+    }
+    found = head(schemas=[schema], statistics=[statistics], **{"a-key-of-the-future": {"x": 1}})
+    assert found.protocol.writer_features == (frozenset() if feature is None else {feature})
+    refused = refusal(found.metadata, found.protocol)
+    assert (None if refused is None else refused.subject) == (None if feature is None else "type")
+    assert [one.path for one in found.records.statistics] == ["s"]

@@ -10,10 +10,12 @@ from shared.formats.iceberg.orphans import (
     base_key,
     file_key,
     is_metadata_file,
-    other_tables,
     table_uuid,
     young_since_ms,
 )
+from shared.formats.table_marks import ICEBERG, tables_of_others
+
+UUID = "0d2b7a5c-1f3e-4a6b-8c9d-0e1f2a3b4c5d"
 
 NAMES = (
     "data/day=1/a.parquet",
@@ -32,8 +34,12 @@ NAMES = (
         ("data/a.puffin", True),
         ("metadata/m-1.avro", True),
         ("metadata/x.stats", True),
-        ("known/a.avro", True),
-        ("_known/a.avro", True),
+        ("known/00000-1-job-00001.avro", True),
+        ("known/00000-1-job-00001-deletes.parquet", True),
+        (f"_known/20260101_000000_00001_abcde-{UUID}.parquet", True),
+        (f"known/{UUID}.parquet", True),
+        ("known/part-00000.parquet", False),
+        ("known/a.avro", False),
         ("metadata/v1.metadata.json", False),
         ("metadata/version-hint.text", False),
         ("metadata/below/m-1.avro", False),
@@ -51,11 +57,10 @@ NAMES = (
 )
 def test_an_orphan_is_named_like_a_file_of_the_table_and_lies_in_a_folder_of_its_own(name: str, may_be: bool) -> None:
     known = frozenset({"known", "_known", "inner"})
-    assert TableFolders(other_tables(NAMES), known).may_hold(name) is may_be
+    assert TableFolders(tuple(tables_of_others(NAMES, ICEBERG)), known).may_hold(name) is may_be
 
 
 def test_a_table_in_the_tables_own_folder_leaves_no_orphan() -> None:
-    assert other_tables([".hoodie/x"]) == other_tables(["_delta_log/0.json"]) == ("",)
     assert not TableFolders(("",)).may_hold("data/a.parquet")
     assert TableFolders(()).may_hold("data/a.parquet")
 

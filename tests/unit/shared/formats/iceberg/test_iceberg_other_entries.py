@@ -8,7 +8,7 @@ import pytest
 from shared.errors import Corrupt, Unsupported
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.other_entries import MAX_UNKNOWN, metadata_folder, read_other_entries
-from shared.stored_file import StoredFile
+from shared.paths.stored_file import StoredFile
 from tests.support.iceberg_store import LOCATION, IcebergStore
 from tests.unit.shared.formats.iceberg.test_iceberg_vacuum_plan import drive
 

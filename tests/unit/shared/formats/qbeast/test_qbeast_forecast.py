@@ -10,7 +10,7 @@ from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.iterations import IndexOptions, run_iterations
 from shared.formats.qbeast.status import index_status
 from shared.formats.qbeast.weights import cube_weights
-from shared.index_status import ForecastStep, IndexQuery
+from shared.index.status import ForecastStep, IndexQuery
 from tests.support.qbeast_tree import QbeastTree
 
 
@@ -28,7 +28,7 @@ def fragmentation(index: QbeastIndex) -> float:
 
 def test_iterations_bytes_and_fragmentation_are_near_those_that_follow() -> None:
     errors: list[tuple[float, float]] = []
-    for seed in range(20):
+    for seed in range(8):
         for budget in (0, 10**9):
             tree = grown(seed)
             index = tree.read()

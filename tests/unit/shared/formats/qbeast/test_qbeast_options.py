@@ -6,7 +6,7 @@ import pytest
 
 from shared.formats.qbeast.iterations import IndexOptions, Strategy
 from shared.formats.qbeast.options import read_options
-from shared.properties import read_properties
+from shared.policy.properties import read_properties
 
 AUTO = "use.optimization.autoOptimize."
 UNINDEXED = AUTO + "optimizeUnindexedFiles."

@@ -9,11 +9,12 @@ from shared.errors import Corrupt, InvalidInput
 from shared.formats.qbeast.index import QbeastIndex
 from shared.formats.qbeast.status import index_status, refusal
 from shared.formats.registry import support_of
-from shared.index_status import IndexQuery
+from shared.index.signal import IndexSignal
+from shared.index.status import IndexQuery, IndexRewrites
 from shared.partitions import WHOLE_TABLE
 from shared.refusals import RefusalCode
 from shared.table import DataFile, PartitionColumn, Snapshot, TableProtocol
-from tests.support.qbeast_tree import QbeastTree
+from tests.support.qbeast_tree import QbeastTree, configuration
 
 PLAIN = IndexQuery()
 
@@ -55,12 +56,13 @@ def test_the_status_shows_revisions_files_and_the_next_rewrite() -> None:
     assert (found.unindexed.files, found.unindexed.oldest_ms, found.first_problem) == (0, None, "")
 
 
-def test_files_that_are_not_indexed_come_first_unless_another_revision_or_budget_is_asked_for() -> None:
+def test_files_that_are_not_indexed_are_counted_and_never_next_and_a_budget_selects_fewer() -> None:
+    """No release of the library indexes them, so no job takes them."""
     snapshot = with_file({})
     found = index_status(snapshot, PLAIN)
     assert found is not None
     assert found.rewrites.next is not None
-    assert (found.rewrites.next.strategy, found.rewrites.next.paths) == ("unindexed", ("odd",))
+    assert (found.rewrites.next.strategy, "odd" in found.rewrites.next.paths) == ("leveled", False)
     assert (found.unindexed.files, found.unindexed.bytes, found.unindexed.oldest_ms) == (1, 9, 5)
     fewer = index_status(tree().snapshot(), IndexQuery(1, 1))
     more = index_status(tree().snapshot(), PLAIN)
@@ -137,6 +139,34 @@ def test_a_sample_shows_what_it_reads_and_what_a_rewrite_would_lower() -> None:
     assert 0 < reads.rewrite_bytes <= found.revisions[0].metrics.bytes
     with pytest.raises(InvalidInput, match="sample"):
         index_status(made.snapshot(), IndexQuery(sample=1.5))
-    only_new_files = index_status(made.snapshot(), IndexQuery(revision=0, sample=0.1))
-    assert only_new_files is not None
-    assert only_new_files.rewrites.sample is None
+    with pytest.raises(InvalidInput, match="cannot index files of other writers"):
+        index_status(made.snapshot(), IndexQuery(revision=0, sample=0.1))
+
+
+@pytest.mark.parametrize(("revision", "reason"), [("0", "cannot index files of other writers"), ("9", "no revision 9")])
+def test_a_revision_of_the_tables_own_that_cannot_be_optimized_is_ignored_and_no_rewrite_follows(
+    revision: str, reason: str
+) -> None:
+    """Its owner may have meant it for another optimizer, and what others ask about the table is answered."""
+    snapshot, name = tree().snapshot(), "use.optimization.autoOptimize.revisionId"
+    own = replace(snapshot.metadata, configuration={**snapshot.metadata.configuration, name: revision})
+    found = index_status(replace(snapshot, metadata=own), IndexQuery(sample=0.1))
+    assert found is not None
+    (issue,) = found.issues
+    assert (issue.property, issue.value) == (name, revision)
+    assert reason in issue.reason
+    assert found.rewrites.next is None
+    assert IndexSignal.of(found).refusal == f"{issue.reason}."
+
+
+def test_an_index_without_a_revision_yet_has_no_rewrite_sample_or_forecast() -> None:
+    """Its table was created for the library, and another writer was the first to append."""
+    made = QbeastTree(random.Random(7), cube_size=20)
+    made.append_plainly(made.new_rows(5))
+    snapshot = made.snapshot()
+    first = {name: value for name, value in configuration(20, last=0).items() if not name.endswith(".1")}
+    created = replace(snapshot, metadata=replace(snapshot.metadata, configuration=first))
+    found = index_status(created, IndexQuery(sample=0.1, is_forecast=True))
+    assert found is not None
+    assert (found.last_revision, found.revisions, found.unindexed.files) == (0, (), 1)
+    assert found.rewrites == IndexRewrites()

@@ -1,0 +1,100 @@
+"""Obstacles to decoding and encoding a group by Spark: asked before anything is written, and answered by name."""
+
+from collections.abc import Mapping
+
+from actor.formats.iceberg.group_footers import GroupFooters
+from actor.formats.iceberg.inputs import InputGroup
+from actor.formats.iceberg.table_columns import TableColumns
+from actor.formats.parquet.file_columns import ParquetField
+from shared.errors import RefusedFiles
+from shared.formats.iceberg.metadata import TableHead
+from shared.refusals import RefusalReason
+
+_NOT_IN_SPARK = ("time", "timestamp_ns", "timestamptz_ns", "geometry", "geography")
+"""Types of columns, or their beginnings before parameters, that Spark's reader of Iceberg does not have."""
+
+
+def refuse_types(table: TableColumns, location: str) -> None:
+    """Raise RefusedFiles for a column of a type that Spark does not have."""
+    for column, above in table.each():
+        if column.kind.split("(")[0] in _NOT_IN_SPARK:
+            path = ".".join((*(one.name for one in above), column.name))
+            raise RefusedFiles(
+                f"{location}: the column {path} has the type {column.kind}, which Spark cannot decode; its files are "
+                "rewritten only where row groups can be copied. Rewrite the others with the engine that wrote them",
+                reason=RefusalReason.TYPES,
+                field=path,
+            )
+
+
+def refuse_dropped_source(head: TableHead, live: InputGroup) -> None:
+    """Raise RefusedFiles for files of a spec whose column was dropped: Iceberg's writer cannot compute its values."""
+    spec = live.inputs[0].spec
+    fields = head.specs[spec].fields
+    gone = [
+        one.name for one, source in zip(fields, head.sources[spec], strict=True) if source is None and not one.is_void
+    ]
+    if gone:
+        raise RefusedFiles(
+            f"{live.group.partition} of {head.location}: the partition field {gone[0]} of the spec {spec} is computed "
+            "from a column that was dropped, so that Iceberg cannot write its files again; delete these rows or "
+            "rewrite them into the current spec",
+            reason=RefusalReason.UNSUPPORTED,
+            field=gone[0],
+        )
+
+
+def refuse_stored_types(footers: GroupFooters, live: InputGroup, location: str) -> None:
+    """Raise RefusedFiles for a column that files store in a form that Spark does not read, or reads as other values."""
+    for columns in footers.found.values():
+        for column, above in footers.table.each():
+            stored = columns.fields.get(column.id or 0)
+            if stored is not None and not is_read_rightly(column.kind, stored):
+                path = ".".join((*(one.name for one in above), column.name))
+                how = " ".join(filter(None, (stored.physical, stored.logical)))
+                raise RefusedFiles(
+                    f"{live.group.partition} of {location}: the column {path} is a {column.kind}, and files store it "
+                    f"as {how}, which Spark does not read as other readers do; row groups are copied where that is "
+                    "possible. Rewrite these files with the engine that wrote them",
+                    reason=RefusalReason.TYPES,
+                    field=path,
+                )
+
+
+def needs_row_reader(footers: GroupFooters | None) -> bool:
+    """Return whether only Iceberg's reader of rows reads files rightly: the other takes ms for microseconds."""
+    return footers is not None and any(
+        "(MILLIS," in stored.logical or stored.physical == "INT96"
+        for found in footers.found.values()
+        for stored in found.fields.values()
+    )
+
+
+def is_read_rightly(kind: str, stored: ParquetField) -> bool:
+    """Return whether Iceberg's readers in Spark read a stored column as its values, as far as was tried."""
+    if not stored.physical:
+        return kind in ("struct", "list", "map", "variant")
+    word, physical, logical = kind.partition("(")[0], stored.physical, stored.logical
+    if word == "decimal":
+        is_known = physical in ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
+        return is_known and logical.startswith("DECIMAL(") and logical.split(",")[1:] == kind.split(",")[1:]
+    if word in ("timestamp", "timestamptz"):
+        return physical == "INT96" or logical.startswith(("TIMESTAMP(MICROS,", "TIMESTAMP(MILLIS,"))
+    if word in ("fixed", "uuid"):
+        length = 16 if word == "uuid" else int(kind[len("fixed(") : -1])
+        return (physical, stored.length) == ("FIXED_LEN_BYTE_ARRAY", length) and logical in ("", word.upper())
+    return (physical, logical) in _READ_RIGHTLY.get(word, ())
+
+
+_SIGNED = tuple(("INT32", logical) for logical in ("", "INTEGER(8,true)", "INTEGER(16,true)", "INTEGER(32,true)"))
+_READ_RIGHTLY: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "boolean": (("BOOLEAN", ""),),
+    "int32": _SIGNED,
+    "int64": (("INT64", ""), ("INT64", "INTEGER(64,true)"), *_SIGNED),
+    "float": (("FLOAT", ""),),
+    "double": (("DOUBLE", ""), ("FLOAT", "")),
+    "date": (("INT32", "DATE"),),
+    "string": (("BINARY", "STRING"), ("BINARY", "ENUM"), ("BINARY", "JSON")),
+    "binary": (("BINARY", ""), ("BINARY", "BSON")),
+}
+"""Physical and logical types of leaves for each kind of column; bytes that are not declared to be text are none."""

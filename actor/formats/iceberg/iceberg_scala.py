@@ -1,0 +1,25 @@
+"""The bridge into the JVM for Iceberg: our Java classes around it, by the names that Python calls them by."""
+
+from functools import cached_property
+from typing import Any
+
+from actor.jvm.scala import JavaStatics, Scala
+
+
+class IcebergScala(Scala):
+    """Handles to our classes for Iceberg, of which each does in one call what takes hundreds from Python."""
+
+    @property
+    def watched_commit(self) -> Any:
+        """Our operations of an Iceberg table for one commit (`WatchedCommit.java`)."""
+        return self.resolve("io.lakewright.iceberg.WatchedCommit")
+
+    @cached_property
+    def iceberg_head(self) -> JavaStatics:
+        """Our class that finds what changed in a table's metadata (`IcebergHead.java`)."""
+        return JavaStatics(self, "iceberg.IcebergHead")
+
+    @cached_property
+    def iceberg_scan(self) -> JavaStatics:
+        """Our class that describes what a scan of an Iceberg table found (`IcebergScan.java`)."""
+        return JavaStatics(self, "iceberg.IcebergScan")

@@ -1,0 +1,61 @@
+"""Request to the proofreader about a group: columns, inputs with their deletes, and outputs, as Iceberg has them."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from actor.formats.iceberg.inputs import AppliedDelete, InputGroup, LiveInput
+from actor.formats.iceberg.table_columns import TableColumns
+from actor.proofread.model import DeleteForm, Deletes, FoundBy, ProofFile, Rewritten
+from shared.formats.iceberg.metadata import TableHead
+from shared.table import DataFile, DeleteKind
+
+_FORMS = {
+    DeleteKind.VECTOR: DeleteForm.PUFFIN_VECTOR,
+    DeleteKind.POSITION: DeleteForm.POSITIONS,
+    DeleteKind.EQUALITY: DeleteForm.EQUALITY,
+}
+
+Lineage = Sequence[tuple[int | None, int | None]]
+"""For each input, the id of its first row and the sequence number that its rows inherit; None where there is none."""
+
+
+def rewritten(
+    table: TableColumns, head: TableHead, live: InputGroup, outputs: Sequence[DataFile], lineage: Lineage
+) -> Rewritten:
+    """Return the question whether outputs hold the rows of a group."""
+    constants = partition_constants(table, head, live)
+    return Rewritten(
+        table=head.location,
+        partition=live.group.partition,
+        columns=table.columns,
+        found_by=FoundBy.ID,
+        inputs=tuple(_stored(one, constants, *ids) for one, ids in zip(live.inputs, lineage, strict=True)),
+        outputs=tuple(ProofFile(one.path, one.size_bytes, one.rows, constants=constants) for one in outputs),
+    )
+
+
+def partition_constants(table: TableColumns, head: TableHead, live: InputGroup) -> Mapping[int, str | None]:
+    """Return the values of identity partition fields by the ids of their columns, which files may lack."""
+    spec = live.inputs[0].spec
+    values = json.loads(live.group.partition)
+    ids = {".".join((*(up.name for up in above), one.name)): one.id for one, above in table.each()}
+    return {
+        column: values[field.name]
+        for field, source in zip(head.specs[spec].fields, head.sources[spec], strict=True)
+        if field.transform == "identity" and source is not None and (column := ids.get(source)) is not None
+    }
+
+
+def _stored(
+    one: LiveInput, constants: Mapping[int, str | None], first_row_id: int | None, sequence: int | None
+) -> ProofFile:
+    return ProofFile(
+        one.path, one.size_bytes, one.rows, tuple(map(_deletes, one.deletes)), constants, first_row_id, sequence
+    )
+
+
+def _deletes(one: AppliedDelete) -> Deletes:
+    path = one.path.rpartition("#")[0] if one.kind is DeleteKind.VECTOR else one.path
+    return Deletes(
+        _FORMS[one.kind], path, offset=one.offset, size_bytes=one.size_bytes, rows=one.rows, key_ids=one.key_ids
+    )

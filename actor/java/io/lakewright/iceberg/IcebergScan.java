@@ -1,0 +1,171 @@
+package io.lakewright.iceberg;
+
+import io.lakewright.spark.Json;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.RewriteFiles;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableScan;
+import org.apache.iceberg.data.BaseDeleteLoader;
+import org.apache.iceberg.expressions.Expression;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.Types;
+import org.apache.iceberg.util.StructLikeWrapper;
+
+/**
+ * What is read of an Iceberg table and what a scan of it found, in one call each: every field of every file would take a
+ * round trip from Python.
+ */
+public final class IcebergScan {
+  private IcebergScan() {}
+
+  /** Returns the tasks of the files of a snapshot that may pass a filter (null: all), with metrics of floats if asked. */
+  public static List planned(Table table, long snapshot, Expression filter, boolean floats) throws IOException {
+    TableScan scan = (TableScan) table.newScan().useSnapshot(snapshot).ignoreResiduals();
+    List names = new ArrayList();
+    if (floats) { // Those of the snapshot: a column that the table got since is none that its scan knows.
+      addFloats(scan.schema().asStruct(), "", names);
+    }
+    scan = names.isEmpty() ? scan : (TableScan) scan.includeColumnStats(names);
+    scan = filter == null ? scan : (TableScan) scan.filter(filter);
+    CloseableIterable found = scan.planFiles();
+    List tasks = new ArrayList();
+    try {
+      for (Iterator one = found.iterator(); one.hasNext(); ) {
+        tasks.add(one.next());
+      }
+    } finally {
+      found.close();
+    }
+    return tasks;
+  }
+
+  /** Adds the names of columns of floats, which have metrics in manifests alone; those in lists and maps have none. */
+  private static void addFloats(Types.StructType struct, String above, List names) {
+    for (Iterator one = struct.fields().iterator(); one.hasNext(); ) {
+      Types.NestedField field = (Types.NestedField) one.next();
+      Type.TypeID type = field.type().typeId();
+      if (type == Type.TypeID.STRUCT) {
+        addFloats(field.type().asStructType(), above + field.name() + ".", names);
+      } else if (type == Type.TypeID.FLOAT || type == Type.TypeID.DOUBLE) {
+        names.add(above + field.name());
+      }
+    }
+  }
+
+  /**
+   * Returns, as JSON, of each scan task the path of its file, its size in bytes, its rows, its spec, its sequence number (null: not
+   * known), how many delete files apply to it, which task is the first whose file has this spec and partition, the values
+   * of that partition if it is the first and they have a form in JSON, its format, whether it is encrypted, and the id of
+   * the order of its rows (0: none).
+   */
+  public static String rows(List tasks) throws IOException {
+    Map wrappers = new HashMap(); // One for each spec, which compares its partitions.
+    Map firsts = new HashMap();
+    List rows = new ArrayList();
+    for (int i = 0; i < tasks.size(); i++) {
+      FileScanTask task = (FileScanTask) tasks.get(i);
+      DataFile file = (DataFile) task.file();
+      Integer spec = Integer.valueOf(file.specId());
+      if (!wrappers.containsKey(spec)) {
+        wrappers.put(spec, StructLikeWrapper.forType(task.spec().partitionType()));
+        firsts.put(spec, new HashMap());
+      }
+      Map ofSpec = (Map) firsts.get(spec);
+      StructLikeWrapper partition = ((StructLikeWrapper) wrappers.get(spec)).copyFor(file.partition());
+      List values = ofSpec.containsKey(partition) ? null : values(file, task.spec().fields().size());
+      if (!ofSpec.containsKey(partition)) {
+        ofSpec.put(partition, Integer.valueOf(i));
+      }
+      List row = new ArrayList();
+      row.add(file.location());
+      row.add(Long.valueOf(file.fileSizeInBytes()));
+      row.add(Long.valueOf(file.recordCount()));
+      row.add(spec);
+      row.add(file.fileSequenceNumber());
+      row.add(Integer.valueOf(task.deletes().size()));
+      row.add(ofSpec.get(partition));
+      row.add(values);
+      row.add(file.format().name().toLowerCase(Locale.ROOT));
+      row.add(Boolean.valueOf(file.keyMetadata() != null));
+      row.add(file.sortOrderId() == null ? Integer.valueOf(0) : file.sortOrderId());
+      rows.add(row);
+    }
+    return Json.text(rows);
+  }
+
+  private static List values(DataFile file, int fields) {
+    List values = new ArrayList();
+    for (int i = 0; i < fields; i++) {
+      Object value = file.partition().get(i, Object.class);
+      boolean isPlain = value instanceof Integer || value instanceof Long || value instanceof String;
+      if (value != null && !isPlain) {
+        return null;
+      }
+      values.add(value);
+    }
+    return values;
+  }
+
+  /** Returns whether delete files by place name rows of the data file at a path, which is read from each of them. */
+  public static boolean namesRows(Table table, List deletes, String path) {
+    final FileIO io = table.io();
+    BaseDeleteLoader loader = new BaseDeleteLoader(new Function() {
+      public Object apply(Object delete) {
+        return io.newInputFile((DeleteFile) delete);
+      }
+    });
+    return !loader.loadPositionDeletes(deletes, path).isEmpty();
+  }
+
+  /** Returns the tasks with these numbers. */
+  public static List tasks(List tasks, List numbers) {
+    List found = new ArrayList();
+    for (int i = 0; i < numbers.size(); i++) {
+      found.add(tasks.get(((Number) numbers.get(i)).intValue()));
+    }
+    return found;
+  }
+
+  /** Returns the files of the tasks with these numbers. */
+  public static List files(List tasks, List numbers) {
+    List found = tasks(tasks, numbers);
+    for (int i = 0; i < found.size(); i++) {
+      found.set(i, ((FileScanTask) found.get(i)).file());
+    }
+    return found;
+  }
+
+  /** Returns of the files of the tasks with these numbers the id of the first row, and the sequence number of the data. */
+  public static List lineage(List tasks, List numbers) {
+    List files = files(tasks, numbers);
+    List found = new ArrayList();
+    for (int i = 0; i < files.size(); i++) {
+      List one = new ArrayList();
+      one.add(((DataFile) files.get(i)).firstRowId());
+      one.add(((DataFile) files.get(i)).dataSequenceNumber());
+      found.add(one);
+    }
+    return found;
+  }
+
+  /** Has a rewrite remove the files of the tasks with these numbers; returns how many. */
+  public static int remove(RewriteFiles rewrite, List tasks, List numbers) {
+    List files = files(tasks, numbers);
+    for (int i = 0; i < files.size(); i++) {
+      rewrite.deleteFile((DataFile) files.get(i));
+    }
+    return files.size();
+  }
+}

@@ -1,0 +1,105 @@
+"""Rows that are deleted, as positions in a table of DuckDB: whatever form a format names them in.
+
+Delete files of positions and of keys are found by their reserved field ids, never by place.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import duckdb
+
+from actor.proofread.failures import CannotRead, ColumnsUnclear
+from actor.proofread.file_fields import FileField, read_schemas, require_positions
+from actor.proofread.hashing import column_hash
+from actor.proofread.locations import SPELLED_AS_PLACE, place_of, readable
+from actor.proofread.matching import match
+from actor.proofread.model import OLDER, DeleteForm, Deletes, Field, FoundBy, ProofFile, Rewritten
+from actor.proofread.older_rows import note_older
+from actor.proofread.sql import DEAD, literal, quoted, read_parquet
+from actor.proofread.vectors import ReadBytes, read_vector
+
+POSITIONS_AT_ONCE = 200_000
+"""Positions of one statement: as text they take 1.5 MB; a list of Python takes 20 microseconds for each."""
+
+_FILE_PATH_ID, _POSITION_ID = 2147483546, 2147483545
+_VECTORS = (DeleteForm.DELTA_VECTOR, DeleteForm.PUFFIN_VECTOR)
+
+
+def note_deleted(
+    connection: duckdb.DuckDBPyConnection, group: Rewritten, files: Sequence[ProofFile], read: ReadBytes
+) -> None:
+    """Fill the table with the deleted rows of these files."""
+    if not any(file.deletes for file in files):
+        return
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {DEAD} (place VARCHAR, row BIGINT)")
+    applied: dict[Deletes, list[ProofFile]] = {}
+    # What lies beside a removal of older rows counts only with it.
+    newest = group.newest if any(OLDER in file.deletes for file in files) else None
+    for file in (*files, *(newest.beside if newest else ())):
+        for deletes in file.deletes:
+            applied.setdefault(deletes, []).append(file)
+    for deletes, those in applied.items():
+        if deletes.form in _VECTORS:
+            for file in those:
+                _insert(connection, readable(file.path), read_vector(deletes, group.table, read))
+        elif deletes.form is DeleteForm.POSITIONS:
+            _insert_positions(connection, deletes, those)
+        elif deletes.form is DeleteForm.EQUALITY:
+            _insert_keys(connection, group, deletes, those)
+    if newest is not None:
+        note_older(connection, group, newest, files)
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, place: str, positions: Iterator[int]) -> None:
+    while numbers := ",".join(map(str, islice(positions, POSITIONS_AT_ONCE))):
+        insert = f"INSERT INTO {DEAD} SELECT ?, unnest(string_split(?, ',')::BIGINT[])"
+        connection.execute(insert, [place, numbers])
+
+
+def _insert_positions(connection: duckdb.DuckDBPyConnection, deletes: Deletes, files: Iterable[ProofFile]) -> None:
+    path, fields = _only_schema(connection, deletes)
+    file_path, position = (_by_id(fields, number, deletes) for number in (_FILE_PATH_ID, _POSITION_ID))
+    places = ", ".join(literal(place_of(file.path)) for file in files)
+    spelled = SPELLED_AS_PLACE.format(file_path)
+    connection.execute(
+        f"INSERT INTO {DEAD} SELECT {spelled}, {position} FROM {read_parquet([path])} WHERE {spelled} IN ({places})"
+    )
+
+
+def _insert_keys(
+    connection: duckdb.DuckDBPyConnection, group: Rewritten, deletes: Deletes, files: Iterable[ProofFile]
+) -> None:
+    """Insert the positions of rows whose key is among the deleted ones; null equals null."""
+    keys = tuple(column for column in group.columns if column.id in deletes.key_ids)
+    if len(keys) != len(deletes.key_ids):
+        raise CannotRead("equality deletes by a field that is not a top-level column of the table any more")
+    path, fields = _only_schema(connection, deletes)
+    for number in deletes.key_ids:
+        _by_id(fields, number, deletes)
+    deleted = f"SELECT {_key_hash(keys, fields, {})} FROM {read_parquet([path])}"
+    for file in files:
+        (schema,) = read_schemas(connection, [readable(file.path)])
+        require_positions(schema.fields)
+        key = _key_hash(keys, schema.fields, dict(file.constants))
+        connection.execute(
+            f"INSERT INTO {DEAD} SELECT filename, file_row_number FROM "
+            f"{read_parquet(schema.paths, with_positions=True)} WHERE {key} IN ({deleted})"
+        )
+
+
+def _key_hash(keys: Sequence[Field], fields: Sequence[FileField], constants: dict[int, str | None]) -> str:
+    found = match(keys, fields, FoundBy.ID, constants)
+    return f"hash(hash({', '.join(map(column_hash, found))}))"
+
+
+def _only_schema(connection: duckdb.DuckDBPyConnection, deletes: Deletes) -> tuple[str, tuple[FileField, ...]]:
+    path = readable(deletes.path)
+    (schema,) = read_schemas(connection, [path])
+    return path, schema.fields
+
+
+def _by_id(fields: Iterable[FileField], number: int, deletes: Deletes) -> str:
+    names = [field.sql for field in fields if field.id == number]
+    if len(names) != 1:
+        raise ColumnsUnclear(f"the delete file {deletes.path} has {len(names)} fields of the id {number}")
+    return quoted(names[0])

@@ -1,0 +1,91 @@
+"""The nouns of a rewrite, whatever the format of its table: groups before and after writing, attempts, and failures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+from actor.proofread.model import Proof
+from shared.layout.planner import FileGroup
+from shared.table import DataFile
+
+
+class PlacedFile(Protocol):
+    """An input or an output in the terms of its format."""
+
+    @property
+    def file(self) -> DataFile:
+        """The file as it is planned with."""
+
+
+class ResolvedGroup(Protocol):
+    """A planned group whose files were live as planned, with what its format knows of them."""
+
+    @property
+    def group(self) -> FileGroup:
+        """The group of the plan."""
+
+    @property
+    def inputs(self) -> Sequence[PlacedFile]:
+        """Its files, in the plan's order."""
+
+
+L = TypeVar("L", bound=ResolvedGroup)
+F = TypeVar("F", bound=PlacedFile)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged(Generic[L, F]):
+    """A group whose output files exist and have the right number of rows; no commit refers to them yet.
+
+    encoded_because: why its row groups were not copied; None: they were. by_column: encoded, but not by Spark.
+    proof: what the outputs were compared by with their inputs.
+    """
+
+    live: L
+    outputs: tuple[F, ...]
+    rows: int
+    encoded_because: str | None = None
+    by_column: bool = False
+    proof: Proof | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files that were written for the commit."""
+        return tuple(output.file.path for output in self.outputs)
+
+
+S = TypeVar("S", bound=Staged[Any, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt(Generic[S]):
+    """One attempt to commit: the groups that are live in the newest version, and what the format opened it with."""
+
+    groups: tuple[S, ...]
+    base: Any = None
+
+
+class Verdict(StrEnum):
+    """Meaning of a failed attempt to commit."""
+
+    TAKEN = "taken"  # Others removed an input, or deleted rows of one: what is left may still be committed.
+    CHANGED = "changed"  # Metadata or protocol changed: the table's shape decides whether the files still fit.
+    BUSY = "busy"  # Refused because others kept committing first: the same commit may be tried again.
+    REFUSED = "refused"  # Certainly not made, for another reason: the outputs are deleted.
+    UNKNOWN = "unknown"  # It may or may not have been made: search, then leave the outputs.
+
+
+class Blame(StrEnum):
+    """Meaning of a group that could not be written for the other groups."""
+
+    FILES = "files"  # Nothing: its own files cannot be read, or not be rewritten as they are.
+    STORE = "store"  # That no further one should be begun, while what is written may land: a full disk, a lost file.
+    ALL = "all"  # That what was written may be as wrong.
+
+
+class NotAsked(Exception):  # noqa: N818
+    """A commit ended before anything was asked of the log or the catalog: it was certainly not made.
+
+    Its `__cause__` is what happened.
+    """

@@ -1,0 +1,105 @@
+"""History of all tables together: hours and days, from the samples that deciders keep in Redis."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from decider.api.dependencies import Operations, Queue
+from decider.api.openapi import failures
+from decider.api.routes.status import amplification
+from decider.store.fleet_history import KEPT, FleetSample, SampleStep
+from decider.store.stored_values import moment
+from decider.web.base_model import Moment, ResponseModel, read_from
+
+router = APIRouter(prefix="/v1/history", tags=["status"])
+
+MAX_HOURS = KEPT[SampleStep.HOUR]
+"""Hours of which samples are kept."""
+
+DAY_H = 24
+"""Hours of which there is a sample for each minute."""
+
+MAX_POINTS = 300
+"""Points of one answer: what a chart can show."""
+
+HOUR_MS = int(SampleStep.HOUR)
+
+
+class HistoryPoint(ResponseModel, alias_generator=read_from(at="at_ms")):
+    """Sums at one time, and counters since the queue was created: rates are differences of two points."""
+
+    at: Moment = Field(description="Time of the sample.")
+    tables: int = Field(description="Number of registered tables.")
+    files: int = Field(description="Number of live files of all tables.")
+    files_needed: int = Field(description="Number of files that would do for the same bytes.")
+    bytes: int = Field(description="Total size in bytes.")
+    waiting: int = Field(description="Number of queued and delayed jobs.")
+    running: int = Field(description="Number of running jobs.")
+    oldest_wait_s: int = Field(description="Wait of the oldest queued job in seconds.")
+    commits: int = Field(description="Commits by writers, counted.")
+    rewrites: int = Field(description="Rewrites, counted.")
+    jobs_failed: int = Field(description="Failed runs, counted.")
+    bytes_added: int = Field(description="Bytes that writers added, counted.")
+    bytes_replaced: int = Field(description="Bytes that rewrites replaced, counted.")
+    files_replaced: int = Field(description="Files that rewrites replaced, counted.")
+    files_written: int = Field(description="Files that rewrites wrote, counted.")
+
+
+class BacklogProgress(ResponseModel):
+    """Existing files that are rewritten once: of the first read of a table, or of a changed policy."""
+
+    left_bytes: int = Field(description="Bytes still to be rewritten.")
+    done_bytes: int = Field(description="Bytes that were rewritten or deleted.")
+    bytes_per_h: float | None = Field(
+        description="Pace since its work began, at most over the last 24 hours; null if nothing was done in them."
+    )
+    ends_at: datetime | None = Field(description="When it ends at this pace; null if it is done or nothing was done.")
+
+
+class FleetHistoryView(ResponseModel):
+    """History of all tables together."""
+
+    points: tuple[HistoryPoint, ...] = Field(description="Points, oldest first; none for times without a decider.")
+    backlog: BacklogProgress = Field(description="Progress of the backlog.")
+
+
+@router.get("", summary="Show the history of all tables", responses=failures(422))
+async def show_history(
+    queue: Queue,
+    operations: Operations,
+    hours: Annotated[int, Query(ge=1, le=MAX_HOURS, description="Hours to go back; at most 30 days.")] = DAY_H,
+) -> FleetHistoryView:
+    """Show files, jobs and rewritten bytes over hours or days, at most 300 points, and when the backlog ends."""
+    now_ms = operations.now_ms()
+    today = await queue.history.samples(SampleStep.MINUTE, now_ms - DAY_H * HOUR_MS)
+    if hours > DAY_H:
+        shown = await queue.history.samples(SampleStep.HOUR, now_ms - hours * HOUR_MS)
+    else:
+        shown = tuple(one for one in today if one.at_ms >= now_ms - hours * HOUR_MS)
+    counted = amplification(await queue.counters.read())
+    left, done = counted.backlog_bytes_left, counted.backlog_bytes_found - counted.backlog_bytes_left
+    return FleetHistoryView(
+        points=tuple(map(HistoryPoint.of, thinned(shown))), backlog=backlog_progress(today, left, done, now_ms)
+    )
+
+
+def thinned(samples: Sequence[FleetSample]) -> Sequence[FleetSample]:
+    """Return every n-th sample, so that there are not too many; the newest is always one of them."""
+    step = -(-len(samples) // MAX_POINTS) or 1
+    return samples[::-1][::step][::-1]
+
+
+def backlog_progress(today: Sequence[FleetSample], left: int, done: int, now_ms: int) -> BacklogProgress:
+    """Return how fast the backlog became smaller since its work began, and when it ends at this pace."""
+    start = next((one for one in today if one.backlog_bytes_done > today[0].backlog_bytes_done), None)
+    began = None if start is None else max((one for one in today if one.at_ms < start.at_ms), key=lambda one: one.at_ms)
+    per_ms = 0.0 if began is None else (done - began.backlog_bytes_done) / max(1, now_ms - began.at_ms)
+    return BacklogProgress(
+        left_bytes=left,
+        done_bytes=done,
+        bytes_per_h=per_ms * HOUR_MS or None,
+        ends_at=moment(now_ms + int(left / per_ms)) if left and per_ms > 0 else None,
+    )

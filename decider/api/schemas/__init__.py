@@ -1,1 +1,0 @@
-"""Request and response models; the only package that uses pydantic."""

@@ -1,1 +1,0 @@
-"""Views: pure functions that turn domain values into response models."""

@@ -1,0 +1,225 @@
+"""Counts what the columns of a checkpoint take in memory, before Arrow decodes them: writers of a table choose them.
+
+A page becomes as many bytes as its header says, and one value of a dictionary may stand for millions of rows, so that
+kilobytes fill any memory. The headers of all pages that are read are added up; beyond the limit, the part is damaged.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from decider.storage.machine import memory_bytes
+
+MEMORY_SHARE = 2
+"""A checkpoint may take half of the memory of the machine or container; the rest is for what becomes of it."""
+
+MAX_PAGES = 200_000
+"""Most pages and chunks of columns that are read of one checkpoint: to read the headers of as many takes seconds."""
+
+_BATCH_BYTES = 64 * 1024 * 1024
+"""Bytes of values of unknown length that are decoded at a time to count them."""
+
+_VALUE_BYTES = 64
+"""Bytes of one value beside its own: its levels, and what it takes as a Python object."""
+
+_JSON_SHARE = 12
+"""Bytes of Python objects that a byte of JSON becomes: of a file with a short path, and nothing else."""
+
+_MAX_DEPTH = 4
+_MAX_VARINT_BYTES = 10
+_DICTIONARY_PAGE = 2
+_DATA_PAGES = {0: (5, 2), 3: (8, 4)}
+"""Kinds of pages with values, each with the field of the header that describes them, and its field of the encoding."""
+
+_BY_DICTIONARY = (2, 8)
+_BY_PREFIXES = 7
+"""Encodings in which a value takes fewer bytes than it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ChunkBytes:
+    """One column of a row group: bytes of its pages, and of its values beyond these, at most.
+
+    longest: of its values; has_prefixes: some values are stored by the one before.
+    """
+
+    pages: int
+    more: int
+    longest: int
+    has_prefixes: bool
+
+
+@dataclass(slots=True)
+class DecodedBytes:
+    """Counts the columns of all parts of one checkpoint, each once."""
+
+    limit: int = field(default_factory=lambda: memory_bytes() // MEMORY_SHARE)
+    _total: int = 0
+    _pages: int = 0
+    _known: set[tuple[str, str]] = field(default_factory=set)
+
+    def open(self, name: str, data: memoryview, columns: Collection[str]) -> pq.ParquetFile:
+        """Open a part to decode these columns; raises ValueError if they take too much, or what Arrow raises."""
+        file = pq.ParquetFile(pa.BufferReader(data))
+        paths = [file.schema.column(index).path for index in range(file.metadata.num_columns)]
+        for index, path in enumerate(paths):
+            is_read = any(path == one or path.startswith(f"{one}.") for one in columns)
+            if is_read and (name, path) not in self._known:
+                for group in range(file.metadata.num_row_groups):
+                    self._add(file, data, group, index)
+                self._known.add((name, path))
+        return file
+
+    def charge_json(self, name: str, size: int) -> None:
+        """Count a part in JSON; raises ValueError if it takes too much."""
+        if (name, "") not in self._known:
+            self._known.add((name, ""))
+            self._charge(_JSON_SHARE * size, f"{size} bytes of JSON")
+
+    def _add(self, file: pq.ParquetFile, data: memoryview, group: int, index: int) -> None:
+        chunk = file.metadata.row_group(group).column(index)
+        found = self._count(data, chunk)
+        size = found.pages + found.more
+        if found.more and self._total + size > self.limit and self._total + found.pages <= self.limit:
+            is_repeated = file.schema.column(index).max_repetition_level > 0
+            size = found.pages + _exact_bytes(data, group, chunk.path_in_schema, found, is_repeated=is_repeated)
+        self._charge(size, f"{chunk.path_in_schema} of row group {group}")
+
+    def _charge(self, size: int, what: str) -> None:
+        self._total += size
+        if self._total > self.limit:
+            raise ValueError(f"it takes more memory than the {self.limit} bytes of a checkpoint: {what} takes {size}")
+
+    def _count(self, data: memoryview, chunk: pq.ColumnChunkMetaData) -> _ChunkBytes:
+        pages = by_dictionary = prefixed = longest = 0
+        self._count_page()
+        for header, body in _pages(data, chunk):
+            self._count_page()
+            size = _not_negative(header[2])
+            pages += size
+            if header[1] == _DICTIONARY_PAGE and chunk.physical_type == "BYTE_ARRAY":
+                longest = _longest(body, chunk.compression, size)
+            elif header[1] in _DATA_PAGES:
+                described, encoding = _DATA_PAGES[header[1]]
+                values, encoding = header[described][1], header[described][encoding]
+                pages += _VALUE_BYTES * values
+                by_dictionary += values * (encoding in _BY_DICTIONARY)
+                if encoding == _BY_PREFIXES:
+                    prefixed, longest = prefixed + values * size, max(longest, size)
+        return _ChunkBytes(pages, by_dictionary * longest + prefixed, longest, prefixed > 0)
+
+    def _count_page(self) -> None:
+        self._pages += 1
+        if self._pages > MAX_PAGES:
+            raise ValueError(f"it has more than {MAX_PAGES} pages")
+
+
+def _pages(data: memoryview, chunk: pq.ColumnChunkMetaData) -> Iterator[tuple[Mapping[int, Any], memoryview]]:
+    """Yield header and bytes of the pages of a chunk that Arrow reads: those up to its last value."""
+    start = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < start:
+        start = chunk.dictionary_page_offset
+    reader = _HeaderReader(data, start)
+    end, seen = start + chunk.total_compressed_size, 0
+    while seen < chunk.num_values and reader.at < end:
+        header = reader.struct()
+        yield header, reader.take(_not_negative(header[3]))
+        if header[1] in _DATA_PAGES:
+            seen += _not_negative(header[_DATA_PAGES[header[1]][0]][1])
+
+
+def _longest(page: memoryview, codec: str, size: int) -> int:
+    """Return the length of the longest value of a dictionary; where it cannot be read, of all of it."""
+    try:
+        raw = memoryview(page if codec == "UNCOMPRESSED" else pa.Codec(codec.lower()).decompress(page, size))
+    except (pa.ArrowException, OSError, ValueError):
+        return size
+    at = longest = 0
+    while at < len(raw):
+        length = int.from_bytes(raw[at : at + 4], "little")
+        at, longest = at + 4 + length, max(longest, length)
+    return longest
+
+
+def _exact_bytes(data: memoryview, group: int, path: str, found: _ChunkBytes, *, is_repeated: bool) -> int:
+    """Count the bytes of a column's values, most of which may be null; `found.more` where counting takes as much."""
+    if not found.has_prefixes:
+        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=[path])
+        return sum(map(_value_bytes, file.read_row_group(group, columns=[path]).column(0).chunks))
+    if is_repeated:
+        return found.more
+    file, counted = pq.ParquetFile(pa.BufferReader(data)), 0
+    for batch in file.iter_batches(max(1, _BATCH_BYTES // found.longest), row_groups=[group], columns=[path]):
+        counted += batch.nbytes
+        if counted > found.more:
+            break
+    return counted
+
+
+def _value_bytes(array: Any) -> int:
+    """Return the bytes of all values of one leaf, which is in a dictionary."""
+    while not pa.types.is_dictionary(array.type):
+        array = array.values if pa.types.is_list(array.type) else array.field(0)
+    lengths = pc.binary_length(array.dictionary).cast(pa.int64())
+    return pc.sum(lengths.take(array.indices)).as_py() or 0
+
+
+class _HeaderReader:
+    """Reads headers of pages, which are written by Thrift's compact protocol; raises ValueError at the end."""
+
+    def __init__(self, data: memoryview, at: int) -> None:
+        self._data = data
+        self.at = at
+
+    def take(self, length: int) -> memoryview:
+        if not 0 <= self.at <= self.at + length <= len(self._data):
+            raise ValueError(f"{length} bytes are expected at {self.at}, and the file has {len(self._data)}")
+        self.at += length
+        return self._data[self.at - length : self.at]
+
+    def struct(self, depth: int = 0) -> Mapping[int, Any]:
+        """Return fields by their numbers."""
+        found: dict[int, Any] = {}
+        number = 0
+        while first := self.take(1)[0]:
+            number = number + (first >> 4) if first >> 4 else self._number()
+            found[number] = self._value(first & 0x0F, depth)
+        return found
+
+    def _value(self, kind: int, depth: int) -> Any:
+        match kind:
+            case 1 | 2:
+                return kind == 1
+            case 3:
+                return self.take(1)[0]
+            case 4 | 5 | 6:
+                return self._number()
+            case 8:
+                return self.take(self._varint())
+            case 12 if depth < _MAX_DEPTH:
+                return self.struct(depth + 1)
+            case _:
+                raise ValueError(f"the header of a page at {self.at} has a field of the kind {kind}")
+
+    def _number(self) -> int:
+        found = self._varint()
+        return (found >> 1) ^ -(found & 1)
+
+    def _varint(self) -> int:
+        found = 0
+        for place in range(_MAX_VARINT_BYTES):
+            byte = self.take(1)[0]
+            found |= (byte & 0x7F) << (7 * place)
+            if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follow
+                return found
+        raise ValueError(f"a number at {self.at} has more than 64 bits")
+
+
+def _not_negative(size: int) -> int:
+    if size < 0:
+        raise ValueError(f"a page has {size} bytes or values")
+    return size

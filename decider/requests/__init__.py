@@ -1,0 +1,1 @@
+"""Requests about whole tables: one module per action, found by being here."""

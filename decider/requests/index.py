@@ -1,0 +1,40 @@
+"""Request to optimize a table's index, until nothing in it is eligible."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from decider.requests.table_request import RequestedJob, TableRequest, option
+from shared.errors import InvalidInput
+from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.payload import INDEX
+
+if TYPE_CHECKING:
+    from decider.requests.requested_table import RequestedTable
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest(TableRequest):
+    """Request to optimize the index of a table."""
+
+    name: ClassVar[str] = "index"
+    summary: ClassVar[str] = "Optimize the index of a table"
+    text: ClassVar[str] = (
+        "Optimize the index of a table: Qbeast's library rewrites what is eligible, in iterations, until nothing is."
+    )
+
+    revision: int | None = option("Revision to optimize; default: by the table's properties.", None, ge=1, lt=2**31)
+    bytes_per_iter: int | None = option(
+        "Bytes of one iteration, 0 for its first group; default: by the table's properties.", None, ge=0, lt=2**63
+    )
+    revision_rewrite: Literal[False] = option(
+        "Whole revisions are never rewritten: leveled compaction takes what is eligible."
+    )
+
+    async def jobs(self, table: "RequestedTable") -> Sequence[RequestedJob]:
+        """Return a run. Raises InvalidInput for a table without an index."""
+        if table.refusal is not None:
+            return []
+        if not table.policy.traits.is_indexed:
+            raise InvalidInput(f"the table {table.ref.name} has no Qbeast index", field="table")
+        return [(INDEX, IndexJobOptions(self.revision, self.bytes_per_iter))]

@@ -1,0 +1,98 @@
+"""The history of all tables together: one sample a minute for a day, and one an hour for 30 days.
+
+A sample holds the sums at its time and the counters since the queue was created, so rates are differences of two. It
+takes some 350 bytes, all of them 0.8 MB; older ones are deleted. One decider at a time takes samples.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.redis.redis_errors import translate_redis_errors
+from shared.queue import keys
+from shared.queue.decode import text
+from shared.typed_json import from_json, to_json
+
+LEASE_MS = 180_000
+"""Time after which another decider takes the samples of one that does no more: two of them are missed."""
+
+
+class SampleStep(IntEnum):
+    """Milliseconds between two samples; a step has its own hash."""
+
+    MINUTE = 60_000
+    HOUR = 3_600_000
+
+
+KEPT = {SampleStep.MINUTE: 1_440, SampleStep.HOUR: 720}
+"""Samples of each step: minutes of a day, hours of 30 days."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSample:
+    """Sums over all tables and jobs at a time, and counters of what had been done until then.
+
+    files_needed: files that would do for the same bytes. states: tables by condition. waiting, running: jobs. The other
+    figures are counters.
+    """
+
+    at_ms: int
+    tables: int = 0
+    files: int = 0
+    files_needed: int = 0
+    bytes: int = 0
+    states: Mapping[str, int] = field(default_factory=dict)
+    waiting: int = 0
+    running: int = 0
+    oldest_wait_s: int = 0
+    commits: int = 0
+    rewrites: int = 0
+    jobs_failed: int = 0
+    bytes_added: int = 0
+    bytes_replaced: int = 0
+    files_replaced: int = 0
+    files_written: int = 0
+    backlog_bytes_done: int = 0
+
+
+class FleetHistory:
+    """Samples of one queue's tables."""
+
+    def __init__(self, queue: AsyncQueueExecutor, holder: str) -> None:
+        """`holder` names this process."""
+        self._queue = queue
+        self._holder = holder
+
+    @translate_redis_errors
+    async def acquire(self) -> bool:
+        """Return whether this process takes the samples from now on, and another one does not."""
+        key, redis = keys.history_lease(self._queue.name), self._queue.redis
+        if text(await redis.get(key) or b"") == self._holder:
+            return bool(await redis.pexpire(key, LEASE_MS))
+        return bool(await redis.set(key, self._holder, nx=True, px=LEASE_MS))
+
+    @translate_redis_errors
+    async def record(self, sample: FleetSample) -> None:
+        """Keep the first sample of each minute and of each hour; delete what is too old."""
+        await self._queue.redis.set(keys.newest_sample(self._queue.name), to_json(sample), px=LEASE_MS)
+        for step, kept in KEPT.items():
+            key, place = keys.history(self._queue.name, int(step)), sample.at_ms // step
+            if not await self._queue.redis.hsetnx(key, str(place), to_json(sample)):
+                continue
+            old = [one for one in await self._queue.redis.hkeys(key) if int(one) <= place - kept]
+            if old:
+                await self._queue.redis.hdel(key, *old)
+
+    @translate_redis_errors
+    async def newest(self) -> FleetSample | None:
+        """Return the newest sample; None if none was taken for three minutes."""
+        raw = await self._queue.redis.get(keys.newest_sample(self._queue.name))
+        return None if raw is None else from_json(FleetSample, raw)
+
+    @translate_redis_errors
+    async def samples(self, step: SampleStep, since_ms: int) -> tuple[FleetSample, ...]:
+        """Return the samples of a step from a time on, the oldest first."""
+        raw = await self._queue.redis.hgetall(keys.history(self._queue.name, int(step)))
+        found = (from_json(FleetSample, one) for one in raw.values())
+        return tuple(sorted((one for one in found if one.at_ms >= since_ms), key=lambda one: one.at_ms))

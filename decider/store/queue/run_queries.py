@@ -1,0 +1,120 @@
+"""Lists jobs: the live ones state by state, then the finished runs of the history, newest first.
+
+One call reads a bounded number of jobs, whatever the filter; its cursor is where the next call continues.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import uuid4
+
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from shared.errors import InvalidInput
+from shared.queue import commands, queries
+from shared.queue.limits import MAX_JOBS_READ
+from shared.queue.model import CancelOutcome, JobId, JobState
+from shared.queue.records import JobView, RunRecord
+from shared.table import TableId
+
+MAX_PAGES = 40
+"""Pages of the queue that one call reads at most; a filter that finds little then answers with a cursor."""
+
+_PAGE_TOKEN = re.compile(r"(leased|queued|delayed|quarantined)\.(\d{1,12})?|(finished)\.(\d{1,20}-\d{1,20})?")
+
+
+class JobStage(StrEnum):
+    """States of a job, in the order in which they are listed."""
+
+    LEASED = "leased"
+    QUEUED = "queued"
+    DELAYED = "delayed"
+    QUARANTINED = "quarantined"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class JobListing:
+    """A page of jobs and finished runs; `cursor` is None on the last one."""
+
+    entries: tuple[JobView | RunRecord, ...]
+    next_page_token: str | None
+
+
+class RunQueries:
+    """Reads jobs and finished runs of one queue, and cancels jobs."""
+
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
+        self._queue = queue
+
+    async def page(
+        self, *, limit: int, stage: JobStage | None = None, table: TableId | None = None, page_token: str | None = None
+    ) -> JobListing:
+        """Return up to `limit` jobs of one stage, or of all, and of one table if it is given.
+
+        Raises InvalidInput for a cursor that no page gave out.
+        """
+        stages = list(JobStage) if stage is None else [stage]
+        place = ""
+        if page_token is not None:
+            first, place = _parse(page_token)
+            if first not in stages:
+                raise InvalidInput(f"the cursor {page_token!r} belongs to another state", field="page_token")
+            stages = stages[stages.index(first) :]
+        found: list[JobView | RunRecord] = []
+        for _ in range(MAX_PAGES):
+            current = stages[0]
+            entries, after = await self._read(current, place)
+            for entry, behind in entries:
+                if table is None or entry.key.table == table:
+                    found.append(entry)
+                if len(found) == limit:
+                    return JobListing(tuple(found), f"{current}.{behind}")
+            if after is None:
+                stages.pop(0)
+            if not stages:
+                return JobListing(tuple(found), None)
+            place = after or ""
+        return JobListing(tuple(found), f"{stages[0]}.{place}")
+
+    async def job(self, job: JobId) -> JobView | None:
+        """Return a waiting or running job; None if it has ended or never existed."""
+        return await self._queue.run(queries.job(self._queue.name, job))
+
+    async def runs_of(self, job: JobId, *, limit: int) -> tuple[RunRecord, ...]:
+        """Return up to `limit` finished runs of a job, newest first, from a bounded search of the history."""
+        runs: list[RunRecord] = []
+        before = ""
+        for _ in range(MAX_PAGES):
+            page = await self._queue.run(queries.history(self._queue.name, before=before))
+            runs += [run for run in page.runs if run.id == job]
+            if len(runs) >= limit or page.next_before is None:
+                break
+            before = page.next_before
+        return tuple(runs[:limit])
+
+    async def cancel(self, job: JobId) -> CancelOutcome:
+        """Delete a waiting job, ask a running one to stop."""
+        return await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex))
+
+    async def _read(self, stage: JobStage, place: str) -> tuple[list[tuple[JobView | RunRecord, str]], str | None]:
+        """Read one page: each entry with the position after it, and the position after the page (None: the last)."""
+        if stage is JobStage.FINISHED:
+            history = await self._queue.run(queries.history(self._queue.name, before=place))
+            return [(run, run.entry_id) for run in history.runs], history.next_before
+        offset = int(place or 0)
+        page = await self._queue.run(
+            queries.jobs(self._queue.name, JobState(stage.value), offset=offset, limit=MAX_JOBS_READ)
+        )
+        after = None if page.next_offset is None else str(page.next_offset)
+        return [(job, str(offset + index)) for index, job in enumerate(page.jobs, 1)], after
+
+
+def _parse(page_token: str) -> tuple[JobStage, str]:
+    match = _PAGE_TOKEN.fullmatch(page_token)
+    if match is None:
+        raise InvalidInput(
+            f"{page_token[:80]!r} is no cursor; use the one that the page before gave",
+            field="page_token",
+            allowed="the cursor of a page",
+        )
+    return JobStage(match[1] or match[3]), match[2] or match[4] or ""

@@ -1,0 +1,1 @@
+"""The server: its client, its health and its errors."""

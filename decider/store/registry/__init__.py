@@ -1,0 +1,1 @@
+"""Registered tables, in Redis and saved outside of it."""

@@ -1,0 +1,116 @@
+"""Sets the weight and the limit of a table in the queue as soon as its policy changes them.
+
+What an operator set stays as it is while no property sets it: only what a property set is removed with it.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+from decider.state.effective_policy import EffectivePolicy, PolicySource
+from decider.store.redis.queue_executor import AsyncQueueExecutor
+from decider.store.redis.redis_errors import translate_redis_errors
+from decider.store.redis.watched_transaction import watched_transaction
+from shared.policy.policy import Policy
+from shared.queue import admin_commands, keys
+from shared.queue.admin_commands import SlotLimit, SlotQuota
+from shared.queue.decode import text
+from shared.queue.model import Scope
+from shared.table import TableId
+
+DEFAULT_POLICY = Policy()
+
+MOVING = "?"
+"""Begins the limits of a state that are announced and may be set in part: no policy has such ones."""
+
+LEAST_WEIGHT, GREATEST_WEIGHT = Fraction(1, 100), Fraction(100)
+"""Weights that the queue takes; a smaller or greater quota weighs as much."""
+
+
+def queue_limits_of(in_force: EffectivePolicy) -> str:
+    """Return the queue limits of a policy, as `weight|limit`; empty if it has none.
+
+    A quota is a weight, too, unless a weight was set: where quotas promise more than there is, each table of a tenant
+    gets the same part of its own.
+    """
+    policy = in_force.policy
+    has_own_weight = in_force.origins["weight"].source is not PolicySource.DEFAULT
+    weight = "" if policy.weight == DEFAULT_POLICY.weight else str(policy.weight)
+    if policy.quota is not None and not has_own_weight:
+        weight = str(min(max(policy.quota, LEAST_WEIGHT), GREATEST_WEIGHT))
+    limit = "" if policy.quota is None else str(policy.quota)
+    if policy.max_concurrent_jobs is not None:
+        limit = str(policy.max_concurrent_jobs)
+    return f"{weight}|{limit}" if weight or limit else ""
+
+
+@translate_redis_errors
+async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: str) -> None:
+    """Set a table's queue limits to a result of `queue_limits_of`; may be repeated, and interrupted anywhere.
+
+    Which of them a property sets is stored before they are set, and deleted after they are removed.
+    """
+    weight, _, limit = limits.partition("|")
+    asked = {name for name, value in (("weight", weight), ("limit", limit)) if value}
+    ours = set(text(await queue.redis.hget(keys.owned_queue_limits(queue.name), table) or b"").split())
+    if asked - ours:
+        await _record_owned(queue, table, asked | ours)
+    if "weight" in asked | ours:
+        await queue.run(
+            admin_commands.set_weight(queue.name, Scope.TABLE, table, float(Fraction(weight)) if weight else None)
+        )
+    if "limit" in asked | ours:
+        await queue.run(admin_commands.set_limit(queue.name, Scope.TABLE, table, _limit(limit)))
+    if ours - asked:
+        await _record_owned(queue, table, asked)
+
+
+async def move_queue_limits(queue: AsyncQueueExecutor, table: TableId, *, before: str, after: str) -> bool:
+    """Set a table's queue limits, and note them in its state; False if that has others than `before` meanwhile.
+
+    A state whose limits are announced and not yet set differs from any policy, so that after a crash the next call sets
+    them. Of two callers each ends with the limits that the state has then.
+    """
+    if not await announce_queue_limits(queue, table, before=before, after=after):
+        return False
+    asked = after
+    while True:
+        await apply_queue_limits(queue, table, after)
+        found = (await _note(queue, table, MOVING + after, after)).removeprefix(MOVING)
+        if found == after:
+            return after == asked
+        after = found
+
+
+async def announce_queue_limits(queue: AsyncQueueExecutor, table: TableId, *, before: str, after: str) -> bool:
+    """Note in a table's state, before they are set, that its limits change; False if it has others than `before`."""
+    return await _note(queue, table, before, MOVING + after) == MOVING + after
+
+
+@translate_redis_errors
+async def _note(queue: AsyncQueueExecutor, table: TableId, before: str, after: str) -> str:
+    """Replace the limits in a table's state if they are `before`; return those that it has then, none without one."""
+    key = keys.table_state(queue.name, table)
+
+    async def note(pipe: Any) -> str:
+        found = text(await pipe.hget(key, "queue_limits") or b"")
+        if found != before or not await pipe.exists(key):
+            return found
+        pipe.multi()
+        pipe.hset(key, "queue_limits", after)
+        return after
+
+    return await watched_transaction(queue.redis, (key,), note)
+
+
+async def _record_owned(queue: AsyncQueueExecutor, table: TableId, owned: set[str]) -> None:
+    if owned:
+        await queue.redis.hset(keys.owned_queue_limits(queue.name), table, " ".join(sorted(owned)))
+    else:
+        await queue.redis.hdel(keys.owned_queue_limits(queue.name), table)
+
+
+def _limit(limit: str) -> SlotLimit | SlotQuota | None:
+    if not limit:
+        return None
+    slots = Fraction(limit)
+    return SlotQuota(int(slots * 100)) if slots < 1 else SlotLimit(int(slots))

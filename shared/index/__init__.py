@@ -1,0 +1,1 @@
+"""Status of a table's index on several columns."""

@@ -1,0 +1,1 @@
+"""Payload and options of jobs, which travel from the decider to the actor."""

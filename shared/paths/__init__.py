@@ -1,0 +1,1 @@
+"""Locations, paths and stores, and how each is written."""

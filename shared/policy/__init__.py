@@ -1,0 +1,1 @@
+"""A table's policy, and the properties that set it."""

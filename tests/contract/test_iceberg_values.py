@@ -1,0 +1,243 @@
+"""Values of other writers stay what they are when Spark decodes and encodes them, or their files are refused."""
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from actor.ports import GroupOutcome, GroupStatus
+from shared.errors import RefusedFiles
+from shared.partitions import WHOLE_TABLE
+
+if TYPE_CHECKING:
+    from tests.support.iceberg_lab import IcebergLab
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
+pytestmark = [pytest.mark.spark, pytest.mark.long("iceberg")]
+
+YEARS = [dt.datetime(1, 1, 1, tzinfo=dt.UTC), dt.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)]
+TYPES: Mapping[str, tuple[str, Any, list[Any]]] = {
+    "boolean": ("boolean", pa.bool_(), [True, False]),
+    "int": ("int", pa.int32(), [-(2**31), 2**31 - 1]),
+    "long": ("long", pa.int64(), [-(2**63), 2**63 - 1]),
+    "float": ("float", pa.float32(), [float("-inf"), -0.0, 1.5]),
+    "double": ("double", pa.float64(), [float("inf"), -0.0, 5e-324]),
+    "short decimal": ("decimal(9, 2)", pa.decimal128(9, 2), [Decimal("-9999999.99"), Decimal("0.01")]),
+    "long decimal": ("decimal(38, 4)", pa.decimal128(38, 4), [Decimal(10) ** 33, Decimal("-0.0001")]),
+    "date": ("date", pa.date32(), [dt.date(1, 1, 1), dt.date(9999, 12, 31)]),
+    "timestamp": ("timestamp", pa.timestamp("us"), [year.replace(tzinfo=None) for year in YEARS]),
+    "timestamptz": ("timestamptz", pa.timestamp("us", "UTC"), YEARS),
+    "string": ("string", pa.string(), ["", "a b\x00c", "\U0001f40b"]),
+    "uuid": ("uuid", pa.uuid(), [b"\x00" * 16, b"\xff" * 16]),
+    "fixed": ("fixed[4]", pa.binary(4), [b"\x00\x01\x80\xff"]),
+    "binary": ("binary", pa.binary(), [b"", b"\xff\xfe"]),
+}  # fmt: skip
+"""Iceberg's type, pyarrow's, and values at the edges."""
+
+PLACES = ("top", "struct", "list", "map")
+
+
+def schema_json(kind: str) -> dict[str, Any]:
+    """Return a schema of one column of the type at each place; every level is required but that of structs."""
+
+    def one(number: int, name: str, given: Any, *, required: bool = True) -> dict[str, Any]:
+        return {"id": number, "name": name, "required": required, "type": given}
+
+    return {
+        "type": "struct",
+        "schema-id": 0,
+        "fields": [
+            one(1, "id", "long"),
+            one(2, "top", kind),
+            one(3, "s", {"type": "struct", "fields": [one(6, "x", kind)]}, required=False),
+            one(4, "l", {"type": "list", "element-id": 7, "element": kind, "element-required": True}),
+            one(
+                5, "m", {"type": "map", "key-id": 8, "key": "int", "value-id": 9, "value": kind, "value-required": True}
+            ),
+        ],
+    }
+
+
+def create(ice: "IcebergLab", name: str, schema: Mapping[str, Any], **properties: str) -> str:
+    """Create a table of a schema as Iceberg's metadata spell it."""
+    resolve = ice.engine._scala.resolve
+    made = resolve("org.apache.iceberg.SchemaParser").fromJson(json.dumps(schema))
+    given = resolve("java.util.HashMap")()
+    for key, value in {"format-version": "2", **properties}.items():
+        given.put(key.replace("_", "-"), value)
+    spec = resolve("org.apache.iceberg.PartitionSpec").unpartitioned()
+    conf = ice.session._jsc.hadoopConfiguration()
+    resolve("org.apache.iceberg.hadoop.HadoopTables")(conf).create(made, spec, given, ice.location(name))
+    return f"ice.db.{name}"
+
+
+def rows_of(kind: Any, values: list[Any], start: int) -> Any:
+    """Return rows that hold the values at each place, and null at each."""
+    given, parts = [*values, None], [values[-1], None, values[0]]
+    columns = [
+        [start + number for number in range(len(given))],
+        given,
+        [*({"x": value} for value in values), None],
+        [parts] * len(given),
+        [list(enumerate(parts))] * len(given),
+    ]
+    stored = _schema(pa.binary(16) if kind == pa.uuid() else kind)
+    arrays = [pa.array(one, part.type) for one, part in zip(columns, stored, strict=True)]
+    return pa.table(arrays, schema=stored).cast(_schema(kind))
+
+
+def _schema(kind: Any) -> Any:
+    from tests.support.iceberg_foreign import field
+
+    ids = {"id": 1, "top": 2, "s": 3, "l": 4, "m": 5, "x": 6, "element": 7, "key": 8, "value": 9}
+    return pa.schema(
+        [
+            field("id", pa.int64(), ids),
+            field("top", kind, ids),
+            field("s", pa.struct([field("x", kind, ids)]), ids),
+            field("l", pa.list_(field("element", kind, ids)), ids),
+            field("m", pa.map_(field("key", pa.int32(), ids, nullable=False), field("value", kind, ids)), ids),
+        ]
+    )
+
+
+def rewrite(ice: "IcebergLab", table: str) -> GroupOutcome:
+    (end,) = ice.rewrite(table, ice.live(table, WHOLE_TABLE)).groups
+    return end
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_nulls_that_the_schema_forbids_and_values_at_the_edges_stay(ice: "IcebergLab", kind: str) -> None:
+    from tests.support.iceberg_foreign import ForeignWriter, read_by_others, stored_rows
+
+    name, arrow, values = TYPES[kind]
+    table = create(ice, "t", schema_json(name))
+    writer = ForeignWriter(ice, table)
+    for number, codec in enumerate(("zstd", "snappy")):  # Of two codecs, so that they are not copied.
+        writer.add(rows_of(arrow, values, number * 10), compression=codec)
+    seen, rows = _comparable(read_by_others(ice, table), kind), stored_rows(ice, table)
+    assert len(rows) == 2 * len(values) + 2
+    end = rewrite(ice, table)
+    assert (end.status, end.is_copied) == (GroupStatus.COMMITTED, False), end.error
+    assert stored_rows(ice, table) == rows
+    assert _comparable(read_by_others(ice, table), kind) == seen
+
+
+def _comparable(seen: dict[str, list[str]], kind: str) -> dict[str, list[str]]:
+    """Leave out pyiceberg for UUIDs: it reads no null in maps of them where the schema forbids it, once annotated."""
+    return {name: rows for name, rows in seen.items() if (name, kind) != ("pyiceberg", "uuid")}
+
+
+FLAT = {"type": "struct", "schema-id": 0, "fields": [
+    {"id": 1, "name": "id", "required": False, "type": "long"}, {"id": 2, "name": "c", "required": False, "type": "x"},
+]}  # fmt: skip
+
+DAY = dt.datetime(2026, 1, 1, 2, 3, 4, tzinfo=dt.UTC)
+PLAIN = DAY.replace(tzinfo=None)
+READ: Mapping[str, tuple[str, Any, list[Any], dict[str, Any]]] = {
+    "int8": ("int", pa.int8(), [-128, 127], {}),
+    "int16": ("int", pa.int16(), [-32768, 32767], {}),
+    "int as long": ("long", pa.int32(), [-(2**31)], {}),
+    "float as double": ("double", pa.float32(), [0.1], {}),
+    "narrow decimal": ("decimal(18, 2)", pa.decimal128(9, 2), [Decimal("-1.25")], {}),
+    "decimal in integers": ("decimal(9, 2)", pa.decimal128(9, 2), [Decimal("-1.25")],
+                            {"store_decimal_as_integer": True}),
+    "milliseconds": ("timestamp", pa.timestamp("ms"), [YEARS[0].replace(tzinfo=None), PLAIN], {}),
+    "milliseconds with a zone": ("timestamptz", pa.timestamp("ms", "UTC"), [YEARS[0], DAY], {}),
+    "int96": ("timestamp", pa.timestamp("us"), [PLAIN], {"use_deprecated_int96_timestamps": True}),
+    "int96 with a zone": ("timestamptz", pa.timestamp("us", "UTC"), [DAY], {"use_deprecated_int96_timestamps": True}),
+    "large string": ("string", pa.large_string(), ["x"], {}),
+    "dictionary": ("string", pa.dictionary(pa.int32(), pa.string()), ["a", "a", "b"], {}),
+    "uuid in fixed": ("uuid", pa.binary(16), [b"\x01" * 16, b"\xff" * 16], {}),
+}  # fmt: skip
+"""How other writers store a type: Iceberg's type, pyarrow's, values, and options of the writer."""
+
+NOT_READ: Mapping[str, tuple[str, Any, list[Any]]] = {
+    "uint8": ("int", pa.uint8(), [0, 255]),
+    "uint16": ("int", pa.uint16(), [0, 65535]),
+    "uint32": ("long", pa.uint32(), [0, 2**32 - 1]),
+    "nanoseconds": ("timestamp", pa.timestamp("ns"), [PLAIN]),
+    "bytes in text": ("string", pa.binary(), [b"abc", b"\xff\xfe"]),
+    "16 bytes in text": ("string", pa.binary(), [b"0123456789abcdef"]),
+    "time": ("time", pa.time64("us"), [dt.time(23, 59, 59, 999999)]),
+}
+"""What Spark does not read, or reads as other values: nanoseconds as microseconds, 16 bytes as the text of a UUID."""
+
+
+def add_twice(ice: "IcebergLab", name: str, arrow: Any, values: list[Any], **options: Any) -> str:
+    """Return a table of ids and a column `c` of the type, with two files of these values."""
+    from tests.support.iceberg_foreign import ForeignWriter, field
+
+    table = create(ice, "t", json.loads(json.dumps(FLAT).replace('"x"', f'"{name}"')))
+    writer = ForeignWriter(ice, table)
+    stored = pa.schema([field("id", pa.int64(), {"id": 1}), field("c", arrow, {"c": 2})])
+    rows = pa.table([[*range(len(values) + 1)], pa.array([*values, None], arrow)], schema=stored)
+    for codec in ("zstd", "snappy"):
+        writer.add(rows, compression=codec, **options)
+    return table
+
+
+@pytest.mark.parametrize("how", READ)
+def test_values_that_other_writers_store_in_another_form_stay(ice: "IcebergLab", how: str) -> None:
+    from tests.support.iceberg_foreign import read_by_others
+
+    name, arrow, values, options = READ[how]
+    table = add_twice(ice, name, arrow, values, **options)
+    seen = read_by_others(ice, table)
+    assert len(seen["pyiceberg"]) == 2 * len(values) + 2, seen
+    end = rewrite(ice, table)
+    assert (end.status, end.is_copied) == (GroupStatus.COMMITTED, False), end.error
+    assert read_by_others(ice, table) == seen
+
+
+@pytest.mark.parametrize("how", NOT_READ)
+def test_what_spark_reads_as_other_values_is_refused_by_name(ice: "IcebergLab", how: str) -> None:
+    name, arrow, values = NOT_READ[how]
+    table = add_twice(ice, name, arrow, values)
+    before = ice.files_on_disk(table)
+    end = rewrite(ice, table)
+    assert end.status is GroupStatus.REFUSED
+    assert isinstance(end.error, RefusedFiles)
+    assert (end.error.reason, end.error.field) == ("types", "c")
+    assert ice.files_on_disk(table) == before
+
+
+def test_a_page_that_differs_from_its_checksum_is_not_encoded(ice: "IcebergLab") -> None:
+    """Spark looks at no checksum: the damaged value would get a new one that is right."""
+    from tests.support.iceberg_foreign import ForeignWriter, field
+
+    table = create(ice, "t", json.loads(json.dumps(FLAT).replace('"x"', '"string"')))
+    writer = ForeignWriter(ice, table)
+    stored = pa.schema([field("id", pa.int64(), {"id": 1}), field("c", pa.string(), {"c": 2})])
+    rows = pa.table([[1, 2], ["a value", "another"]], schema=stored)
+    options = {"write_page_checksum": True, "use_dictionary": False, "compression": "none", "write_statistics": False}
+    damaged = [writer.add(rows, **options, data_page_version=version) for version in ("1.0", "2.0")][1]
+    damaged.write_bytes(damaged.read_bytes().replace(b"another", b"anothes", 1))
+    end = rewrite(ice, table)
+    assert end.status is GroupStatus.REFUSED
+    assert isinstance(end.error, RefusedFiles)
+    assert end.error.reason == "damaged"
+    assert f"{damaged.name} has a page" in str(end.error)
+
+
+def test_initial_defaults_stay_what_they_are_for_rows_before_the_column(ice: "IcebergLab") -> None:
+    from tests.support.iceberg_foreign import ForeignWriter, field, read_by_others
+
+    table = create(ice, "t", json.loads(json.dumps(FLAT).replace('"x"', '"string"')), format_version="3")
+    writer = ForeignWriter(ice, table)
+    stored = pa.schema([field("id", pa.int64(), {"id": 1}), field("c", pa.string(), {"c": 2})])
+    writer.add(pa.table([[1, 2], ["a", None]], schema=stored))
+    resolve = ice.engine._scala.resolve
+    literal = resolve("org.apache.iceberg.expressions.Literal").of(5)
+    kind = resolve("org.apache.iceberg.types.Types$IntegerType").get()
+    writer.java.updateSchema().addColumn("d", kind, "", literal).commit()
+    writer.add(pa.table([[3], ["b"], [None]], schema=stored.append(field("d", pa.int32(), {"d": 3}))))
+    text = f"SELECT id, c, d FROM {table} ORDER BY id"
+    rows, seen = ice.sql(text).collect(), read_by_others(ice, table)
+    assert [row["d"] for row in rows] == [5, 5, None]
+    assert rewrite(ice, table).status is GroupStatus.COMMITTED
+    assert ice.sql(text).collect() == rows
+    assert read_by_others(ice, table)["pyiceberg"] == seen["pyiceberg"]

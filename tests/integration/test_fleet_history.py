@@ -1,0 +1,101 @@
+"""The history of all tables: one sample a minute by one decider, hours and days kept, and shown."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from decider.background.history_sampler import HistorySampler
+from decider.store.fleet_history import KEPT, LEASE_MS, FleetHistory, FleetSample, SampleStep
+from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
+from shared.queue import keys
+from tests.support.live_decider import LiveDecider, WrittenTable
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+DAY_MS = 86_400_000
+
+
+def run(redis_url: str, scenario: Callable[[FleetHistory, FleetHistory], Awaitable[None]]) -> None:
+    async def story() -> None:
+        async with connect(redis_url) as redis:
+            queue = AsyncQueueExecutor(redis, "default")
+            await scenario(FleetHistory(queue, "we"), FleetHistory(queue, "they"))
+
+    asyncio.run(story())
+
+
+def test_thirty_days_take_a_bounded_space_and_show_minutes_of_the_last_day(redis_url: str) -> None:
+    async def scenario(history: FleetHistory, _: FleetHistory) -> None:
+        for minute in range(0, 32 * 1_440, 7):
+            await history.record(FleetSample(minute * SampleStep.MINUTE, files=minute, states={"compact": 10**5}))
+        last_ms = minute * SampleStep.MINUTE
+        assert len(await history.samples(SampleStep.MINUTE, 0)) <= KEPT[SampleStep.MINUTE] // 7 + 1
+        hours = await history.samples(SampleStep.HOUR, 0)
+        assert len(hours) == KEPT[SampleStep.HOUR]
+        assert hours[0].at_ms >= last_ms - 30 * DAY_MS
+        assert [one.at_ms for one in hours] == sorted(one.at_ms for one in hours)
+        assert (await history.samples(SampleStep.MINUTE, last_ms))[0].files == minute
+        redis = history._queue.redis
+        used = [await redis.memory_usage(keys.history("default", int(step)), samples=0) for step in SampleStep]
+        assert sum(used) < 1_000_000
+
+    run(redis_url, scenario)
+
+
+def test_one_decider_takes_the_samples_and_another_when_it_has_ended(redis_url: str) -> None:
+    async def scenario(we: FleetHistory, they: FleetHistory) -> None:
+        assert [await we.acquire(), await they.acquire(), await we.acquire()] == [True, False, True]
+        key, redis = keys.history_lease("default"), we._queue.redis
+        assert 0 < await redis.pttl(key) <= LEASE_MS
+        await redis.delete(key)
+        assert [await they.acquire(), await we.acquire()] == [True, False]
+
+    run(redis_url, scenario)
+
+
+def test_the_first_sample_of_a_minute_stays(redis_url: str) -> None:
+    async def scenario(history: FleetHistory, _: FleetHistory) -> None:
+        for at_ms, files in ((120_000, 1), (130_000, 2), (180_000, 3)):
+            await history.record(FleetSample(at_ms, files=files))
+        assert [one.files for one in await history.samples(SampleStep.MINUTE, 0)] == [1, 3]
+        assert [one.files for one in await history.samples(SampleStep.HOUR, 0)] == [1]
+        newest = await history.newest()
+        assert newest is not None
+        assert newest.files == 3
+
+    run(redis_url, scenario)
+
+
+def test_a_sample_has_the_sums_of_all_tables_and_is_shown(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "t", days=("2026-01-01",))
+    table.append(11)
+    decider.register(table.path, "a.t")
+    decider.drain()
+    services = decider.services
+    late_ms = 0
+
+    def now_ms() -> int:
+        return services.operations.now_ms() + late_ms
+
+    queue, index = services.queue, services.tables.index
+    sampler = HistorySampler(FleetHistory(queue.executor, "test"), index, queue.admin, queue.counters, now_ms)
+    redis = services.operations.redis
+    until("the table is counted", lambda: (found := decider.run(index.totals())) and found.files == 12)
+    # The decider's own sampler has begun.
+    own = [keys.history("default", int(step)) for step in SampleStep]
+    decider.run(redis.delete(keys.history_lease("default"), *own))
+    first = decider.run(sampler.run_once())
+    assert first is not None
+    assert (first.tables, first.files, first.files_needed, first.waiting) == (1, 12, 1, 1)
+    assert first.states == {"waiting": 1}
+    assert decider.run(sampler.run_once()) is None, "one a minute"
+    late_ms = 60_000
+    assert decider.run(sampler.run_once()) is not None
+    shown = decider.get("/v1/history", hours=1)
+    assert (shown["points"][0]["files"], shown["points"][0]["files_needed"]) == (12, 1)
+    assert shown["backlog"]["left_bytes"] > 0
+    assert decider.get("/v1/history", hours=48)["points"][0]["files"] == 12
+    assert "lakewright_files_needed 1.0\n" in decider.client.get("/metrics").text

@@ -1,0 +1,124 @@
+"""A moment without room on Redis's disk loses nothing that was acknowledged, whatever server it is."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from redis.asyncio import Redis
+
+from decider.store.append_only_file import AppendOnlyUpkeep
+from decider.store.redis.queue_executor import connect
+from services.standalone.append_only_file import DAMAGED, AppendOnlyFile, main
+from tests.support.redis_server import RedisServer, find_binaries
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture(params=find_binaries(), ids=lambda binary: binary.name)
+def server(request: pytest.FixtureRequest) -> Iterator[RedisServer]:
+    with RedisServer(request.param, appendfsync="everysec") as made:
+        with made.client() as client:
+            client.bgrewriteaof()
+            until("the file is written again", lambda: persistence(client)["aof_last_rewrite_time_sec"] >= 0)
+        yield made
+
+
+def persistence(client: redis.Redis) -> dict[str, object]:
+    found: dict[str, object] = client.info("persistence")
+    return found
+
+
+def increment(server: RedisServer) -> Path:
+    return max((server.folder / "appendonlydir").glob("*.incr.aof"), key=lambda path: path.stat().st_mtime_ns)
+
+
+def written_through_a_full_disk(server: RedisServer, client: redis.Redis) -> dict[bytes, bytes]:
+    """Write until a write ends short, make room, write again; returns what was acknowledged."""
+    acknowledged: dict[bytes, bytes] = {}
+    size = increment(server).stat().st_size
+    server.limit_files(size + 1_000)
+    for number in range(100):
+        key, value = b"key%d" % number, b"%d" % number * 40
+        if not is_acknowledged(client, key, value):
+            break
+        acknowledged[key] = value
+    else:
+        pytest.fail("the disk was never full")
+    server.limit_files(-1)
+    until("the server writes again", lambda: persistence(client)["aof_last_write_status"] == "ok")
+    client.set(b"after", b"1")
+    return acknowledged | {b"after": b"1"}
+
+
+def is_acknowledged(client: redis.Redis, key: bytes, value: bytes) -> bool:
+    try:
+        return bool(client.set(key, value))
+    except redis.ResponseError:
+        return False
+
+
+def content(client: redis.Redis) -> dict[bytes, bytes]:
+    return {key: client.get(key) for key in client.scan_iter()}
+
+
+def test_a_server_that_does_not_start_again_is_repaired_and_everything_acknowledged_is_there(
+    server: RedisServer,
+) -> None:
+    with server.client() as client:
+        acknowledged = written_through_a_full_disk(server, client)
+        until("the last command is in the file", lambda: b"after" in increment(server).read_bytes())
+    server.kill()
+    before = len(server.log)
+    damaged = increment(server).read_bytes()
+    with pytest.raises(RuntimeError, match="Bad file format"):
+        server.start()
+    assert AppendOnlyFile(server.folder).repair(server.log[before:])
+    server.start()
+    with server.client() as client:
+        assert content(client) == acknowledged
+    assert next((server.folder / DAMAGED).iterdir()).read_bytes() == damaged
+
+
+def test_a_server_that_others_run_is_repaired_by_a_command(
+    server: RedisServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with server.client() as client:
+        acknowledged = written_through_a_full_disk(server, client)
+        until("the last command is in the file", lambda: b"after" in increment(server).read_bytes())
+    server.kill()
+    assert main([str(server.folder)]) == 0
+    assert main([str(server.folder)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing to repair"
+    assert main([str(server.folder / "absent")]) == 2
+    server.start()
+    with server.client() as client:
+        assert content(client) == acknowledged
+
+
+def test_once_writes_work_again_the_decider_has_the_file_written_again_and_the_server_starts(
+    server: RedisServer,
+) -> None:
+    upkeep = AppendOnlyUpkeep()
+
+    def passes() -> bool:
+        async def ask() -> bool:
+            client: Redis = connect(server.url)
+            try:
+                return await upkeep.rewrite(client)
+            finally:
+                await client.aclose()
+
+        return asyncio.run(ask())
+
+    with server.client() as client:
+        assert not passes()
+        acknowledged = written_through_a_full_disk(server, client)
+        assert passes()
+        until("the file is written again", lambda: not passes() and not persistence(client)["aof_rewrite_in_progress"])
+        assert not passes()
+    server.restart()
+    with server.client() as client:
+        assert content(client) == acknowledged

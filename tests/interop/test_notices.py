@@ -1,0 +1,249 @@
+"""The laboratory notices what a bad rewrite does; a laboratory that cannot fail proves nothing.
+
+Each rewrite here is done by hand and wrong in one way that was seen in the field or nearly so. No Spark takes part.
+"""
+
+import json
+import re
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+pytest.importorskip("duckdb", reason="DuckDB and Polars are in the group `dev`")
+
+from tests.interop.cases import CASES
+from tests.interop.engines.delta_rs import DatasetReader, DeltaRsWriter, QueryReader
+from tests.interop.engines.duck import DuckDbFiles, DuckDbReader
+from tests.interop.engines.polars_ import PolarsReader
+from tests.interop.known import recognized
+from tests.interop.laboratory import Laboratory, Round, Staff
+from tests.interop.operations import Delete, Merge, Operation
+from tests.interop.remote import Remote, RemoteError
+from tests.interop.report import keep, load, page
+from tests.interop.table_log import TableLog
+from tests.interop.verdicts import Place, Result, Verdict, essence
+
+Table = pa.Table
+
+
+def rewritten(
+    location: Path,
+    *,
+    rows: Callable[[Table], Table] = lambda table: table,
+    directory: str = "",
+    stats: bool = True,
+    **parquet: Any,
+) -> int:
+    """Merge the files of each partition by hand: read by Arrow, written by Arrow, committed as text."""
+    log = TableLog.read(location)
+    partitions: dict[str, list[dict[str, Any]]] = {}
+    for add in log.live():
+        partitions.setdefault(json.dumps(add["partitionValues"]), []).append(add)
+    actions: list[dict[str, Any]] = []
+    for inputs in partitions.values():
+        table = rows(pa.concat_tables([pq.ParquetFile(log.file(add)).read() for add in inputs]))
+        path = f"{directory}part-{uuid.uuid4()}.parquet"
+        file = location / path
+        file.parent.mkdir(exist_ok=True)
+        pq.write_table(table, file, **({"compression": "snappy", "store_decimal_as_integer": True} | parquet))
+        add = {
+            "path": path,
+            "partitionValues": inputs[0]["partitionValues"],
+            "size": file.stat().st_size,
+            "modificationTime": 1,
+            "dataChange": False,
+        }
+        actions.append({"add": add | ({"stats": _merged(inputs)} if stats else {})})
+        actions += [{"remove": {"path": one["path"], "dataChange": False, "deletionTimestamp": 1}} for one in inputs]
+    name = f"{log.version + 1:020d}.json"
+    (location / "_delta_log" / name).write_text("\n".join(map(json.dumps, actions)))
+    return len(partitions)
+
+
+def _merged(inputs: list[dict[str, Any]]) -> str:
+    """The statistics of the merged file; bounds are those of the first, since the cases repeat their values."""
+    stats = [json.loads(add["stats"]) for add in inputs]
+    merged = stats[0] | {"numRecords": sum(one["numRecords"] for one in stats)}
+    for name in ("id", "note"):
+        merged["maxValues"][name] = max(one["maxValues"][name] for one in stats)
+    merged["nullCount"] = _summed([one["nullCount"] for one in stats])
+    return json.dumps(merged)
+
+
+def _summed(trees: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        name: _summed([tree[name] for tree in trees]) if isinstance(value, dict) else sum(t[name] for t in trees)
+        for name, value in trees[0].items()
+    }
+
+
+def results_of(
+    rewrite: Callable[[Path], int], tmp_path: Path, case: str = "plain", *operations: Operation
+) -> list[Result]:
+    no_one: Any = None
+    crew = Staff(
+        creators={"deltalake": DeltaRsWriter()},
+        writers=(DeltaRsWriter(),),
+        readers=(DatasetReader(), QueryReader(), DuckDbReader(), DuckDbFiles(), PolarsReader()),
+        spark=no_one,
+        rewrite=rewrite,
+    )
+    plan = Round(operations, stale=operations)
+    return list(Laboratory(crew, tmp_path).run(CASES[case], "deltalake", plan))
+
+
+def ours(results: list[Result]) -> list[Result]:
+    return [result for result in results if result.verdict is Verdict.OURS]
+
+
+def test_a_right_rewrite_has_no_difference_that_is_ours(tmp_path: Path) -> None:
+    results = results_of(rewritten, tmp_path, "plain", Delete(), Merge())
+
+    assert not ours(results)
+    assert sum(result.verdict is Verdict.AGREES for result in results) > 50
+    withdrawn = [one for one in results if one.detail.startswith("the engine withdrew")]
+    assert {one.place.operation for one in withdrawn} == {
+        "DELETE, read before our rewrite",
+        "MERGE, read before our rewrite",
+    }
+
+
+def test_a_lost_row_is_noticed_by_every_reader(tmp_path: Path) -> None:
+    results = results_of(lambda location: rewritten(location, rows=lambda table: table.slice(1)), tmp_path)
+
+    assert {one.reader for one in ours(results) if one.check == "rows and types"} == {
+        "deltalake (Arrow dataset)",
+        "deltalake (DataFusion)",
+        "DuckDB (delta extension)",
+        "DuckDB (live files)",
+        "polars",
+    }
+
+
+def test_a_doubled_row_is_noticed_although_the_set_of_rows_is_the_same(tmp_path: Path) -> None:
+    def doubled(location: Path) -> int:
+        return rewritten(location, rows=lambda table: pa.concat_tables([table, table.slice(0, 1)]))
+
+    assert any("13 rows instead of 12" in one.detail for one in ours(results_of(doubled, tmp_path)))
+
+
+def test_a_path_that_another_engine_spells_otherwise_in_its_remove_is_noticed(tmp_path: Path) -> None:
+    """`p=a b` as a directory, unescaped: legal, and the row that deltalake deletes afterwards stays."""
+
+    def in_a_blank_directory(location: Path) -> int:
+        return rewritten(location, directory="p=a%20b/".replace("%20", "ü "))
+
+    results = results_of(in_a_blank_directory, tmp_path, "partitions of few alphabets", Delete())
+
+    assert any(one.place.operation == "DELETE" and one.check == "rows and types" for one in ours(results))
+
+
+def test_polars_misses_partition_values_where_paths_do_not_name_them(tmp_path: Path) -> None:
+    """It takes them from directories, not from the log: the other engines do not mind, so only this reader notices."""
+
+    def flat(location: Path) -> int:
+        return rewritten(location, directory="ab/")
+
+    results = results_of(flat, tmp_path, "partitions of few alphabets")
+
+    assert {one.reader for one in ours(results) if one.check == "rows and types"} == {"polars"}
+
+
+def test_two_failures_are_the_same_but_for_the_files_that_they_name() -> None:
+    where = "FileNotFoundError: Object at location /tmp/x/{}/table/p={}/duckdb_{}_0.parquet not found"
+
+    assert essence(where.format("treated", "100%", "a1")) == essence(where.format("control", "a b", "99"))
+    assert essence(where.format("treated", "100%", "a1")) != essence("FileNotFoundError: the log is gone")
+
+
+def test_only_a_failure_is_ever_known_never_other_rows() -> None:
+    place = Place("row tracking", "spark", "deltalake", "VACUUM")
+    words = "VACUUM: CommitFailedError: Unsupported table features required: [RowTracking]"
+    loud = Result(place, "-", "operation", Verdict.OURS, words)
+    silent = Result(place, "-", "rows and types", Verdict.OURS, "12 rows instead of 12; too many [...]")
+
+    assert recognized(loud).verdict is Verdict.KNOWN
+    assert recognized(silent).verdict is Verdict.OURS
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"stats": False}, "minValues of id is lost"),
+        ({"compression": "zstd"}, "codec of id changed from SNAPPY to ZSTD"),
+        ({"write_statistics": False}, "the files' own bounds of id are lost"),
+        ({"use_deprecated_int96_timestamps": True}, "physical type of ts changed from INT64 to INT96"),
+    ],
+)
+def test_a_change_of_the_files_is_named(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    results = results_of(lambda location: rewritten(location, **change), tmp_path, "every type")
+
+    (laws,) = [one for one in results if one.reader == "laws"]
+    assert laws.verdict is Verdict.OURS
+    assert words in laws.detail
+
+
+def test_files_that_can_no_longer_be_skipped_are_noticed(tmp_path: Path) -> None:
+    results = results_of(lambda location: rewritten(location, stats=False), tmp_path)
+
+    assert any(one.check.startswith("files read") for one in ours(results))
+
+
+def test_changed_metadata_is_noticed(tmp_path: Path) -> None:
+    def renaming(location: Path) -> int:
+        partitions = rewritten(location)
+        DeltaTable(str(location)).alter.set_table_properties({"delta.logRetentionDuration": "interval 1 day"})
+        return partitions
+
+    results = results_of(renaming, tmp_path)
+
+    assert any("metadata changed" in one.detail for one in ours(results))
+
+
+def test_an_engine_that_fails_without_us_too_is_not_held_against_us(tmp_path: Path) -> None:
+    """Deltalake writes a statistic of wide decimals that it cannot read again."""
+    results = results_of(rewritten, tmp_path, "wide decimals")
+
+    assert {one.verdict for one in results} == {Verdict.CANNOT}
+
+
+def test_an_engine_in_a_process_of_its_own_answers_and_fails_as_it_does_here(tmp_path: Path) -> None:
+    case = CASES["every type"]
+    with (
+        Remote(Path(sys.executable), "deltalake", "another") as writer,
+        Remote(Path(sys.executable), "dataset", "another") as reader,
+    ):
+        writer.create(case, tmp_path / "t")
+        writer.append(case, tmp_path / "t", tuple(case.batch(0)))
+        writer.perform(Delete(), case, tmp_path / "t")
+
+        assert reader.rows(tmp_path / "t", case) == DatasetReader().rows(tmp_path / "t", case)
+        with pytest.raises(RemoteError, match="TableNotFoundError"):
+            reader.rows(tmp_path / "nothing", case)
+
+
+def test_the_page_counts_verdicts_and_shows_messages_of_differences_that_the_rewrite_causes(tmp_path: Path) -> None:
+    place = Place("plain", "deltalake", "Spark", "DELETE")
+    results = [
+        Result(place, "polars", "rows and types", Verdict.AGREES),
+        Result(place, "chdb", "rows and types", Verdict.THEIRS, "59 rows instead of 60"),
+        Result(place, "-", "operation", Verdict.CANNOT, "it fails"),
+        Result(place, "daft", "rows and types", Verdict.OURS, "no | such thing"),
+    ]
+    keep(results[:1], {"versions": {}, "seconds": 30, "cores": 2}, tmp_path / "r.json")
+    keep(results, {"versions": {"polars": "2"}, "seconds": 60, "cores": 2}, tmp_path / "r.json")
+
+    text = page(*load(tmp_path / "r.json"))
+
+    assert re.search(r"4 checks in 1 of the \d+ rounds that `make interop` runs, 2 minutes on 2 cores:", text)
+    assert "| chdb | 1 | 1 |" in text
+    assert "| Spark (DELETE) | 1 | 1 |" in text
+    assert "| daft | 1 | no \\| such thing | plain by deltalake |" in text
+    assert "| plain | deltalake |  | yes | own | **no** |" in text

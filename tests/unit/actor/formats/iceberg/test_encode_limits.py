@@ -1,0 +1,83 @@
+"""Which stored forms Spark reads as the values that files have; the others are refused. Tests of tables try each."""
+
+import pytest
+
+pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
+
+from actor.formats.iceberg.column_search import FoundColumns
+from actor.formats.iceberg.encode_limits import is_read_rightly, needs_row_reader, refuse_stored_types
+from actor.formats.iceberg.group_footers import GroupFooters
+from actor.formats.iceberg.inputs import InputGroup
+from actor.formats.iceberg.table_columns import TableColumns
+from actor.formats.parquet.file_columns import ParquetField
+from actor.proofread.model import Field
+from shared.errors import RefusedFiles
+from tests.unit.actor.formats.iceberg.test_iceberg_inputs import group, live
+
+
+@pytest.mark.parametrize(
+    ("kind", "physical", "logical", "is_right"),
+    [
+        ("int32", "INT32", "INTEGER(16,true)", True),
+        ("int32", "INT32", "INTEGER(16,false)", False),
+        ("int64", "INT32", "INTEGER(32,false)", False),
+        ("int64", "INT32", "", True),
+        ("int32", "INT64", "", False),
+        ("string", "BINARY", "STRING", True),
+        ("string", "BINARY", "", False),
+        ("binary", "BINARY", "STRING", False),
+        ("timestamp", "INT64", "TIMESTAMP(MICROS,true)", True),
+        ("timestamptz", "INT64", "TIMESTAMP(MILLIS,true)", True),
+        ("timestamp", "INT64", "TIMESTAMP(NANOS,false)", False),
+        ("timestamp", "INT96", "", True),
+        ("timestamp", "INT64", "", False),
+        ("timestamp", "INT32", "DATE", False),
+        ("decimal(18,2)", "INT32", "DECIMAL(9,2)", True),
+        ("decimal(18,2)", "INT64", "DECIMAL(18,3)", False),
+        ("decimal(18,2)", "BINARY", "DECIMAL(18,2)", False),
+        ("decimal(18,2)", "INT64", "", False),
+        ("double", "FLOAT", "", True),
+        ("float", "DOUBLE", "", False),
+        ("date", "INT32", "", False),
+        ("geometry", "BINARY", "", False),
+    ],
+)
+def test_each_stored_form_is_read_rightly_or_known_not_to_be(
+    kind: str, physical: str, logical: str, *, is_right: bool
+) -> None:
+    assert is_read_rightly(kind, ParquetField("c", 1, physical=physical, logical=logical)) is is_right
+
+
+def test_bytes_of_a_fixed_length_need_exactly_that_length() -> None:
+    def read(kind: str, length: int, logical: str = "") -> bool:
+        stored = ParquetField("c", 1, physical="FIXED_LEN_BYTE_ARRAY", length=length, logical=logical)
+        return is_read_rightly(kind, stored)
+
+    assert (read("fixed(4)", 4), read("fixed(4)", 5), read("fixed(4)", 4, "FLOAT16")) == (True, False, False)
+    assert (read("uuid", 16), read("uuid", 16, "UUID"), read("uuid", 4)) == (True, True, False)
+    assert is_read_rightly("struct", ParquetField("s", 1, children=(ParquetField("x", 2),)))
+
+
+def footers(kind: str, stored: ParquetField) -> GroupFooters:
+    inside = Field("s", "struct", 9, children=(Field("c", kind, 1),))
+    return GroupFooters(TableColumns((inside,)), found={"d": FoundColumns({1: stored})})
+
+
+def test_a_stored_form_that_spark_does_not_read_rightly_is_refused_by_name() -> None:
+    of_files = InputGroup(group(live("a")), (live("a"),))
+    nanoseconds = ParquetField("c", 1, physical="INT64", logical="TIMESTAMP(NANOS,false)")
+    with pytest.raises(
+        RefusedFiles, match=r"s\.c is a timestamp, and files store it as INT64 TIMESTAMP\(NANOS"
+    ) as refused:
+        refuse_stored_types(footers("timestamp", nanoseconds), of_files, "t")
+    assert (refused.value.reason, refused.value.field) == ("types", "s.c")
+    refuse_stored_types(footers("int64", ParquetField("c", 1, physical="INT64")), of_files, "t")
+
+
+def test_milliseconds_and_old_timestamps_are_read_by_row() -> None:
+    plain = ParquetField("c", 1, physical="INT64", logical="TIMESTAMP(MICROS,false)")
+    millis = ParquetField("c", 1, physical="INT64", logical="TIMESTAMP(MILLIS,false)")
+    given = [
+        needs_row_reader(footers("timestamp", one)) for one in (plain, millis, ParquetField("c", 1, physical="INT96"))
+    ]
+    assert (given, needs_row_reader(None)) == ([False, True, True], False)

@@ -1,0 +1,139 @@
+"""Outputs are compared by footers, then by a reader, which is asked as Iceberg defines columns, deletes and values."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
+
+from actor.formats.iceberg.column_search import FoundColumns
+from actor.formats.iceberg.group_footers import GroupFooters
+from actor.formats.iceberg.inputs import InputGroup
+from actor.formats.iceberg.output_check import OutputCheck, PathTaken
+from actor.formats.iceberg.table_columns import TableColumns
+from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, LeafCounts, ParquetField
+from actor.formats.parquet.footer_summary import FooterSummary
+from actor.proofread.model import DeleteForm, Deletes, Field, FoundBy, Proof, ProofFile, Reading, Rewritten
+from shared.errors import Corrupt, Difference
+from shared.formats.iceberg.partitions import Spec, SpecField
+from shared.policy.policy import Proofread
+from shared.table import DataFile, PartitionKey
+from tests.unit.actor.formats.iceberg.test_iceberg_inputs import POSITIONS, VALUES, VECTOR, group, live
+
+TABLE = TableColumns((Field("id", "int64", 1), Field("dt", "date", 2)))
+ID = ParquetField("id", 1, "REQUIRED", physical="INT64", leaf=LeafCounts(200, 0))
+SPEC = Spec(0, (SpecField("day", "identity", "date"), SpecField("cut", "bucket[4]", "int64")))
+PLACE = PartitionKey('{"cut":"3","day":"2026-01-02"}')
+OUTPUT = DataFile("out", 9, PLACE, rows=200)
+FOOTERS = GroupFooters(TABLE, (FooterSummary(schema="i"),) * 2, {}, {"i": FoundColumns({1: ID})})
+LACKING = replace(ID, leaf=LeafCounts(199, 0))
+
+
+class Bench:
+    """A table of a format version, whose output has a footer, and a proofreader that answers."""
+
+    def __init__(self, *, version: int = 2, output: ParquetField = ID, footer: str = "") -> None:
+        self.asked: list[tuple[Rewritten, Proofread, str]] = []
+        self.output, self.footer = output, footer
+        head = SimpleNamespace(
+            location="t",
+            metadata=SimpleNamespace(configuration={}),
+            protocol=SimpleNamespace(min_writer=version),
+            specs={0: SPEC},
+            sources={0: ("dt", "id")},
+        )
+        table = SimpleNamespace(lineage=lambda inputs: [(7, 4)] * len(inputs))
+        self.check: Any = OutputCheck(table, head, self, TABLE, self, Proofread.NEW, "job-1")  # type: ignore[arg-type]
+
+    def output_columns(self, inputs: Any, outputs: Any) -> DescribedFiles:
+        return DescribedFiles((FooterSummary(self.footer, schema="o"),), {"o": FileSchema((self.output,))})
+
+    def __call__(
+        self,
+        *deletes: Any,
+        path_taken: PathTaken = PathTaken.ENCODED,
+        outputs: Sequence[DataFile] = (OUTPUT,),
+        footers: GroupFooters | None = FOOTERS,
+    ) -> Proof:
+        inputs = (replace(live("a", *deletes), entry=replace(live("a").entry)), live("b"))
+        planned = replace(group(*inputs), partition=PLACE)
+        found: Proof = self.check.check(InputGroup(planned, inputs), footers, outputs, path_taken=path_taken)
+        return found
+
+
+class Proofreading(Bench):
+    """The same with a proofreader that finds no difference."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.check = replace(self.check, proofreader=SimpleNamespace(check=self.answer))
+
+    def answer(self, asked: Rewritten, mode: Proofread, *, fingerprint: str, tag: str) -> Proof:
+        assert fingerprint == "iceberg encoded" or asked.copied or "by column" in fingerprint
+        self.asked.append((asked, mode, tag))
+        return Proof(Reading.ROWS, 200)
+
+
+def test_the_reader_is_asked_with_columns_deletes_and_partition_values_of_the_format() -> None:
+    bench = Proofreading()
+    values = replace(VALUES, key_ids=(1,), size_bytes=5)
+    bench(replace(VECTOR, offset=4, size_bytes=40), POSITIONS, values)
+    ((asked, mode, tag),) = bench.asked
+    assert (asked.table, asked.partition, asked.columns, asked.found_by) == ("t", PLACE, TABLE.columns, FoundBy.ID)
+    assert (asked.copied, mode, tag) == (False, Proofread.NEW, "job-1")
+    first = asked.inputs[0]
+    assert first.deletes == (
+        Deletes(DeleteForm.PUFFIN_VECTOR, "v", offset=4, size_bytes=40, rows=3),
+        Deletes(DeleteForm.POSITIONS, "p", rows=3),
+        Deletes(DeleteForm.EQUALITY, "e", size_bytes=5, rows=1, key_ids=(1,)),
+    )
+    assert (first.path, first.size_bytes, first.rows, first.first_row_id) == ("a", 10, 100, None)
+    assert [file.constants for file in (*asked.inputs, *asked.outputs)] == [{2: "2026-01-02"}] * 3
+    assert asked.outputs == (ProofFile("out", 9, 200, constants={2: "2026-01-02"}),)
+
+
+def test_ids_of_rows_are_asked_for_where_the_format_gives_them() -> None:
+    bench = Proofreading(version=3)
+    bench()
+    ((asked, _, _),) = bench.asked
+    assert {(file.first_row_id, file.sequence) for file in asked.inputs} == {(7, 4)}
+    assert asked.outputs[0].first_row_id is None
+
+
+def test_footers_that_contradict_are_a_difference_before_any_row_is_read() -> None:
+    bench = Proofreading(output=LACKING)
+    with pytest.raises(Difference, match="id: 199 values of 200 rows") as found:
+        bench()
+    assert (found.value.columns, found.value.files, bench.asked) == (("id",), ("a", "b"), [])
+    with pytest.raises(Difference, match="a copy has another schema"):
+        Proofreading()(path_taken=PathTaken.COPIED)
+    Proofreading()(path_taken=PathTaken.BY_COLUMN)
+    with pytest.raises(Corrupt, match="the output out has no footer"):
+        Proofreading(footer="no_footer")()
+
+
+def test_where_not_every_input_has_a_footer_the_reader_of_rows_alone_compares() -> None:
+    others = replace(FOOTERS, has_other_formats=True)
+    for footers in (None, others):
+        bench = Proofreading(output=LACKING)
+        assert bench(footers=footers) == Proof(Reading.ROWS, 200)
+        assert len(bench.asked) == 1
+    with pytest.raises(Corrupt, match="the output out has no footer"):
+        Proofreading(footer="no_footer")(footers=others)
+
+
+@pytest.mark.parametrize("name", ["out.orc", "out.avro"])
+def test_an_output_of_another_format_has_no_footer_and_is_compared_by_rows_alone(name: str) -> None:
+    bench = Proofreading(footer="no_footer")
+    assert bench(outputs=(replace(OUTPUT, path=name),)).reading is Reading.ROWS
+    with pytest.raises(Corrupt, match="no footer"):
+        bench(outputs=(replace(OUTPUT, path="out.parquet"),))
+
+
+def test_a_group_that_leaves_no_file_has_nothing_to_compare() -> None:
+    bench = Proofreading()
+    assert bench(outputs=()) == Proof(Reading.ROWS, 0)
+    assert bench.asked == []

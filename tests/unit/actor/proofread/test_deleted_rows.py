@@ -1,0 +1,175 @@
+"""Deleted rows are left out, in whatever form they are named: what is left equals outputs without them."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from actor.proofread.model import DeleteForm, Deletes, Field, FoundBy, ProofFile
+from actor.proofread.task import Answer, ReadEnding, Work
+from tests.support.proofread_groups import group_of, read, stored
+from tests.unit.actor.proofread.test_vectors import DELTA_BODY, PUFFIN_BODY, ROWS, framed, z85
+
+LIVE = [number for number in range(10) if number not in ROWS]
+COLUMNS = (Field("a", "int64", 1), Field("f", "double", 2))
+FILE_PATH, POSITION = 2147483546, 2147483545
+
+
+def table(numbers: Iterable[int | None]) -> pa.Table:
+    listed = list(numbers)
+    floats = [None if number is None else number / 2 for number in listed]
+    fields = [field("a", pa.int64(), 1), field("f", pa.float64(), 2)]
+    return pa.table([pa.array(listed, pa.int64()), pa.array(floats, pa.float64())], schema=pa.schema(fields))
+
+
+def field(name: str, type_: pa.DataType, number: int | None) -> pa.Field:
+    return pa.field(name, type_, metadata={"PARQUET:field_id": str(number)} if number else None)
+
+
+def position_deletes(path: Path, spelled: str, positions: Iterable[int], ids: tuple[int | None, int | None]) -> Deletes:
+    listed = list(positions)
+    fields = [field("file_path", pa.string(), ids[0]), field("pos", pa.int64(), ids[1])]
+    arrays = [[*([spelled] * len(listed)), "file:/elsewhere"], [*listed, 1]]
+    stored(path, pa.table(arrays, schema=pa.schema(fields)))
+    return Deletes(DeleteForm.POSITIONS, str(path), rows=len(listed))
+
+
+def compared(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, deletes: Deletes, live: Iterable[int | None]
+) -> Answer:
+    file = stored(tmp_path / "in.parquet", table([*range(10)]), row_group_size=3)
+    other = stored(tmp_path / "in2.parquet", table([20, None]))
+    out = stored(tmp_path / "out.parquet", table([*live, 20, None]))
+    group = group_of(COLUMNS, [replace(file, deletes=(deletes,)), other], [out], FoundBy.ID)
+    found = [read(connection, group, work) for work in (Work.ROWS, Work.ROWS_AGAIN)]
+    assert found[0].ending is found[1].ending
+    return found[0]
+
+
+IN_FILE = [number for number in ROWS if number < 10]
+
+
+@pytest.mark.parametrize("form", ["delta", "puffin", "positions", "positions of a URI", "equality"])
+def test_rows_are_dead_in_each_form(connection: duckdb.DuckDBPyConnection, tmp_path: Path, form: str) -> None:
+    match form:
+        case "delta":
+            padded = DELTA_BODY + bytes(-len(DELTA_BODY) % 4)
+            said = {"storageType": "i", "pathOrInlineDv": z85(padded), "sizeInBytes": len(DELTA_BODY), "cardinality": 5}
+            deletes = Deletes(DeleteForm.DELTA_VECTOR, text=json.dumps(said))
+        case "puffin":
+            path = tmp_path / "d.puffin"
+            path.write_bytes(b"PFA1" + framed(PUFFIN_BODY))
+            deletes = Deletes(DeleteForm.PUFFIN_VECTOR, str(path), offset=4, size_bytes=len(framed(PUFFIN_BODY)))
+        case "equality":
+            keys = pa.table([pa.array([0, 3, 7])], schema=pa.schema([field("renamed", pa.int64(), 1)]))
+            stored(tmp_path / "eq.parquet", keys)
+            deletes = Deletes(DeleteForm.EQUALITY, str(tmp_path / "eq.parquet"), key_ids=(1,))
+        case _:
+            spelled = f"file://{tmp_path}/in.parquet" if form.endswith("URI") else f"{tmp_path}/in.parquet"
+            deletes = position_deletes(tmp_path / "pos.parquet", spelled, IN_FILE, (FILE_PATH, POSITION))
+    found = compared(connection, tmp_path, deletes, LIVE)
+    assert (found.ending, found.rows) == (ReadEnding.SAME, len(LIVE) + 2), found
+    assert compared(connection, tmp_path, deletes, [*LIVE, 3]).ending is ReadEnding.DIFFERENT
+    assert compared(connection, tmp_path, deletes, LIVE[1:]).ending is ReadEnding.DIFFERENT
+
+
+def test_in_equality_deletes_null_equals_null_and_only_the_files_that_name_them_lose_rows(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    keys = pa.table([pa.array([None], pa.float64())], schema=pa.schema([field("f", pa.float64(), 2)]))
+    stored(tmp_path / "eq.parquet", keys)
+    deletes = Deletes(DeleteForm.EQUALITY, str(tmp_path / "eq.parquet"), key_ids=(2,))
+    one, other = (stored(tmp_path / f"{name}.parquet", table([1, None])) for name in "ab")
+    out = stored(tmp_path / "out.parquet", table([1, 1, None]))
+    found = read(connection, group_of(COLUMNS, [replace(one, deletes=(deletes,)), other], [out], FoundBy.ID))
+    assert found.ending is ReadEnding.SAME, found
+
+
+def test_each_file_has_its_own_deleted_rows(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    files = []
+    for name, dead in (("a", 0), ("b", 1)):
+        file = stored(tmp_path / f"{name}.parquet", table([1, 2]))
+        deletes = position_deletes(tmp_path / f"pos-{name}.parquet", file.path, [dead], (FILE_PATH, POSITION))
+        files.append(replace(file, deletes=(deletes,)))
+    out = stored(tmp_path / "out.parquet", table([2, 1]))
+    assert read(connection, group_of(COLUMNS, files, [out], FoundBy.ID)).ending is ReadEnding.SAME
+
+
+def test_a_group_whose_rows_are_all_deleted_has_no_outputs(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    deletes = position_deletes(tmp_path / "pos.parquet", f"{tmp_path}/in.parquet", range(10), (FILE_PATH, POSITION))
+    file = stored(tmp_path / "in.parquet", table(range(10)))
+    found = read(connection, group_of(COLUMNS, [replace(file, deletes=(deletes,))], [], FoundBy.ID))
+    assert (found.ending, found.rows) == (ReadEnding.SAME, 0)
+    assert read(connection, group_of(COLUMNS, [file], [], FoundBy.ID)).ending is ReadEnding.DIFFERENT
+
+
+def test_equality_deletes_by_a_field_that_the_table_lacks_are_unreadable(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    deletes = Deletes(DeleteForm.EQUALITY, str(tmp_path / "eq.parquet"), key_ids=(9,))
+    assert compared(connection, tmp_path, deletes, LIVE).ending is ReadEnding.UNREADABLE
+
+
+def test_a_file_that_is_listed_twice_is_no_group(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    file = stored(tmp_path / "in.parquet", table([1]))
+    for work in (Work.ROWS, Work.ROWS_AGAIN, Work.BYTES):
+        assert read(connection, group_of(COLUMNS, [file, file], [file]), work).ending is ReadEnding.UNREADABLE
+
+
+@pytest.mark.parametrize("ids", [(None, None), (FILE_PATH, None), (FILE_PATH, FILE_PATH)])
+def test_a_delete_file_without_the_reserved_ids_is_refused(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, ids: tuple[int | None, int | None]
+) -> None:
+    deletes = position_deletes(tmp_path / "pos.parquet", f"{tmp_path}/in.parquet", [1], ids)
+    assert compared(connection, tmp_path, deletes, range(1)).ending is ReadEnding.UNCLEAR
+
+
+def test_live_rows_must_be_as_many_as_the_metadata_say(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    file, out = (stored(tmp_path / f"{name}.parquet", table(range(4))) for name in "ab")
+    said = replace(file, rows=5)
+    assert read(connection, group_of(COLUMNS, [file], [out])).ending is ReadEnding.SAME
+    assert read(connection, group_of(COLUMNS, [said], [out])).ending is ReadEnding.UNREADABLE
+    found = read(connection, group_of(COLUMNS, [out], [said]))
+    assert (found.ending, "5 rows" in found.text) == (ReadEnding.DIFFERENT, True)
+
+
+@pytest.mark.parametrize("name", ["filename", "File_Row_Number"])
+def test_a_column_called_as_duckdb_calls_places_is_left_to_the_second_reader(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, name: str
+) -> None:
+    columns = [Field("a", "int64", 1), Field(name, "int64", 2)]
+    schema = pa.schema([field("a", pa.int64(), 1), field(name, pa.int64(), 2)])
+    file = stored(tmp_path / "in.parquet", pa.table([[*range(10)], [*range(10)]], schema=schema))
+    out = stored(tmp_path / "out.parquet", pa.table([LIVE, LIVE], schema=schema))
+    deletes = position_deletes(tmp_path / "pos.parquet", file.path, IN_FILE, (FILE_PATH, POSITION))
+    group = group_of(columns, [replace(file, deletes=(deletes,))], [out], FoundBy.ID)
+    assert read(connection, group).ending is ReadEnding.UNREADABLE
+    assert read(connection, group, Work.ROWS_AGAIN).ending is ReadEnding.SAME
+    # Without deletes nothing hides it, and a difference shows no value of it as a file.
+    wrong = read(connection, group_of(columns, [file], [out], FoundBy.ID))
+    assert (wrong.ending, wrong.files) == (ReadEnding.DIFFERENT, ())
+
+
+@pytest.mark.parametrize("work", [Work.ROWS, Work.ROWS_AGAIN])
+def test_rows_keep_the_ids_that_they_inherited(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, work: Work
+) -> None:
+    columns = (*COLUMNS, Field("_row_id", "row_id", 2147483540), Field("_seq", "row_version", 2147483539))
+    one, other = (stored(tmp_path / f"{start}.parquet", table(range(start, start + 3))) for start in (0, 3))
+    inputs = [replace(one, first_row_id=100, sequence=7), replace(other, first_row_id=200, sequence=8)]
+
+    def written(ids: list[int]) -> ProofFile:
+        made = table(range(6)).append_column(field("_row_id", pa.int64(), 2147483540), [ids])
+        sequences = pa.array([7, 7, 7, 8, 8, 8])
+        return stored(tmp_path / "out.parquet", made.append_column(field("s", pa.int64(), 2147483539), sequences))
+
+    right = written([100, 101, 102, 200, 201, 202])
+    assert read(connection, group_of(columns, inputs, [right], FoundBy.ID), work).ending is ReadEnding.SAME
+    wrong = written([100, 101, 102, 200, 202, 201])
+    assert read(connection, group_of(columns, inputs, [wrong], FoundBy.ID), work).ending is ReadEnding.DIFFERENT

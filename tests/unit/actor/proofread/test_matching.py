@@ -1,0 +1,115 @@
+"""Columns are found as the format says, and what a file leaves open is refused."""
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from actor.proofread.failures import CannotRead, ColumnsUnclear
+from actor.proofread.file_fields import FileField, read_schemas
+from actor.proofread.matching import match
+from actor.proofread.model import Field, FoundBy
+from tests.support.proofread_groups import stored
+
+A, B = Field("a", "int64", 1, mapped=("a", "alpha")), Field("b", "int64", 2)
+
+
+def leaf(name: str, number: int | None = None) -> FileField:
+    return FileField(name, number, "BIGINT", name)
+
+
+def fields_of(columns: tuple[Field, ...], fields: tuple[FileField, ...], found_by: FoundBy) -> list[str | None]:
+    return [found.field.name if found.field else None for found in match(columns, fields, found_by)]
+
+
+def test_by_id_a_renamed_column_is_found_and_one_of_its_old_name_is_not() -> None:
+    assert fields_of((A, B), (leaf("b", 1), leaf("a", 9)), FoundBy.ID) == ["b", None]
+
+
+def test_by_name_only_the_exact_name_counts_and_ids_do_not() -> None:
+    assert fields_of((A, B), (leaf("b", 1), leaf("c", 2)), FoundBy.NAME) == [None, "b"]
+
+
+def test_a_file_without_ids_is_read_by_the_name_mapping_alone() -> None:
+    """B has no name in the mapping: a field called b is another column."""
+    assert fields_of((A, B), (leaf("alpha"), leaf("b")), FoundBy.ID) == ["alpha", None]
+
+
+@pytest.mark.parametrize(
+    ("columns", "fields", "found_by", "text"),
+    [
+        ((B,), (leaf("b"),), FoundBy.ID, "no field ids"),
+        ((A, B), (leaf("a"), leaf("b", 2)), FoundBy.ID, "none to"),
+        ((A,), (leaf("x", 1), leaf("y", 1)), FoundBy.ID, "2 fields"),
+        ((A,), (leaf("a"), leaf("alpha")), FoundBy.ID, "2 fields"),
+        ((Field("a", "int64"),), (leaf("a", 1),), FoundBy.ID, "no id to the column"),
+        ((Field("Aa", "int64"),), (leaf("aA"),), FoundBy.NAME, '"aA" for the column'),
+    ],
+)
+def test_what_two_readers_may_read_differently_is_refused(
+    columns: tuple[Field, ...], fields: tuple[FileField, ...], found_by: FoundBy, text: str
+) -> None:
+    with pytest.raises(ColumnsUnclear, match=text):
+        match(columns, fields, found_by)
+
+
+def test_ids_within_structs_lists_and_maps_count_as_those_of_columns_do() -> None:
+    inner = Field("s", "struct", 3, children=(A, B))
+    column = Field("l", "list", 4, children=(Field("element", "struct", 5, children=inner.children),))
+
+    def file(element: int | None, of_a: int | None) -> tuple[FileField, ...]:
+        parts = (leaf("b", 2), leaf("z", of_a))
+        return (FileField("l", 4, "list", "l", (FileField("element", element, "struct", "", parts),)),)
+
+    (found,) = match((column,), file(5, 1), FoundBy.ID)
+    assert [one.field and one.field.name for one in found.children[0].children] == ["z", "b"]
+    for element, of_a in ((6, 1), (None, 1), (5, None)):
+        with pytest.raises(ColumnsUnclear):
+            match((column,), file(element, of_a), FoundBy.ID)
+
+
+def test_a_partitions_value_counts_before_a_default_and_a_field_of_the_file_before_both() -> None:
+    column = Field("a", "int64", 1, default="7")
+    assert match((column,), (leaf("b", 2),), FoundBy.ID, {1: "5"})[0].text == "5"
+    assert match((column,), (leaf("b", 2),), FoundBy.ID, {1: None})[0].text is None
+    assert match((column,), (leaf("b", 2),), FoundBy.ID)[0].text == "7"
+    assert match((column,), (leaf("a", 1),), FoundBy.ID, {1: "5"})[0].field == leaf("a", 1)
+
+
+def test_a_field_that_is_nested_in_another_way_is_not_guessed_at() -> None:
+    """DuckDB reads a list of an older writer's one-field structs as a list of the field."""
+    structs = Field("l", "list", children=(Field("element", "struct", children=(Field("x", "int64"),)),))
+    with pytest.raises(CannotRead, match="BIGINT for struct"):
+        match((structs,), (FileField("l", None, "list", "l", (leaf("element"),)),), FoundBy.NAME)
+
+
+def test_a_mapping_without_an_element_finds_no_list() -> None:
+    column = Field("l", "list", 1, ("l",), children=(Field("element", "int64", 2),))
+    with pytest.raises(ColumnsUnclear, match="mapping has none"):
+        match((column,), (FileField("l", None, "list", "l", (leaf("element"),)),), FoundBy.ID)
+
+
+def test_a_default_of_a_list_is_not_guessed_and_that_of_a_struct_is_those_of_its_fields() -> None:
+    with pytest.raises(CannotRead, match="default of a list"):
+        match((Field("l", "list", 1, default="[]", children=(A,)),), (leaf("b", 2),), FoundBy.ID)
+    inner = Field("x", "int64", 4, default="5")
+    for default, expected in (("{}", "5"), (None, None)):
+        (found,) = match((Field("s", "struct", 3, default=default, children=(inner,)),), (leaf("b", 2),), FoundBy.ID)
+        assert (found.text is None, found.children[0].text) == (default is None, expected)
+
+
+def test_names_that_differ_in_case_only_are_taken_by_their_place(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """DuckDB calls the second `v_1`, in structs, too."""
+    table = pa.table({"V": [1], "v": [2], "s": [{"x": 3, "X": 4}]})
+    file = stored(tmp_path / "*[1]?.parquet", table)
+    (schema,) = read_schemas(connection, [file.path])
+    assert [field.name for field in schema.fields] == ["V", "v", "s"]
+    columns = (Field("v", "int64"), Field("s", "struct", children=(Field("X", "int64"),)))
+    v, s = match(columns, schema.fields, FoundBy.NAME)
+    (x,) = s.children
+    assert (v.field, x.field) != (None, None)
+    query = f'SELECT "{v.field.sql}", s."{x.field.sql}" FROM read_parquet(?)'  # type: ignore[union-attr]
+    assert connection.execute(query, [file.path]).fetchall() == [(2, 4)]

@@ -1,0 +1,103 @@
+"""Of snapshots that follow each other one manifest list is read, where it surely names all that they wrote."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from decider.formats.iceberg import entries
+from decider.formats.iceberg.entries import READ_AHEAD, EntryReader
+from shared.formats.iceberg.manifests import Entry, EntryStatus, Manifest
+from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.partitions import WHOLE_TABLE
+from shared.table import TableMetadata, TableProtocol
+
+HEAD = TableHead("file:///t", TableMetadata("u"), TableProtocol(2, 2), 1, None, {}, {})
+
+
+def append(number: int, *, said: str = "1", **more: str) -> SnapshotRecord:
+    summary = {"added-data-files": said, **{name.replace("_", "-"): value for name, value in more.items()}}
+    return SnapshotRecord(number, number - 1 or None, number, number, f"list-{number}", "append", summary)
+
+
+def manifest(number: int, *, by: int | None = -1, added: int | None = 1) -> Manifest:
+    """Return the manifest of a snapshot, which added one file."""
+    return Manifest(f"m-{number}", 0, number if by == -1 else by, number, added_files=added)
+
+
+class Lists:
+    """A source of manifest lists, each with the manifests of all snapshots so far; `read`: what was asked for."""
+
+    location = "file:///t"
+
+    def __init__(self, patch: pytest.MonkeyPatch, lists: dict[int, Sequence[Manifest]]) -> None:
+        self.read_paths: list[str] = []
+        patch.setattr(entries, "decode_manifest_list", lambda body, _: tuple(lists[int(body)]))
+        patch.setattr(entries, "decode_manifest", lambda body, one, _: (entry(body.decode(), one.added_by),))
+
+    async def read(self, path: str) -> bytes:
+        self.read_paths.append(path)
+        return path.removeprefix("list-").encode()
+
+    async def read_each(self, paths: Sequence[str]) -> Sequence[bytes]:
+        return [await self.read(path) for path in paths]
+
+    def follow(self, snapshots: Sequence[SnapshotRecord]) -> dict[int, list[str]]:
+        """Return the paths that each snapshot wrote."""
+
+        async def written() -> dict[int, list[str]]:
+            each = EntryReader(self).written_by_each(HEAD, snapshots)  # type: ignore[arg-type]
+            return {one.id: [found.path for found in of_it] async for one, of_it in each}
+
+        return asyncio.run(written())
+
+
+def entry(path: str, snapshot: int | None) -> Entry:
+    return Entry(EntryStatus.ADDED, snapshot, 2, path, WHOLE_TABLE, 10, 5, None)
+
+
+def growing(count: int) -> dict[int, Sequence[Manifest]]:
+    return {last: [manifest(one) for one in range(1, last + 1)] for last in range(1, count + 1)}
+
+
+def test_appends_cost_one_list_and_one_manifest_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 2 * READ_AHEAD + 1
+    source = Lists(monkeypatch, growing(count))
+    found = source.follow([append(number) for number in range(3, count + 1)])
+    assert found == {number: [f"m-{number}"] for number in range(3, count + 1)}
+    assert source.read_paths == [f"list-{count}", *(f"m-{number}" for number in range(3, count + 1))]
+
+
+ODD = [
+    pytest.param(append(2, said="2"), manifest(2), id="a manifest of it vanished"),
+    pytest.param(append(2, said=""), manifest(2), id="it does not say how many files it added"),
+    pytest.param(append(2, deleted_data_files="1"), manifest(2), id="it removed files, too"),
+    pytest.param(append(2, added_delete_files="1"), manifest(2), id="it added delete files, too"),
+    pytest.param(replace(append(2), operation="overwrite"), manifest(2), id="no append"),
+    pytest.param(append(2), manifest(2, added=None), id="the list does not count"),
+    pytest.param(append(2), replace(manifest(2), has_deletes=True), id="the files are delete files"),
+    pytest.param(append(2), manifest(2, by=None), id="the list does not name who wrote a manifest"),
+]
+
+
+@pytest.mark.parametrize(("odd", "left"), ODD)
+def test_what_a_later_list_may_not_name_whole_is_read_by_its_own_list(
+    monkeypatch: pytest.MonkeyPatch, odd: SnapshotRecord, left: Manifest
+) -> None:
+    lists = growing(4)
+    both = [manifest(2), replace(manifest(2), path="m-2b")]
+    lists[2] = [manifest(1), *both]
+    lists[4] = [manifest(1), left, manifest(3), manifest(4)]
+    source = Lists(monkeypatch, lists)
+    found = source.follow([odd, append(3), append(4)])
+    assert found[2] == ["m-2", "m-2b"]
+    assert found[3] == ["m-3"]
+    assert [path for path in source.read_paths if path.startswith("list")] == ["list-4", "list-2"]
+
+
+def test_the_newest_snapshot_is_read_by_its_own_list_whatever_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    unnamed = manifest(9, by=None)
+    source = Lists(monkeypatch, {3: [manifest(1), manifest(3), unnamed]})
+    assert source.follow([replace(append(3, said=""), operation="delete")]) == {3: ["m-3", "m-9"]}
+    assert source.follow([]) == {}

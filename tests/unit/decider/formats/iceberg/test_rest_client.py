@@ -1,0 +1,49 @@
+"""What a REST catalog answers is read within limits, whatever it sends and however slowly."""
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import requests
+from requests.adapters import BaseAdapter
+
+from decider.formats.iceberg import rest_client
+from decider.formats.iceberg.rest_client import LimitedRestCatalog
+from shared import bounded_answer
+from shared.errors import PermanentError, RetryableError
+
+
+class Endless(BaseAdapter):
+    """Answers every request without an end."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    def send(self, request: Any, **_: object) -> requests.Response:
+        answer = requests.Response()
+        answer.status_code, answer.request, answer.url = self._status, request, request.url
+        answer.headers["location"] = "http://catalog/elsewhere"
+        answer.raw = SimpleNamespace(read=lambda size: b" " * size, release_conn=lambda: None)
+        return answer
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("status", [200, 302, 500])
+def test_an_answer_without_an_end_is_read_up_to_a_size_and_a_moment(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that redirect, too, which are read to their end before the next request."""
+    rest: Any = object.__new__(LimitedRestCatalog)
+    rest.name, rest.properties = "lake", {}
+    with requests.Session() as session:
+        rest._config_headers(session)
+        session.mount("http://", Endless(status))
+        monkeypatch.setattr(bounded_answer, "MAX_ANSWER_BYTES", 1_000_000)
+        with pytest.raises(PermanentError, match=r"catalog lake: an answer of http://catalog/v1 has more than 1000000"):
+            session.get("http://catalog/v1")
+        monkeypatch.setattr(rest_client, "time", SimpleNamespace(monotonic=itertools.count(0, 200).__next__))
+        with pytest.raises(RetryableError, match="took too long"):
+            session.get("http://catalog/v1")

@@ -1,0 +1,56 @@
+"""What a policy sets in the queue: a weight, a limit, and a quota that is both."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import pytest
+
+from decider.state.effective_policy import LogStatus, PolicyDefaults
+from decider.store.queue.occupancy import SlotOccupancy, quota_occupation
+from decider.store.tables.table_queue_limits import queue_limits_of
+from shared.policy.policy import Policy
+from shared.queue.model import Scope
+from shared.table import TableId, TableRef
+
+
+def limits_of(service: Policy, properties: Mapping[str, str] | None = None) -> str:
+    table = TableRef(TableId("t"), "t", "file:///t")
+    return queue_limits_of(PolicyDefaults(service).resolve(table, properties or {}, {}, LogStatus()))
+
+
+@pytest.mark.parametrize(
+    ("policy", "limits"),
+    [
+        (Policy(), ""),
+        (Policy(weight=Fraction(3)), "3|"),
+        (Policy(max_concurrent_jobs=2), "|2"),
+        (Policy(quota=Fraction(1, 4)), "1/4|1/4"),
+        (Policy(quota=Fraction(3)), "3|3"),
+        # The queue takes no weight below a hundredth, and none above a hundred.
+        (Policy(quota=Fraction(1, 500)), "1/100|1/500"),
+        (Policy(quota=Fraction(400)), "100|400"),
+    ],
+)
+def test_a_quota_is_a_weight_too(policy: Policy, limits: str) -> None:
+    assert limits_of(policy) == limits
+
+
+def test_a_weight_that_was_set_is_the_weight_beside_a_quota() -> None:
+    quota = Policy(quota=Fraction(1, 4))
+    assert limits_of(quota, {"lakewright.weight": "2"}) == "2|1/4"
+    assert limits_of(quota, {"lakewright.weight": "1"}) == "|1/4"
+
+
+def test_occupation_is_slot_time_by_quota_for_every_scope_that_has_one() -> None:
+    held = SlotOccupancy(10, 1_000, {"sales": 0.2}, {"t1": 0.1, "t2": 0.3, "t3": 0.6})
+    limits = {
+        "tenant|sales": "40%",
+        "table|t1": "1",
+        "table|t2": "!15%",
+        "table|t3": "!",
+        "table|t4": "50",
+        "band|2": "3",
+    }
+    found = quota_occupation(held, limits)
+    assert found == {Scope.TENANT: {"sales": 0.5}, Scope.TABLE: {"t1": 1.0, "t2": 2.0, "t4": 0.0}}
+    assert quota_occupation(SlotOccupancy(0, 1_000, {}, {}), limits) == {Scope.TENANT: {}, Scope.TABLE: {}}

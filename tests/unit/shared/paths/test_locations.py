@@ -1,0 +1,147 @@
+"""One place has one spelling, and what is allowed is allowed by segments."""
+
+import pytest
+
+from shared.errors import InvalidInput
+from shared.paths.locations import (
+    MAX_ENCODINGS,
+    canonical_location,
+    catalog_name,
+    deltalake_location,
+    file_location,
+    hadoop_path,
+    is_under,
+    key_location,
+    table_id,
+)
+
+SPELLINGS = [
+    ("/x/y", "file:///x/y"),
+    ("/x/y/", "file:///x/y"),
+    ("//x//y", "file:///x/y"),
+    ("file:/x/y", "file:///x/y"),
+    ("file:///x/y/", "file:///x/y"),
+    ("FILE://localhost/x/y", "file:///x/y"),
+    ("/", "file:///"),
+    ("/a b/ü", "file:///a%20b/%C3%BC"),
+    ("file:///a%20b/%c3%bc", "file:///a%20b/%C3%BC"),
+    ("file:///a%2Db", "file:///a-b"),
+    ("/50%", "file:///50%25"),
+    ("/a%20b", "file:///a%2520b"),
+    ("/a+b", "file:///a+b"),
+    ("/x#y", "file:///x%23y"),
+    ("/q?z/", "file:///q%3Fz"),
+    ("file:///x%23y/q%3fz", "file:///x%23y/q%3Fz"),
+    ("/Z\u00fcrich", "file:///Z%C3%BCrich"),
+    ("/Zu\u0308rich", "file:///Zu%CC%88rich"),
+    ("file:///dt=1,2/x", "file:///dt=1,2/x"),
+    ("catalog://prod/sales/orders/", "catalog://prod/sales/orders"),
+    ("s3a://b/k/", "s3://b/k"),
+    ("s3n://b/k", "s3://b/k"),
+    ("s3://b", "s3://b"),
+    ("gs://b/k%20x", "gs://b/k%20x"),
+    ("gcs://b/k", "gs://b/k"),
+    ("abfs://c@a.dfs.core.windows.net/t", "abfss://c@a.dfs.core.windows.net/t"),
+    ("abfss://c@a.blob.core.windows.net/t", "abfss://c@a.dfs.core.windows.net/t"),
+    ("abfss://c@storage.example/t", "abfss://c@storage.example/t"),
+    ("wasbs://c@a.blob.core.windows.net/t/", "abfss://c@a.dfs.core.windows.net/t"),
+    ("https://a.blob.core.windows.net/c/t/x%20y", "abfss://c@a.dfs.core.windows.net/t/x%20y"),
+    ("https://a.dfs.core.chinacloudapi.cn/c/t", "abfss://c@a.dfs.core.chinacloudapi.cn/t"),
+]
+
+REFUSED = [
+    ("", "empty"),
+    ("x/y", "relative path"),
+    ("file:x/y", "relative path"),
+    ("file://host/x", "host"),
+    ("/x/../y", "'..' segment"),
+    ("file:///x/%2e%2e/y", "'..' segment"),
+    ("s3://b/./k", "'.' segment"),
+    ("s3://b/k?versionId=1", "query"),
+    ("s3://b/k#part", "fragment"),
+    ("s3://b//k", "empty segment"),
+    ("s3:///k", "no bucket"),
+    ("s3:k", "no bucket"),
+    ("s3://user:secret@b/k", "no bucket"),
+    ("ftp://b/k", "scheme 'ftp'"),
+    ("https://example.com/c/t", "blobs of Azure only"),
+    ("https://a.blob.core.windows.net", "no bucket or container"),
+    ("https://user@example.com/c/t", "blobs of Azure only"),
+    ("file:///x/a%2Fb", "escaped slash"),
+    ("file:///x/%00", "control character"),
+    ("/x\\y", "backslash"),
+    ("file:///x%5Cy", "backslash"),
+    ("file:///x/50%", "percent sign"),
+    ("file:///x/%ff", "UTF-8"),
+    ("/x/\ud800", "UTF-8"),
+    ("/" + "x" * 3000, "3001 characters"),
+    ("/" + "ü" * 400, "2408 characters"),
+]
+
+
+@pytest.mark.parametrize(("text", "canonical"), SPELLINGS)
+def test_every_spelling_of_a_place_has_one_canonical_uri(text: str, canonical: str) -> None:
+    assert canonical_location(text) == canonical
+    assert canonical_location(canonical) == canonical
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED)
+def test_a_text_that_is_no_absolute_place_is_refused_with_the_reason(text: str, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why) as refusal:
+        canonical_location(text)
+    assert refusal.value.field == "location"
+
+
+def test_hadoop_is_given_a_decoded_path_which_it_does_not_decode_again() -> None:
+    assert hadoop_path("file:///x/a%2520b%20c") == "file:///x/a%20b c"
+    assert hadoop_path("s3a://b/Z%C3%BCrich/") == "s3://b/Zürich"
+    assert hadoop_path("s3://b") == "s3://b"
+    assert hadoop_path("wasbs://c@a.blob.core.windows.net/x%23y") == "abfss://c@a.dfs.core.windows.net/x#y"
+
+
+def test_a_place_that_deltalake_would_take_for_another_is_refused() -> None:
+    """It decodes a location twice: `a%20b` is written, and `a b` beside it is read."""
+    assert deltalake_location("/x/a b/100%/Zürich") == "file:///x/a%20b/100%25/Z%C3%BCrich"
+    with pytest.raises(InvalidInput, match="percent sign"):
+        deltalake_location("/x/a%20b")
+
+
+def test_a_raw_object_key_is_escaped_and_not_decoded() -> None:
+    assert key_location("s3://b", "a b/50%/x%20y") == "s3://b/a%20b/50%25/x%2520y"
+    with pytest.raises(InvalidInput, match="segment"):
+        key_location("file:///data", "../etc")
+
+
+def test_a_root_allows_itself_and_what_is_below_it_by_segments() -> None:
+    assert is_under("file:///data/t", ["/data/"])
+    assert is_under("file:///data", ["/data"])
+    assert is_under("file:///data/t", ["/"])
+    assert is_under("s3a://b/x/t", ["gs://b", "s3://b/x"])
+    assert not is_under("file:///data-private/t", ["/data"])
+    assert not is_under("s3://b2/t", ["s3://b"])
+    assert not is_under("file:///data/t", [])
+
+
+def test_a_table_has_one_readable_id_however_its_location_is_spelled() -> None:
+    assert table_id("s3a://lake/sales/Orders.v2/") == table_id("s3://lake/sales/Orders.v2")
+    assert table_id("s3://lake/sales/Orders.v2").startswith("sales-orders-v2-")
+    assert table_id("/x/y") != table_id("/x/Y")
+    assert set(table_id("/ü/ß ")[:-16]) <= set("table-")
+
+
+def test_a_path_that_is_encoded_again_and_again_leads_nowhere() -> None:
+    path = "%2e%2e/x"
+    for _ in range(MAX_ENCODINGS):
+        path = path.replace("%", "%25")
+    assert file_location("file:///lake/t", path) is None
+
+
+def test_an_object_key_with_half_a_character_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="not valid Unicode"):
+        key_location("s3://b", "a/\ud800")
+
+
+def test_a_table_of_a_catalog_is_known_by_the_parts_of_its_name() -> None:
+    assert catalog_name("catalog://prod/sales/eu/orders%20%C3%BC") == ("prod", ("sales", "eu", "orders ü"))
+    assert catalog_name("catalog://prod") == ("prod", ())
+    assert catalog_name("s3://prod/sales/orders") is None

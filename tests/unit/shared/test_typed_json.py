@@ -1,0 +1,175 @@
+"""What is written as JSON comes back by the types of its fields: equal, and of the same types."""
+
+import json
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from fractions import Fraction
+
+import pytest
+
+from decider.decide.decision import TableSignals
+from decider.state.appended_sizes import AppendedFiles, AppendedSizes
+from decider.state.commit_counts import CommitCounts
+from decider.state.commit_pace import CommitPace
+from decider.state.contention import ActivityWindow, WriteContention
+from decider.state.level_fit import LevelFit
+from decider.state.table_summary import TableSummary
+from decider.store.registry.discovery_lease import DiscoveryProgress, DiscoveryState
+from decider.store.registry.manual_runs import ManualRunRecord
+from decider.store.registry.rejected_events import RejectedEvent
+from decider.store.tables.advice_records import Advice, AdviceStatus, Analysis, Evidence, Judgement, ReplayedCost
+from decider.store.tables.table_state import TableState
+from shared.index.signal import IndexSignal
+from shared.jobs.cluster_options import ClusterOptions
+from shared.jobs.deduplicate_options import DeduplicateOptions
+from shared.jobs.index_options import IndexJobOptions
+from shared.jobs.payload import JobPayload, PredictedCost
+from shared.jobs.property_options import PropertyOptions
+from shared.jobs.vacuum_options import VacuumOptions
+from shared.layout.clustered_files import ClusteredFiles
+from shared.layout.key_runs import KeyRuns
+from shared.layout.manifest_files import ManifestFiles
+from shared.layout.removals import Removals
+from shared.policy.policy import Policy, apply
+from shared.policy.properties import read_properties
+from shared.policy.property_table import PROPERTIES
+from shared.policy.traits import LearnedValues
+from shared.refusals import Refusal, RefusalCode
+from shared.table import PartitionColumn, PartitionKey, TableId, TableMetadata, TableProtocol
+from shared.typed_json import from_json, from_values, to_json
+from tests.support.property_samples import GOOD
+
+COST = ReplayedCost(1.5, 2.5, 3.0, 4)
+ADVICE = Advice(
+    TableId("t"), 1, {"a": "b"}, "{}", "m", Evidence(1, 2, 3, 4.0, 5.0, COST, COST, 0.5), AdviceStatus.APPLIED
+)
+
+POLICY = Policy(learned=LearnedValues(Fraction(1, 3)), sort_by="a")
+SIGNALS = TableSignals(
+    *(7, Removals(5, ((0, 1, 2), (5, 3, 4)), 6, 7), 3, 4, KeyRuns(1, 2, 3), ClusteredFiles(1, 2, 3)),
+    index=IndexSignal(7, refusal="no"),
+    manifests=ManifestFiles(51, 1 << 20, 1),
+    twins=("copy",),
+)
+STATE = TableState(
+    *(
+        7,
+        TableMetadata(
+            "u", (PartitionColumn("a", "col-1", "date"),), {"k": "v"}, "delta", PartitionColumn("b", "b", "int")
+        ),
+    ),
+    *(
+        TableProtocol(3, 7, frozenset({"b", "a"}), frozenset({"c"})),
+        "policy",
+        "digest",
+        {"lakewright.fan-in": "4"},
+        1,
+        2,
+        3,
+    ),
+    *("why", "limits", WriteContention({PartitionKey("{}"): ActivityWindow(1, 2, 3, 4)}), True),
+    *(Refusal(RefusalCode.QBEAST, "s", "r", "a", ("cluster",)), TableSummary(1, 2, 3, 2**70, 4, False, 5)),
+    *(SIGNALS.removals, CommitCounts({PartitionKey("{}"): 2}), SIGNALS.key_runs),
+    LevelFit(5, 6, Fraction(1, 7), AppendedSizes((AppendedFiles(1, 2), AppendedFiles(3, 4)))),
+    *(CommitPace(7, 8, 5), ((10, 2), (20, 3)), SIGNALS.clustered, "0.0.1"),
+)
+
+
+@pytest.mark.parametrize(("name", "text", "value"), [(name, text, value) for name, text, _, value in GOOD])
+def test_every_value_of_every_property_makes_the_round_trip(name: str, text: str, value: object) -> None:
+    policy = apply(Policy(), read_properties({name: text}))
+    came = Policy.decode(policy.encode())
+    assert came == policy
+    assert {one.name: type(getattr(came, one.name)) for one in fields(Policy)} == {
+        one.name: type(getattr(policy, one.name)) for one in fields(Policy)
+    }
+    assert value in [getattr(came, one.name) for one in fields(Policy)]
+
+
+def test_a_sample_exists_for_every_field_that_a_property_sets() -> None:
+    assert {field for _, _, field, _ in GOOD} == {prop.policy_field for prop in PROPERTIES}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        ADVICE,
+        Advice(
+            *(TableId("t"), 1, {}, "{}", "m", ADVICE.proof),
+            judgement=Judgement(1, 2, 3.0, 0.25, 4.0, 5.0, 6.0),
+        ),
+        Analysis(1, 2, "no log"),
+        DiscoveryProgress("file:///lake", state=DiscoveryState.FAILED),
+        ManualRunRecord("now", 1, 2, "queued", 3),
+        RejectedEvent(1, "kafka", "no JSON", "{"),
+        JobPayload(
+            "file:///t", "t", POLICY, "eligible", PredictedCost(8, 4, 5), options={"steps": 2}, fingerprint=("a", "b")
+        ),
+        VacuumOptions(with_orphans=True, force=True, retain_s=0),
+        DeduplicateOptions(5, dry_run=True),
+        IndexJobOptions(1, 0),
+        ClusterOptions(force=True),
+        PropertyOptions({"lakewright.fan-in": "4"}),
+        SIGNALS,
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_every_stored_record_makes_the_round_trip(record: object) -> None:
+    came = from_json(type(record), to_json(record))
+    assert came == record
+    assert repr(came) == repr(record)
+
+
+def test_every_field_of_a_tables_state_makes_the_round_trip_as_a_field_of_its_hash() -> None:
+    assert [one.name for one in fields(TableState) if getattr(STATE, one.name) == one.default] == []
+    written = STATE.encode()
+    came = TableState.decode({name.encode(): value.encode() for name, value in written.items()})
+    assert came == STATE
+    assert written.keys() - {one.name for one in fields(TableState)} == {"format", "table_uuid"}
+
+
+def test_values_at_their_default_are_not_written_and_a_job_that_needs_no_options_has_none() -> None:
+    assert VacuumOptions().encode() == {}
+    assert VacuumOptions.decode({}) == VacuumOptions()
+    assert "options" not in json.loads(
+        JobPayload("file:///t", "t", POLICY, "eligible", PredictedCost(8, 4, 5)).encode()
+    )
+
+
+@pytest.mark.parametrize("forged", [{"version": "7"}, {"version": True}, {"version": 7, "twins": 5}, {}])
+def test_a_value_of_another_type_is_an_error(forged: dict[str, object]) -> None:
+    with pytest.raises(TypeError):
+        from_values(TableSignals, forged)
+
+
+class Color(StrEnum):
+    """Of a value."""
+
+    RED = "red"
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """Inside of another one."""
+
+    share: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """Holds another one."""
+
+    color: Color
+    inner: Inner | None = None
+    count: int | None = 7
+
+
+def test_what_another_release_has_more_is_left_out_and_what_it_lacks_has_its_default() -> None:
+    read = from_json(Outer, '{"color":"red","later":1,"inner":{"share":"1/3","later":2}}')
+    assert read == Outer(Color.RED, Inner(Fraction(1, 3)))
+    assert repr(from_json(Outer, '{"color":"red","inner":null,"count":null}')) == repr(Outer(Color.RED, None, None))
+
+
+def test_a_value_that_the_type_does_not_have_is_an_error() -> None:
+    with pytest.raises(ValueError, match="blue"):
+        from_json(Outer, '{"color":"blue"}')
