@@ -30,6 +30,12 @@ FAILED_REFRESH = RetryPolicy(max_attempts=8, first_s=1.0, longest_s=60.0)
 MAX_SWEPT = 1_000
 """Tables of the sweep that wait at most: the sweep waits for room, and so takes as long as the refreshes do."""
 
+LONG_TURN_S = 0.02
+"""Turn of the event loop, in seconds, beyond which fewer tables are refreshed at once: every request waits for it."""
+
+FEWEST_AT_ONCE = 2
+"""Tables that are refreshed at once however late the loop is: one table that is slow to read stops no other."""
+
 EVENTS_PER_SWEPT = 8
 """Tables that events named for each one of the sweep, where both wait: no load of events ends the sweep."""
 
@@ -45,11 +51,15 @@ class _QueuedRefresh:
 
 
 class RefreshQueue:
-    """Calls `handle` for each queued table, one call per table at a time, up to `workers` tables at once."""
+    """Calls `handle` for each queued table, one call per table at a time, up to `workers` tables at once.
+
+    While turns of the event loop are long, fewer: tables that wait cost freshness, requests that wait cost senders.
+    """
 
     def __init__(self, handle: Handle, *, workers: int = 16, retry_policy: RetryPolicy = FAILED_REFRESH) -> None:
         self._handle = handle
         self.workers = workers
+        self._at_once = workers
         self._retry_policy = retry_policy
         self._failures: dict[TableId, int] = {}
         self._problems: dict[TableId, str] = {}
@@ -131,11 +141,13 @@ class RefreshQueue:
 
     async def refresh_next(self) -> None:
         """Refresh the next queued table, once there is one that is not being refreshed; errors are kept, not raised."""
+        await self._adapt()
         async with self._arrived:
             await self._arrived.wait_for(self._ready)
             waiting = self._take()
             table_id = waiting.table.id
             self._running.add(table_id)
+            self._arrived.notify()  # There may be room for another now.
         try:
             await self._refresh(waiting)
             self._failures.pop(table_id, None)
@@ -153,6 +165,15 @@ class RefreshQueue:
             self._running.discard(table_id)
             if not self.backlog:
                 self._idle.set()
+
+    async def _adapt(self) -> None:
+        """Halve the tables at once after a long turn of the loop, and allow one more after a short one."""
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        await asyncio.sleep(0)
+        is_long = loop.time() - began_s > LONG_TURN_S
+        self._at_once = max(FEWEST_AT_ONCE, self._at_once // 2) if is_long else self._at_once + 1
+        self._at_once = min(self._at_once, self.workers)
 
     async def _refresh(self, waiting: _QueuedRefresh) -> None:
         """Refresh a table; recorded only if events led to it, because the sweep finds nothing new nearly always."""
@@ -190,6 +211,8 @@ class RefreshQueue:
         task.add_done_callback(self._returning.discard)
 
     def _ready(self) -> bool:
+        if len(self._running) >= self._at_once:
+            return False
         return any(key not in self._running for key in chain(self._waiting, self._swept))
 
     def _take(self) -> _QueuedRefresh:

@@ -236,3 +236,31 @@ async def test_a_table_that_failed_for_the_moment_is_refreshed_at_once_by_the_sw
         await inbox.drained()
         work.cancel()
         assert (refreshes.seen, inbox.retrying) == ([("a", None)], 0)
+
+
+async def test_fewer_tables_are_refreshed_at_once_while_turns_of_the_loop_are_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Requests wait for each turn of the loop; tables can wait."""
+    async with in_time():
+        running, step = set[str](), asyncio.Semaphore(0)
+
+        async def refresh(table: TableRef, version: int | None) -> None:
+            running.add(table.name)
+            await step.acquire()
+            running.remove(table.name)
+
+        inbox = RefreshQueue(refresh, workers=8)
+        work = asyncio.create_task(refreshing(inbox))
+        for longest_s, at_once in ((-1.0, refresh_queue.FEWEST_AT_ONCE), (3_600.0, 8)):
+            monkeypatch.setattr(refresh_queue, "LONG_TURN_S", longest_s)
+            for table in _tables("t", 40):
+                await inbox.put(table, 1)
+            for _ in range(20):
+                step.release()
+                await _turns()
+            assert len(running) == at_once
+            for _ in range(20):
+                step.release()
+            await inbox.drained()
+        work.cancel()
