@@ -31,7 +31,7 @@ class SqsQueue:
     def __init__(self, url: str, *, hidden_s: int = HIDDEN_S) -> None:
         """Use AWS's usual settings for credentials, region and endpoint. Raises InvalidInput without boto3."""
         try:
-            import boto3  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
+            import boto3  # noqa: PLC0415 - an extra
             from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]  # noqa: PLC0415
         except ImportError as problem:
             raise InvalidInput("LAKEWRIGHT_SQS_QUEUES needs boto3: pip install 'lakewright[sqs]'") from problem

@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from decider.background import runner
 from decider.storage import local_files, object_reads
@@ -43,7 +44,7 @@ def at_times() -> None:
             time.sleep(0.1)
         return read(place, *arguments)
 
-    object_reads.read_files = hanging
+    mock.patch.object(object_reads, "read_files", hanging).start()
     threading.Thread(target=watch, daemon=True).start()
 
 

@@ -102,7 +102,7 @@ def measure(folder: Path, tables: int, *, seconds: float, per_s: float, seed: in
     print(f"  {tables:,} tables written", flush=True)
     declared = folder / "tables.yaml"
     declared.write_text("tables: []")
-    environment = {
+    environment: dict[str, Any] = {
         "LAKEWRIGHT_TABLES_FILE": str(declared),
         "LAKEWRIGHT_SWEEP_S": str(sweep_s(tables)),
         "LAKEWRIGHT_LOG_LEVEL": "error",

@@ -5,6 +5,7 @@ removal; everything else is a difference that the removal made.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -31,11 +32,11 @@ def readers(spark: SparkSession) -> Sequence[Reader]:
     return keyed_readers(spark)
 
 
-def change_all(world: KeyedWorld, dice: Dice, **how: object) -> None:
+def change_all(world: KeyedWorld, dice: Dice, control: Path | None = None) -> None:
     """Each engine makes each kind of change."""
     for engine in ENGINES:
         for choice in range(KINDS):
-            world.do(world.engines.choose(engine, dice, world.model, choice), **how)
+            world.do(world.engines.choose(engine, dice, world.model, choice), control=control)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -59,7 +59,7 @@ class _Known:
     """Which versions of a key were known to be in the queue, at any moment."""
 
     def __init__(self, key: _Key) -> None:
-        reported = [(one.at, one.version) for one in (*key.acks, *key.claims)]
+        reported = [(ack.at, ack.version) for ack in key.acks] + [(claim.at, claim.version) for claim in key.claims]
         moments = [(at, "told", version) for at, version in reported if not _is_taken_back(at, version, key.rollbacks)]
         moments += [(one.start, "lost", one.cursor) for one in key.rollbacks]
         known: set[int] = set()

@@ -114,7 +114,7 @@ class FileTable:
         version = max(runs[partition].version for partition in landed)
         return RewriteOutcome(version, ends, 1, 1, conflicts=len(runs) - len(landed))
 
-    def _write(self, folder: Path, runs: Mapping[str, _Run]) -> None:
+    def _write(self, folder: Path, runs: Mapping[PartitionKey, _Run]) -> None:
         """Write what a rewrite writes before its commit; raises OSError where a disk is full."""
         try:
             for name in (SCRATCH, OUTPUTS):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,8 @@ def swapped(history: History, field: str, index: int, *new: object) -> History:
     """The history with one of its entries replaced, or left out."""
     entries = list(getattr(history, field))
     entries[index : index + 1] = new
-    return replace(history, **{field: tuple(entries)})
+    changed: dict[str, Any] = {field: tuple(entries)}
+    return replace(history, **changed)
 
 
 def test_a_clean_history_is_good() -> None:

@@ -6,6 +6,7 @@ notifications, and the sweep comes too late to help.
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ print(json.dumps({"posted": posted[0], "failures": failures, "rows": rows, "comm
 
 def test_deciders_are_replaced_three_times_and_refuse_no_event(cluster: Cluster, lake: Lake, release: Release) -> None:
     release.install("--set=decider.sweepSeconds=86400")
-    words = {"TABLES": TABLES, "COMMIT_ROWS": COMMIT_ROWS, "RELEASE": RELEASE, "TOKEN": TOKEN}
+    words: dict[str, Any] = {"TABLES": TABLES, "COMMIT_ROWS": COMMIT_ROWS, "RELEASE": RELEASE, "TOKEN": TOKEN}
     words |= {"STOP": STOP, "STARTED": STARTED}
     cluster.kubectl("exec", "writer", "--", "rm", "-f", STOP, STARTED)
     with ThreadPoolExecutor(1) as pool:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ for n in range(TABLES):
     found.append({"exact": ids == list(range(COMMITS * ROWS)), "files": len(table.file_uris())})
 print(json.dumps(found))
 """
-WORDS = {"TABLES": TABLES, "PARTITIONS": PARTITIONS, "COMMITS": COMMITS, "ROWS": ROWS}
+WORDS: dict[str, Any] = {"TABLES": TABLES, "PARTITIONS": PARTITIONS, "COMMITS": COMMITS, "ROWS": ROWS}
 
 
 @pytest.fixture

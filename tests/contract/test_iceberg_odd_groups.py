@@ -8,7 +8,7 @@ from actor.ports import GroupStatus
 from actor.proofread.model import Reading
 from shared.errors import Difference, RefusedFiles
 from shared.partitions import WHOLE_TABLE
-from shared.table import PartitionKey
+from shared.table import DataFile, PartitionKey
 
 if TYPE_CHECKING:
     from tests.support.iceberg_lab import IcebergLab
@@ -47,7 +47,7 @@ def test_a_spec_whose_column_was_dropped_is_refused_by_name_where_it_cannot_be_c
     assert (end.error.reason, end.error.field) == ("unsupported", "x")
 
 
-def _files(ice: "IcebergLab", table: str) -> list[object]:
+def _files(ice: "IcebergLab", table: str) -> list[DataFile]:
     import asyncio
 
     return list(asyncio.run(ice.reader(table).snapshot()).files)

@@ -200,7 +200,7 @@ def test_a_run_after_one_that_died_deletes_the_rest(ice: "IcebergLab", at: str) 
     gone = {one.name for one in preview(ice, table, NOW).deletions}
     files, control = stored(ice, table), Control()
     control.reached = dying(at)  # type: ignore[method-assign]
-    ice.engine._settings = replace(ice.engine.settings, vacuum=VacuumLimits(batch=4))
+    ice.engine._settings = replace(ice.engine._settings, vacuum=VacuumLimits(batch=4))
     with pytest.raises(LeaseLost):
         vacuum(ice, table, control=control)
     assert files - stored(ice, table) < gone

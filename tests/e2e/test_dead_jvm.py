@@ -15,8 +15,9 @@ from shared.queue.limits import CRASHES_UNTIL_EXCLUSIVE
 from shared.queue.model import RunResult
 from tests.support import writers
 from tests.support.outside import own_commits
-from tests.support.stack import ROOT, Stack, until
+from tests.support.stack import ROOT, Stack
 from tests.support.time_limits import scaled
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.e2e,

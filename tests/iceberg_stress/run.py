@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +117,7 @@ class Stress:
             random=Random(seed + 3),
         )
         by_pyiceberg = {name: self._ledgers[name] for name in BY_PYICEBERG}
-        steps = {
+        steps: dict[str, tuple[Callable[[Permitted], str], float]] = {
             "spark": (SparkSteps(spark, conf, self._ledgers, Random(seed + 1)), 0.05),
             "pyiceberg": (PyicebergSteps(lake.options, by_pyiceberg, Random(seed + 2)), 1.0),
             "java": (java, 1.0),

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import redis as redis_library
 
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings, s3_event
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.stack import s3_event
 
 pytestmark = pytest.mark.redis
 

@@ -11,9 +11,9 @@ import pytest
 from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens
 from decider.gateway.security_headers import HEADERS
 from tests.support.event_samples import ARN, SAMPLES, dumped
-from tests.support.live_decider import LiveDecider, WrittenTable, deciders, s3_event
+from tests.support.live_decider import LiveDecider, WrittenTable, deciders
 from tests.support.redis_server import RedisServer
-from tests.support.stack import Stack
+from tests.support.stack import Stack, s3_event
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 from tests.support.webhook_signing import signed_headers

@@ -60,23 +60,24 @@ class Lake:
             path = folder / f"delta-{number}"
             (path / "_delta_log").mkdir(parents=True)
             self.delta.append(LoadTable(path, random.Random(number)))
-            table = IcebergFolder(folder / f"iceberg-{number}", spec="identity")
-            table.create(f"00000000-0000-4000-8000-{number + 1:012x}")
-            self.iceberg.append(table)
-            self.formats |= {table_id(path.as_uri()): "delta", table_id(table.location): "iceberg"}
+            made = IcebergFolder(folder / f"iceberg-{number}", spec="identity")
+            made.create(f"00000000-0000-4000-8000-{number + 1:012x}")
+            self.iceberg.append(made)
+            self.formats |= {table_id(path.as_uri()): "delta", table_id(made.location): "iceberg"}
         for table in self.delta:
             for _ in range(FIRST_COMMITS):
                 table.advance()
-        for table in self.iceberg:
-            table.commit([table.file(rng.randint(50_000, 2_000_000)) for _ in range(FIRST_COMMITS)])
+        for made in self.iceberg:
+            made.commit([made.file(rng.randint(50_000, 2_000_000)) for _ in range(FIRST_COMMITS)])
         self._next = cycle(range(TABLES))
         self._rng = rng
 
     def register(self, decider: LiveDecider) -> None:
-        for name, tables in (("delta", self.delta), ("iceberg", self.iceberg)):
-            for number, table in enumerate(tables):
+        paths = {"delta": [table.path for table in self.delta], "iceberg": [table.path for table in self.iceberg]}
+        for name, tables in paths.items():
+            for number, path in enumerate(tables):
                 tenant = name if number < OF_ONE_FORMAT else "both"
-                body = {"location": str(table.path), "name": f"{name}-{number}", "tenant": tenant}
+                body = {"location": str(path), "name": f"{name}-{number}", "tenant": tenant}
                 decider.post("/v1/tables", body).raise_for_status()
         decider.drain()
 

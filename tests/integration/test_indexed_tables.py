@@ -104,10 +104,10 @@ def test_a_job_names_the_options_of_its_request_and_its_first_iterations_bytes(
     found = CliRunner().invoke(app, ["--url", decider.url, "index", "t", "--revision-id", "1", "--bytes-per-iter", "0"])
     assert "1 job." in found.stdout
     (job,) = [one for one in decider.get("/v1/jobs")["jobs"] if one["kind"] == "index"]
-    found = decider.run(
-        decider.services.queue.executor.run(queries.job(decider.services.queue.executor.name, job["id"]))
-    )
-    assert JobPayload.decode(found.payload).options == {"revision": 1, "budget_bytes": 0}
+    executor = decider.services.queue.executor
+    queued = decider.run(executor.run(queries.job(executor.name, job["id"])))
+    assert queued is not None
+    assert JobPayload.decode(queued.payload).options == {"revision": 1, "budget_bytes": 0}
     at = ["--table-location", str(table.path), "--revision-rewrite", "false"]
     assert "joined the waiting job" in CliRunner().invoke(app, ["--url", decider.url, "index", *at]).stdout
     refused = {

@@ -18,8 +18,9 @@ from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.layout.partition_stats import stats_of_sizes
 from shared.paths.store_options import StoreOptions
 from shared.table import TableMetadata
-from tests.support.live_decider import POLICY, LiveDecider, decider_settings, s3_event
+from tests.support.live_decider import POLICY, LiveDecider, decider_settings
 from tests.support.s3_server import KEYS, S3Server
+from tests.support.stack import s3_event
 
 PLAIN = TableMetadata("u")
 

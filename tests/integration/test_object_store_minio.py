@@ -19,12 +19,11 @@ from decider.storage.stores import ObjectStores
 from shared.errors import PermanentError
 from shared.paths.store_options import StoreOptions
 from tests.support.go_programs import MINIO
-from tests.support.live_decider import s3_event
 from tests.support.minio import Minio
 from tests.support.redis_server import RedisServer
 from tests.support.s3_server import S3Server
 from tests.support.s3_writer import rows
-from tests.support.stack import ROOT, Stack, free_port
+from tests.support.stack import ROOT, Stack, free_port, s3_event
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 

@@ -17,7 +17,8 @@ from shared.policy.policy import KIB, MaxMode
 from shared.queue import commands, queries
 from shared.queue.model import Claim, JobId, RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable
-from tests.support.waiting import scaled, until
+from tests.support.time_limits import scaled
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 

@@ -6,7 +6,7 @@ import pytest
 import redis
 from typer.testing import CliRunner
 
-from actor.queue_executor import SyncQueueExecutor
+from actor.queue_executor import SyncQueueExecutor, connect
 from decider.store.tables.table_state import TableState
 from services.cli.__main__ import app
 from services.cli.checks.decider import check_service
@@ -20,7 +20,6 @@ from shared.refusals import RefusalReason
 from shared.table import DataFile
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider
-from tests.support.worker_bench import connect
 
 pytestmark = pytest.mark.redis
 

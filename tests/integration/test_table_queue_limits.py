@@ -11,6 +11,8 @@ import pytest
 from deltalake import DeltaTable
 
 from decider.store.tables import table_queue_limits
+from decider.store.tables.ingest import ingest
+from decider.store.tables.table_queue_limits import apply_queue_limits
 from decider.tracking import rebuild
 from decider.tracking.followed_table import FollowedTable
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -21,8 +23,6 @@ LIMIT = "lakewright.max-concurrent-jobs"
 LIMITS = {LIMIT: "1", "lakewright.weight": "2"}
 ONE = {**LIMITS, "lakewright.fan-in": "4"}
 """Limits, and a value whose change has the table counted again."""
-
-REAL = rebuild.ingest
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_queue_limit_set_by_a_rebuild_that_a_crash_cut_short_is_taken_back(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = cut_short(decider, tmp_path, monkeypatch)
-    monkeypatch.setattr(rebuild, "ingest", REAL)
+    monkeypatch.setattr(rebuild, "ingest", ingest)
     say(decider, name, {})
     decider.drain()
     assert queue_limits(decider) == []
@@ -112,7 +112,7 @@ def test_a_change_of_limits_alone_counts_no_table_again_and_is_finished_after_a_
 
 
 async def applied_by_a_process_that_dies(*args: Any) -> None:
-    await rebuild.apply_queue_limits(*args)
+    await apply_queue_limits(*args)
     raise RuntimeError("the process ended")
 
 
@@ -127,14 +127,13 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_queue_limits_as_the_winner
     follower = copy(decider.services.requests.tracker)
     follower._followed = defaultdict(FollowedTable)  # As in another process.
     races: list[str] = []
-    real = rebuild.apply_queue_limits
 
     async def late(*args: Any) -> None:
         if not races:
             races.append(known.id)
             set_properties(table, {LIMIT: "off", "lakewright.weight": "1"})
             await follower.follow(known)
-        await real(*args)
+        await apply_queue_limits(*args)
         races.append(args[-1])
 
     set_properties(table, ONE)

@@ -13,6 +13,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from actor.formats.delta.engine import DeltaEngine
 from tests.bench.spark import started_spark
@@ -30,6 +31,7 @@ from tests.support.redis_server import RedisServer
 _ROOT = Path(__file__).resolve().parents[2]
 _OTHERS = _ROOT / ".cache" / "interop" / "bin" / "python"
 _HERE = ("delta-spark", "pyspark", "deltalake", "pyarrow", "duckdb", "duckdb-extension-delta", "polars")
+_SHUFFLE: dict[str, Any] = {"spark.sql.shuffle.partitions": "1"}
 _MEMORY = "3g"  # Delta keeps the logs of tables for an hour, and there are a thousand tables in an hour.
 _THERE = ("deltalake", "chdb", "daft", "polars-deltalake")
 
@@ -52,9 +54,7 @@ def main() -> int:
     found: list[Result] = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lw-interop-")))
-        spark = stack.enter_context(
-            started_spark(folder / "spark", driver_memory=_MEMORY, **{"spark.sql.shuffle.partitions": "1"})
-        )
+        spark = stack.enter_context(started_spark(folder / "spark", driver_memory=_MEMORY, **_SHUFFLE))
         readers, writers, newest = engines_of(_OTHERS)
         for engine in (*readers, *writers):
             stack.enter_context(engine)

@@ -9,7 +9,7 @@ import os
 import pickle
 import struct
 import sys
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from tests.interop.cases import CASES
 
@@ -26,14 +26,14 @@ ENGINES = {
 _LENGTH = struct.Struct(">Q")
 
 
-def send(stream: BinaryIO, message: Any) -> None:
+def send(stream: IO[bytes], message: Any) -> None:
     """Write one message."""
     body = pickle.dumps(message)
     stream.write(_LENGTH.pack(len(body)) + body)
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> Any:
+def receive(stream: IO[bytes]) -> Any:
     """Read one message; raises EOFError when the other side has gone."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:

@@ -9,7 +9,7 @@ import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,7 +30,7 @@ from tests.interop.report import keep, load, page
 from tests.interop.table_log import TableLog
 from tests.interop.verdicts import Place, Result, Verdict, essence
 
-Table = pa.Table
+Table: TypeAlias = pa.Table
 
 
 def rewritten(

@@ -31,7 +31,7 @@ from tests.bench.spark import started_spark
 
 REPEATS = 3
 
-SHUFFLE = {"spark.sql.shuffle.partitions": "4"}
+SHUFFLE: dict[str, Any] = {"spark.sql.shuffle.partitions": "4"}
 """As many as suit two cores: with Spark's 200, a query of such small tables takes seconds whatever files there are."""
 
 

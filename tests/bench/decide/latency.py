@@ -148,7 +148,8 @@ def latency(folder: Path, load: Load, *, seed: int) -> dict[str, Any]:
 def phases(folder: Path, load: Load, *, seed: int) -> dict[str, Any]:
     """Measure what the time from an event to its decision is spent on: means in ms, of one window with few tables."""
     written = folder / "phases.json"
-    with house(folder / "house-timed", module="tests.bench.decide.timed", **{PHASES_FILE: str(written)}) as home:
+    settings: dict[str, Any] = {PHASES_FILE: str(written)}
+    with house(folder / "house-timed", module="tests.bench.decide.timed", **settings) as home:
         side = _side(home, folder / "tables-timed", load.few, seed)
         side.window(per_s=load.per_s, seconds=min(2.0, load.seconds), seed=seed)  # Imports, connections, scripts.
         _spent(home, written)

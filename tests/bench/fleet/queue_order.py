@@ -80,8 +80,17 @@ class QueueOrder:
     def ended(self, _lake: Lake, number: int, now_s: float) -> None:
         """End its run at what it has cost."""
         claim, size = self.runs.pop(number)
-        call = {"worker": "w", "nonce": f"n{self.calls}", "id": claim.id, "token": claim.token, "cost_bytes": size}
-        self._run(commands.finish(QUEUE, **call, run_result=RunResult.DONE, seen_version=self.calls), now_s)
+        call = commands.finish(
+            QUEUE,
+            worker="w",
+            nonce=f"n{self.calls}",
+            id=claim.id,
+            token=claim.token,
+            cost_bytes=size,
+            run_result=RunResult.DONE,
+            seen_version=self.calls,
+        )
+        self._run(call, now_s)
 
     def _run(self, call: Command[Any], now_s: float) -> Any:
         """Turn the clock and run the call, in one round trip."""

@@ -40,12 +40,12 @@ def measure(commits: int, seed: int) -> list[Figure]:
             nothing, ours = done
             if nothing.rows != ours.rows:
                 raise RuntimeError(f"rows differ: {nothing.rows} left alone, {ours.rows} under Lakewright")
-            took = _queried(spark, [table.sql_name for table in tables], trace)
+            before, after = _queried(spark, [table.sql_name for table in tables], trace)
     how = f"measured, {nothing.files_end} and {ours.files_end} files"
     three = "of a point, a range and a full query"
     return [
-        Figure("query time", f"ms {three}", UNTOUCHED, *(one[0] for one in took), -60, how),
-        Figure("query time", f"CPU ms {three}", UNTOUCHED, *(one[1] for one in took), -60, how),
+        Figure("query time", f"ms {three}", UNTOUCHED, before[0], after[0], -60, how),
+        Figure("query time", f"CPU ms {three}", UNTOUCHED, before[1], after[1], -60, how),
         Figure("storage", "bytes of live files", UNTOUCHED, nothing.bytes_end, ours.bytes_end, -1, how),
     ]
 

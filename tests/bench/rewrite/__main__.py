@@ -83,7 +83,7 @@ def _figures(case: Case, took: dict[str, list[Took]], phases: list[Phases]) -> d
     names = dict.fromkeys(name for seen in phases for name in seen.ms)
     total_s = {side: median(one.total_s for one in done) for side, done in took.items()}
     cpu_s = {side: median(one.cpu_s for one in done) for side, done in took.items()}
-    figures = {
+    figures: dict[str, Any] = {
         **{f"{side}_s": round(seconds, 3) for side, seconds in total_s.items()},
         **{f"{side}_cpu_s": round(seconds, 3) for side, seconds in cpu_s.items()},
         "ratio": round(total_s[COPIED] / total_s[OPTIMIZE], 3),

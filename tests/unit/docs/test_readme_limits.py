@@ -10,6 +10,7 @@ from shared.errors import InvalidInput
 from shared.formats import delta
 from shared.formats.registry import SUPPORT
 from shared.jobs.payload import CLUSTER, DEDUPLICATE
+from shared.refusals import Refusal
 from shared.table import TableId, TableMetadata, TableProtocol, TableRef
 from tests.interop.plan import small
 from tests.interop.report import _INTRODUCTION
@@ -23,7 +24,7 @@ README, CONTRIBUTING, SECURITY = (
 METADATA = TableMetadata("t", ())
 
 
-def refusal(feature: str, **configuration: str) -> delta.Refusal | None:
+def refusal(feature: str, **configuration: str) -> Refusal | None:
     metadata = TableMetadata("t", (), configuration)
     return delta.refusal(metadata, TableProtocol(3, 7, frozenset({feature}), frozenset({feature})))
 

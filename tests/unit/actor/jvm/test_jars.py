@@ -13,7 +13,7 @@ import pytest
 from actor.jvm import jars
 from actor.jvm.java import JavaHome, JavaSource
 from shared.errors import PermanentError
-from tests.support.waiting import scaled
+from tests.support.time_limits import scaled
 
 
 class TwoJars(jars.JarSet):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from decider.advice.cpu_budget import BUSY_SHARE, CpuBudget, PacedThread, Stopped, run_paced
-from tests.support.waiting import scaled
+from tests.support.time_limits import scaled
 
 
 class Waits:

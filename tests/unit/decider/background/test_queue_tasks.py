@@ -66,7 +66,7 @@ class FakeAdmin:
 
 async def test_a_redis_that_is_away_ends_no_duty() -> None:
     admin: Any = FakeAdmin()
-    tasks = {
+    tasks: dict[str, Any] = {
         "preemption": JobPreemption(admin),
         "queue_audit": QueueAudit(admin),
         "slot_count": SlotCount(admin, admin.slots),

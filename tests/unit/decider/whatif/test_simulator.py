@@ -10,8 +10,7 @@ from decider.whatif.optimize_baseline import optimize_after_each_commit
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
 from decider.whatif.trace import CommitTrace
 from shared.layout.eligibility import evaluate_idle
-from shared.layout.partition_stats import stats_of_files
-from shared.layout.planner import IDLE_COMPACTED_TAG
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG, stats_of_files
 from shared.partitions import WHOLE_TABLE, partition_key
 from shared.policy.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionColumn, RemovedFile

@@ -1,5 +1,6 @@
 """Waiting for jobs: a decider that cannot look now is asked again, a job that is gone was cancelled, else it fails."""
 
+import time
 from typing import Any
 
 import httpx
@@ -22,7 +23,7 @@ def view(state: str, **more: Any) -> httpx.Response:
 
 def followed(answers: list[httpx.Response], monkeypatch: pytest.MonkeyPatch) -> tuple[list[EndedJob], list[float]]:
     pauses: list[float] = []
-    monkeypatch.setattr(job_progress.time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     left = iter(answers)
     with ApiClient("http://decider", None, httpx.MockTransport(lambda _: next(left))) as api:
         return follow(api, ["t.1.compact"]), pauses

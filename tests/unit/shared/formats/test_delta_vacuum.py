@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 
 from shared.errors import Corrupt
-from shared.formats.delta_orphans import (
-    MIN_ORPHAN_AGE_MS,
-    Kept,
-    OwnFolders,
-    StoredFile,
-    orphan_cutoff_ms,
-    orphan_verdict,
-)
+from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS, Kept, OwnFolders, orphan_cutoff_ms, orphan_verdict
 from shared.formats.delta_references import FileReference, reference
 from shared.formats.delta_vacuum import (
     LoggedCommit,
@@ -27,6 +20,7 @@ from shared.formats.delta_vacuum import (
     vacuum_mark,
 )
 from shared.layout.commit_metadata import CommitMetadata
+from shared.paths.stored_file import StoredFile
 from shared.table import CommitOrigin
 from tests.support.vacuum_world import ROOT, VacuumWorld
 

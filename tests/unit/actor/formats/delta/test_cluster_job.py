@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -74,10 +74,10 @@ class World:
         class Sessions(FakeSessions):
             @contextmanager
             def bound(self, _owned: str) -> Iterator[FakeSession]:
-                world.conf = dict(world.table.conf)
-                yield Session(world.table)
+                outer.conf = dict(outer.table.conf)
+                yield Session(outer.table)
 
-        world = self
+        outer = self
         boundary = SimpleNamespace(
             check_files=lambda _place, files: self.checked.extend(file.path for file in files),
             check_links=lambda _place, paths: self.checked.extend(paths),
@@ -88,8 +88,9 @@ class World:
         scala.staged_statement = SimpleNamespace(run=self.optimize)  # type: ignore[attr-defined]
         proofreader = SimpleNamespace(check=self.compare)
         no_classes = SimpleNamespace(are_usable=lambda _session: False)
-        parts = (scala, Sessions(self.table), boundary, proofreader, no_classes)
-        return ClusterJob(*cast("Any", parts), job, self.control, self.reserved_bytes).run()
+        spark = (scala, Sessions(self.table), boundary, proofreader, no_classes)
+        parts: tuple[Any, ...] = (*spark, job, self.control, self.reserved_bytes)
+        return ClusterJob(*parts).run()
 
     @property
     def has_run(self) -> bool:

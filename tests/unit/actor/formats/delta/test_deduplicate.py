@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import pytest
 
@@ -91,10 +91,9 @@ class World:
         boundary = SimpleNamespace(check_files=lambda *_: None, check_links=lambda *_: None)
         options, decided = DeduplicateOptions().encode(), policy_digest({})
         job = TableJob(DEDUPLICATE, "file:///t", policy, CommitOrigin("j", 1), policy_digest=decided, options=options)
-        scala, sessions = cast("Any", FakeScala(self.table)), cast("Any", FakeSessions(self.table))
-        return Deduplication(
-            *(scala, sessions, cast("Any", boundary), *cast("Any", (None, None))), job, Control(), RESERVED_BYTES
-        ).run()
+        scala, sessions = FakeScala(self.table), FakeSessions(self.table)
+        parts: tuple[Any, ...] = (scala, sessions, boundary, None, None, job, Control(), RESERVED_BYTES)
+        return Deduplication(*parts).run()
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.chunk_bounds import Bounds
 from actor.formats.delta.columns import Column
-from actor.formats.delta.footers import Bounds, Storage
+from actor.formats.delta.footers import Storage
 from actor.formats.delta.output_format import OutputFormat
 from shared.errors import RefusedFiles
 from shared.refusals import RefusalReason

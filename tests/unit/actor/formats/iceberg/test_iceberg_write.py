@@ -23,7 +23,7 @@ from shared.formats.iceberg.partitions import Spec, SpecField
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.policy.row_order import INPUT_ORDER, RowOrder, SortColumn
-from tests.support.fake_delta import JavaError
+from tests.support.java_errors import JavaError
 from tests.unit.actor.formats.iceberg.test_iceberg_inputs import POSITIONS, VALUES, VECTOR, live
 
 TABLE = TableColumns((Field("id", "int64", 1), Field("t", "string", 2)), frozenset({1}))

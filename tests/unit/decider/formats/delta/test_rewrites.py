@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from decider.formats.delta.rewrites import HEAD_BYTES, Rewrite, RewritePage, open_own_commits
-from decider.formats.rewrites import FileStats, index_fields
+from decider.formats.delta.rewrites import HEAD_BYTES, open_own_commits
+from decider.formats.rewrites import FileStats, Rewrite, RewritePage, index_fields
 from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.errors import Corrupt, NoTable
 from shared.index.stats import index_stats

@@ -11,6 +11,7 @@ from decider.formats.iceberg.source import CatalogSource
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.formats.iceberg.head_cache import HeadCache
+from shared.formats.iceberg.metadata import decode_head
 
 
 def table(*snapshots: int, uuid: str = "u", file: str = "v1", at_ms: int = 1, lists: str = "m") -> RawTable:
@@ -42,8 +43,7 @@ class Catalog:
 
 def test_an_answer_that_is_known_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[str] = []
-    real = sources.decode_head
-    monkeypatch.setattr(sources, "decode_head", lambda raw, *more: decoded.append(more[1]) or real(raw, *more))
+    monkeypatch.setattr(sources, "decode_head", lambda raw, *more: decoded.append(more[1]) or decode_head(raw, *more))
     answers = [
         *(table(1, 2), table(1, 2), table(1, 2, 3, file="v2"), table(3, file="v2", at_ms=2, lists="n")),
         *(table(1, uuid="w", file="v3"), table(1, uuid="w", file=""), table(1, uuid="w", file="")),

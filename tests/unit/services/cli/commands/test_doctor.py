@@ -9,7 +9,7 @@ from rich.console import Console
 
 from actor.jvm.java import JavaSearch
 from services.cli.checks import decider, machine, redis_server
-from services.cli.checks.finding import Finding, FindingLevel
+from services.cli.checks.finding import Finding, FindingLevel, failed
 from services.cli.commands import doctor
 from services.cli.commands.doctor import DoctorSettings
 from tests.support.fake_programs import fake_java
@@ -103,7 +103,7 @@ def test_servers_that_do_not_answer_are_findings_and_not_exceptions(tmp_path: Pa
     assert [finding.check for finding in findings] == ["python", "java", "jars", "redis", "decider", "disk"]
     assert {finding.check for finding in findings if finding.status is FindingLevel.FAIL} >= {"redis", "decider"}
     assert "secret" not in doctor.to_json(findings)
-    assert doctor.failed(findings)
+    assert failed(findings)
 
 
 def actors(*states: str, age_s: float = 1.0) -> dict[str, object]:
@@ -170,7 +170,7 @@ def test_jobs_that_no_actor_can_run_are_a_finding_each() -> None:
     assert decider.check_unserved({"unserved": []}, "here") == []
     unserved = [{"ability": "iceberg/compact", "jobs": 3}]
     (finding,) = decider.check_unserved({"unserved": unserved}, "here")
-    assert finding.status is doctor.FindingLevel.WARN
+    assert finding.status is FindingLevel.WARN
     assert finding.what == "3 jobs cannot run: no actor can do iceberg/compact"
     assert "iceberg/compact" in finding.action
 

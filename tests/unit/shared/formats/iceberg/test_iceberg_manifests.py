@@ -138,8 +138,8 @@ def entry_of(partition: dict[str, Any]) -> dict[str, Any]:
 
 def with_schema(body: bytes, schema: str) -> bytes:
     """Return a file of the same rows whose schema calls its numbers dates or times, which fastavro would not write."""
-    reader = fastavro.block_reader(io.BytesIO(body))
-    (block,) = reader
+    blocks: list[Any] = list(fastavro.block_reader(io.BytesIO(body)))
+    (block,) = blocks
     header = io.BytesIO()
     fastavro.writer(header, json.loads(schema), [], sync_marker=b"0" * 16)
     out = header.getvalue()
