@@ -1,8 +1,6 @@
 """Small row groups become large ones, column by column: every value stays, and nothing stays behind on a failure."""
 
 import json
-import re
-import threading
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -10,18 +8,11 @@ from typing import Any
 import pytest
 
 from actor.jvm.scala import Scala
-from actor.ports import GroupStatus
-from shared.errors import RetryableError
-from shared.layout.planner import FileGroup, RewriteMode
-from shared.partitions import WHOLE_TABLE
 from tests.contract.test_parquet_footers import set_nine_rows, with_footer
-from tests.contract.test_row_group_copy import replaced, rewritten, spoil
+from tests.contract.test_row_group_copy import replaced, rewritten
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 from tests.support.forced_copies import NEVER_COPIES
-from tests.support.large_files import everything, large_table
-from tests.support.time_limits import scaled
-from tests.support.waiting import until
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
@@ -170,57 +161,3 @@ def test_files_of_another_schema_and_pages_that_cannot_be_decoded_are_obstacles_
     fewer.write_bytes(with_footer(lab, one.read_bytes(), set_nine_rows))
     assert merged(lab, one, fewer) == {"attempt": 0, "obstacle": "damaged"}
     assert list((lab.directory / "out").iterdir()) == []
-
-
-def test_a_page_that_differs_from_its_checksum_fails_its_group_and_the_others_land(merging: DeltaLab) -> None:
-    table = tables.table(merging.directory / "t", files=4)
-    options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
-    replaced(table, lambda rows, path: pq.write_table(rows, path, **options))
-    files = merging.files(table.location)
-    groups = [FileGroup(WHOLE_TABLE, files[at : at + 2], RewriteMode.MINOR) for at in (0, 2)]
-    spoil(table.path / files[1].path)
-    on_disk = everything(table.path)
-
-    failed, landed = merging.rewrite(table.location, groups).groups
-
-    assert (failed.status, landed.status, landed.by_column) == (GroupStatus.REFUSED, GroupStatus.COMMITTED, True)
-    assert re.search(rf"{files[1].path} has a page .* differs from its checksum", str(failed.error))
-    assert everything(table.path) == on_disk | {landed.outputs[0].path}
-
-
-def test_what_neither_way_can_read_is_refused_as_it_is_under_spark(merging: DeltaLab) -> None:
-    table = tables.table(merging.directory / "t", files=2)
-    group = merging.group(table.location, count=2)
-    victim = table.path / group.files[1].path
-    chunk = pq.ParquetFile(victim).metadata.row_group(0).column(1)
-    with victim.open("r+b") as file:
-        file.seek(chunk.data_page_offset)
-        file.write(b"\xff" * 8)
-    on_disk = everything(table.path)
-
-    (end,) = merging.rewrite(table.location, [group]).groups
-
-    assert end.status is GroupStatus.REFUSED
-    assert "the table is unchanged" in str(end.error)
-    assert everything(table.path) == on_disk
-    assert tables.newest(table.path) == table.version
-
-
-def test_a_cancelled_encoding_ends_its_task_and_leaves_no_file(merging: DeltaLab) -> None:
-    large = large_table(merging.directory / "large", files=20)
-    group, on_disk = merging.group(large.location, count=20), everything(large.path)
-    tracker = merging.spark.sparkContext.statusTracker()
-
-    def cancel_when_it_runs() -> None:
-        until("the task has begun its file", lambda: everything(large.path) - on_disk, seconds=60)
-        merging.engine.cancel("job-x")
-
-    thread = threading.Thread(target=cancel_when_it_runs)
-    thread.start()
-    with pytest.raises(RetryableError, match="the table is unchanged"):
-        merging.rewrite(large.location, [group], job="job-x")
-    thread.join(scaled(60))
-
-    until("the task has ended", lambda: not list(tracker.getActiveJobsIds()), seconds=60)
-    until("its file is gone", lambda: everything(large.path) == on_disk, seconds=60)
-    assert tables.newest(large.path) == large.version

@@ -1,6 +1,5 @@
 """What the exact rewrite promises when something goes wrong: no row lost, no commit twice, no doubt left open."""
 
-import json
 import threading
 from typing import Any
 
@@ -22,33 +21,6 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.spark
 
 
-def test_rows_that_differ_from_the_statistics_stop_the_rewrite_loudly(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=3)
-    table.append(1, stats=json.dumps({"numRecords": 21}))
-    group, on_disk = lab.group(table.location), tables.parquet_files(table.path)
-    control = Steering()
-
-    with pytest.raises(Corrupt, match=r"81 rows in by the log statistics, 80 rows out; reading the inputs finds 80"):
-        lab.rewrite(table.location, [group], control)
-
-    assert control.calls == []
-    assert tables.newest(table.path) == table.version
-    assert tables.parquet_files(table.path) == on_disk
-
-
-def test_rows_are_counted_where_the_log_has_no_statistics(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=2)
-    table.append(1, stats=None)
-    before = tables.rows(table.path)
-    group = lab.group(table.location, count=3)
-    assert [file.rows for file in group.files] == [None, 20, 20]
-
-    outcome = lab.rewrite(table.location, [group])
-
-    assert outcome.groups[0].rows == 60
-    assert tables.rows(table.path) == before
-
-
 def test_a_lost_row_is_noticed_even_without_statistics(lab: DeltaLab, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tables.table(lab.directory / "t", files=2)
     table.append(1, stats=None)
@@ -67,19 +39,6 @@ def test_a_lost_row_is_noticed_even_without_statistics(lab: DeltaLab, monkeypatc
     with pytest.raises(Corrupt, match=r"60 rows in by the footers, 59 rows out"):
         lab.rewrite(table.location, [group], may_copy=False)
 
-    assert tables.newest(table.path) == table.version
-
-
-def test_one_corrupt_group_stops_all_and_leaves_no_file(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=2)
-    table.append(2, rows=19, stats=json.dumps({"numRecords": 18}))
-    files, on_disk = lab.files(table.location), tables.parquet_files(table.path)
-    groups = [FileGroup(WHOLE_TABLE, files[i : i + 2], RewriteMode.MINOR) for i in (0, 2)]
-
-    with pytest.raises(Corrupt):
-        lab.rewrite(table.location, groups)
-
-    assert tables.parquet_files(table.path) == on_disk
     assert tables.newest(table.path) == table.version
 
 
@@ -150,23 +109,6 @@ def test_a_group_whose_files_were_vacuumed_under_way_is_stale_and_the_others_lan
     outcome = lab.rewrite(table.location, groups[::-1], Steering(stop=stop))
 
     assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED, GroupStatus.CONFLICTED]
-
-
-def test_foreign_and_broken_user_metadata_is_no_ones(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=1)
-    for user_metadata in (
-        "",
-        "text",
-        "[]",
-        '{"lakewright": 1}',
-        '{"lakewright": {"job": "j"}}',
-        '{"lakewright": null}',
-    ):
-        table.version += 1
-        line = {"commitInfo": {"timestamp": 1, "operation": "WRITE", "userMetadata": user_metadata}}
-        (table.path / "_delta_log" / f"{table.version:020d}.json").write_text(json.dumps(line))
-
-    assert lab.engine.find_commit(table.location, job="j", token=1, since_version=-1) is None
 
 
 def test_commits_that_log_retention_has_removed_are_passed_over(lab: DeltaLab) -> None:

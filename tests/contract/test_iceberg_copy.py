@@ -16,6 +16,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin, DataFile
 from tests.contract.test_iceberg_rewrite import KINDS, MERGE_ON_READ
 from tests.iceberg_stress.readers import _DuckDb
+from tests.support.steering import Steering
 
 if TYPE_CHECKING:
     from tests.support.iceberg_lab import IcebergLab
@@ -48,11 +49,9 @@ def forced(ice: "IcebergLab") -> "IcebergLab":
 
 def rewrite(ice: "IcebergLab", table: str, *groups: tuple[DataFile, ...], **more: Any) -> tuple[GroupOutcome, ...]:
     """Rewrite groups, and return how each ended; `may_copy` and `full_bytes` are those of the request."""
-    from tests.support.iceberg_lab import Steps
-
     made = tuple(FileGroup(files[0].partition, files, more.pop("mode", RewriteMode.FULL)) for files in groups)
     mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
-    return ice.engine.rewrite(RewriteRequest(ice.location(table), made, mark, **more), Steps()).groups
+    return ice.engine.rewrite(RewriteRequest(ice.location(table), made, mark, **more), Steering()).groups
 
 
 def groups_of(ice: "IcebergLab", table: str) -> list[tuple[DataFile, ...]]:

@@ -22,6 +22,7 @@ from shared.table import CommitOrigin
 from tests.contract.formats.worlds import access
 from tests.support.iceberg_rest_lake import ICEBERGS, SCHEMA, SERVERS, RestLake, rest_lake
 from tests.support.stack import ROOT
+from tests.support.steering import Steering
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -52,12 +53,10 @@ def engine(spark: "SparkSession", options: dict[str, str]) -> "IcebergEngine":
 
 
 def rewrite(actor: "IcebergEngine", control: Any = None, place: str = PLACE) -> RewriteOutcome:
-    from tests.support.iceberg_lab import Steps
-
     files = actor.read_partition(place, WHOLE_TABLE).files
     mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
     return actor.rewrite(
-        RewriteRequest(place, (FileGroup(WHOLE_TABLE, files, RewriteMode.FULL),), mark), control or Steps()
+        RewriteRequest(place, (FileGroup(WHOLE_TABLE, files, RewriteMode.FULL),), mark), control or Steering()
     )
 
 
@@ -157,7 +156,6 @@ def test_what_fails_before_the_catalog_is_asked_leaves_no_files(
 
 
 def test_a_catalog_that_is_down_at_the_commit_loses_nothing(spark: "SparkSession", lake: RestLake) -> None:
-    from tests.support.iceberg_lab import Steps
     from tests.support.tcp_proxy import TcpProxy
 
     lake.make(3)
@@ -165,7 +163,7 @@ def test_a_catalog_that_is_down_at_the_commit_loses_nothing(spark: "SparkSession
     actor = engine(spark, lake.options | {"uri": proxy.url})
     try:
         with pytest.raises(RetryableError):
-            rewrite(actor, Steps(at="files_written", action=proxy.cut))
+            rewrite(actor, Steering(at={"files_written": proxy.cut}))
         assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 3, 0)
         proxy.restore()
         assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
@@ -197,12 +195,10 @@ def test_an_actor_gets_tokens_by_oauth2_and_new_ones_when_they_are_refused(
 
 
 def test_a_commit_whose_token_is_refused_is_made_by_the_next_run(spark: "SparkSession", lake: RestLake) -> None:
-    from tests.support.iceberg_lab import Steps
-
     lake.make(3)
     rows, actor = lake.ids(), engine(spark, lake.oauth())
     with pytest.raises(RetryableError):
-        rewrite(actor, Steps(at="files_written", action=lake.revoke))
+        rewrite(actor, Steering(at={"files_written": lake.revoke}))
     assert (lake.ids(), lake.files(), lake.rewrites(), lake.data_files()) == (rows, 3, 0, 3)
     assert rewrite(actor).groups[0].status is GroupStatus.COMMITTED
     assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, 1, 1)

@@ -9,6 +9,7 @@ from actor.ports import GroupStatus
 from shared.errors import Conflict, Corrupt
 from shared.partitions import WHOLE_TABLE
 from shared.table import PartitionKey
+from tests.support.steering import Steering
 
 if TYPE_CHECKING:
     from tests.support.iceberg_lab import IcebergLab
@@ -93,13 +94,11 @@ def test_files_of_an_old_spec_are_a_partition_of_their_own_and_keep_it(ice: "Ice
 @pytest.mark.parametrize("version", [2, pytest.param(3, marks=pytest.mark.long("iceberg"))])
 def test_deletes_by_place_take_only_their_group_and_leave_no_files(ice: "IcebergLab", version: int) -> None:
     """Positions, and vectors from version 3 on."""
-    from tests.support.iceberg_lab import Steps
-
     table = ice.create("t", version=version, by="dt", properties=MERGE_ON_READ)
     for number in range(3):
         ice.append(table, number)
     one, other = (ice.live(table, PartitionKey(f'{{"dt":"2026-01-0{day}"}}')) for day in (1, 2))
-    control = Steps(at="files_written", action=lambda: ice.sql(f"DELETE FROM {table} WHERE id IN (0, 2)"))
+    control = Steering(at={"files_written": lambda: ice.sql(f"DELETE FROM {table} WHERE id IN (0, 2)")})
     outcome = ice.rewrite(table, one, other, control=control)
     assert [group.status for group in outcome.groups] == [GroupStatus.CONFLICTED, GroupStatus.COMMITTED]
     assert outcome.conflicts == 1
@@ -149,8 +148,6 @@ def test_a_delete_file_stays_until_all_files_that_it_applies_to_are_rewritten(ic
 @pytest.mark.parametrize("names_input", [False, True])
 def test_deletes_of_a_streams_own_files_do_not_make_a_rewrite_stale(ice: "IcebergLab", names_input: bool) -> None:
     """One delete file names rows of two new files; the inputs' paths are within its bounds, so it applies to both."""
-    from tests.support.iceberg_lab import Steps
-
     table = ice.create("t", properties={**MERGE_ON_READ, "write.delete.granularity": "partition"})
     ice.append(table, 0)
     ice.append(table, 1)
@@ -162,7 +159,7 @@ def test_deletes_of_a_streams_own_files_do_not_make_a_rewrite_stale(ice: "Iceber
             ice.append(table, number)
         ice.sql(f"DELETE FROM {table} WHERE id IN (40, 60{', 5' if names_input else ''})")
 
-    outcome = ice.rewrite(table, live, control=Steps(at="files_written", action=stream))
+    outcome = ice.rewrite(table, live, control=Steering(at={"files_written": stream}))
     (delete,) = asyncio.run(ice.reader(table).snapshot()).deletes
     assert delete.rows == (3 if names_input else 2)
     assert outcome.groups[0].status is (GroupStatus.CONFLICTED if names_input else GroupStatus.COMMITTED)
@@ -186,8 +183,6 @@ def test_a_file_that_is_live_twice_is_not_rewritten(ice: "IcebergLab") -> None:
 @pytest.mark.long("iceberg")
 def test_rows_that_got_ids_between_write_and_commit_keep_them(ice: "IcebergLab") -> None:
     """An upgrade to format version 3 gives ids to all rows with the next commit; outputs written before have none."""
-    from tests.support.iceberg_lab import Steps
-
     table = ice.create("t")
     ice.append(table, 0)
     ice.append(table, 1)
@@ -200,7 +195,7 @@ def test_rows_that_got_ids_between_write_and_commit_keep_them(ice: "IcebergLab")
 
     live = ice.live(table, WHOLE_TABLE)
     with pytest.raises(Conflict, match="format version 2 when it was read"):
-        ice.rewrite(table, live, control=Steps(at="files_written", action=upgrade))
+        ice.rewrite(table, live, control=Steering(at={"files_written": upgrade}))
     assert ice.lineage(table) == lineage
     assert ice.files_on_disk(table) == ice.known_files(table)
     ice.rewrite(table, live)

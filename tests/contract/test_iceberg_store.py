@@ -13,6 +13,7 @@ from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin
 from tests.support.iceberg_rest_lake import RestLake, rest_lake
+from tests.support.steering import Steering
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,12 +141,10 @@ class StrictStore:
         self.engine._scala.resolve("io.lakewright.StrictIO").throttle(after)
 
     def rewrite(self) -> RewriteOutcome:
-        from tests.support.iceberg_lab import Steps
-
         files = self.engine.read_partition(PLACE, WHOLE_TABLE).files
         mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
         group = FileGroup(WHOLE_TABLE, files, RewriteMode.FULL)
-        return self.engine.rewrite(RewriteRequest(PLACE, (group,), mark), Steps())
+        return self.engine.rewrite(RewriteRequest(PLACE, (group,), mark), Steering())
 
 
 @pytest.fixture

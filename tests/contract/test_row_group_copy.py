@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from actor.formats.delta.engine import EngineSettings
+from actor.formats.parquet.copy_rules import CopyLimits
 from actor.jvm.scala import Scala
 from actor.ports import GroupOutcome, GroupStatus, RewriteRequest
 from shared.errors import Corrupt, RetryableError
@@ -18,6 +19,7 @@ from shared.partitions import WHOLE_TABLE
 from tests.contract.test_parquet_footers import chunk_of, footer, summaries, with_footer
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark
+from tests.support.forced_copies import FORCED_LIMITS, NEVER_COPIES
 from tests.support.large_files import everything, large_table
 from tests.support.steering import Steering
 from tests.support.time_limits import scaled
@@ -33,6 +35,18 @@ pytestmark = pytest.mark.spark
 def copying(lab: DeltaLab) -> DeltaLab:
     """An engine that copies wherever that is exact, however small row groups are."""
     return lab.copying()
+
+
+@pytest.fixture(params=[FORCED_LIMITS, NEVER_COPIES], ids=["copied", "by column"])
+def limits(request: pytest.FixtureRequest) -> CopyLimits:
+    limits: CopyLimits = request.param
+    return limits
+
+
+@pytest.fixture
+def either(lab: DeltaLab, limits: CopyLimits) -> DeltaLab:
+    """An engine that copies, or encodes by column, whatever it could copy."""
+    return lab.copying(limits)
 
 
 def rewritten(lab: DeltaLab, location: str) -> GroupOutcome:
@@ -172,9 +186,9 @@ def test_files_of_other_schemas_and_codecs_are_encoded(copying: DeltaLab) -> Non
     assert found == ["schema", "mixed_codecs"]
 
 
-def test_pages_that_do_not_fit_their_footer_are_not_copied(copying: DeltaLab) -> None:
-    table = tables.table(copying.directory / "t", files=2)
-    group = copying.group(table.location, count=2)
+def test_pages_that_do_not_fit_their_footer_are_refused_as_they_are_under_spark(either: DeltaLab) -> None:
+    table = tables.table(either.directory / "t", files=2)
+    group = either.group(table.location, count=2)
     victim = table.path / group.files[1].path
     chunk = pq.ParquetFile(victim).metadata.row_group(0).column(1)
     with victim.open("r+b") as file:
@@ -182,7 +196,7 @@ def test_pages_that_do_not_fit_their_footer_are_not_copied(copying: DeltaLab) ->
         file.write(b"\xff" * 8)
     on_disk = everything(table.path)
 
-    (end,) = copying.rewrite(table.location, [group]).groups
+    (end,) = either.rewrite(table.location, [group]).groups
 
     assert end.status is GroupStatus.REFUSED
     assert "the table is unchanged" in str(end.error)
@@ -190,36 +204,40 @@ def test_pages_that_do_not_fit_their_footer_are_not_copied(copying: DeltaLab) ->
     assert tables.newest(table.path) == table.version
 
 
-def test_rows_that_the_footers_count_otherwise_than_the_log_stop_the_copy(copying: DeltaLab) -> None:
-    table = tables.table(copying.directory / "t", files=3)
+def test_rows_that_differ_from_the_statistics_stop_the_rewrite_loudly(either: DeltaLab) -> None:
+    table = tables.table(either.directory / "t", files=3)
     table.append(1, stats=json.dumps({"numRecords": 21}))
-    on_disk = everything(table.path)
+    group, on_disk, control = either.group(table.location), everything(table.path), Steering()
 
     with pytest.raises(Corrupt, match=r"81 rows in by the log statistics, 80 rows out; reading the inputs finds 80"):
-        rewritten(copying, table.location)
+        either.rewrite(table.location, [group], control)
 
+    assert control.calls == []
+    assert tables.newest(table.path) == table.version
     assert everything(table.path) == on_disk
 
 
 def test_a_page_that_differs_from_its_checksum_is_neither_copied_nor_encoded_and_the_other_groups_land(
-    copying: DeltaLab,
+    either: DeltaLab, limits: CopyLimits
 ) -> None:
     """Snappy has no checksum of its own: what decodes to other values would be written as if it were right."""
-    table = tables.table(copying.directory / "t", files=4)
+    table = tables.table(either.directory / "t", files=4)
     options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
     replaced(table, lambda rows, path: pq.write_table(rows, path, **options))
-    files = copying.files(table.location)
+    files = either.files(table.location)
     groups = [FileGroup(WHOLE_TABLE, files[at : at + 2], RewriteMode.MINOR) for at in (0, 2)]
     spoil(table.path / files[1].path)
     before, on_disk = tables.rows(table.path), everything(table.path)
 
-    failed, landed = copying.rewrite(table.location, groups).groups
+    failed, landed = either.rewrite(table.location, groups).groups
 
-    assert (failed.status, landed.status, landed.is_copied) == (GroupStatus.REFUSED, GroupStatus.COMMITTED, True)
-    assert re.search(rf"{files[1].path} has a page .* differs from its checksum: restore", str(failed.error))
+    assert (failed.status, landed.status) == (GroupStatus.REFUSED, GroupStatus.COMMITTED)
+    assert (landed.is_copied, landed.by_column) == (limits is FORCED_LIMITS, limits is NEVER_COPIES)
+    advice = ": restore" if limits is FORCED_LIMITS else ".*restore"
+    assert re.search(rf"{files[1].path} has a page .* differs from its checksum{advice}", str(failed.error))
     assert everything(table.path) == on_disk | {landed.outputs[0].path}
     assert tables.rows(table.path) == before
-    (alone,) = copying.rewrite(table.location, groups[:1]).groups
+    (alone,) = either.rewrite(table.location, groups[:1]).groups
     assert alone.status is GroupStatus.REFUSED, "no retry repairs a file"
     assert re.search(r"differs from its checksum.*the table is unchanged", str(alone.error))
 
@@ -273,23 +291,19 @@ def test_not_a_number_is_never_beyond_the_bounds_of_a_copy(copying: DeltaLab) ->
     assert json.loads(add["stats"]) == {"numRecords": 4, "nullCount": {"x": 0}}
 
 
-@pytest.fixture
-def large(copying: DeltaLab) -> tables.HandTable:
-    return large_table(copying.directory / "large", files=20)
-
-
-def test_a_cancelled_copy_ends_its_task_and_leaves_no_file(copying: DeltaLab, large: tables.HandTable) -> None:
-    group, on_disk = copying.group(large.location, count=20), everything(large.path)
-    tracker = copying.spark.sparkContext.statusTracker()
+def test_a_cancelled_rewrite_ends_its_task_and_leaves_no_file(either: DeltaLab) -> None:
+    large = large_table(either.directory / "large", files=20)
+    group, on_disk = either.group(large.location, count=20), everything(large.path)
+    tracker = either.spark.sparkContext.statusTracker()
 
     def cancel_when_it_writes() -> None:
-        until("the copy writes", lambda: everything(large.path) - on_disk, seconds=60)
-        copying.engine.cancel("job-x")
+        until("the task writes", lambda: everything(large.path) - on_disk, seconds=60)
+        either.engine.cancel("job-x")
 
     thread = threading.Thread(target=cancel_when_it_writes)
     thread.start()
     with pytest.raises(RetryableError, match="the table is unchanged"):
-        copying.rewrite(large.location, [group], job="job-x")
+        either.rewrite(large.location, [group], job="job-x")
     thread.join(scaled(60))
 
     until("the task has ended", lambda: not list(tracker.getActiveJobsIds()), seconds=60)

@@ -64,6 +64,16 @@ def connect(options: RedisOptions) -> Callable[[], "redis.Redis"]:
     return lambda: redis.Redis.from_url(options.url, retry=Retry(NoBackoff(), 0), socket_timeout=scaled(5))
 
 
+def wait_for_restart(supervisor: Supervisor, options: RedisOptions) -> None:
+    until("the server has gone", lambda: redis_server.obstacle(options.socket))
+
+    def back() -> bool:
+        supervisor.tick()
+        return not redis_server.obstacle(options.socket)
+
+    until("the server is back", back)
+
+
 def test_what_was_acknowledged_survives_a_kill(
     spec: ChildSpec, options: RedisOptions, connect: Callable[[], "redis.Redis"]
 ) -> None:
@@ -71,13 +81,7 @@ def test_what_was_acknowledged_survives_a_kill(
         with connect() as client:
             client.set("kept", "1")
             os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
-        until("the server has gone", lambda: redis_server.obstacle(options.socket))
-
-        def back() -> bool:
-            supervisor.tick()
-            return not redis_server.obstacle(options.socket)
-
-        until("the server is back", back)
+        wait_for_restart(supervisor, options)
         with connect() as client:
             assert client.get("kept") == b"1"
 
@@ -274,13 +278,7 @@ def test_a_server_that_dies_after_a_full_disk_is_repaired_by_the_restart(
             middle = content.index(b"*", len(content) // 2)
             file.write_bytes(content[:middle] + bytes(83) + content[middle:])
             os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
-        until("the server has gone", lambda: redis_server.obstacle(options.socket))
-
-        def back() -> bool:
-            supervisor.tick()
-            return not redis_server.obstacle(options.socket)
-
-        until("the server is back", back)
+        wait_for_restart(supervisor, options)
         with connect() as client:
             assert client.dbsize() == 10
 

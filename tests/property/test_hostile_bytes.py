@@ -40,6 +40,7 @@ from shared.paths.boundary import Boundary
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer
 from shared.unity.table_info import UnityTable
+from tests.support.avro_schema import record
 from tests.support.event_samples import SAMPLES, dumped
 from tests.support.time_limits import scaled
 from tests.support.unity_samples import sample as unity_sample
@@ -123,17 +124,8 @@ def checkpoint() -> bytes:
 
 
 def manifest_list() -> bytes:
-    schema = {
-        "type": "record",
-        "name": "manifest_file",
-        "fields": [
-            {"name": "manifest_path", "type": "string"},
-            {"name": "manifest_length", "type": "long"},
-            {"name": "partition_spec_id", "type": "int"},
-            {"name": "content", "type": "int"},
-            {"name": "added_snapshot_id", "type": "long"},
-        ],
-    }
+    more = {"content": "int", "added_snapshot_id": "long"}
+    schema = record("manifest_file", manifest_path="string", manifest_length="long", partition_spec_id="int", **more)
     file = io.BytesIO()
     row = {"manifest_path": "m", "manifest_length": 1, "partition_spec_id": 0, "content": 0, "added_snapshot_id": 1}
     fastavro.writer(file, fastavro.parse_schema(schema), [row] * 5, codec="deflate")
@@ -141,33 +133,13 @@ def manifest_list() -> bytes:
 
 
 def manifest() -> bytes:
-    file = {
-        "type": "record",
-        "name": "r2",
-        "fields": [
-            {"name": "content", "type": "int"},
-            {"name": "file_path", "type": "string"},
-            {"name": "file_format", "type": "string"},
-            {"name": "partition", "type": {"type": "record", "name": "r102", "fields": []}},
-            {"name": "record_count", "type": "long"},
-            {"name": "file_size_in_bytes", "type": "long"},
-        ],
-    }
-    entry = [
-        {"name": "status", "type": "int"},
-        {"name": "snapshot_id", "type": ["null", "long"]},
-        {"name": "data_file", "type": file},
-    ]
-    row = {
-        "content": 0,
-        "file_path": "a",
-        "file_format": "PARQUET",
-        "partition": {},
-        "record_count": 3,
-        "file_size_in_bytes": 9,
-    }
+    numbers = {"record_count": "long", "file_size_in_bytes": "long"}
+    texts = {"file_path": "string", "file_format": "string"}
+    file = record("r2", content="int", **texts, partition=record("r102"), **numbers)
+    schema = fastavro.parse_schema(record("manifest_entry", status="int", snapshot_id=["null", "long"], data_file=file))
+    row = {"content": 0, "file_path": "a", "file_format": "PARQUET", "partition": {}}
+    row |= {"record_count": 3, "file_size_in_bytes": 9}
     stream = io.BytesIO()
-    schema = fastavro.parse_schema({"type": "record", "name": "manifest_entry", "fields": entry})
     fastavro.writer(stream, schema, [{"status": 1, "snapshot_id": 1, "data_file": row}] * 5)
     return stream.getvalue()
 

@@ -22,8 +22,8 @@ from actor.rewrite.commit import CommitResult, Committer
 from services.paths import java_search
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import DataFile, DeleteKind, PartitionKey
-from tests.support.iceberg_lab import Steps
 from tests.support.stack import ROOT
+from tests.support.steering import Steering
 
 POSITION_FIELDS = {"file_path": 2147483546, "pos": 2147483545}
 """Ids of the columns of a file of positions, as Iceberg's specification reserves them."""
@@ -150,7 +150,7 @@ class IcebergJvm:
         raw = self._data(first.spec(), ids).withPartition(first.file().partition()).build()
         output = DataFile(str(raw.location()), int(raw.fileSizeInBytes()), partition, rows=len(ids))
         before()
-        committer: Committer[StagedGroup] = Committer(IcebergTarget(loaded, loaded, head, "{}"), Steps())
+        committer: Committer[StagedGroup] = Committer(IcebergTarget(loaded, loaded, head, "{}"), Steering())
         return committer.commit([StagedGroup(found, (IcebergFile(output, raw),), len(ids))], attempts=3)
 
     def _data(self, spec: Any, ids: Iterable[int]) -> Any:

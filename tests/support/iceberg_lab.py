@@ -1,6 +1,6 @@
 """Iceberg tables written by Spark in a folder, and the engine that rewrites them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +13,7 @@ from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import CommitOrigin, DataFile, PartitionKey, Snapshot
 from tests.contract.formats.worlds import access
-
-
-class Steps:
-    """A control that runs an action at a point, and may refuse the commit."""
-
-    def __init__(
-        self, *, at: str = "", action: Callable[[], object] = lambda: None, refusal: Exception | None = None
-    ) -> None:
-        self._at, self._action, self._refusal = at, action, refusal
-        self.points: list[str] = []
-
-    def may_commit(self) -> None:
-        if self._refusal is not None:
-            raise self._refusal
-
-    def should_stop(self) -> bool:
-        return False
-
-    def reached(self, point: str) -> None:
-        self.points.append(point)
-        if point == self._at:
-            self._action()
+from tests.support.steering import Steering
 
 
 class IcebergLab:
@@ -103,7 +82,7 @@ class IcebergLab:
     def rewrite(self, table: str, *groups: tuple[DataFile, ...], control: Any = None, **more: Any) -> RewriteOutcome:
         made = tuple(FileGroup(files[0].partition, files, RewriteMode.FULL, **more) for files in groups)
         mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
-        return self.engine.rewrite(RewriteRequest(self.location(table), made, mark), control or Steps())
+        return self.engine.rewrite(RewriteRequest(self.location(table), made, mark), control or Steering())
 
     def files_on_disk(self, table: str) -> set[str]:
         """Return the data and delete files of a table's folder, referred to or not."""

@@ -25,39 +25,15 @@ from shared.jobs.vacuum_options import VacuumOptions
 from shared.paths.stored_file import StoredFile
 from shared.policy.policy import Policy
 from shared.table import CommitOrigin
+from tests.support.avro_schema import record
 from tests.support.local_vacuum import ON, Control
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 LOCATION = "s3://lake/t"
 
-_ENTRY = {
-    "type": "record",
-    "name": "entry",
-    "fields": [
-        {"name": "status", "type": "int"},
-        {
-            "name": "data_file",
-            "type": {
-                "type": "record",
-                "name": "file",
-                "fields": [
-                    {"name": "file_path", "type": "string"},
-                    {"name": "file_size_in_bytes", "type": "long"},
-                ],
-            },
-        },
-    ],
-}
-_MANIFEST = {
-    "type": "record",
-    "name": "manifest",
-    "fields": [
-        {"name": "manifest_path", "type": "string"},
-        {"name": "manifest_length", "type": "long"},
-        {"name": "partition_spec_id", "type": "int"},
-    ],
-}
+_ENTRY = record("entry", status="int", data_file=record("file", file_path="string", file_size_in_bytes="long"))
+_MANIFEST = record("manifest", manifest_path="string", manifest_length="long", partition_spec_id="int")
 EXISTING, ADDED, DELETED = 0, 1, 2
 
 

@@ -50,8 +50,8 @@ class Heart:
     def release(self, lease: Lease) -> None:
         self.released.append(lease)
 
-    def revalidate(self, lease: Lease) -> None:
-        self.asked.append(lease)
+    def revalidate(self, *leases: Lease) -> None:
+        self.asked += leases
         self.may()
 
 

@@ -21,6 +21,7 @@ from tests.bench.delta import ours
 from tests.bench.delta.playing import LeaveAlone
 from tests.bench.delta.rules import TARGET_BYTES
 from tests.bench.iceberg.table import IcebergTable
+from tests.support.steering import Steering
 
 MINUTE_MS = 60_000
 
@@ -71,7 +72,7 @@ class Amoro(LeaveAlone):
         if groups:
             mark = CommitMetadata(CommitOrigin("bench", number), partition="{}", round=1, mode="full", started_ms=1)
             request = RewriteRequest(self.table.path.as_uri(), groups, mark.encode())
-            if self._engine.rewrite(request, _Always()).version is None:
+            if self._engine.rewrite(request, Steering()).version is None:
                 raise RuntimeError(f"nothing was committed after commit {number}")
             self._rewritten_ms = at_ms
 
@@ -86,19 +87,6 @@ class Lakewright(ours.Lakewright):
 
     def newest_version(self) -> int:
         return int(self.table.version())
-
-
-class _Always:
-    """A control that never says no."""
-
-    def may_commit(self) -> None:
-        """Yes."""
-
-    def should_stop(self) -> bool:
-        return False
-
-    def reached(self, point: str) -> None:
-        """Nothing."""
 
 
 def _partitions(table: IcebergTable) -> list[SimulatedPartition]:

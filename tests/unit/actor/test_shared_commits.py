@@ -14,19 +14,16 @@ from actor.lease import Lease
 from actor.ports import EngineDied
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import Corrupt, LeaseLost, PermanentError, RetryableError
-from shared.jobs.payload import JobPayload, PredictedCost
-from shared.policy.policy import MIB, Policy
-from shared.policy.properties import policy_digest
+from shared.jobs.payload import JobPayload
+from shared.policy.policy import MIB
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Claim, StopReason
 from shared.table import CommitOrigin, PartitionKey
 from tests.support.fake_queue import FakeQueue
 from tests.support.memory_engine import MemoryEngine
+from tests.support.worker_world import EIGHT, PAYLOAD, POLICY, Heart
 
-POLICY = Policy(target_bytes=8 * MIB)
-PAYLOAD = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
-EIGHT = [100_000] * 8
 A, B, C = (PartitionKey(f'{{"p":"{name}"}}') for name in "abc")
 
 
@@ -39,26 +36,20 @@ class Job:
     previous: str = ""
 
 
-class Heart:
-    """Stands for the heartbeat; `lost` names jobs that the queue has given away by the time of a commit."""
-
-    lease_ms = 2000
+class SharedHeart(Heart):
+    """Notes which leases were confirmed together; `lost` names jobs that the queue has given away by a commit."""
 
     def __init__(self) -> None:
-        self.leases: dict[str, Lease] = {}
-        self.asked: list[tuple[str, ...]] = []
-        self.released: list[str] = []
+        super().__init__()
+        self.together: list[tuple[str, ...]] = []
         self.lost: set[str] = set()
 
-    def track(self, claim: Claim, *, sent_at_s: float) -> Lease:
-        self.leases[claim.id] = Lease(claim, valid_until_s=1e9, clock=lambda: 0.0)
-        return self.leases[claim.id]
-
-    def release(self, lease: Lease) -> None:
-        self.released.append(lease.job)
+    @property
+    def leases(self) -> dict[str, Lease]:
+        return {lease.job: lease for lease, _ in self.held}
 
     def revalidate(self, *leases: Lease) -> None:
-        self.asked.append(tuple(lease.job for lease in leases))
+        self.together.append(tuple(lease.job for lease in leases))
         for lease in leases:
             if lease.job in self.lost:
                 raise LeaseLost(f"job {lease.job} is with another actor")
@@ -73,7 +64,7 @@ class World:
         for partition in dict.fromkeys(job.partition for job in jobs):
             self.engine.append(EIGHT, partition)
         self.first_version = self.engine.version
-        self.heart = Heart()
+        self.heart = SharedHeart()
         self.stopping = threading.Event()
         self.queue = FakeQueue(self.answer)
         self.left = True
@@ -131,8 +122,8 @@ def test_jobs_share_one_commit_that_names_all_of_them_and_each_ends_with_its_own
     assert world.ends() == {f"j-{number}": ("done", version) for number in range(3)}
     assert [world.result(f"j-{number}")["measured"]["files_replaced"] for number in range(3)] == [8, 8, 12]
     assert world.result("j-1")["versions"] == [version]
-    assert world.heart.asked == [("j-0", "j-1", "j-2")], "one heartbeat confirms all leases"
-    assert sorted(world.heart.released) == ["j-0", "j-1", "j-2"]
+    assert world.heart.together == [("j-0", "j-1", "j-2")], "one heartbeat confirms all leases"
+    assert sorted(lease.job for lease in world.heart.released) == ["j-0", "j-1", "j-2"]
 
 
 def test_a_job_with_nothing_to_do_ends_at_once_and_is_in_no_commit() -> None:
@@ -166,7 +157,7 @@ def test_a_lost_lease_keeps_its_job_out_of_every_commit_and_the_others_land(
     assert world.commits() == [{kept}]
     assert list(world.ends()) == [kept], "who lost the lease says nothing of the job's end"
     assert world.sizes(partition) == EIGHT
-    assert world.heart.asked[0] == ("j-0", "j-1")
+    assert world.heart.together[0] == ("j-0", "j-1")
 
 
 def test_after_a_shared_commit_whose_answer_was_lost_nothing_is_done_twice() -> None:
@@ -274,7 +265,7 @@ def test_if_the_engine_dies_each_job_is_reported_and_none_is_lost() -> None:
     with pytest.raises(EngineDied, match="j-0, j-1"):
         world.run()
     assert {job: end for job, (end, _) in world.ends().items()} == {"j-0": "crashed", "j-1": "crashed"}
-    assert sorted(set(world.heart.released)) == ["j-0", "j-1"]
+    assert sorted({lease.job for lease in world.heart.released}) == ["j-0", "j-1"]
 
 
 def test_a_job_that_was_over_before_the_engine_died_is_not_blamed_for_it() -> None:

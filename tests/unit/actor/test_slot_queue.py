@@ -9,43 +9,17 @@ from typing import Any
 import pytest
 
 from actor.engines import EngineSet
-from actor.lease import Lease
 from actor.ports import EngineDied
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import RetryableError
-from shared.jobs.payload import JobPayload, PredictedCost
-from shared.policy.policy import MIB, Policy
-from shared.policy.properties import policy_digest
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
-from shared.queue.model import Claim
 from tests.support.fake_queue import FakeQueue
 from tests.support.memory_engine import MemoryEngine
 from tests.support.waiting import until
+from tests.support.worker_world import PAYLOAD, Heart
 
-PAYLOAD = JobPayload(
-    "memory://t", "t", Policy(target_bytes=8 * MIB), "eligible", PredictedCost(8, 7, 800_000), policy_digest({})
-).encode()
 CLAIM, FINISH, BOTH = ScriptName.CLAIM, ScriptName.FINISH, ScriptName.FINISH_AND_CLAIM
-
-
-class Heart:
-    """Stands for the heartbeat: it notes which leases it was given, and since when they count."""
-
-    lease_ms = 2000
-
-    def __init__(self) -> None:
-        self.sent_at_s: list[float] = []
-
-    def track(self, claim: Claim, *, sent_at_s: float) -> Lease:
-        self.sent_at_s.append(sent_at_s)
-        return Lease(claim, valid_until_s=1e9, clock=lambda: 0.0)
-
-    def release(self, lease: Lease) -> None:
-        pass
-
-    def revalidate(self, lease: Lease) -> None:
-        pass
 
 
 class Slot:
@@ -82,7 +56,7 @@ class Slot:
         self.given += 1
         self.engine.append([100_000] * 8)
         job = [f"j-{self.given}", "t-1", "{}", "compact", "default", "1", "5", str(self.given), "", "0", "1", "1"]
-        return json.dumps([[*job, "0", "0", PAYLOAD, "0", "0", "0", ""]])
+        return json.dumps([[*job, "0", "0", PAYLOAD.encode(), "0", "0", "0", ""]])
 
     def run(self) -> list[ScriptName]:
         Worker(EngineSet([self.engine]), self.queue, self.actor, WorkerSettings(idle_s=0.001)).run()  # type: ignore[arg-type]
@@ -148,7 +122,7 @@ def test_the_next_lease_counts_from_before_the_first_try() -> None:
     slot = Slot(2)
     slot.losing = 2
     slot.run()
-    _, second = slot.heart.sent_at_s
+    _, (_, second) = slot.heart.held
     assert second <= slot.lost_replies[0]
     tries = [one for one in slot.queue.sent if one.script is BOTH][:3]
     assert tries[0].args == tries[1].args == tries[2].args, "a repetition is recognized by its nonce"

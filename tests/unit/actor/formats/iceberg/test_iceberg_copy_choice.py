@@ -9,21 +9,11 @@ import pytest
 from actor.formats.iceberg.copy_choice import LINEAGE_IDS, ROW_ID, IcebergCandidate, ManifestEntry
 from actor.formats.parquet.copy_choice import reason_to_encode
 from actor.formats.parquet.copy_rules import CopyLimits, EncodeReason
-from actor.formats.parquet.footer_summary import FooterSummary
 from shared.layout.planner import RewriteMode
+from tests.unit.actor.formats.delta.test_copy_choice import FILE as OF_DELTA
+from tests.unit.actor.formats.delta.test_copy_choice import MIB
 
-MIB = 1 << 20
-FILE = FooterSummary(
-    schema="s",
-    top_level=("id", "v"),
-    created_by="writer 1.0",
-    keys=("iceberg.schema",),
-    key_values="digest",
-    codecs=("zstd", "zstd"),
-    rows=10,
-    row_groups=1,
-    data_bytes=5 * MIB,
-)
+FILE = replace(OF_DELTA, keys=("iceberg.schema",), codecs=("zstd", "zstd"))
 CANDIDATE = IcebergCandidate(
     mode=RewriteMode.MAJOR,
     bytes=100 * MIB,

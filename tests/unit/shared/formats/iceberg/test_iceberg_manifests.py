@@ -20,51 +20,34 @@ from shared.formats.iceberg.manifests import (
 from shared.formats.iceberg.partitions import Spec, SpecField
 from shared.layout.manifest_files import ManifestFiles
 from shared.table import DeleteKind
+from tests.support.avro_schema import record
 
-FILE = {
-    "type": "record",
-    "name": "file",
-    "fields": [
-        {"name": "content", "type": ["null", "int"]},
-        {"name": "file_path", "type": "string"},
-        {"name": "file_format", "type": "string"},
-        {"name": "partition", "type": {"type": "record", "name": "partition", "fields": []}},
-        {"name": "record_count", "type": "long"},
-        {"name": "file_size_in_bytes", "type": "long"},
-    ],
-}
-ENTRY = {
-    "type": "record",
-    "name": "entry",
-    "fields": [
-        {"name": "status", "type": "int"},
-        {"name": "snapshot_id", "type": ["null", "long"]},
-        {"name": "file_sequence_number", "type": ["null", "long"]},
-        {"name": "data_file", "type": FILE},
-    ],
-}
+
+def entry_schema(partition: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """Return the schema of entries whose files have these fields of their partition, and more."""
+    texts = {"file_path": "string", "file_format": "string"}
+    numbers = {"record_count": "long", "file_size_in_bytes": "long"}
+    part = record("partition", **(partition or {}))
+    file = record("file", content=["null", "int"], **texts, partition=part, **numbers, **more)
+    number = ["null", "long"]
+    return record("entry", status="int", snapshot_id=number, file_sequence_number=number, data_file=file)
+
+
+def entry_of(partition: dict[str, Any] | None = None, sequence: int | None = 1, **file: Any) -> dict[str, Any]:
+    plain = {"content": 0, "file_path": "f", "file_format": "PARQUET", "record_count": 5, "file_size_in_bytes": 7}
+    data_file = plain | {"partition": partition or {}} | file
+    return {"status": 1, "snapshot_id": 3, "file_sequence_number": sequence, "data_file": data_file}
 
 
 def manifest(*entries: tuple[int, int | None, str, str], sequence: int | None = None, codec: str = "null") -> bytes:
     """Write entries of status, content, path and format."""
     rows = [
-        {
-            "status": status,
-            "snapshot_id": None,
-            "file_sequence_number": sequence,
-            "data_file": {
-                "content": content,
-                "file_path": path,
-                "file_format": written,
-                "partition": {},
-                "record_count": 5,
-                "file_size_in_bytes": 7,
-            },
-        }
+        entry_of(sequence=sequence, content=content, file_path=path, file_format=written)
+        | {"status": status, "snapshot_id": None}
         for status, content, path, written in entries
     ]
     out = io.BytesIO()
-    fastavro.writer(out, ENTRY, rows, codec=codec)
+    fastavro.writer(out, entry_schema(), rows, codec=codec)
     return out.getvalue()
 
 
@@ -104,11 +87,9 @@ def test_partition_values_beyond_the_years_of_python_are_shown_as_they_are(
     """A writer that took microseconds for milliseconds; the other values of the file, and decimals, are as ever."""
     number = "int" if kind == "date" else "long"
     amount = {"type": "fixed", "name": "amount", "size": 2}
-    fields = [
-        {"name": "p", "type": ["null", {"type": number, "logicalType": logical}]},
-        {"name": "q", "type": ["null", amount | {"logicalType": "decimal", "precision": 4, "scale": 2}]},
-    ]
-    plain = [{"name": "p", "type": ["null", number]}, {"name": "q", "type": ["null", amount]}]
+    decimal = amount | {"logicalType": "decimal", "precision": 4, "scale": 2}
+    fields = {"p": ["null", {"type": number, "logicalType": logical}], "q": ["null", decimal]}
+    plain = {"p": ["null", number], "q": ["null", amount]}
     spec = Spec(0, (SpecField("p", "identity", kind), SpecField("q", "identity", "decimal(4,2)")))
     out = io.BytesIO()
     rows = [entry_of({"p": value, "q": b"\x00\x7b"}) for value in (inside, outside)]
@@ -121,19 +102,6 @@ def test_partition_values_beyond_the_years_of_python_are_shown_as_they_are(
     assert [json.loads(one.partition)["p"] for one in found] == [text, str(outside)]
     assert {json.loads(one.partition)["q"] for one in found} == {"1.23"}
     assert len(decode_live_files(with_schema(body, schema), "m")) == 2
-
-
-def entry_schema(partition: list[Any]) -> dict[str, Any]:
-    file = [one for one in FILE["fields"] if one["name"] != "partition"]
-    made = {"type": "record", "name": "partition", "fields": partition}
-    fields = [one for one in ENTRY["fields"] if one["name"] != "data_file"]
-    data = {"type": "record", "name": "file", "fields": [*file, {"name": "partition", "type": made}]}
-    return {**ENTRY, "fields": [*fields, {"name": "data_file", "type": data}]}
-
-
-def entry_of(partition: dict[str, Any]) -> dict[str, Any]:
-    file = {"content": 0, "file_path": "f", "file_format": "PARQUET", "record_count": 5, "file_size_in_bytes": 7}
-    return {"status": 1, "snapshot_id": 3, "file_sequence_number": 1, "data_file": file | {"partition": partition}}
 
 
 def with_schema(body: bytes, schema: str) -> bytes:
@@ -203,27 +171,17 @@ PATHS = 2147483546
 def test_a_delete_file_of_positions_names_its_one_data_file_by_a_field_or_by_equal_bounds(
     content: int, field: str | None, bounds: dict[int, tuple[bytes, bytes]] | None, referenced: str
 ) -> None:
-    schema, row = entry_schema([]), entry_of({})
-    bound = {
-        "type": "record",
-        "name": "bound",
-        "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "bytes"}],
-    }
-    schema["fields"][-1]["type"]["fields"] += [
-        {"name": "referenced_data_file", "type": ["null", "string"]},
-        {"name": "lower_bounds", "type": ["null", {"type": "array", "items": bound}]},
-        {"name": "upper_bounds", "type": ["null", {"type": "array", "items": "bound"}]},
-    ]
-    sides = [
+    bound = record("bound", key="int", value="bytes")
+    schema = entry_schema(
+        referenced_data_file=["null", "string"],
+        lower_bounds=["null", {"type": "array", "items": bound}],
+        upper_bounds=["null", {"type": "array", "items": "bound"}],
+    )
+    lower, upper = (
         None if bounds is None else [{"key": key, "value": both[side]} for key, both in bounds.items()]
         for side in (0, 1)
-    ]
-    row["data_file"] |= {
-        "content": content,
-        "referenced_data_file": field,
-        "lower_bounds": sides[0],
-        "upper_bounds": sides[1],
-    }
+    )
+    row = entry_of(content=content, referenced_data_file=field, lower_bounds=lower, upper_bounds=upper)
     out = io.BytesIO()
     fastavro.writer(out, schema, [row])
     (found,) = decode_manifest(out.getvalue(), Manifest("m", 0, 3, 9), {0: Spec(0, ())})
