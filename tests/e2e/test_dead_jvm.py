@@ -15,6 +15,7 @@ from shared.queue.limits import CRASHES_UNTIL_EXCLUSIVE
 from shared.queue.model import RunResult
 from tests.support import writers
 from tests.support.outside import own_commits
+from tests.support.queue_bench import end_of
 from tests.support.stack import ROOT, Stack
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -85,9 +86,6 @@ def crash_unseen(stack: Stack) -> bool:
     queue = SyncQueueExecutor(connect(stack.redis.url), "default")
     claims = queue.run(commands.claim("default", worker="x", nonce=uuid.uuid4().hex, slots=1, lease_ms=60_000))
     for claim in claims:
-        end = commands.finish(
-            "default", worker="x", nonce=uuid.uuid4().hex, id=claim.id, token=claim.token,
-            run_result=RunResult.CRASHED, cost_bytes=0, seen_version=-1, error="it died elsewhere",
-        )  # fmt: skip
-        queue.run(end)
+        died = {"cost_bytes": 0, "seen_version": -1, "error": "it died elsewhere"}
+        queue.run(end_of(claim, RunResult.CRASHED, worker="x", **died))
     return bool(claims)

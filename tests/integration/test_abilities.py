@@ -12,8 +12,9 @@ from decider.store.queue.actor_registry import ActorRegistry
 from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.queue_executor import connect as connect_decider
 from shared.queue import admin_commands, commands, keys, queries
-from shared.queue.model import Band, CancelOutcome, Claim, JobKey, JobRequest, JobState, RunResult, Scope
+from shared.queue.model import Band, CancelOutcome, Claim, JobKey, JobRequest, JobState, Scope
 from tests.support.queue_audit import repaired
+from tests.support.queue_bench import end_of
 from tests.support.queue_invariants import every_queued_job_is_reachable
 from tests.support.queue_state import read_state
 
@@ -60,17 +61,7 @@ class World:
 
     def end(self, claim: Claim) -> None:
         """End a run as done, at the cost that was estimated."""
-        done = commands.finish(
-            "default",
-            worker="w",
-            nonce=f"end-{claim.token}",
-            id=claim.id,
-            token=claim.token,
-            run_result=RunResult.DONE,
-            cost_bytes=claim.cost_bytes,
-            seen_version=1,
-        )
-        self.queue.run(done)
+        self.queue.run(end_of(claim, seen_version=1))
 
     def waiting(self) -> dict[str, int]:
         async def read() -> dict[str, int]:

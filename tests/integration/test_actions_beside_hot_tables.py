@@ -19,9 +19,10 @@ from shared.jobs.payload import (
 )
 from shared.policy.policy import MIB
 from shared.queue import commands, queries
-from shared.queue.model import Band, Claim, JobKey, JobRequest, JobState, RunResult, job_id
+from shared.queue.model import Band, Claim, JobKey, JobRequest, JobState, job_id
 from shared.queue.records import JobView
 from shared.table import RemovedFile
+from tests.support.queue_bench import end_of
 from tests.support.timed_world import HOUR_MS, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis
@@ -61,20 +62,6 @@ async def due_jobs(world: World) -> list[JobView]:
     return [job for job in await world.jobs() if job.key.kind != COMPACT]
 
 
-async def finish(world: World, claim: Claim, number: int) -> None:
-    ended = commands.finish(
-        world.queue.name,
-        worker="w",
-        nonce=f"f{number}",
-        id=claim.id,
-        token=claim.token,
-        run_result=RunResult.DONE,
-        cost_bytes=claim.cost_bytes,
-        seen_version=claim.version,
-    )
-    await world.queue.run(ended)
-
-
 @pytest.mark.parametrize("seed", range(3))
 async def test_no_work_on_a_whole_table_starts_while_a_rewrite_waits(redis_url: str, seed: int) -> None:
     """A vacuum is charged nothing: by fair shares alone, a hundred of them went before the next rewrite."""
@@ -102,7 +89,7 @@ async def test_no_work_on_a_whole_table_starts_while_a_rewrite_waits(redis_url: 
             running += claims
             dice.shuffle(running)
             while len(running) > dice.randrange(ACTORS):
-                await finish(world, running.pop(), world.files * 1_000 + turn * 10 + len(running))
+                await world.queue.run(end_of(running.pop()))
     assert served[COMPACT] > ROUNDS / 4
     assert sum(served[kind] for kind in (VACUUM, CHECKPOINT, DEDUPLICATE)) > ROUNDS / 4
 

@@ -9,8 +9,9 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from decider.store.queue.backlog import read_backlog
 from shared.paths.locations import deltalake_location, table_id
 from shared.queue import commands, keys
-from shared.queue.model import Band, Debounce, JobKey, JobRequest, RunResult
+from shared.queue.model import Band, Debounce, JobKey, JobRequest
 from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.queue_bench import end_of
 
 pytestmark = pytest.mark.redis
 
@@ -84,8 +85,7 @@ def test_a_running_job_keeps_its_actor_until_it_ends(decider: LiveDecider, queue
     found = decider.get("/v1/backlog")
     assert (found["running"], found["jobs"]) == (1, 1)
     assert found["work_s"] > 0
-    how = {"worker": "w", "nonce": "b", "cost_bytes": 1, "seen_version": 1, "result": "{}"}
-    queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=RunResult.DONE, **how))
+    queue.run(end_of(claim, result="{}"))
     assert decider.get("/v1/backlog")["work_s"] == 0
 
 

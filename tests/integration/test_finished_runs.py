@@ -7,8 +7,8 @@ import pytest
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
-from shared.queue.model import RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable
+from tests.support.queue_bench import end_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -21,12 +21,7 @@ def run_one_job(queue: SyncQueueExecutor, table: WrittenTable, *, commits: int) 
     before = table.version
     table.append(commits)
     report = {"versions": list(range(before + 1, table.version + 1)), "recovered_version": None}
-    queue.run(
-        commands.finish(
-            "default", worker="w", nonce="f", id=claims[0].id, token=claims[0].token, run_result=RunResult.DONE,
-            cost_bytes=1, seen_version=table.version, result=json.dumps(report),
-        )
-    )  # fmt: skip
+    queue.run(end_of(claims[0], seen_version=table.version, result=json.dumps(report)))
 
 
 def test_after_a_job_the_table_shows_the_new_version_without_event_or_sweep(

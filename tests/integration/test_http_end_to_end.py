@@ -12,8 +12,8 @@ import redis as redis_library
 from actor.queue_executor import SyncQueueExecutor, connect
 from decider.decide.recomputing import contradictions, recompute
 from shared.queue import commands, keys
-from shared.queue.model import RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.queue_bench import end_of
 
 pytestmark = pytest.mark.redis
 
@@ -227,15 +227,10 @@ def test_a_job_runs_down_to_the_history_and_its_story_is_reported(
         stopping = decider.client.delete(f"/v1/jobs/{job['id']}")
         assert stopping.json()["outcome"] == "stopping"
         queue.run(
-            commands.finish(
-                "default",
+            end_of(
+                claim,
                 worker="w1",
-                nonce="n2",
-                id=claim.id,
-                token=claim.token,
-                run_result=RunResult.DONE,
                 cost_bytes=10,
-                seen_version=claim.version,
                 result='{"table":"orders","predicted":{"files_removed":11},"measured":{"files_removed":11,"bytes":10}}',
                 counters={"jobs_run": 1, "files_replaced": 12, "files_written": 1, "bytes_replaced": 10},
             )

@@ -9,6 +9,7 @@ from actor.queue_executor import SyncQueueExecutor
 from shared.queue import commands, keys
 from shared.queue.model import ALONE, Band, Claim, JobKey, JobRequest, RunResult, Share
 from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.queue_bench import end_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -109,17 +110,7 @@ def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
     job = spec("a")
     queue.run(commands.enqueue(QUEUE, job))
     (claim,) = claimed(queue, "n1")
-    end = commands.finish(
-        QUEUE,
-        worker="w",
-        nonce="f1",
-        id=job.id,
-        token=claim.token,
-        run_result=RunResult.FAIL,
-        cost_bytes=1,
-        seen_version=1,
-    )
-    queue.run(end)
+    queue.run(end_of(claim, RunResult.FAIL))
     assert decider.post(f"/v1/jobs/{job.id}/requeue", {}).json()["state"] == "queued"
     assert decider.get(f"/v1/jobs/{job.id}")["job"]["attempts"] == 0
     assert decider.post(f"/v1/jobs/{job.id}/expedite", {}).json()["state"] == "queued"

@@ -15,10 +15,11 @@ from shared.formats.options import FormatOptions
 from shared.paths.locations import table_id
 from shared.queue import admin_commands, commands, keys
 from shared.queue.decode import text
-from shared.queue.model import Claim, RunResult, Scope
+from shared.queue.model import Claim, Scope
 from tests.load.lake import LoadTable
 from tests.support.iceberg_folder import IcebergFolder
 from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.queue_bench import end_of
 from tests.support.waiting import until
 
 pytestmark = [
@@ -104,7 +105,7 @@ class Fleet:
             claim = self._claim(abilities)
             assert f"{self._lake.formats[claim.key.table]}/{claim.key.kind}" in abilities
             self.claims.append(claim)
-            self._end(claim)
+            self.queue.run(end_of(claim))
             if number % CLAIMS_PER_ROUND == 0:
                 rounds = self.rounds
                 until("further commits are read", lambda rounds=rounds: self.rounds > rounds)
@@ -117,19 +118,6 @@ class Fleet:
             for claim in self.queue.run(call):
                 return claim
         raise AssertionError(f"nothing to do for {abilities} in {MOST_TURNS} claims")
-
-    def _end(self, claim: Claim) -> None:
-        done = commands.finish(
-            "default",
-            worker="w",
-            nonce=f"end-{claim.token}",
-            id=claim.id,
-            token=claim.token,
-            run_result=RunResult.DONE,
-            cost_bytes=claim.cost_bytes,
-            seen_version=claim.version,
-        )
-        self.queue.run(done)
 
     def served(self, first: int = 0) -> dict[str, float]:
         """Return the MiB of each tenant since a claim, divided by its weight; a job counts as one MiB at least."""

@@ -9,6 +9,7 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands, keys
 from shared.queue.model import Claim, RunResult
 from shared.tracing import MAX_CONTEXTS
+from tests.support.queue_bench import end_of
 from tests.support.queue_calls import spec
 
 pytestmark = pytest.mark.redis
@@ -35,13 +36,7 @@ class Jobs:
         return found
 
     def finish(self, claim: Claim, result: RunResult, seen_version: int) -> None:
-        self.calls += 1
-        self.queue.run(
-            commands.finish(
-                "default", worker="w", nonce=f"f-{self.calls}", id=claim.id, token=claim.token, run_result=result,
-                cost_bytes=1, seen_version=seen_version,
-            )
-        )  # fmt: skip
+        self.queue.run(end_of(claim, result, seen_version=seen_version))
 
     def fields(self) -> dict[str, str]:
         found = self.redis.hgetall(keys.job("default", spec().id))

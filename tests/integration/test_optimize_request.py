@@ -17,6 +17,7 @@ from shared.policy.policy import KIB, MaxMode
 from shared.queue import commands, queries
 from shared.queue.model import Claim, JobId, RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable
+from tests.support.queue_bench import end_of
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -194,20 +195,8 @@ def claimed(queue: SyncQueueExecutor) -> Claim:
 
 
 def finished(queue: SyncQueueExecutor, claim: Claim, how: RunResult = RunResult.DONE, error: str = "") -> None:
-    queue.run(
-        commands.finish(
-            "default",
-            worker="w",
-            nonce=f"f{claim.token}",
-            id=claim.id,
-            token=claim.token,
-            run_result=how,
-            cost_bytes=1,
-            seen_version=100,
-            result=json.dumps({"measured": {"files_removed": 11}}),
-            error=error,
-        )
-    )
+    result = json.dumps({"measured": {"files_removed": 11}})
+    queue.run(end_of(claim, how, seen_version=100, result=result, error=error))
 
 
 def test_a_call_waits_for_the_end_of_a_job(decider: LiveDecider, name: str, queue: SyncQueueExecutor) -> None:

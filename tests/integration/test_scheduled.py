@@ -7,9 +7,10 @@ import pytest
 
 from actor.queue_executor import SyncQueueExecutor
 from shared.queue import commands
-from shared.queue.model import JobId, RunResult, Token
+from shared.queue.model import RunResult
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider, WrittenTable
+from tests.support.queue_bench import end_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -21,13 +22,6 @@ def scheduled(decider: LiveDecider, **asked: Any) -> dict[str, Any]:
 
 def claim(queue: SyncQueueExecutor) -> tuple[Any, ...]:
     return tuple(queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000)))
-
-
-def finish(queue: SyncQueueExecutor, job: JobId, token: Token, verdict: RunResult) -> None:
-    made = commands.finish(
-        "default", worker="w", nonce="f", id=job, token=token, run_result=verdict, cost_bytes=0, seen_version=99
-    )
-    queue.run(made)
 
 
 def test_a_table_shows_what_it_waits_for_and_how_its_last_run_ended(
@@ -50,7 +44,7 @@ def test_a_table_shows_what_it_waits_for_and_how_its_last_run_ended(
 
     (job,) = claim(queue)
     until("its job is counted", lambda: scheduled(decider)["busy"]["state"] == "running")
-    finish(queue, job.id, job.token, RunResult.FAIL)
+    queue.run(end_of(job, RunResult.FAIL, seen_version=99))
     until("its failure is counted", lambda: scheduled(decider)["busy"]["state"] == "backing_off")
     failed = scheduled(decider)["busy"]
     assert (failed["attempts"], failed["last_result"]) == (1, "fail")

@@ -18,6 +18,7 @@ from shared.queue.limits import CRASHES_UNTIL_EXCLUSIVE
 from shared.queue.model import Band, JobKey, JobRequest, JobState, RunResult
 from shared.queue.records import JobView
 from tests.support.memory_engine import MemoryEngine
+from tests.support.queue_bench import end_of
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 from tests.support.worker_bench import EIGHT, POLICY, TIMES, Bench, spec
@@ -192,11 +193,8 @@ def make_suspected(bench: Bench) -> None:
     def crashed_once() -> bool:
         claims = bench.queue.run(commands.claim("default", worker="x", nonce=next(nonces), slots=1, lease_ms=60_000))
         for claim in claims:
-            end = commands.finish(
-                "default", worker="x", nonce=next(nonces), id=claim.id, token=claim.token,
-                run_result=RunResult.CRASHED, cost_bytes=0, seen_version=-1, error="it died",
-            )  # fmt: skip
-            bench.queue.run(end)
+            died = end_of(claim, RunResult.CRASHED, worker="x", cost_bytes=0, seen_version=-1, error="it died")
+            bench.queue.run(died)
         return bool(claims)
 
     for _ in range(CRASHES_UNTIL_EXCLUSIVE):

@@ -13,6 +13,7 @@ from shared.queue import commands
 from shared.queue.model import RunResult
 from tests.support.browser import Visit
 from tests.support.live_decider import LiveDecider, WrittenTable
+from tests.support.queue_bench import end_of
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.redis, pytest.mark.browser, pytest.mark.usefixtures("orders")]
@@ -153,19 +154,7 @@ def test_a_quarantined_job_shows_its_error_as_text_and_is_retried(
     visit = person(decider)
     tab = visit.open("queue")
     expect(tab.locator(".job").filter(has_text="first step")).to_have_count(1)
-    queue.run(
-        commands.finish(
-            "default",
-            worker="w-1",
-            nonce="f-1",
-            id=held.id,
-            token=held.token,
-            run_result=RunResult.FAIL,
-            cost_bytes=0,
-            seen_version=-1,
-            error=error,
-        )
-    )
+    queue.run(end_of(held, RunResult.FAIL, worker="w-1", cost_bytes=0, seen_version=-1, error=error))
     shown = tab.locator(".error-text").first
     expect(shown).to_contain_text("<img src=x onerror=alert(1)>")
     assert tab.locator(".error-text img").count() == 0

@@ -15,9 +15,9 @@ from actor.queue_executor import SyncQueueExecutor
 from shared.queue import admin_commands, commands, keys
 from shared.queue.admin_commands import SlotLimit
 from shared.queue.limits import MAX_PRIORITY
-from shared.queue.model import ALONE, Band, Claim, JobKey, JobRequest, RunResult, Scope, Share
+from shared.queue.model import ALONE, Band, Claim, JobKey, JobRequest, Scope, Share
 from shared.queue.settings import SETTINGS
-from tests.support.queue_bench import QUEUE
+from tests.support.queue_bench import QUEUE, end_of
 from tests.support.queue_invariants import every_queued_job_is_reachable
 from tests.support.queue_state import emptied, library_with_test_clock, read_state
 
@@ -273,18 +273,7 @@ def claimed(
 
 
 def finish(queue: SyncQueueExecutor, claim: Claim, cost_bytes: int | None = None) -> None:
-    queue.run(
-        commands.finish(
-            QUEUE,
-            worker="w",
-            nonce=f"f{claim.token}",
-            id=claim.id,
-            token=claim.token,
-            run_result=RunResult.DONE,
-            cost_bytes=claim.cost_bytes if cost_bytes is None else cost_bytes,
-            seen_version=1,
-        )
-    )
+    queue.run(end_of(claim, cost_bytes=claim.cost_bytes if cost_bytes is None else cost_bytes, seen_version=1))
 
 
 def request(partition: str, *, tenant: str = "crowd", table: str = "crowded", priority: int = 5) -> JobRequest:

@@ -19,6 +19,7 @@ from shared.table import Commit
 from tests.support.advised_histories import Process, write
 from tests.support.advised_logs import AdvisedLog
 from tests.support.live_decider import LiveDecider
+from tests.support.queue_bench import end_of
 from tests.support.waiting import until
 
 EVENTS = Process(2, 300 * KIB, 0.4, 20, 36, 4)
@@ -94,12 +95,7 @@ class AdviceWorld:
         return claim
 
     def finish(self, claim: Claim, result: RunResult, report: Mapping[str, object], error: str = "") -> None:
-        self._queue.run(
-            commands.finish(
-                "default", worker="w", nonce=secrets.token_hex(8), id=claim.id, token=claim.token, run_result=result,
-                cost_bytes=0, seen_version=-1, result=json.dumps(report), error=error,
-            )
-        )  # fmt: skip
+        self._queue.run(end_of(claim, result, cost_bytes=0, seen_version=-1, result=json.dumps(report), error=error))
 
     def alter(self, name: str) -> int:
         """Run the job as an actor does, without Spark; return the version that it made."""

@@ -7,11 +7,13 @@ from typing import Any
 import redis
 
 from shared.queue import commands, queries
+from shared.queue.command import Command
 from shared.queue.model import (
     ALONE,
     Band,
     Claim,
     Enqueued,
+    Finished,
     FinishOutcome,
     HeartbeatEntry,
     HeartbeatReply,
@@ -37,6 +39,13 @@ def spec(
 ) -> JobRequest:
     values = {"tenant": "acme", "priority": 5, "cost_bytes": 1 << 20, "payload": f'{{"v":{version}}}', **more}
     return JobRequest(JobKey(table, partition, "compact"), band=band, version=version, **values)
+
+
+def end_of(claim: Claim, run_result: RunResult = RunResult.DONE, **more: Any) -> Command[Finished]:
+    """Return the end of a run by the worker `w`, as it was foreseen but for what is given."""
+    foreseen = {"nonce": f"end-{claim.token}", "cost_bytes": claim.cost_bytes, "seen_version": claim.version}
+    values = {"worker": "w", **foreseen, **more}
+    return commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=run_result, **values)
 
 
 class Bench:
@@ -68,18 +77,14 @@ class Bench:
     def finish(
         self, claim: Claim, verdict: RunResult = RunResult.DONE, *, seen: int | None = None, **more: Any
     ) -> FinishOutcome:
-        values = {"worker": "w-1", "nonce": next(self._nonces), "cost_bytes": claim.cost_bytes, **more}
-        seen = claim.version if seen is None else seen
-        end = commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=verdict, seen_version=seen, **values)
-        return self.run(end).outcome
+        values = {"worker": "w-1", "nonce": next(self._nonces), **more}
+        values |= {} if seen is None else {"seen_version": seen}
+        return self.run(end_of(claim, verdict, **values)).outcome
 
     def finish_and_claim(
         self, claim: Claim, verdict: RunResult = RunResult.DONE, *, nonce: str = "", share: Share = ALONE
     ) -> tuple[FinishOutcome, tuple[Claim, ...]]:
-        values = {"worker": "w-1", "nonce": nonce or next(self._nonces), "cost_bytes": claim.cost_bytes}
-        end = commands.finish(
-            QUEUE, id=claim.id, token=claim.token, run_result=verdict, seen_version=claim.version, **values
-        )
+        end = end_of(claim, verdict, worker="w-1", nonce=nonce or next(self._nonces))
         call = {"worker": "w-1", "nonce": next(self._nonces)}
         take = commands.claim(QUEUE, **call, slots=1, lease_ms=LEASE_MS, share=share)
         finished, claims = self.run(commands.finish_and_claim(end, take))

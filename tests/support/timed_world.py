@@ -16,11 +16,12 @@ from shared.layout.partition_stats import IDLE_COMPACTED_TAG
 from shared.layout.planner import FileGroup, plan, plan_full, plan_idle_compaction
 from shared.policy.policy import MIB, Policy
 from shared.queue import commands, queries
-from shared.queue.model import JobState, RunResult
+from shared.queue.model import JobState
 from shared.queue.records import JobView
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
+from tests.support.queue_bench import end_of
 
 HOUR_MS = 3_600_000
 POLICY = Policy(target_bytes=8 * MIB)
@@ -79,18 +80,7 @@ class World:
             self.log.add(merged, gone, data_change=False, by_us=True)
             rounds += 1
         assert rounds, "the job found nothing to do"
-        await self.queue.run(
-            commands.finish(
-                "default",
-                worker="w",
-                nonce=f"f{self.files}",
-                id=claim.id,
-                token=claim.token,
-                run_result=RunResult.DONE,
-                cost_bytes=0,
-                seen_version=claim.version,
-            )
-        )
+        await self.queue.run(end_of(claim, cost_bytes=0))
         await self.decider.follow()
 
     async def _live(self, partition: PartitionKey) -> list[DataFile]:
