@@ -24,6 +24,7 @@ from shared.table import Commit, DataFile
 from tests.bench.offline_optimum import equal_files
 from tests.bench.policy import POLICY
 from tests.bench.policy_streams import MINUTE_MS, WHOLE
+from tests.support.line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, grid_line, legend
 
 SIZES = 24
 SMALLEST_BYTES, RANGE = 550_000, 16
@@ -81,40 +82,27 @@ def aligned(history: CommitTrace, policy: Policy, lag_commits: int) -> Aligned:
 
 def draw(curves: dict[str, dict[int, float]]) -> str:
     """Return SVG text: write amplification as a multiple of the optimum by file size, one curve for each policy."""
-    width, height, left, right, top, bottom = 960, 360, 64, 170, 52, 44
     lowest, highest = 1.0, 1.3
     found = sorted(next(iter(curves.values())))
 
     def x(size: float) -> float:
-        return left + math.log(size / found[0]) / math.log(found[-1] / found[0]) * (width - left - right)
+        return LEFT + math.log(size / found[0]) / math.log(found[-1] / found[0]) * (WIDTH - LEFT - RIGHT)
 
     def y(ratio: float) -> float:
-        return height - bottom - (ratio - lowest) / (highest - lowest) * (height - top - bottom)
+        return HEIGHT - BOTTOM - (ratio - lowest) / (highest - lowest) * (HEIGHT - TOP - BOTTOM)
 
-    parts = [
-        f'<text x="{left}" y="28" font-size="16" font-weight="bold">{TITLE}</text>',
-    ]
+    parts = [grid_line(y(tick), f"{tick:.2f}") for tick in (1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3)]
     parts += [
-        f'<line x1="{left}" x2="{width - right}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" stroke="#e5e5e5"/>'
-        f'<text x="{left - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:.2f}</text>'
-        for tick in (1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3)
-    ]
-    parts += [
-        f'<text x="{x(size):.1f}" y="{height - 16}" text-anchor="middle">{size / 1e6:.2g} MB</text>'
+        f'<text x="{x(size):.1f}" y="{HEIGHT - 16}" text-anchor="middle">{size / 1e6:.2g} MB</text>'
         for size in found[:: max(1, len(found) // 8)]
     ]
     for index, (name, ratios) in enumerate(curves.items()):
         color = ("#8a8f98", "#d9480f")[index]
+        style = f'stroke="{color}" stroke-width="2"'
         path = " ".join(f"{x(size):.1f},{y(ratio):.1f}" for size, ratio in ratios.items())
         dots = "".join(f'<circle cx="{x(s):.1f}" cy="{y(r):.1f}" r="3" fill="{color}"/>' for s, r in ratios.items())
-        parts.append(
-            f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>{dots}'
-            f'<text x="{width - right + 16}" y="{top + 16 + 22 * index}" fill="{color}">{name}</text>'
-        )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-        f'font-size="12" fill="#222"><rect width="{width}" height="{height}" fill="#fff"/>{"".join(parts)}</svg>\n'
-    )
+        parts += [f'<polyline points="{path}" fill="none" {style}/>{dots}', legend(TOP + 16 + 22 * index, name, style)]
+    return frame(TITLE, parts)
 
 
 def main() -> int:

@@ -104,12 +104,7 @@ def literal(spec: TableSpec, column: str, value: Value) -> str:
 
 def predicate(spec: TableSpec, where: Where) -> str:
     """Return a predicate as SQL."""
-    parts = [f"{name} = {literal(spec, name, value)}" for name, value in (where.partition or {}).items()]
-    if where.ids is not None:
-        parts.append(f"id in ({', '.join(map(str, where.ids))})")
-    if where.below is not None:
-        parts.append(f"value < '{where.below}'")
-    return " and ".join(parts)
+    return where.text([f"{name} = {literal(spec, name, value)}" for name, value in (where.partition or {}).items()])
 
 
 def arrow(spec: TableSpec, rows: Sequence[Row], spelling: Mapping[str, Value] | None = None) -> pa.Table:

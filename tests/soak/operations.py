@@ -59,6 +59,12 @@ class Where:
             return False
         return self.below is None or (row["value"] is not None and str(row["value"]) < self.below)
 
+    def text(self, of_partition: Sequence[str]) -> str:
+        """Return it as SQL, with the conditions on the partition as an engine spells them."""
+        ids = [] if self.ids is None else [f"id in ({', '.join(map(str, self.ids))})"]
+        below = [] if self.below is None else [f"value < '{self.below}'"]
+        return " and ".join([*of_partition, *ids, *below])
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:

@@ -154,12 +154,7 @@ def literal(spec: TableSpec, column: str, value: Value) -> str:
 
 def predicate(spec: TableSpec, where: Where) -> str:
     """Return a predicate as SQL."""
-    parts = [f"`{name}` = {literal(spec, name, value)}" for name, value in (where.partition or {}).items()]
-    if where.ids is not None:
-        parts.append(f"id IN ({', '.join(map(str, where.ids))})")
-    if where.below is not None:
-        parts.append(f"value < '{where.below}'")
-    return " AND ".join(parts)
+    return where.text([f"`{name}` = {literal(spec, name, value)}" for name, value in (where.partition or {}).items()])
 
 
 def _type(kind: Kind) -> str:

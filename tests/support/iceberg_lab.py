@@ -16,22 +16,28 @@ from tests.contract.formats.worlds import access
 from tests.support.steering import Steering
 
 
+def ice_session(spark: SparkSession, folder: Path) -> SparkSession:
+    """Return a session with the catalog `ice`, whose tables lie below a folder."""
+    session = spark.newSession()
+    for name, value in {
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "hadoop",
+        "spark.sql.catalog.ice.warehouse": str(folder),
+        "spark.sql.catalog.ice.cache-enabled": "false",
+    }.items():
+        session.conf.set(name, value)
+    return session
+
+
 class IcebergLab:
     """A warehouse below a folder; tables are `ice.db.NAME` in its session."""
 
     def __init__(self, spark: SparkSession, engine: IcebergEngine, folder: Path) -> None:
         self.engine = engine
         self.folder = folder
-        self.session = spark.newSession()
-        for name, value in {
-            "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.ice.type": "hadoop",
-            "spark.sql.catalog.ice.warehouse": str(folder),
-            "spark.sql.catalog.ice.cache-enabled": "false",
-            "spark.sql.shuffle.partitions": "1",
-            "spark.sql.session.timeZone": "UTC",
-        }.items():
-            self.session.conf.set(name, value)
+        self.session = ice_session(spark, folder)
+        self.session.conf.set("spark.sql.shuffle.partitions", "1")
+        self.session.conf.set("spark.sql.session.timeZone", "UTC")
 
     def sql(self, text: str) -> Any:
         return self.session.sql(text)

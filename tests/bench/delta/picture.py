@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 960, 400
-LEFT, RIGHT, TOP, BOTTOM = 64, 250, 52, 40
+from tests.support.line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, grid_line, legend
+
 COLOURS = ("#8a8f98", "#d9480f", "#1864ab", "#4dabf7", "#2b8a3e", "#e6a100", "#7048e8")
 """Grey for the table left alone, the strong one for Lakewright, then the others in their order."""
 
@@ -26,30 +25,15 @@ def draw(title: str, curves: Sequence[tuple[str, Sequence[int]]], *, per_hour: i
     def y(files: float) -> float:
         return HEIGHT - BOTTOM - math.log10(max(1.0, files)) / decades * (HEIGHT - TOP - BOTTOM)
 
-    parts = [f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{escape(title)}</text>']
-    parts += [
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(files):.1f}" y2="{y(files):.1f}" stroke="#e5e5e5"/>'
-        f'<text x="{LEFT - 8}" y="{y(files) + 4:.1f}" text-anchor="end">{files:,}</text>'
-        for files in (n * 10**power for power in range(5) for n in (1, 3))
-        if files <= top
-    ]
+    ticks = (n * 10**power for power in range(5) for n in (1, 3))
+    parts = [grid_line(y(files), f"{files:,}") for files in ticks if files <= top]
     for hour in range(commits // per_hour + 1):
         at = x(hour * per_hour)
         parts.append(f'<text x="{at:.1f}" y="{HEIGHT - 16}" text-anchor="middle">{hour} h</text>')
     for index, (label, curve) in enumerate(curves):
-        colour = COLOURS[index % len(COLOURS)]
         width = 3 if label == "Lakewright" else 1.5
         dashes = ' stroke-dasharray="7 6"' if index >= DASHED_FROM else ""
+        style = f'stroke="{COLOURS[index % len(COLOURS)]}" stroke-width="{width}"{dashes}'
         path = " ".join(f"{x(commit):.1f},{y(files):.1f}" for commit, files in enumerate(curve, 1))
-        legend = TOP + 8 + index * 22
-        parts.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"{dashes}/>'
-            f'<line x1="{WIDTH - RIGHT + 16}" x2="{WIDTH - RIGHT + 40}" y1="{legend}" y2="{legend}" '
-            f'stroke="{colour}" stroke-width="{width}"{dashes}/>'
-            f'<text x="{WIDTH - RIGHT + 48}" y="{legend + 4}">{escape(label)}</text>'
-        )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif" font-size="12"><title>{escape(title)}</title>'
-        f'<rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>\n'
-    )
+        parts += [f'<polyline points="{path}" fill="none" {style}/>', legend(TOP + 8 + index * 22, label, style)]
+    return frame(title, parts)

@@ -28,6 +28,7 @@ from tests.bench.iceberg.rules import Amoro, Lakewright, RewriteDataFiles
 from tests.bench.iceberg.table import IcebergTable
 from tests.bench.limits import Limit
 from tests.bench.spark import started_spark
+from tests.support.iceberg_lab import ice_session
 
 RULES = ("none", "lakewright", "each", "hourly", "amoro")
 
@@ -38,14 +39,7 @@ class Lake:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
         self.folder = folder
-        self.session = spark.newSession()
-        for name, value in {
-            "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.ice.type": "hadoop",
-            "spark.sql.catalog.ice.warehouse": str(folder),
-            "spark.sql.catalog.ice.cache-enabled": "false",
-        }.items():
-            self.session.conf.set(name, value)
+        self.session = ice_session(spark, folder)
         self._scala = IcebergScala(spark)
 
     def rules(self) -> dict[str, LeaveAlone]:

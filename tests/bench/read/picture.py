@@ -3,12 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from tests.bench.read.row_groups import size_text
+from tests.support.line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, grid_line, legend
 
-WIDTH, HEIGHT = 960, 400
-LEFT, RIGHT, TOP, BOTTOM = 64, 250, 52, 40
 COLORS = ("#d9480f", "#1864ab", "#2b8a3e", "#7048e8", "#8a8f98")
 MOST = 3.0
 """Times beyond three times the best leave the frame: what matters is where a curve becomes flat."""
@@ -35,12 +33,11 @@ def draw(title: str, curves: Sequence[Curve], *, floor_bytes: int) -> str:
     def y(ratio: float) -> float:
         return HEIGHT - BOTTOM - (ratio - 1) / (MOST - 1) * (HEIGHT - TOP - BOTTOM)
 
-    parts = [f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{escape(title)}</text>']
-    parts += [
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(ratio):.1f}" y2="{y(ratio):.1f}" stroke="#e5e5e5"/>'
-        f'<text x="{LEFT - 8}" y="{y(ratio) + (-2 if ratio == 1.05 else 4):.1f}" text-anchor="end">{ratio:g}</text>'
-        for ratio in (1, 1.05, 1.5, 2, 2.5, 3)
-    ]
+    inside = f'x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{HEIGHT - TOP - BOTTOM + 2}"'
+    parts = [f'<clipPath id="frame"><rect {inside}/></clipPath>']
+    parts += [grid_line(y(ratio), f"{ratio:g}") for ratio in (1, 1.5, 2, 2.5, 3)]
+    parts.append(grid_line(y(1.05), ""))
+    parts.append(f'<text x="{LEFT - 8}" y="{y(1.05) - 2:.1f}" text-anchor="end">1.05</text>')
     parts += [
         f'<text x="{x(size):.1f}" y="{HEIGHT - 16}" text-anchor="middle">{size_text(size)}</text>' for size in sizes
     ]
@@ -51,16 +48,8 @@ def draw(title: str, curves: Sequence[Curve], *, floor_bytes: int) -> str:
     for index, curve in enumerate(curves):
         style = f'stroke="{COLORS[curve.color]}" stroke-width="2"' + (' stroke-dasharray="7 6"' * curve.is_dashed)
         path = " ".join(f"{x(size):.1f},{y(ratio):.1f}" for size, ratio in sorted(curve.ratios.items()))
-        legend = TOP + 8 + index * 22
-        parts.append(
-            f'<polyline points="{path}" fill="none" clip-path="url(#frame)" {style}/>'
-            f'<line x1="{WIDTH - RIGHT + 16}" x2="{WIDTH - RIGHT + 40}" y1="{legend}" y2="{legend}" {style}/>'
-            f'<text x="{WIDTH - RIGHT + 48}" y="{legend + 4}">{escape(curve.label)}</text>'
-        )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif" font-size="12"><title>{escape(title)}</title>'
-        f'<clipPath id="frame"><rect x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" '
-        f'height="{HEIGHT - TOP - BOTTOM + 2}"/></clipPath>'
-        f'<rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>\n'
-    )
+        parts += [
+            f'<polyline points="{path}" fill="none" clip-path="url(#frame)" {style}/>',
+            legend(TOP + 8 + index * 22, curve.label, style),
+        ]
+    return frame(title, parts)
