@@ -63,9 +63,10 @@ def run(tmp_path: Path, *entries: str, more: Sequence[str] = ()) -> tuple[int, s
 
 
 def entry(name: str, old: str, new: str, *tests: str) -> str:
-    fields = {"file": "code_under_test.py", "old": old, "new": new, "rule": "a rule"}
-    fields |= {"tests": [f"test_it.py::{test}" for test in tests]}
-    return f"[{name}]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in fields.items())
+    fields = {"old": old, "new": new, "rule": "a rule", "tests": [f"test_it.py::{test}" for test in tests]}
+    return f'["code_under_test.py".{name}]\n' + "\n".join(
+        f"{key} = {json.dumps(value)}" for key, value in fields.items()
+    )
 
 
 EQUAL = entry("equal", "return a < b", "return a <= b", "test_equal")

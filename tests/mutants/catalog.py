@@ -1,8 +1,9 @@
 """The catalog of mutants: one-line changes that each break one rule, with the tests that must notice.
 
-A mutant is a table of a file in `changes/`, one file per area; it is called `area.table`. The old line is written
-without its indentation and must be found exactly once in its file, or be the first such line below the line `after`. A
-mutant that no longer applies is an error, because it shows nothing any more.
+A mutant is a table of a file in `changes/`, one file per area, whose head names the source: `["path".name]`. It is
+called `area.name`. The old line is written without its indentation and must be found exactly once in its source, or be
+the first such line below the line `after`. A mutant that no longer applies is an error, because it shows nothing any
+more.
 """
 
 import ast
@@ -18,7 +19,7 @@ _NAMED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandl
 TREE = Path(__file__).parents[2]
 CHANGES = Path(__file__).parent / "changes"
 
-_KEYS = {"file", "old", "new", "rule", "tests", "after"}
+_KEYS = {"old", "new", "rule", "tests", "after"}
 
 
 class DoesNotApply(Exception):  # noqa: N818 - the name says what happened
@@ -64,17 +65,24 @@ class Mutant:
 
 def load(changes: Path = CHANGES) -> tuple[Mutant, ...]:
     """Read all mutants, area by area; raises ValueError for one that is not complete, or a name used twice."""
-    return tuple(
-        _mutant(f"{path.stem}.{name}", entry)
+    mutants = tuple(
+        _mutant(f"{path.stem}.{name}", file, entry)
         for path in sorted(changes.glob("*.toml"))
-        for name, entry in tomllib.loads(path.read_text(encoding="utf-8")).items()
+        for file, entries in tomllib.loads(path.read_text(encoding="utf-8")).items()
+        for name, entry in entries.items()
     )
+    names = [mutant.name for mutant in mutants]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two mutants are called {sorted(twice)}")
+    return mutants
 
 
-def _mutant(name: str, entry: dict[str, object]) -> Mutant:
+def _mutant(name: str, file: str, entry: object) -> Mutant:
+    if not isinstance(entry, dict):
+        raise ValueError(f'{name} of {file} is no mutant; expected ["path".name]')  # noqa: TRY004 - of a file's text
     if unknown := entry.keys() - _KEYS:
         raise ValueError(f"{name} has unknown keys {sorted(unknown)}; expected some of {sorted(_KEYS)}")
-    if missing := {"file", "old", "new", "rule", "tests"} - entry.keys():
+    if missing := {"old", "new", "rule", "tests"} - entry.keys():
         raise ValueError(f"{name} lacks {sorted(missing)}")
     tests = entry["tests"]
     if not isinstance(tests, list) or not tests:
@@ -82,7 +90,7 @@ def _mutant(name: str, entry: dict[str, object]) -> Mutant:
     after = entry.get("after")
     return Mutant(
         name=name,
-        file=str(entry["file"]),
+        file=file,
         old=str(entry["old"]),
         new=str(entry["new"]),
         rule=str(entry["rule"]),

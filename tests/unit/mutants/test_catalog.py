@@ -66,16 +66,21 @@ def test_a_line_that_is_there_twice_is_reported_apart_by_one_above_it(tmp_path: 
     assert replace(ONE, after="def less(a, b):").mutated(twice).startswith("def less(a, b):\n    return a <= b\n")
 
 
+HEAD, WHOLE = '["code.py".a]\n', 'old = ""\nnew = ""\nrule = ""\ntests = ["t"]\n'
+
+
 @pytest.mark.parametrize(
-    ("entry", "expected"),
+    ("text", "expected"),
     [
-        ("", "lacks"),
-        ('file = ""\nold = ""\nnew = ""\nrule = ""\ntests = []', "names no tests"),
-        ('file = ""\nold = ""\nnew = ""\nrule = ""\ntests = ["t"]\nwhy = ""', "unknown keys"),
-        ("[a]", "declare"),
+        (HEAD, "lacks"),
+        (HEAD + WHOLE.replace('"t"', ""), "names no tests"),
+        (HEAD + WHOLE + 'why = ""', "unknown keys"),
+        (HEAD + HEAD, "declare"),
+        ('[a]\nfile = "code.py"', "is no mutant"),
+        (HEAD + WHOLE + HEAD.replace("code", "more") + WHOLE, "two mutants"),
     ],
 )
-def test_an_entry_that_is_not_complete_is_refused(tmp_path: Path, entry: str, expected: str) -> None:
-    (tmp_path / "area.toml").write_text("[a]\n" + entry)
+def test_an_entry_that_is_not_complete_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "area.toml").write_text(text)
     with pytest.raises(ValueError, match=expected):
         load(tmp_path)
