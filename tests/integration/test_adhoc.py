@@ -1,5 +1,6 @@
 """Requests by people: what they lead to is queued and kept in the ledger in one step, purges included."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -8,98 +9,80 @@ from decider.archive.ledger_reader import LedgerReader
 from decider.decide.recomputing import contradictions, recompute
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand
 from decider.optimize.run_terms import RunTerms
-from decider.state.effective_policy import PolicyDefaults
-from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
-from decider.tracking.tracker import TableTracker
 from shared.jobs.payload import JobPayload
 from shared.layout.eligibility import Reason
-from shared.policy.policy import MIB, Policy
+from shared.policy.policy import MIB
 from shared.queue import commands, queries
 from shared.queue.model import EnqueueOutcome
-from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
-from tests.support.defaults import Alone
+from shared.table import DataFile, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
+from tests.support.timed_world import DT, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis
 
-POLICY = Policy(target_bytes=8 * MIB)
-STANDING = Alone(PolicyDefaults(POLICY))
-TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
-ONE, TWO = PartitionKey('{"dt":"1"}'), PartitionKey('{"dt":"2"}')
+ONE, TWO = partition(1), partition(2)
+
+
+def on_demand(world: World, opens: Callable[[str], MemoryLog] | None = None) -> OnDemandOptimizer:
+    return OnDemandOptimizer(world.queue, world.decider.follower, opens or (lambda _: world.log), lambda: 7)
 
 
 async def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_where_there_are_some(
     redis_url: str,
 ) -> None:
-    log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),)))
-    queue = AsyncQueueExecutor(connect(redis_url), "default")
     opened: list[str] = []
 
-    def opens(location: str) -> MemoryLog:
-        opened.append(location)
-        return log
+    async with in_world(redis_url) as world:
 
-    follower = TableTracker(queue, lambda _: log, lambda: 7, STANDING)
-    adhoc = OnDemandOptimizer(queue, follower, opens, lambda: 7)
-    whole = DataFile("a", 9 * MIB, ONE, rows=100)
-    log.add([whole, DataFile("b", 9 * MIB, TWO, rows=100)])
-    try:
+        def opens(location: str) -> MemoryLog:
+            opened.append(location)
+            return world.log
+
+        adhoc, log = on_demand(world, opens), world.log
+        whole = DataFile("a", 9 * MIB, ONE, rows=100)
+        log.add([whole, DataFile("b", 9 * MIB, TWO, rows=100)])
         nothing = await adhoc.optimize(TABLE, OptimizeCommand())
         assert (nothing.jobs, opened) == ((), [])
         # A commit that was folded long ago left the deleted rows behind; no one decides about it again.
         log.add([DataFile("a", 9 * MIB, ONE, "dv", rows=100, deleted_rows=60)], [RemovedFile("a", None, 9 * MIB, ONE)])
-        await follower.follow(TABLE)
+        await world.decider.follow()
         for outcome in (EnqueueOutcome.MERGED, EnqueueOutcome.MERGED):
             (job,) = (await adhoc.optimize(TABLE, OptimizeCommand())).jobs
             assert (job.partition, job.outcome) == (ONE, outcome)
         assert len(opened) == 2
-        newest = (await LedgerReader(queue).newest(TABLE.id, limit=1))[0]
+        newest = (await LedgerReader(world.queue).newest(TABLE.id, limit=1))[0]
         assert (newest.reason, newest.outcome, newest.purgeable) == (Reason.REQUESTED, "merged", 1)
         assert recompute(newest) is newest.verdict
         assert contradictions(newest) == ()
-    finally:
-        await queue.redis.aclose()
 
 
 @pytest.mark.parametrize("force", [False, True])
 async def test_files_on_harmful_paths_are_rewritten_only_when_forced(redis_url: str, force: bool) -> None:
-    log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),)))
-    queue = AsyncQueueExecutor(connect(redis_url), "default")
-    follower = TableTracker(queue, lambda _: log, lambda: 7, STANDING)
-    adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7)
-    log.add([DataFile("dt=a%20b/x", 9 * MIB, ONE, rows=100), DataFile("plain", 9 * MIB, TWO, rows=100)])
-    try:
-        asked = (await adhoc.optimize(TABLE, OptimizeCommand(terms=RunTerms(force=force)))).jobs
+    async with in_world(redis_url) as world:
+        world.log.add([DataFile("dt=a%20b/x", 9 * MIB, ONE, rows=100), DataFile("plain", 9 * MIB, TWO, rows=100)])
+        asked = (await on_demand(world).optimize(TABLE, OptimizeCommand(terms=RunTerms(force=force)))).jobs
         assert [job.partition for job in asked] == ([ONE] if force else [])
         if force:
-            newest = (await LedgerReader(queue).newest(TABLE.id, limit=1))[0]
+            newest = (await LedgerReader(world.queue).newest(TABLE.id, limit=1))[0]
             assert (newest.purgeable, contradictions(newest)) == (1, ())
-    finally:
-        await queue.redis.aclose()
 
 
 async def test_only_what_is_forced_or_asked_of_a_table_that_is_off_runs_despite_the_switch(redis_url: str) -> None:
-    columns = (PartitionColumn("dt", "dt", "string"),)
-    log = MemoryLog(TableMetadata("u-1", columns))
-    queue = AsyncQueueExecutor(connect(redis_url), "default")
-    follower = TableTracker(queue, lambda _: log, lambda: 7, STANDING)
-    adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7)
+    async with in_world(redis_url) as world:
+        adhoc, log = on_demand(world), world.log
 
-    async def asked(table: TableRef, *, force: bool) -> bool:
-        (job,) = (await adhoc.optimize(table, OptimizeCommand(terms=RunTerms(force=force)))).jobs
-        view = await queue.run(queries.job("default", job.id))
-        assert view is not None
-        await queue.run(commands.cancel("default", job.id, nonce=f"{table.id}-{force}"))
-        return JobPayload.decode(view.payload).even_if_disabled
+        async def asked(table: TableRef, *, force: bool) -> bool:
+            (job,) = (await adhoc.optimize(table, OptimizeCommand(terms=RunTerms(force=force)))).jobs
+            view = await world.queue.run(queries.job("default", job.id))
+            assert view is not None
+            await world.queue.run(commands.cancel("default", job.id, nonce=f"{table.id}-{force}"))
+            return JobPayload.decode(view.payload).even_if_disabled
 
-    kept_on = replace(TABLE, id=TableId("t-2"), properties={"lakewright.enabled": "true"})
-    log.add([DataFile(str(number), 100_000, ONE) for number in range(9)])
-    try:
+        kept_on = replace(TABLE, id=TableId("t-2"), properties={"lakewright.enabled": "true"})
+        log.add([DataFile(str(number), 100_000, ONE) for number in range(9)])
         assert not await asked(TABLE, force=False)
         assert await asked(TABLE, force=True)
-        log.add(metadata=TableMetadata("u-1", columns, {"lakewright.enabled": "false"}), data_change=False)
+        log.add(metadata=TableMetadata("u-1", DT, {"lakewright.enabled": "false"}), data_change=False)
         assert await asked(TABLE, force=True)
         # What was said at its registration is nearer than the table's own property.
         assert await asked(kept_on, force=False)
-    finally:
-        await queue.redis.aclose()

@@ -1,8 +1,7 @@
 """Following a log into a real Redis through all that can happen to a table; the state always equals a rebuild."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,46 +10,31 @@ import pytest
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
 from decider.state.fold import count_live_files
-from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from decider.store.tables.table_state import PartitionStates, TableState, TableStateStore
 from decider.tracking.followed_table import TRUSTED_MS
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.table_tracking import COMMITS_PER_INGEST
-from decider.tracking.tracker import TableTracker
 from shared.layout.partition_stats import PartitionStats
 from shared.policy.policy import MIB, JobOrder, Policy, Priority
 from shared.queue import keys, queries
 from shared.queue.decode import text
-from shared.queue.model import Band, JobState
-from shared.queue.records import JobView
-from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Position, TableId, TableMetadata, TableRef
+from shared.queue.model import Band
+from shared.table import Commit, DataFile, PartitionKey, Position, TableId, TableMetadata
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
+from tests.support.timed_world import DT, POLICY, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis
 
-POLICY = Policy(target_bytes=8 * MIB)
-DT = (PartitionColumn("dt", "dt", "string"),)
 META = TableMetadata("u-1", DT)
-TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
 
 
-class World:
-    """One table, its log, and deciders that follow it; `now_ms` is their clock."""
+class FollowedWorld(World):
+    """One table and its decider, and what is stored of both."""
 
-    def __init__(self, url: str) -> None:
-        self.log = MemoryLog(META)
-        self.queue = AsyncQueueExecutor(connect(url), "default")
-        self.states = TableStateStore(self.queue)
-        self.now_ms = 1_000
-        self.decider = self.new_decider(POLICY)
-
-    def new_decider(self, policy: Policy, log: MemoryLog | None = None) -> TableTracker:
-        return TableTracker(self.queue, lambda _: log or self.log, lambda: self.now_ms, Alone(PolicyDefaults(policy)))
-
-    async def jobs(self) -> list[JobView]:
-        pages = [await self.queue.run(queries.jobs("default", state)) for state in JobState]
-        return [job for page in pages for job in page.jobs]
+    @property
+    def states(self) -> TableStateStore:
+        return TableStateStore(self.queue)
 
     async def limits(self) -> dict[str, str]:
         """Weights and limits of tables in the queue."""
@@ -71,20 +55,8 @@ class World:
         assert await self.partitions() == count_live_files((await self.log.snapshot()).files, policy)
 
 
-def partition(name: object) -> PartitionKey:
-    return PartitionKey(f'{{"dt":"{name}"}}')
-
-
 def files(of: PartitionKey, count: int, tag: object = "") -> list[DataFile]:
     return [DataFile(f"{of}-{tag}-{number}", 100_000, of) for number in range(count)]
-
-
-@asynccontextmanager
-async def in_world(url: str) -> AsyncIterator[World]:
-    world = World(url)
-    await world.decider.follow(TABLE)
-    yield world
-    await world.queue.redis.aclose()
 
 
 @pytest.mark.parametrize("widths", [(101,), (1001,), (399, 700), (1000, 1)])
@@ -92,10 +64,10 @@ async def test_wide_commits_are_taken_and_every_partition_that_needs_a_job_gets_
     redis_url: str, widths: tuple[int, ...]
 ) -> None:
     """A backfill touches more partitions than one ingest may carry; it must neither stop the table nor drop a job."""
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         for number, width in enumerate(widths):
             world.log.add(file for n in range(width) for file in files(partition(n), 8, number))
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         await world.expect_exact()
         assert await world.waiting() == max(widths)
 
@@ -112,13 +84,13 @@ async def test_a_state_is_read_once_and_what_was_stored_since_is_known(
         reads += 1
         return await stored(self, table)
 
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         monkeypatch.setattr(TableStateStore, "state", counted)
         batches = 2 * COMMITS_PER_INGEST + 1
         for round_ in (1, 2):  # In the first one, the levels are fitted to the files, which is a rebuild.
             for number in range(batches):
                 world.log.add(files(partition(number % 3), 2, (round_, number)))
-            followed = await world.decider.follow(TABLE)
+            followed = await world.decider.follower.follow(TABLE)
             assert (reads, followed.version) == (round_, round_ * batches)
             assert followed.state == await stored(world.states, TABLE.id)
         assert followed.commits == batches
@@ -133,12 +105,12 @@ async def test_an_event_and_a_timer_at_once_read_a_table_once(redis_url: str, mo
         await asyncio.sleep(0)
         return await live_files(self, at)
 
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         monkeypatch.setattr(MemoryLog, "live_files", counted)
         world.log.add(files(partition(1), 1))
-        world.decider = world.new_decider(Policy(target_bytes=16 * MIB))
+        follower = world.tracker(Policy(target_bytes=16 * MIB))
         known = await world.states.state(TABLE.id)
-        results = await asyncio.gather(*(world.decider.follow(TABLE, hint, known=known) for hint in (None, 1, None)))
+        results = await asyncio.gather(*(follower.follow(TABLE, hint, known=known) for hint in (None, 1, None)))
         assert len(reads) == 1
         assert [bool(result.rescan) for result in results] == [True, False, False]
         assert {result.state.version for result in results} == {1}
@@ -147,68 +119,68 @@ async def test_an_event_and_a_timer_at_once_read_a_table_once(redis_url: str, mo
 
 @pytest.mark.parametrize("hint", [None, 3])
 async def test_a_table_made_again_at_its_place_is_rebuilt(redis_url: str, hint: int | None) -> None:
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         for number in range(5):
             world.log.add(files(partition("old"), 1, number))
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
         for number in range(3):
             world.log.add(files(partition("new"), 8, number))
         world.now_ms += TRUSTED_MS
-        followed = await world.decider.follow(TABLE, hint)
+        followed = await world.decider.follower.follow(TABLE, hint)
         assert "created again" in followed.rescan
         await world.expect_exact()
 
 
 async def test_a_table_made_again_that_is_longer_already_is_not_folded_onto_the_dead_one(redis_url: str) -> None:
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         for number in range(5):
             world.log.add(files(partition("old"), 1, number))
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
         for number in range(9):
             world.log.add(files(partition("new"), 1, number))
-        restarted = world.new_decider(POLICY)
+        restarted = world.tracker()
         await restarted.follow(TABLE, 9)
         await world.expect_exact()
 
 
 async def test_a_log_that_was_cleaned_up_behind_the_cursor_is_rebuilt(redis_url: str) -> None:
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         world.log.add(files(partition(1), 1))
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         for number in range(20):
             world.log.add(files(partition(1), 1, number))
         world.log.oldest = 15
         world.now_ms += TRUSTED_MS
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         await world.expect_exact()
 
 
 async def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_brings_them(
     redis_url: str,
 ) -> None:
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         world.log.add(files(partition(1), 8))
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         assert len(await world.jobs()) == 1
         off = TableMetadata("u-1", DT, {"lakewright.enabled": "false"})
         world.log.add(metadata=off, data_change=False)
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         assert await world.jobs() == []
         world.log.add(metadata=META, data_change=False)
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         assert len(await world.jobs()) == 1
 
 
 @pytest.mark.parametrize("before", [replace(POLICY, enabled=False), replace(POLICY, min_input_files=20)])
 async def test_a_changed_default_of_the_service_reaches_idle_partitions(redis_url: str, before: Policy) -> None:
-    async with in_world(redis_url) as world:
-        strict = world.new_decider(before)
+    async with in_world(redis_url, of=FollowedWorld) as world:
+        strict = world.tracker(before)
         world.log.add(files(partition(1), 8))
         await strict.follow(TABLE)
         assert await world.jobs() == []
-        await world.new_decider(POLICY).follow(TABLE)
+        await world.tracker().follow(TABLE)
         assert len(await world.jobs()) == 1
 
 
@@ -216,34 +188,34 @@ async def test_a_change_of_what_only_bears_on_the_queue_counts_no_table_again_an
     redis_url: str,
 ) -> None:
     """By a default of the service, and by the table's own property; any other default has the table counted again."""
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         world.log.add(files(partition(1), 12))
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         first = replace(POLICY, priority=Priority.LOW, read_weight=Fraction(3), job_order=JobOrder.BALANCED)
         world.log.add(files(partition(2), 12))
-        assert not (await world.new_decider(first).follow(TABLE)).rescan
+        assert not (await world.tracker(first).follow(TABLE)).rescan
         own = replace(META, configuration={"lakewright.priority": "high", "lakewright.max-concurrent-jobs": "2"})
         version = world.log.add(metadata=own, data_change=False)
-        assert not (await world.new_decider(first).follow(TABLE, version)).rescan
+        assert not (await world.tracker(first).follow(TABLE, version)).rescan
         assert await world.limits() == {f"limit:table|{TABLE.id}": "2"}
         world.log.add(files(partition(3), 12))
         first = replace(first, weight=Fraction(3))
-        assert not (await world.new_decider(first).follow(TABLE)).rescan
+        assert not (await world.tracker(first).follow(TABLE)).rescan
         assert await world.limits() == {f"limit:table|{TABLE.id}": "2", f"weight:table|{TABLE.id}": "3"}
         bands = {job.key.partition: job.band for job in await world.jobs()}
         assert bands == {partition(1): Band.NORMAL, partition(2): Band.LOW, partition(3): Band.HIGH}
         await world.expect_exact()
-        assert (await world.new_decider(replace(first, tolerance=Fraction(1, 2))).follow(TABLE)).rescan
+        assert (await world.tracker(replace(first, tolerance=Fraction(1, 2))).follow(TABLE)).rescan
 
 
 async def test_a_fold_is_refused_where_another_decider_rebuilt_under_another_policy(redis_url: str) -> None:
     """The version is the same and the levels are others: mixing them would be a silent, lasting drift."""
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         world.log.add([*files(partition(1), 3), *files(partition(2), 3)])
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         lagging = MemoryLog(META)
         lagging.commits = list(world.log.commits)
-        other = world.new_decider(replace(POLICY, target_bytes=64 * MIB), lagging)
+        other = world.tracker(replace(POLICY, target_bytes=64 * MIB), lagging)
         world.log.add(files(partition(1), 1, "new"))
         read, before = world.log.changes, []
 
@@ -256,16 +228,16 @@ async def test_a_fold_is_refused_where_another_decider_rebuilt_under_another_pol
                 yield commit
 
         world.log.changes = rebuilt_meanwhile  # type: ignore[method-assign]
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         assert before
         await world.expect_exact()
 
 
 async def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_version(redis_url: str) -> None:
     """A drift is repaired at the version that it was found at: partitions that were read before would bring it back."""
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
         world.log.add(files(partition(1), 3, "old"))
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         wrong = PartitionStats(files=9, bytes=900_000).encode()
         await world.queue.redis.hset(keys.partitions("default", TABLE.id), partition(1), wrong)
         lagging = MemoryLog(META)
@@ -284,7 +256,7 @@ async def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_versi
         world.log.add(files(partition(1), 1, "new"))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TableStateStore, "calibrated_partitions", repaired_meanwhile)
-            await world.decider.follow(TABLE)
+            await world.decider.follower.follow(TABLE)
         assert repaired
         assert repaired[0] is not None
         await world.expect_exact()
@@ -293,7 +265,7 @@ async def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_versi
 async def test_levels_are_fitted_to_what_writers_append_and_the_table_is_counted_again_under_them(
     redis_url: str,
 ) -> None:
-    async with in_world(redis_url) as world:
+    async with in_world(redis_url, of=FollowedWorld) as world:
 
         def append(commits: int, size_bytes: int) -> None:
             for _ in range(commits):
@@ -301,18 +273,18 @@ async def test_levels_are_fitted_to_what_writers_append_and_the_table_is_counted
                 world.log.add([DataFile(f"f{number}", size_bytes, partition(1))])
 
         append(31, 70_000)
-        await world.decider.follow(TABLE)
+        await world.decider.follower.follow(TABLE)
         cursor = await world.states.state(TABLE.id)
         assert cursor is not None
         assert (cursor.level_fit.typical_file_bytes, cursor.rebuilds) == (0, 0)
         append(1, 70_000)
-        followed = await world.decider.follow(TABLE)
+        followed = await world.decider.follower.follow(TABLE)
         assert "levels fitted to new files of 0.0668 MiB" in followed.rescan
         fitted = POLICY.fitted_to(70_000)
         assert fitted.size_levels.floors != POLICY.size_levels.floors
         await world.expect_exact(fitted)
         append(3, 70_000)
-        restarted = world.new_decider(POLICY)
+        restarted = world.tracker()
         assert (await restarted.follow(TABLE)).rescan == "", "the fit is part of the state"
         await world.expect_exact(fitted)
         world.log.add(metadata=replace(META, configuration={"lakewright.fan-in": "8"}))

@@ -11,10 +11,10 @@ from decider.optimize.on_demand import OnDemandOptimizer
 from decider.optimize.property_trigger import PropertyTriggers
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.registry.manual_runs import ManualRunStore
-from decider.store.registry.table_registry import TableRegistry
 from decider.tracking.refresh import TableRefresher
-from tests.integration.test_follow import POLICY, TABLE, World, files, partition
+from tests.integration.test_follow import FollowedWorld, files
 from tests.support.defaults import Alone
+from tests.support.timed_world import POLICY, TABLE, partition
 
 pytestmark = pytest.mark.redis
 
@@ -40,14 +40,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 async def test_a_refresh_that_applies_a_commit_takes_three_round_trips(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(redis_url)
+    world = FollowedWorld(redis_url)
     defaults = Alone(PolicyDefaults(POLICY))
-    registry = TableRegistry(world.queue.redis, now_ms=lambda: world.now_ms)
     clock = lambda: world.now_ms  # noqa: E731 - a name for what three of them share
-    on_demand = OnDemandOptimizer(world.queue, world.decider, lambda _: world.log, clock)
+    on_demand = OnDemandOptimizer(world.queue, world.decider.follower, lambda _: world.log, clock)
     triggers = PropertyTriggers(ManualRunStore(world.queue.redis), on_demand, defaults, clock)
-    refresher = TableRefresher(world.decider, registry, world.queue, clock, after=triggers.process)
-    await registry.register(TABLE)
+    refresher = TableRefresher(world.decider.follower, world.registry, world.queue, clock, after=triggers.process)
+    await world.registry.register(TABLE)
     await refresher.refresh(TABLE, None)
     version = world.log.add(files(partition(1), 3))
     await refresher.refresh(TABLE, version)

@@ -11,22 +11,21 @@ from decider.state.effective_policy import PolicyDefaults
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
-from shared.policy.policy import MIB, Policy
 from shared.queue import queries
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState
-from shared.table import DataFile, PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
+from shared.table import DataFile, TableMetadata
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
+from tests.support.timed_world import DT, POLICY, TABLE, partition
 
 pytestmark = pytest.mark.redis
 
 R = TypeVar("R")
 Hook = Callable[[], Awaitable[None]]
 
-TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
-PARTITIONS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(3)]
+PARTITIONS = [partition(number) for number in range(3)]
 
 
 class HookedQueue(AsyncQueueExecutor):
@@ -59,14 +58,13 @@ class World:
     @staticmethod
     def metadata(*, enabled: bool) -> TableMetadata:
         configuration = {} if enabled else {"lakewright.enabled": "false"}
-        return TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),), configuration)
+        return TableMetadata("u-1", DT, configuration)
 
     def switch(self, *, on: bool) -> None:
         self.log.add(metadata=self.metadata(enabled=on), data_change=False)
 
     async def follow(self, queue: AsyncQueueExecutor) -> None:
-        defaults = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
-        await TableTracker(queue, lambda _: self.log, lambda: 1_000_000, defaults).follow(TABLE)
+        await TableTracker(queue, lambda _: self.log, lambda: 1_000_000, Alone(PolicyDefaults(POLICY))).follow(TABLE)
 
     async def waiting(self) -> list[str]:
         """Partitions that have a job."""

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from decider.background.timer_runner import TimerRunner, TimerRunResult
 from decider.decide.actions import ACTIONS, ActionRegistry
@@ -32,9 +33,11 @@ TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
 class World:
     """One registered table, its log, and a decider with a clock that is turned by hand."""
 
-    def __init__(self, url: str, configuration: dict[str, str], actions: ActionRegistry = ACTIONS) -> None:
+    def __init__(
+        self, url: str, configuration: dict[str, str] | None = None, actions: ActionRegistry = ACTIONS
+    ) -> None:
         self.actions = actions
-        self.metadata = TableMetadata("u-1", DT, configuration)
+        self.metadata = TableMetadata("u-1", DT, configuration or {})
         self.log = MemoryLog(self.metadata)
         self.queue = AsyncQueueExecutor(connect(url), "default")
         self.registry = TableRegistry(self.queue.redis, now_ms=lambda: self.now_ms)
@@ -45,6 +48,11 @@ class World:
 
     def new_decider(self) -> "Decider":
         return Decider(self)
+
+    def tracker(self, policy: Policy = POLICY, log: MemoryLog | None = None) -> TableTracker:
+        """Return what follows the table, or another log of it, in a decider with these defaults."""
+        defaults = Alone(PolicyDefaults(policy))
+        return TableTracker(self.queue, lambda _: log or self.log, lambda: self.now_ms, defaults, actions=self.actions)
 
     async def write(self, partition: PartitionKey, sizes: Iterable[int]) -> None:
         """Commit files, and let the decider see it."""
@@ -96,13 +104,14 @@ def _planned(partition: PartitionKey, files: list[DataFile], payload: JobPayload
     return plan_idle_compaction(partition, files, payload.policy, ended_by_ms=payload.ended_by_ms).groups
 
 
+W = TypeVar("W", bound=World)
+
+
 class Decider:
     """A follower and its timers."""
 
     def __init__(self, world: World) -> None:
-        self.follower = TableTracker(
-            world.queue, lambda _: world.log, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)), actions=world.actions
-        )
+        self.follower = world.tracker()
         self.settle = TimerRunner(world.queue, world.registry, self.follower, lambda: world.now_ms)
 
     async def follow(self) -> None:
@@ -118,9 +127,13 @@ def partition(name: object) -> PartitionKey:
 
 @asynccontextmanager
 async def in_world(
-    url: str, configuration: dict[str, str] | None = None, *, actions: ActionRegistry = ACTIONS
-) -> AsyncIterator[World]:
-    world = World(url, configuration or {}, actions)
+    url: str,
+    configuration: dict[str, str] | None = None,
+    *,
+    actions: ActionRegistry = ACTIONS,
+    of: type[W] = World,  # type: ignore[assignment]
+) -> AsyncIterator[W]:
+    world = of(url, configuration, actions)
     await world.registry.register(TABLE)
     await world.decider.follow()
     try:
