@@ -10,7 +10,6 @@ import pytest
 import redis as redis_library
 
 from actor.queue_executor import SyncQueueExecutor, connect
-from decider.decide.recomputing import contradictions, recompute
 from shared.queue import commands, keys
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.queue_bench import end_of
@@ -77,19 +76,6 @@ def test_commits_folded_one_by_one_give_the_rebuild_and_a_job_that_explains_itse
     assert status["counters"]["commits"] == 14
 
 
-def test_every_decision_can_be_recomputed_from_its_own_numbers(decider: LiveDecider, lake: Path) -> None:
-    table = WrittenTable(lake / "orders", seed=2)
-    name = decider.register(lake / "orders")
-    table.append(12)
-    decider.sweep()
-    found = decider.run(decider.services.tables.registry.find(name))
-    assert found is not None
-    records = decider.run(decider.services.tables.ledgers.newest(found.id, limit=500))
-    assert len(records) >= 12
-    assert [recompute(record) for record in records] == [record.verdict for record in records]
-    assert not any(contradictions(record) for record in records)
-
-
 def test_a_record_of_a_newer_release_is_shown_as_unreadable_and_hides_nothing(decider: LiveDecider, lake: Path) -> None:
     table = WrittenTable(lake / "orders", seed=2)
     name = decider.register(lake / "orders")
@@ -149,14 +135,6 @@ def test_a_forged_event_costs_at_most_a_look(decider: LiveDecider, lake: Path) -
     assert decider.get(f"/v1/tables/{name}")["state"]["version"] == table.version
 
 
-def test_events_of_strangers_are_counted_and_refused(decider: LiveDecider, tmp_path: Path) -> None:
-    WrittenTable(tmp_path / "outside" / "orders")
-    answer = decider.post("/v1/events", [{"table": str(tmp_path / "outside" / "orders")}, {"table": "no.such"}])
-    expected = [{"reason": "outside_allowed_roots", "count": 1}, {"reason": "unknown_table", "count": 1}]
-    assert answer.json() == {"accepted": 0, "ignored": expected}
-    assert decider.get("/v1/tables")["tables"] == []
-
-
 def test_an_idle_table_costs_no_read_between_sweeps_and_one_in_each(decider: LiveDecider, lake: Path) -> None:
     names = []
     for number in range(5):
@@ -179,34 +157,6 @@ def test_an_idle_table_costs_no_read_between_sweeps_and_one_in_each(decider: Liv
         if line.startswith("lakewright_object_store_requests_total{")
     )
     assert total == decider.reads()
-
-
-def test_two_deciders_on_one_redis_and_one_table_double_nothing(redis_url: str, lake: Path) -> None:
-    settings = decider_settings(redis_url, roots=(lake.as_uri(),), buckets={"lake": lake.as_uri()})
-    with LiveDecider(settings) as first, LiveDecider(settings) as second:
-        pair = [first, second]
-        table = WrittenTable(lake / "orders", seed=7)
-        for _ in range(20):
-            for decider in pair:
-                decider.post("/v1/events", table.event(table.version))
-            table.append()
-        for decider in pair:
-            decider.post("/v1/events", table.event(table.version))
-        for decider in pair:
-            decider.drain()
-        pair[0].sweep()
-        name = only_table(pair[0])
-        assert pair[0].partitions(name) == pair[1].partitions(name) == table.count_files()
-        status = pair[0].get(f"/v1/tables/{name}")
-        assert status["state"]["version"] == table.version == 20
-        first_sight = status["counters"]["tables_initialized"]
-        assert first_sight == 1
-        assert status["counters"]["commits"] <= 20
-        decisions = pair[1].get(f"/v1/tables/{name}/decisions", limit=500)["decisions"]
-        seen = [(one["version"], one["partition_key"]) for one in decisions]
-        assert len(seen) == len(set(seen))
-        jobs = pair[1].get("/v1/jobs", table=name)["jobs"]
-        assert len({job["partition_key"] for job in jobs}) == len(jobs)
 
 
 def test_a_job_runs_down_to_the_history_and_its_story_is_reported(

@@ -1,7 +1,6 @@
 """The calls about tables: registering, listing, status, partitions, decisions, optimizing."""
 
 import json
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from deltalake import DeltaTable
 
 from decider.store.tables.table_records import TableRecord, TableRecords
 from shared.table import TableId, TableRef
-from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.live_decider import LiveDecider, WrittenTable
 
 pytestmark = pytest.mark.redis
 
@@ -270,15 +269,3 @@ def test_jobs_are_listed_page_by_page_over_all_states(decider: LiveDecider, tmp_
     assert gone.json()["outcome"] == "deleted"
     assert decider.client.delete(f"/v1/jobs/{listed[0]}").status_code == httpx.codes.NOT_FOUND
     assert decider.get("/v1/status")["queue"]["depth"]["queued"] == worth - 1
-
-
-def test_no_table_outside_the_allowed_roots_can_be_registered(redis_url: str, tmp_path: Path) -> None:
-    """Whoever may call the API must not make the decider read with its credentials where it was not told to."""
-    settings = decider_settings(redis_url, roots=((tmp_path / "lake").as_uri(),))
-    with closing(LiveDecider(settings).start()) as live:
-        outside = live.client.post("/v1/tables", json={"location": (tmp_path / "lake-private" / "t").as_uri()})
-        assert outside.status_code == 422
-        assert outside.json()["field"] == "location"
-        assert live.client.get("/v1/tables").json()["tables"] == []
-        inside = live.client.post("/v1/tables", json={"location": (tmp_path / "lake" / "t").as_uri()})
-        assert inside.status_code == 201

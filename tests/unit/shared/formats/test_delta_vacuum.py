@@ -22,7 +22,7 @@ from shared.formats.delta_vacuum import (
 from shared.layout.commit_metadata import CommitMetadata
 from shared.paths.stored_file import StoredFile
 from shared.table import CommitOrigin
-from tests.support.vacuum_world import ROOT, VacuumWorld
+from tests.support.vacuum_world import ROOT
 
 CUTOFF_MS = 1_000
 
@@ -188,15 +188,3 @@ def test_an_orphan_is_a_day_old_whatever_the_retention() -> None:
     now_ms = 100 * MIN_ORPHAN_AGE_MS
     assert orphan_cutoff_ms(now_ms, now_ms) == now_ms - MIN_ORPHAN_AGE_MS
     assert orphan_cutoff_ms(5, now_ms) == 5
-
-
-def test_a_restored_file_whose_removal_is_old_stays() -> None:
-    """The order of events that a plan by tombstones alone would miss: removed, expired, live again."""
-    world = VacuumWorld()
-    kept, other = world.write("plain"), world.write("encoded")
-    world.commit([kept, other])
-    world.now_ms += 1
-    world.commit((), [kept])
-    world.now_ms += 10 * 24 * 3_600_000
-    world.commit([kept])
-    assert world.deletable(3_600_000) == set()

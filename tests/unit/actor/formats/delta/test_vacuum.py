@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from structlog.testing import capture_logs
 
 from actor.formats.delta.vacuum import Vacuum
 from actor.ports import TableJob
 from actor.vacuum.steps import VacuumLimits
-from shared.errors import InvalidInput, LeaseLost, RetryableError
+from shared.errors import InvalidInput, RetryableError
 from shared.formats.delta_vacuum_plan import RETENTION
 from shared.jobs.payload import VACUUM
 from shared.jobs.vacuum_options import VacuumOptions
@@ -65,22 +64,6 @@ def test_a_listing_stops_when_it_is_asked_to_and_deletes_nothing(
     assert ("listing", 5, 0) in control.points
 
 
-def test_files_that_became_live_in_the_moment_of_their_deletion_are_counted_and_named(
-    table: LocalTable,
-) -> None:
-    def restore(batch: int) -> None:
-        if batch == 1:
-            actions = [{"add": {**_body(one), "dataChange": True}} for one in removed_by(table, 10)]
-            commit_file(table.path, 13).write_text("".join(json.dumps(action) + "\n" for action in actions))
-
-    table.before_delete = restore
-    with capture_logs() as logs:
-        done = run_locally(table, limits=BATCHES)
-    assert (done.figures["files_deleted_and_live"], done.figures["files_live_again"]) == (2, 8)
-    (named,) = [one["files"] for one in logs if one["event"] == "vacuum_deleted_live_files"]
-    assert named == sorted(table.deleted)
-
-
 def test_a_run_that_stops_or_dies_leaves_the_rest_to_the_next(table: LocalTable) -> None:
     stopping = Control()
     stopping.stop_after = 3
@@ -97,21 +80,6 @@ def test_a_run_that_stops_or_dies_leaves_the_rest_to_the_next(table: LocalTable)
     rest = run_locally(table, limits=BATCHES)
     assert (rest.figures["files_deleted"], rest.figures["files_missing"]) == (6, 4)
     assert len(data_files(table.path)) == 2
-
-
-def test_nothing_is_deleted_without_the_lease(table: LocalTable) -> None:
-    control = Control()
-
-    def lose(count: int) -> None:
-        # The first check is before the store's clock is read, for which a file is written.
-        if count > 1:
-            raise LeaseLost("gone")
-
-    control.before_change = lose
-    before = data_files(table.path)
-    with pytest.raises(LeaseLost):
-        run_locally(table, control=control)
-    assert data_files(table.path) == before
 
 
 def test_a_file_that_became_live_again_before_its_batch_stays(table: LocalTable) -> None:
