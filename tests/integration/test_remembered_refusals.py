@@ -15,7 +15,7 @@ from shared.jobs.payload import DEDUPLICATE
 from shared.partitions import WHOLE_TABLE
 from shared.queue import keys
 from shared.refusals import RefusalReason
-from tests.support.refusal_world import BAD, HERE, RefusalWorld, in_refusal_world
+from tests.support.refusal_world import BAD, RefusalWorld, in_refusal_world
 from tests.support.timed_world import TABLE
 
 pytestmark = pytest.mark.redis
@@ -166,21 +166,6 @@ def test_an_unregistered_table_leaves_no_refusals(redis_url: str) -> None:
         assert world.redis.hgetall(keys.refusing_tables("default")) == {TABLE.id: "1"}
         await delete_table(world.world.queue, TABLE.id, kinds=("compact",))
         assert not world.redis.exists(keys.refusing_tables("default"), keys.refusals("default", TABLE.id))
-
-    in_refusal_world(redis_url, story)
-
-
-def test_a_partition_that_is_refused_as_a_whole_waits_and_is_tried_again(redis_url: str) -> None:
-    from shared.errors import RefusedFiles
-
-    async def story(world: RefusalWorld) -> None:
-        refused = RefusedFiles("no column has an id", reason=RefusalReason.COLUMNS_UNCLEAR)
-        world.engine.refuses = lambda _: False
-        world.engine.broken[HERE] = refused
-        await world.commit(good=8)
-        await world.run_jobs()
-        (known,) = world.remembered().refusals
-        assert (known.reason, known.count) == (RefusalReason.COLUMNS_UNCLEAR, 8)
 
     in_refusal_world(redis_url, story)
 

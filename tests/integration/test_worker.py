@@ -1,22 +1,18 @@
 """One slot against a real Redis, with a table in memory: who owns a job, when it ends, and what brings it back."""
 
 import json
-import time
 from collections.abc import Iterator
-from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 
-from shared.errors import Corrupt, PermanentError, RetryableError
-from shared.jobs.payload import JobPayload, PredictedCost
+from shared.errors import RetryableError
 from shared.policy.policy import MIB
 from shared.queue import admin_commands, commands, queries
 from shared.queue.model import Band, JobKey, JobRequest, JobState, RunResult
 from tests.support.memory_engine import MemoryEngine
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
-from tests.support.worker_bench import EIGHT, KEY, POLICY, Bench, counters, spec
+from tests.support.worker_bench import EIGHT, Bench, counters, spec
 
 pytestmark = pytest.mark.redis
 
@@ -38,20 +34,6 @@ def test_a_job_merges_the_small_files_and_is_gone(bench: Bench) -> None:
     assert (run.run_result, result["versions"], result["measured"]["files_removed"]) == ("done", [2], 7)
     assert counters(bench)["files_replaced"] == 8
     assert not bench.worker().run_next()
-
-
-def test_a_job_yields_when_its_bytes_are_spent_and_the_next_one_goes_on(bench: Bench) -> None:
-    bench.engine = MemoryEngine([5 * MIB] * 8)
-    policy = replace(POLICY, max_bytes_per_job=10 * MIB, tolerance=Fraction(0))
-    payload = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB)).encode()
-    bench.queue.run(commands.enqueue("default", replace(spec(1), payload=payload)))
-    worker = bench.worker()
-    while worker.run_next():
-        pass
-    replaced = [json.loads(run.result)["measured"]["bytes"] for run in bench.runs()]
-    assert max(replaced) == 10 * MIB
-    assert sum(replaced) == 40 * MIB
-    assert sorted(file.size_bytes for file in bench.engine.files.values()) == [10 * MIB] * 4
 
 
 def test_what_arrives_and_is_seen_while_running_causes_no_useless_run(bench: Bench) -> None:
@@ -77,19 +59,6 @@ def test_what_arrives_unseen_brings_the_job_back(bench: Bench) -> None:
     bench.engine.after_commit = lambda: None
     worker.run_next()
     assert bench.state() is None
-
-
-def test_stale_groups_are_planned_again(bench: Bench) -> None:
-    def take_one() -> None:
-        bench.engine.before_commit = lambda: None
-        bench.engine.remove("f0")
-        bench.engine.append([100_000])
-
-    bench.engine.before_commit = take_one
-    bench.enqueue(1)
-    bench.worker().run_next()
-    assert [file.size_bytes for file in bench.engine.files.values()] == [800_000]
-    assert json.loads(bench.runs()[0].result)["groups_conflicted"] == 1
 
 
 def test_a_lost_lease_forbids_the_commit_and_the_next_actor_does_the_work(bench: Bench) -> None:
@@ -147,14 +116,6 @@ def test_a_run_tells_the_share_that_is_done_so_that_it_is_known_what_preempting_
     assert reported == [0.0], "nothing had landed yet"
 
 
-def test_a_refused_table_takes_its_job_away_with_the_reason(bench: Bench) -> None:
-    bench.engine.refusal = "table t is clustered"
-    bench.enqueue(1)
-    bench.worker().run_next()
-    assert bench.state() is None
-    assert bench.runs()[0].error == "table t is clustered"
-
-
 def test_a_failure_is_delayed_and_says_why(bench: Bench) -> None:
     def fail() -> None:
         raise OSError("disk on fire")
@@ -164,44 +125,7 @@ def test_a_failure_is_delayed_and_says_why(bench: Bench) -> None:
     bench.worker().run_next()
     assert bench.state() is JobState.DELAYED
     assert "disk on fire" in bench.runs()[0].error
-
-
-@pytest.mark.parametrize("error", [Corrupt("60 rows in, 59 rows out"), PermanentError("no such class")])
-def test_a_failure_that_trying_again_cannot_cure_is_set_aside_after_one_attempt(bench: Bench, error: Exception) -> None:
-    """Corrupt data stays corrupt: eight attempts would only read it eight times."""
-
-    def fail() -> None:
-        raise error
-
-    bench.engine.before_commit = fail
-    bench.enqueue(1)
-    bench.worker().run_next()
-    (run,) = bench.runs()
-    assert (bench.state(), run.run_result, run.outcome) == (JobState.QUARANTINED, "quarantine", "quarantined")
-    assert str(error) in run.error
     assert counters(bench)["jobs_failed"] == 1
-
-
-def test_a_job_of_a_kind_that_this_release_does_not_know_is_not_run_and_waits_for_one_that_does(bench: Bench) -> None:
-    """Its payload look like those of a compaction, and mean something else."""
-    other = replace(spec(1), key=JobKey(KEY.table, KEY.partition, "vacuum"))
-    bench.queue.run(commands.enqueue("default", other))
-    files = dict(bench.engine.files)
-    assert bench.worker().run_next()
-    (run,) = bench.runs()
-    assert (run.run_result, run.outcome) == ("fail", "delayed")
-    assert "kind 'vacuum'" in run.error
-    assert (bench.engine.files, bench.engine.reads) == (files, 0)
-
-
-def test_stopping_yields_at_a_group_boundary_and_loses_nothing(bench: Bench) -> None:
-    bench.engine.append([5 * MIB] * 6)
-    bench.engine.before_commit = bench.stopping.set
-    bench.enqueue(1)
-    bench.worker(groups_per_commit=1).run_next()
-    assert bench.state() is JobState.QUEUED
-    assert bench.runs()[0].run_result == "yield"
-    assert counters(bench)["groups_committed"] >= 1
 
 
 def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
@@ -221,48 +145,6 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
     worker.run_next()
     assert bench.state() is None
     assert bench.runs()[0].run_result == "cancelled"
-
-
-def test_a_job_that_cannot_be_read_is_set_aside_and_its_slot_lives(bench: Bench) -> None:
-    """Facts of another release must not take a slot with them."""
-    broken = JobRequest(KEY, "default", Band.NORMAL, 5, 0, 1, '{"location": 1}')
-    bench.queue.run(commands.enqueue("default", broken))
-    worker = bench.worker()
-    assert worker.run_next()
-    assert bench.state() is JobState.DELAYED
-    assert not worker._heartbeat._leases
-
-
-def test_a_place_that_cannot_be_reached_is_tried_again(bench: Bench) -> None:
-    """A mount that is away, or an actor that may not read there, says nothing about the table."""
-    bench.engine.refusal = "there is no Delta table"
-    bench.engine.refused_field = "location"
-    bench.enqueue(1)
-    bench.worker().run_next()
-    assert bench.state() is JobState.DELAYED
-
-
-def test_a_request_made_under_other_properties_outlives_a_run_under_the_old_ones(bench: Bench) -> None:
-    def change_policy() -> None:
-        bench.engine.before_commit = lambda: None
-        bench.engine.configuration = {"lakewright.min-input-files": "2"}
-        bench.enqueue(bench.engine.append([100_000] * 2))
-
-    bench.engine.before_commit = change_policy
-    bench.enqueue(1)
-    bench.worker().run_next()
-    assert bench.state() is JobState.QUEUED
-
-
-def test_releasing_a_lost_lease_leaves_the_new_one_of_another_slot_alone(bench: Bench) -> None:
-    worker = bench.worker()
-    bench.enqueue(1)
-    heart = worker._heartbeat
-    (claim,) = bench.queue.run(commands.claim("default", worker="a-1", nonce="n", slots=1, lease_ms=2000))
-    old = heart.track(claim, sent_at_s=time.monotonic())
-    new = heart.track(claim, sent_at_s=time.monotonic())
-    heart.release(old)
-    assert list(heart._leases.values()) == [new]
 
 
 def test_a_preempted_job_that_does_not_end_in_time_is_cancelled_and_loses_no_attempt(bench: Bench) -> None:

@@ -1,6 +1,5 @@
 """What a job may request besides levels: idle compaction, full rewrites; and what a run teaches."""
 
-import json
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -10,13 +9,13 @@ import redis
 
 from actor.ports import Control, RewriteOutcome, RewriteRequest
 from decider.decide.calibration import Calibration
-from shared.jobs.payload import JobPayload, PredictedCost, RewriteKind
+from shared.jobs.payload import JobPayload, RewriteKind
 from shared.layout.partition_stats import IDLE_COMPACTED_TAG
 from shared.policy.policy import MIB
 from shared.queue import commands
-from shared.queue.model import JobState, RunResult
+from shared.queue.model import JobState
 from tests.support.memory_engine import MemoryEngine
-from tests.support.worker_bench import EIGHT, POLICY, Bench, counters, spec
+from tests.support.worker_bench import EIGHT, Bench, counters, spec
 
 pytestmark = pytest.mark.redis
 
@@ -34,21 +33,6 @@ def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(re
             assert all(IDLE_COMPACTED_TAG in file.tags for file in made.engine.files.values())
         assert [run.run_result for run in made.runs()] == ["done", "done"]
         assert counters(made)["plans_empty"] == 1
-    finally:
-        made.close()
-
-
-def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
-    made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
-    payload = JobPayload.decode(spec(1).payload)
-    try:
-        full = replace(spec(1), payload=replace(payload, rewrite_kind=RewriteKind.FULL).encode())
-        made.queue.run(commands.enqueue("default", full))
-        assert made.worker().run_next()
-        sizes = sorted(file.size_bytes for file in made.engine.files.values())
-        assert sum(size < 6 * MIB for size in sizes) <= 1
-        assert sum(sizes) == 20 * MIB + 100
-        assert made.state() is None
     finally:
         made.close()
 
@@ -118,36 +102,7 @@ def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothi
         made.close()
 
 
-def test_a_job_for_a_hot_partition_commits_one_group_at_a_time(redis_url: str) -> None:
-    made = Bench(redis_url, MemoryEngine([5 * MIB] * 8))
-    policy = replace(POLICY, tolerance=Fraction(0))
-    payload = JobPayload(
-        "memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB), is_contended=True
-    ).encode()
-    try:
-        made.queue.run(commands.enqueue("default", replace(spec(1), payload=payload)))
-        assert made.worker().run_next()
-        (run,) = made.runs()
-        assert len(json.loads(run.result)["versions"]) == 4
-    finally:
-        made.close()
-
-
 OFF = {"lakewright.enabled": "false"}
-
-
-def test_a_table_that_was_switched_off_after_the_decision_is_left_alone(redis_url: str) -> None:
-    """The decider may not have seen that commit; whoever switched the table off must find no rewrite after it."""
-    made = Bench(redis_url, MemoryEngine(EIGHT))
-    made.engine.configuration = OFF
-    try:
-        made.enqueue(1)
-        assert made.worker().run_next()
-        assert len(made.engine.files) == len(EIGHT)
-        assert [run.run_result for run in made.runs()] == [RunResult.CANCELLED]
-        assert made.state() is None
-    finally:
-        made.close()
 
 
 def test_a_table_that_is_switched_off_between_two_rounds_keeps_what_landed_and_loses_no_request(redis_url: str) -> None:
@@ -167,29 +122,3 @@ def test_a_table_that_is_switched_off_between_two_rounds_keeps_what_landed_and_l
         assert made.state() is JobState.QUEUED
     finally:
         made.close()
-
-
-def test_what_is_asked_for_despite_the_switch_runs(redis_url: str) -> None:
-    payload = JobPayload(
-        "memory://t", "t", POLICY, "requested", PredictedCost(8, 7, 800_000), even_if_disabled=True
-    ).encode()
-    made = Bench(redis_url, MemoryEngine(EIGHT))
-    made.engine.configuration = OFF
-    try:
-        made.queue.run(commands.enqueue("default", replace(spec(1), payload=payload)))
-        assert made.worker().run_next()
-        assert len(made.engine.files) == 1
-    finally:
-        made.close()
-
-
-def test_a_job_about_a_table_that_was_dropped_and_made_again_is_cancelled_with_the_reason(redis_url: str) -> None:
-    engine = MemoryEngine(EIGHT)
-    with closing(Bench(redis_url, engine)) as made:
-        payload = replace(JobPayload.decode(spec(1).payload), table_uuid="dropped").encode()
-        made.queue.run(commands.enqueue("default", replace(spec(1), payload=payload)))
-        assert made.worker().run_next()
-        (run,) = made.runs()
-        assert run.run_result == RunResult.CANCELLED
-        assert "dropped" in run.error
-        assert (made.state(), len(engine.files), engine.reads) == (None, 8, 0)

@@ -8,7 +8,7 @@ import pytest
 
 from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat
-from actor.ports import EngineDeath, EngineDied
+from actor.ports import EngineDied
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.jobs.payload import JobPayload, PredictedCost
@@ -63,44 +63,6 @@ def run_until_it_dies(bench: Bench, name: str) -> None:
         return False
 
     until("the job is claimed and kills the engine", claimed_and_died)
-
-
-def test_the_dying_actor_ends_and_reports_the_job_with_the_cause(bench: Bench) -> None:
-    bench.engine.before_commit = die(bench)
-    bench.enqueue(1)
-    with pytest.raises(EngineDied, match="SIGKILL"):
-        bench.worker().run()
-    assert (job(bench).state, job(bench).engine_crashes) == (JobState.DELAYED, 1)
-    assert job(bench).error == "killed by SIGKILL (9)"
-    (run,) = bench.runs()
-    assert (run.run_result, run.outcome, run.error) == ("crashed", "delayed", "killed by SIGKILL (9)")
-
-
-def test_an_engine_that_cannot_be_ended_may_still_commit_so_that_the_lease_runs_out(bench: Bench) -> None:
-    bench.engine.before_commit = die(bench)
-    bench.engine.death = None
-    bench.enqueue(1)
-    with pytest.raises(EngineDied, match="cannot be ended"):
-        bench.worker().run()
-    assert job(bench).state is JobState.LEASED
-    assert bench.runs() == []
-
-
-def test_an_engine_that_was_asked_to_end_costs_the_job_nothing(bench: Bench) -> None:
-    bench.engine.before_commit = die(bench)
-    bench.engine.death = EngineDeath("ended by SIGTERM (15)", was_requested=True)
-    bench.enqueue(1)
-    with pytest.raises(EngineDied, match="SIGTERM"):
-        bench.worker().run()
-    assert (job(bench).state, job(bench).engine_crashes, job(bench).attempts) == (JobState.QUEUED, 0, 0)
-
-
-def test_an_engine_that_died_between_jobs_takes_none(bench: Bench) -> None:
-    bench.engine.alive = False
-    bench.enqueue(1)
-    with pytest.raises(EngineDied, match=r"between jobs: killed by SIGKILL"):
-        bench.worker().run()
-    assert (job(bench).state, job(bench).attempts) == (JobState.QUEUED, 0)
 
 
 def test_after_two_deaths_a_job_is_set_aside_by_the_third_and_restarts_no_actor_any_more(bench: Bench) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from actor.ports import EngineDeath, EngineDied
-from shared.errors import Corrupt, RetryableError
+from shared.errors import Corrupt, PermanentError, RetryableError
 from shared.queue.lua_library import ScriptName
 from tests.support.worker_world import PAYLOAD, World
 
@@ -86,7 +86,7 @@ def test_a_refused_table_takes_its_job_away_and_a_place_out_of_reach_does_not(fi
     world = World()
     world.engine.refusal, world.engine.refused_field = "not this one", field
     world.run()
-    assert world.end()["verdict"] == verdict
+    assert (world.end()["verdict"], "not this one" in world.end()["error"]) == (verdict, True)
 
 
 def test_the_end_is_reported_again_until_the_queue_answers() -> None:
@@ -126,16 +126,18 @@ def test_a_job_of_another_kind_is_not_run_as_a_compaction() -> None:
 def test_a_job_about_another_table_at_the_same_place_changes_nothing(table_uuid: str, verdict: str) -> None:
     world = World(payload=replace(PAYLOAD, table_uuid=table_uuid))
     world.run()
-    assert world.end()["verdict"] == verdict
+    assert (world.end()["verdict"], "another" in world.end()["error"]) == (verdict, verdict == "cancelled")
     assert bool(world.engine.origins) is (verdict == "done")
 
 
-def test_what_repeating_cannot_cure_is_set_aside_at_once() -> None:
+@pytest.mark.parametrize("error", [Corrupt("60 rows in, 59 rows out"), PermanentError("no such class")])
+def test_what_repeating_cannot_cure_is_set_aside_at_once(error: Exception) -> None:
+    """Corrupt data stays corrupt: eight attempts would only read it eight times."""
     world = World()
 
-    def corrupt() -> None:
-        raise Corrupt("rows differ")
+    def fail() -> None:
+        raise error
 
-    world.engine.before_commit = corrupt
+    world.engine.before_commit = fail
     world.run()
-    assert world.end()["verdict"] == "quarantine"
+    assert (world.end()["verdict"], str(error) in world.end()["error"]) == ("quarantine", True)
