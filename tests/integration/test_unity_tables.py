@@ -147,28 +147,6 @@ def test_a_name_that_leads_elsewhere_has_its_state_counted_again(
     assert is_counted(named, other)
 
 
-@pytest.mark.usefixtures("orders")
-def test_a_view_and_a_table_whose_commits_the_catalog_makes_are_refused_with_the_reason(
-    named: LiveDecider, unity: UnityServer
-) -> None:
-    discover(named)
-    for change, word in (
-        ({"properties": {"delta.feature.catalogManaged": "supported"}}, "catalogManaged"),
-        ({"table_type": "MATERIALIZED_VIEW"}, "MATERIALIZED_VIEW"),
-        ({"storage_location": "file:///private/orders"}, "`locations`"),
-    ):
-        before = unity.tables[FULL_NAME]
-        unity.tables[FULL_NAME] = before | change
-        named.sweep()
-        found = refusal(named)
-        assert found is not None
-        assert (found["code"], word in found["reason"]) == ("unreadable_log", True)
-        assert named.get("/v1/jobs")["jobs"] == []
-        unity.tables[FULL_NAME] = before
-        named.sweep()
-        assert refusal(named) is None
-
-
 def test_a_refusal_of_the_catalog_keeps_the_state(named: LiveDecider, unity: UnityServer, orders: WrittenTable) -> None:
     """A token that expired, or an address that leads to something else, is not a table that is gone."""
     discover(named)
@@ -201,14 +179,6 @@ def test_a_catalog_that_is_overloaded_is_asked_again(
     unity.fault = None
     until("the commit is applied", lambda: is_counted(named, orders))
     assert refusal(named) is None
-
-
-@pytest.mark.usefixtures("orders")
-def test_a_scan_of_pages_that_lead_back_fails_and_ends(named: LiveDecider, unity: UnityServer) -> None:
-    unity.is_looping = True
-    named.run(named.services.requests.discovery.run_once())
-    (scan,) = named.get("/v1/discovery")["roots"]
-    assert (scan["state"], "read before" in scan["error"]) == ("failed", True)
 
 
 def test_a_table_that_is_no_table_is_not_registered(named: LiveDecider) -> None:

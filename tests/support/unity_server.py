@@ -36,7 +36,6 @@ class UnityServer:
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     credentials: dict[str, Any] = field(default_factory=lambda: sample("no_credentials"))
     fault: tuple[int, bytes] | None = None
-    is_looping: bool = False
     requests: Counter[str] = field(default_factory=Counter)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     port: int = 0
@@ -81,8 +80,7 @@ class UnityServer:
     def _page(self, what: str, found: list[dict[str, Any]], query: Mapping[str, str]) -> tuple[int, bytes]:
         start = int(query.get("page_token", "0"))
         following = str(start + PAGE) if start + PAGE < len(found) else None
-        token = "0" if self.is_looping else following
-        return _json(200, {what: found[start : start + PAGE], "next_page_token": token})
+        return _json(200, {what: found[start : start + PAGE], "next_page_token": following})
 
     def catalog(self, *locations: str, credentials: CredentialSource = CredentialSource.OWN) -> UnityCatalog:
         """Return this catalog without a network, as the options of the name `unity` would make it."""
