@@ -46,15 +46,6 @@ def table(decider: LiveDecider, tmp_path: Path) -> AlteredTable:
     return AlteredTable(decider, tmp_path / "t")
 
 
-def kinds(decider: LiveDecider) -> list[str]:
-    return [job["kind"] for job in decider.get("/v1/jobs")["jobs"]]
-
-
-def reasons(decider: LiveDecider) -> set[str]:
-    found = decider.get(f"{URL}/decisions", limit=100)["decisions"]
-    return {one["reason"] for one in found if one["action"] == "index"}
-
-
 def test_files_that_are_not_indexed_are_shown_and_no_iteration_takes_them(table: AlteredTable) -> None:
     """Whatever their properties say: the library cannot index them."""
     plain = table.decider.get(f"{URL}/index")
@@ -100,34 +91,3 @@ def test_a_value_without_an_effect_is_shown_with_its_reason_and_changes_nothing(
     plain, found = table.decider.get(f"{URL}/index"), table.index(**{name: value})
     assert [one for one in found["ignored_properties"] if one.startswith(f"{name} = {value}: ") and reason in one]
     assert found["next"] == plain["next"]
-
-
-def test_switches_and_runs_start_stop_and_reschedule_jobs(decider: LiveDecider, table: AlteredTable) -> None:
-    decider.tick()
-    assert kinds(decider) == []
-    table.alter(**{AUTO + "enabled": "true"})
-    decider.tick()
-    assert kinds(decider) == ["index"]
-    table.alter(**{AUTO + "enabled": "false"})
-    decider.tick()
-    assert kinds(decider) == [], "stopped"
-    table.alter(**{AUTO + "enabled": "true", AUTO + "revisionId": "9"})
-    decider.tick()
-    assert kinds(decider) == []
-    assert "index_refused" in reasons(decider)
-    table.alter(**{AUTO + "revisionId": "1", "lakewright.index-sample": "0.2"})
-    decider.tick()
-    assert kinds(decider) == ["index"], "rescheduled"
-    (value,) = [one for one in decider.get(URL)["policy"]["values"] if one["property"] == "lakewright.index-sample"]
-    assert (value["value"], value["source"]) == (0.2, "table")
-    table.alter(**{"use.optimization.type": "LeveledCompaction"})
-    decider.tick()
-    assert decider.get(URL)["manual_run"]["outcome"] == "auto_optimize_enabled"
-    table.alter(**{AUTO + "enabled": "false"})
-    decider.tick()
-    assert kinds(decider) == []
-    for name, outcome in (("CubeDefragmentation", "started"), ("LeveledCompaction", "already_running")):
-        table.alter(**{"use.optimization.type": name})
-        decider.tick()
-        assert decider.get(URL)["manual_run"]["outcome"] == outcome
-    assert kinds(decider) == ["index"]

@@ -220,6 +220,8 @@ def test_what_if_says_where_the_iterations_of_an_index_are_estimated(decider: Li
     table = registered(decider, tmp_path / "t")
     table.set_properties(**{"lakewright.index-sample": "0.2"})
     decider.sweep()
+    (value,) = [one for one in decider.get(URL)["policy"]["values"] if one["property"] == "lakewright.index-sample"]
+    assert (value["value"], value["source"]) == (0.2, "table")
     answer = decider.post(f"{URL}/what-if", {}).json()
     assert any("lakewright tables index TABLE --what-if" in note for note in answer["notes"])
     found = decider.get(f"{URL}/index", what_if=True)["forecasts"]
