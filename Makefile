@@ -131,10 +131,14 @@ copies: setup ## copies of row groups: 200 random tables, a cluster, all contrac
 	@$(BIN)/pytest --long copies -q tests/integration/test_copy_on_cluster.py $(ARGS)
 	@LAKEWRIGHT_TEST_ROW_GROUP_COPY=forced $(BIN)/pytest --long contracts --timeout=0 -q -s -m spark tests/contract $(ARGS)
 
-# Engines whose versions the locked environment cannot hold as well live in one of their own.
+# Engines whose versions the locked environment cannot hold as well live in one of their own; the hashes of versions
+# that both hold are those of requirements.lock.
 interop: setup ## every engine reads and writes tables that we rewrote (DOCS=page)
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .cache/interop
-	@$(BIN)/uv pip sync --quiet --python .cache/interop/bin/python --require-hashes tests/interop/engines.lock
+	@awk 'NR==FNR {if (/^[a-z0-9]/ && !/\\$$/) bare[$$1]; next} /^[a-z0-9]/ {wanted = $$1 in bare} wanted' \
+		tests/interop/engines.lock requirements.lock >.cache/interop/shared.lock
+	@$(BIN)/uv pip sync --quiet --python .cache/interop/bin/python --require-hashes tests/interop/engines.lock \
+		--constraints .cache/interop/shared.lock
 	@$(BIN)/python -m tests.interop $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) $(ARGS)
 
 soak chaos load mutants test-attacks: setup ## writers, faults, load (ATTACKED=1: hostile clients too), changes of code
@@ -187,6 +191,9 @@ lock: setup ## write the lock files again, keeping versions where possible (UPGR
 		--output-file requirements.lock
 	@$(BIN)/uv pip compile tests/interop/engines.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file tests/interop/engines.lock
+	@awk 'NR==FNR {if (/^[a-z0-9]/) locked[$$1]; next} /^[a-z0-9]/ {shared = $$1 in locked; if (shared) sub(/ \\$$/, "")} \
+		!(shared && /--hash/)' requirements.lock tests/interop/engines.lock >.cache/engines.lock
+	@mv .cache/engines.lock tests/interop/engines.lock
 	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ;]*\).*/\1/p' requirements.lock | grep -vE '^(pyspark|py4j)==' >.cache/qbeast.constraints
 	@$(BIN)/uv pip compile services/actor/qbeast.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--constraints .cache/qbeast.constraints --custom-compile-command "make lock" --output-file services/actor/qbeast.lock

@@ -100,3 +100,15 @@ def test_the_extra_of_a_service_brings_all_that_it_imports(service: str) -> None
         if module not in OPTIONAL and not {name.lower().replace("_", "-") for name in owners.get(module, ())} & brought
     }
     assert missing == {}
+
+
+def test_a_version_without_hashes_in_the_lock_of_engines_has_them_in_the_locked_environment() -> None:
+    heads = re.compile(r"^(\w\S+==\S+)(.*)$", re.MULTILINE)
+    engines, locked = (
+        {version: rest.endswith("\\") for version, rest in heads.findall((ROOT / name).read_text())}
+        for name in ("tests/interop/engines.lock", "requirements.lock")
+    )
+    bare = {version for version, has_hashes in engines.items() if not has_hashes}
+    assert bare == engines.keys() & locked.keys()
+    assert bare
+    assert all(locked.values())
