@@ -18,7 +18,6 @@ from decider.decide.decision import DecisionKind, Trigger, TriggerSource, commit
 from decider.decide.evaluate import PIPELINE_REASONS, evaluate
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
-from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
 from shared.jobs.payload import CALIBRATED_KINDS, JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
@@ -29,6 +28,7 @@ from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import TimerChange, job_id
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey
 from tests.support.decisions import context_of
+from tests.support.recomputing import contradictions, recompute
 from tests.support.toy_action import TOY, WITH_TOY
 
 COLUMNS = (PartitionColumn("dt", "dt", "string"),)

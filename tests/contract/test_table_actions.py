@@ -15,7 +15,6 @@ from decider.decide.decision import DecisionKind, TableSignals, Trigger, Trigger
 from decider.decide.evaluate import PIPELINE_REASONS
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
-from decider.decide.recomputing import contradictions
 from decider.decide.table_action import TableAction, evaluate_table, table_timer
 from shared.errors import Difference, InvalidInput
 from shared.index.signal import IndexSignal
@@ -30,6 +29,7 @@ from shared.policy.policy import DmlPolicy, Policy, Priority, RowGroupCopy
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import Band
 from tests.support.decisions import context_of
+from tests.support.recomputing import contradictions
 from tests.support.toy_action import WITH_TOY
 from tests.support.toy_table_action import WITH_TOY_TABLE
 

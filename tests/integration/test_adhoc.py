@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from decider.archive.ledger_reader import LedgerReader
-from decider.decide.recomputing import contradictions, recompute
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand
 from decider.optimize.run_terms import RunTerms
 from decider.state.effective_policy import PolicyDefaults
@@ -19,6 +18,7 @@ from shared.queue.model import EnqueueOutcome
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
+from tests.support.recomputing import contradictions, recompute
 
 pytestmark = pytest.mark.redis
 

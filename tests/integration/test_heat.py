@@ -8,7 +8,6 @@ import pytest
 
 from decider.archive.ledger_reader import LedgerReader
 from decider.decide.decision import DecisionKind
-from decider.decide.recomputing import contradictions, recompute
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from decider.store.tables.counters import CounterReader
@@ -23,6 +22,7 @@ from shared.queue.records import JobView
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
+from tests.support.recomputing import contradictions, recompute
 
 pytestmark = pytest.mark.redis
 

@@ -10,10 +10,10 @@ import pytest
 import redis as redis_library
 
 from actor.queue_executor import SyncQueueExecutor, connect
-from decider.decide.recomputing import contradictions, recompute
 from shared.queue import commands, keys
 from shared.queue.model import RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.recomputing import contradictions, recompute
 
 pytestmark = pytest.mark.redis
 

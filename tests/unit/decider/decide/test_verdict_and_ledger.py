@@ -16,7 +16,6 @@ from decider.decide.decision import DecisionKind, Prediction, RefusedPart, Trigg
 from decider.decide.evaluate import evaluate
 from decider.decide.funnel import CommitCounter, funnel_counts, funnel_stages
 from decider.decide.job_request import FIRST_STEP, job_request, priority, rested_step
-from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
 from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
@@ -29,6 +28,7 @@ from shared.queue.settings import SETTINGS
 from shared.run_counters import RunCounter
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, TableId, TableMetadata, TableRef
 from tests.support.decisions import decide_after_commit, decide_on_state, decide_on_timer, encoded
+from tests.support.recomputing import contradictions, recompute
 from tests.support.toy_table_action import WITH_TOY_TABLE
 
 POLICY = Policy(target_bytes=8 * MIB)
