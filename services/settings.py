@@ -189,10 +189,6 @@ OPTIMIZATIONS = "LAKEWRIGHT_OPTIMIZATIONS"
 """Location of the Delta table that lists every rewrite of every table, for SQL; Lakewright creates, registers and
 compacts it. Default: none; history is available from each table's log, the REST API and the command line."""
 
-SCHEDULED = "LAKEWRIGHT_SCHEDULED"
-"""Location of the Delta table that lists the jobs that wait or run, for SQL; Lakewright creates it and replaces its
-rows each minute while they change. Default: none; jobs are listed by the REST API and the command line."""
-
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
