@@ -87,7 +87,7 @@ def test_the_same_signals_give_the_same_proposal_with_a_reason_of_its_own(
     assert proposal == action.evaluate(signals, policy, at_ms)
     assert isinstance(proposal.reason, action.reasons)
     if proposal.prediction is None:
-        assert action.stages[proposal.reason]
+        assert proposal.reason.stage
     else:
         assert proposal.prediction.benefit > 0
         assert proposal.prediction.bytes == 0 or action.is_rewrite, "it rewrites nothing, and pays for nothing"
@@ -109,7 +109,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_on_the_tabl
     )
     assert action.kind in record.message
     assert contradictions(record, WITH_TOY_TABLE) == ()
-    assert sum(funnel_counts([made], WITH_TOY_TABLE).values()) == 1
+    assert sum(funnel_counts([made]).values()) == 1
     if made.prediction is None:
         assert made.verdict is DecisionKind.SKIP
         return

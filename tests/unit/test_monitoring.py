@@ -62,7 +62,9 @@ def test_every_counter_is_exported_and_every_stage_before_it_is_first_counted() 
     lines = Metrics().render(snapshot).decode().splitlines()
     found = dict(re.findall(r'lakewright_funnel_total\{stage="([a-z_]+)"\} (\S+)', "\n".join(lines)))
     assert found == {**dict.fromkeys(STAGES, "0.0"), "vacuum_files_deleted": "7.0"}
-    assert {stage for action in (*ACTIONS, *ACTIONS.table_actions) for stage in action.stages.values()} <= set(found)
+    assert {reason.stage for action in (*ACTIONS, *ACTIONS.table_actions) for reason in action.reasons} - {""} <= set(
+        found
+    )
 
 
 def test_a_run_counts_by_the_names_that_are_exported() -> None:
