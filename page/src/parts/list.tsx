@@ -3,11 +3,11 @@ import { type ComponentChildren, Fragment } from 'preact';
 
 export interface Column<T> {
   readonly head: ComponentChildren;
-  /** Of the head and of its cells: `right` for numbers, `wide-only` for what a narrow screen leaves out. */
+  /** Of the head and of its values: `right` for numbers, `wide-only` for what a narrow screen leaves out. */
   readonly place?: string;
-  /** Of its cells alone: `number` or `text`. */
+  /** Of its values alone: `number` or `text`. */
   readonly kind?: string;
-  /** Whether its cells name their rows. */
+  /** Whether its values name their rows. */
   readonly isName?: boolean;
   readonly title?: (row: T) => string;
   readonly show: (row: T, index: number) => ComponentChildren;
