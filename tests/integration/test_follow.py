@@ -10,7 +10,6 @@ import pytest
 
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
-from decider.state.fold import count_live_files
 from decider.store.redis.queue_executor import AsyncQueueExecutor, connect
 from decider.store.tables.table_state import PartitionStates, TableState, TableStateStore
 from decider.tracking.followed_table import TRUSTED_MS
@@ -24,6 +23,7 @@ from shared.queue.decode import text
 from shared.queue.model import Band, JobState
 from shared.queue.records import JobView
 from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Position, TableId, TableMetadata, TableRef
+from tests.support.counted_files import count_live_files
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
 
