@@ -135,7 +135,8 @@ def _examine(
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
-        from decider.formats.registry import table_formats  # noqa: PLC0415 - optional
+        from decider.api.routes.what_if import what_if_view  # noqa: PLC0415 - optional
+        from decider.formats.registry import table_formats  # noqa: PLC0415
         from decider.formats.table_format import StorageAccess  # noqa: PLC0415
         from decider.state.effective_policy import resolve_unregistered  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
@@ -173,12 +174,11 @@ def _examine(
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
         in_force = resolve_unregistered(Policy(), history.metadata.configuration, {}, history.metadata.format)
-        answer = parts.describe(parts.examine(history, in_force, CostModel(**prices), overrides, tick))
+        report, order = parts.examine(history, in_force, CostModel(**prices), overrides, tick), None
         if filters is not None:
             tick("sorted by what is filtered")
-            order = advise_order(log, history, access.stores, recorded, in_force.policy.target_bytes)
-            answer["sort_advice"] = asyncio.run(order)
-    return answer
+            order = asyncio.run(advise_order(log, history, access.stores, recorded, in_force.policy.target_bytes))
+    return what_if_view(report, order=order).model_dump(mode="json")
 
 
 def _show(out: Output, answer: dict[str, Any]) -> None:
