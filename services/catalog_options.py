@@ -33,10 +33,7 @@ def unity_catalogs(catalogs: Mapping[str, Mapping[str, str]]) -> dict[str, Unity
     found = {name: parse_options(name, options) for name, options in catalogs.items() if is_unity(options)}
     return {
         name: UnityCatalog(
-            name,
-            UnityClient(name, options).send,
-            Boundary(roots=options.locations, real_path=os.path.realpath),
-            options.credentials,
+            name, UnityClient(name, options).send, Boundary(roots=options.locations, real_path=os.path.realpath)
         )
         for name, options in found.items()
     }

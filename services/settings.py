@@ -189,24 +189,12 @@ OPTIMIZATIONS = "LAKEWRIGHT_OPTIMIZATIONS"
 """Location of the Delta table that lists every rewrite of every table, for SQL; Lakewright creates, registers and
 compacts it. Default: none; history is available from each table's log, the REST API and the command line."""
 
-SCHEDULED = "LAKEWRIGHT_SCHEDULED"
-"""Location of the Delta table that lists the jobs that wait or run, for SQL; Lakewright creates it and replaces its
-rows each minute while they change. Default: none; jobs are listed by the REST API and the command line."""
-
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
 START_TIMEOUT_S = "LAKEWRIGHT_START_TIMEOUT_S"
 """Seconds that the standalone waits for each of Redis, decider and actor to be ready while the process is alive.
 Default 600: Redis loads some 100 MB per second, and on a busy machine the decider's imports may take minutes."""
-
-ACTOR_WORK_S = "LAKEWRIGHT_ACTOR_WORK_S"
-"""Predicted seconds of work for each slot of an actor that `lakewright standalone --actors auto` starts. Default 60:
-less work is done by the actors that run before another has started Spark."""
-
-ACTOR_IDLE_S = "LAKEWRIGHT_ACTOR_IDLE_S"
-"""Seconds for which fewer actors must suffice before `lakewright standalone --actors auto` stops one. Default 300: the
-next commit often comes within that time, and a start costs up to a minute of a busy machine."""
 
 JAVA = "LAKEWRIGHT_JAVA"
 """`auto`, `system`, `bundled`, or the home of a Java 17 or 21. Default `auto`: the machine's, else the bundled one."""
@@ -296,12 +284,6 @@ def log_format(environment: Mapping[str, str] = os.environ) -> str:
 def start_timeout_s(environment: Mapping[str, str] = os.environ) -> float:
     """Return for how long the standalone waits for a child that is alive and not ready yet, in seconds."""
     return EnvironmentReader(environment)(START_TIMEOUT_S, number(float, 1, 86_400), 600.0)
-
-
-def scaling_seconds(environment: Mapping[str, str] = os.environ) -> tuple[float, float]:
-    """Return the work for each slot of a further actor, and how long fewer must suffice, both in seconds."""
-    read = EnvironmentReader(environment)
-    return read(ACTOR_WORK_S, number(float, 0.1, 86_400), 60.0), read(ACTOR_IDLE_S, number(float, 0, 86_400), 300.0)
 
 
 def store_options(environment: Mapping[str, str] = os.environ) -> StoreOptions:

@@ -37,10 +37,9 @@ class UnityClient:
             with (
                 httpx.Client(timeout=limits, follow_redirects=False, verify=self._certificates()) as client,
                 client.stream(
-                    request.method,
+                    "GET",
                     f"{self._options.uri}/{request.path}",
                     params=dict(request.query) or None,
-                    json=None if request.body is None else dict(request.body),
                     headers={"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {}),
                 ) as response,
             ):
@@ -51,7 +50,7 @@ class UnityClient:
                 )
         except httpx.HTTPError as problem:
             raise RetryableError(
-                f"catalog {self._name}: {request.method} {request.path} at {self._options.uri}: no answer "
+                f"catalog {self._name}: GET {request.path} at {self._options.uri}: no answer "
                 f"({type(problem).__name__}: {problem})"
             ) from problem
 

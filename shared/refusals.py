@@ -5,6 +5,21 @@ The decider asks the rule first, shows the answer on the table and queues nothin
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
+
+
+class Explained(StrEnum):
+    """Base of machine-readable codes, each declared with one sentence for people, and maybe a further text."""
+
+    message: str
+    detail: str
+
+    def __new__(cls, code: str, message: str = "", detail: str = "") -> Self:
+        """Make a member of what stands behind its name: `NAME = "code", "Sentence."`."""
+        made = str.__new__(cls, code)
+        made._value_ = code
+        made.message, made.detail = message, detail
+        return made
 
 
 class RefusalCode(StrEnum):
@@ -39,86 +54,77 @@ class Refusal:
         return f"{self.reason}. {self.action}."
 
 
-class RefusalReason(StrEnum):
-    """Why files are not rewritten as they are, by the engine that would have rewritten them.
+class RefusalReason(Explained):
+    """Why files are not rewritten as they are, by the engine that would have rewritten them; behind it the remedy.
 
     An engine raises `shared.errors.RefusedFiles` with one of these; what it refuses is remembered with the partition.
     """
 
-    COLUMNS_UNCLEAR = "columns_unclear"
-    DIFFERENCE = "difference"
-    UNVERIFIED = "unverified"
-    TYPES = "types"
-    DEFAULTS = "defaults"
-    DOUBLED = "doubled"
-    DAMAGED = "damaged"
-    ENCODING = "encoding"
-    CODEC = "codec"
-    CONSTRAINT = "constraint"
-    PARTITION_SPELLING = "partition_spelling"
-    UNSUPPORTED = "unsupported"
-
-    @property
-    def message(self) -> str:
-        """The reason as one sentence for people."""
-        return _REASONS[self][0]
+    COLUMNS_UNCLEAR = (
+        "columns_unclear",
+        "The files do not say which of their columns is which column of the table.",
+        "Set the table's name mapping, or rewrite the files with the engine that wrote them",
+    )
+    DIFFERENCE = (
+        "difference",
+        "The rewritten files held other rows than their inputs, so nothing was committed.",
+        "Report this as a bug with the message; the table is unchanged, and a new release tries again",
+    )
+    UNVERIFIED = (
+        "unverified",
+        "No independent reader can compare the rewritten files with their inputs, and `proofread` is `strict`.",
+        "Set `lakewright.proofread` to another value, or rewrite the files in the table's own engine",
+    )
+    TYPES = (
+        "types",
+        "The files have a type whose values a rewrite could not store as they were.",
+        "Run OPTIMIZE in the table's own engine",
+    )
+    DEFAULTS = (
+        "defaults",
+        "Some files lack a column for which Spark reads a default and other readers read null.",
+        "Write the column by an UPDATE of Spark's that sets it to itself",
+    )
+    DOUBLED = (
+        "doubled",
+        "A file is live twice, with different deleted rows, so its rows are there twice.",
+        "Restore the table to the version before, or delete these rows with Spark",
+    )
+    DAMAGED = (
+        "damaged",
+        "A file is damaged: what it holds is not what its writer wrote.",
+        "Restore the file from a backup, or delete its rows",
+    )
+    ENCODING = (
+        "encoding",
+        "Spark does not read the encoding of a file.",
+        "Write the file again in another encoding",
+    )
+    CODEC = (
+        "codec",
+        "The actor has no codec for a file.",
+        "Write the file again with another codec",
+    )
+    CONSTRAINT = (
+        "constraint",
+        "Rows of the files break a constraint of the table.",
+        "Correct these rows, or drop the constraint",
+    )
+    PARTITION_SPELLING = (
+        "partition_spelling",
+        "The files store the value of their partition in several spellings, which readers take for different values.",
+        "Nothing for merges, each of which is of one spelling; for removals by key, rewrite the files with one",
+    )
+    UNSUPPORTED = (
+        "unsupported",
+        "The actor cannot rewrite the partition as the table is now.",
+        "Follow the message; a change of the table's schema or properties lifts the refusal",
+    )
 
     @property
     def remedy(self) -> str:
         """Remedy for people, as one sentence."""
-        return _REASONS[self][1]
-
-
-_REASONS = {
-    RefusalReason.COLUMNS_UNCLEAR: (
-        "The files do not say which of their columns is which column of the table.",
-        "Set the table's name mapping, or rewrite the files with the engine that wrote them",
-    ),
-    RefusalReason.DIFFERENCE: (
-        "The rewritten files held other rows than their inputs, so nothing was committed.",
-        "Report this as a bug with the message; the table is unchanged, and a new release tries again",
-    ),
-    RefusalReason.UNVERIFIED: (
-        "No independent reader can compare the rewritten files with their inputs, and `proofread` is `strict`.",
-        "Set `lakewright.proofread` to another value, or rewrite the files in the table's own engine",
-    ),
-    RefusalReason.TYPES: (
-        "The files have a type whose values a rewrite could not store as they were.",
-        "Run OPTIMIZE in the table's own engine",
-    ),
-    RefusalReason.PARTITION_SPELLING: (
-        "The files store the value of their partition in several spellings, which readers take for different values.",
-        "Nothing for merges, each of which is of one spelling; for removals by key, rewrite the files with one",
-    ),
-    RefusalReason.DEFAULTS: (
-        "Some files lack a column for which Spark reads a default and other readers read null.",
-        "Write the column by an UPDATE of Spark's that sets it to itself",
-    ),
-    RefusalReason.DOUBLED: (
-        "A file is live twice, with different deleted rows, so its rows are there twice.",
-        "Restore the table to the version before, or delete these rows with Spark",
-    ),
-    RefusalReason.DAMAGED: (
-        "A file is damaged: what it holds is not what its writer wrote.",
-        "Restore the file from a backup, or delete its rows",
-    ),
-    RefusalReason.ENCODING: (
-        "Spark does not read the encoding of a file.",
-        "Write the file again in another encoding",
-    ),
-    RefusalReason.CODEC: (
-        "The actor has no codec for a file.",
-        "Write the file again with another codec",
-    ),
-    RefusalReason.CONSTRAINT: (
-        "Rows of the files break a constraint of the table.",
-        "Correct these rows, or drop the constraint",
-    ),
-    RefusalReason.UNSUPPORTED: (
-        "The actor cannot rewrite the partition as the table is now.",
-        "Follow the message; a change of the table's schema or properties lifts the refusal",
-    ),
-}
+        return self.detail
 
 
 def explain(reason: str) -> tuple[str, str]:

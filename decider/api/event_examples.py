@@ -1,4 +1,4 @@
-"""Example events of the OpenAPI document, one per kind of sender."""
+"""Example events of the OpenAPI document; docs/events has one of each kind of sender."""
 
 from typing import Any
 
@@ -15,35 +15,8 @@ _S3 = {
     ]
 }
 
-_GCS = {
-    "message": {
-        "attributes": {"eventType": "OBJECT_FINALIZE", "bucketId": "lake", "objectId": _KEY},
-        "messageId": "2070443601311540",
-    },
-    "subscription": "projects/myproject/subscriptions/lake-commits",
-}
-
-_AZURE = [
-    {
-        "subject": f"/blobServices/default/containers/lake/blobs/{_KEY}",
-        "eventType": "Microsoft.Storage.BlobRenamed",
-        "data": {"destinationUrl": f"https://lakeacct.dfs.core.windows.net/lake/{_KEY}"},
-    }
-]
-
-_CLOUDEVENT = {
-    "specversion": "1.0",
-    "type": "com.example.lake.commit",
-    "source": "/writers/orders",
-    "id": "A234-1234-1234",
-    "data": {"table": "sales.orders", "version": 42},
-}
-
 _EXAMPLES = {
     "s3": {"summary": "S3 event notification", "value": _S3},
-    "gcs": {"summary": "Pub/Sub push message", "value": _GCS},
-    "azure": {"summary": "Azure Event Grid events", "value": _AZURE},
-    "cloudevents": {"summary": "CloudEvent", "value": _CLOUDEVENT},
     "lakewright": {"summary": "Lakewright event", "value": {"table": "sales.orders", "version": 42}},
     "list": {"summary": "Batch", "value": [{"table": "s3://lake/sales/orders"}]},
 }

@@ -1,4 +1,4 @@
-"""OpenAPI document: every operation has an example, and every failure is a problem document.
+"""OpenAPI document: every body of a request has an example, and every failure is a problem document.
 
 Routers list the statuses of an operation; the form of a failure is the same everywhere and is added here.
 """
@@ -11,7 +11,6 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
-from decider.api.example_answers import example_of
 from decider.gateway.roles import needed, takes_events
 from decider.web.base_model import RequestModel, ResponseModel
 from decider.web.errors import MEDIA_TYPE
@@ -112,24 +111,21 @@ def _finish(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
             problem = {"application/json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
             operation["responses"].setdefault(str(early), {"description": FAILURES[early], "content": problem})
         for body in operation["requestBody"]["content"].values():
-            _with_example(body, schemas, status=None)
+            _add_example(body, schemas)
         operation["responses"] = dict(sorted(operation["responses"].items()))
     for status, response in operation["responses"].items():
         content = response.get("content", {})
         if int(status) >= HTTPStatus.BAD_REQUEST and content:
             # A call that answers with a stream is described as if it failed with one, too.
             described = content.pop(next(iter(content)))
-            response["content"] = {MEDIA_TYPE: _with_example(described, schemas, status=int(status))}
-        elif "application/json" in content:
-            _with_example(content["application/json"], schemas, status=None)
+            _add_example(described, schemas)
+            described["example"]["status"] = int(status)
+            response["content"] = {MEDIA_TYPE: described}
 
 
-def _with_example(media: dict[str, Any], schemas: Mapping[str, Any], *, status: int | None) -> dict[str, Any]:
-    """Put the example of the schema beside it, or one that is composed, with the right status if it is a problem."""
+def _add_example(media: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """Put the schema's first example beside it, or its defaults: without one, all fields are optional."""
     name = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
     if name and "example" not in media and "examples" not in media:
-        own = schemas[name].get("examples")
-        media["example"] = dict(own[0]) if own else example_of(schemas[name], schemas)
-        if name == "ProblemDocument" and status is not None:
-            media["example"]["status"] = status
-    return media
+        defaults = {field: one.get("default") for field, one in schemas[name]["properties"].items()}
+        media["example"] = dict(schemas[name].get("examples", [defaults])[0])

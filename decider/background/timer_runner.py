@@ -156,7 +156,7 @@ class TimerRunner:
             timer,
             rearm_at_ms=again_ms,
             job=job_request(context, made) if made.prediction else None,
-            decision=(ledger.encode(made, context), funnel_counts([made], self._tracker.actions)),
+            decision=(ledger.encode(made, context), funnel_counts([made])),
         )
         log.info(
             "timer_fired",

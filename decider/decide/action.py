@@ -50,12 +50,10 @@ class ActionKind(Protocol):
 
     @property
     def reasons(self) -> type[DecisionReason]:
-        """Reasons of its own; reasons of the pipeline (`PIPELINE_REASONS`) need not be among them."""
-        ...
+        """Reasons of its own; those of the pipeline (`PIPELINE_REASONS`) need not be among them.
 
-    @property
-    def stages(self) -> Mapping[DecisionReason, str]:
-        """Funnel stage of each reason of its own for which it proposes no job."""
+        One for which it proposes no job has a stage of the funnel.
+        """
         ...
 
     def is_on(self, policy: Policy) -> bool:

@@ -4,7 +4,6 @@ No commit says that a checkpoint was written. So a table is evaluated at each mu
 and the version of the newest checkpoint is read then: one small request.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
@@ -18,26 +17,17 @@ from shared.queue.model import TimerChange
 class CheckpointReason(DecisionReason):
     """Why a checkpoint is, or is not, written."""
 
-    MANY_COMMITS = "many_commits"
-    FEW_COMMITS = "few_commits"
-    NOT_KNOWN = "checkpoint_not_known"
-
-    @property
-    def message(self) -> str:
-        """Reason as one sentence for users."""
-        return _MESSAGES[self]
-
-
-_MESSAGES = {
-    CheckpointReason.MANY_COMMITS: "The newest checkpoint is `checkpoint-every` commits old, or there is none.",
-    CheckpointReason.FEW_COMMITS: "Fewer commits than `checkpoint-every` follow the newest checkpoint.",
-    CheckpointReason.NOT_KNOWN: "The table's newest checkpoint is not known, or its format has no checkpoints.",
-}
-
-_STAGES: Mapping[DecisionReason, str] = {
-    CheckpointReason.FEW_COMMITS: "pruned_by_checkpoint",
-    CheckpointReason.NOT_KNOWN: "pruned_by_checkpoint",
-}
+    MANY_COMMITS = "many_commits", "The newest checkpoint is `checkpoint-every` commits old, or there is none."
+    FEW_COMMITS = (
+        "few_commits",
+        "Fewer commits than `checkpoint-every` follow the newest checkpoint.",
+        "pruned_by_checkpoint",
+    )
+    NOT_KNOWN = (
+        "checkpoint_not_known",
+        "The table's newest checkpoint is not known, or its format has no checkpoints.",
+        "pruned_by_checkpoint",
+    )
 
 
 class CheckpointAction:
@@ -45,7 +35,6 @@ class CheckpointAction:
 
     kind: str = CHECKPOINT
     reasons: type[DecisionReason] = CheckpointReason
-    stages: Mapping[DecisionReason, str] = _STAGES
     is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:

@@ -4,7 +4,6 @@ No exact rewrite touches such a table. Whether a run is due follows from the fil
 (`shared.layout.clustered_files`); the actor asks the same rule on the live files before it runs.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
@@ -15,20 +14,12 @@ from shared.layout.eligibility import DecisionReason
 from shared.policy.policy import Policy
 from shared.queue.model import TimerChange
 
-_STAGES: Mapping[DecisionReason, str] = {
-    ClusterReason.NOTHING: "pruned_by_clustering",
-    ClusterReason.FEW_FILES: "pruned_by_clustering",
-    ClusterReason.BELOW_THRESHOLD: "pruned_by_clustering",
-    ClusterReason.NOT_CLUSTERED: "pruned_by_clustering",
-}
-
 
 class ClusterAction:
     """When a clustered table's own format clusters its files."""
 
     kind: str = CLUSTER
     reasons: type[DecisionReason] = ClusterReason
-    stages: Mapping[DecisionReason, str] = _STAGES
     is_rewrite: bool = True
 
     def is_on(self, policy: Policy) -> bool:

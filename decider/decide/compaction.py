@@ -3,7 +3,7 @@
 The evaluation itself is in `shared.layout.eligibility`, because an actor evaluates the live files by the same rules.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from decider.decide.action import ActionTimers, Proposal
@@ -24,22 +24,12 @@ from shared.layout.planner import Plan, plan_rewrite
 from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 
-_STAGES: Mapping[DecisionReason, str] = {
-    Reason.NO_SMALL_FILES: "pruned_by_entropy",
-    Reason.ALREADY_COMPACTED: "pruned_by_entropy",
-    Reason.WITHIN_TOLERANCE: "pruned_by_entropy",
-    Reason.NO_PROMOTION: "pruned_by_levels",
-    Reason.NO_NEIGHBORS: "pruned_by_levels",
-    Reason.CLUSTERED: "refused",
-}
-
 
 class Compaction:
     """Merges that the levels permit after a commit, the idle compaction and the full rewrite that timers request."""
 
     kind: str = COMPACT
     reasons: type[DecisionReason] = Reason
-    stages: Mapping[DecisionReason, str] = _STAGES
     is_calibrated: bool = True
     timers: ActionTimers | None = COMPACTION_TIMERS
 

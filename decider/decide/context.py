@@ -65,21 +65,6 @@ class KnownRefusals:
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantRefusal:
-    """The same part of every partition, such as the one that a ledger record keeps of its partition."""
-
-    refused: RefusedPart = NOTHING_REFUSED
-
-    def part(self, partition: PartitionKey, trigger: Trigger, policy: Policy) -> RefusedPart:  # noqa: ARG002
-        """Return the part."""
-        return self.refused
-
-    def of_job(self, kind: str, version: int) -> RefusedPart:  # noqa: ARG002
-        """Return the part."""
-        return self.refused
-
-
-@dataclass(frozen=True, slots=True)
 class DecisionContext:
     """One table at one moment; `policy` is the effective one with the table's learned shrink factor.
 

@@ -4,7 +4,6 @@ Which rows these are is the actor's to find, in the data. From the commits the d
 since all rows were compared last.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
@@ -19,26 +18,13 @@ from shared.queue.model import TimerChange
 class DeduplicateReason(DecisionReason):
     """Why older rows of a table are, or are not, removed."""
 
-    ROWS_ADDED = "rows_added"
-    NO_ROWS_ADDED = "no_rows_added"
-    COMPARED_RECENTLY = "compared_recently"
-
-    @property
-    def message(self) -> str:
-        """Reason as one sentence for users."""
-        return _MESSAGES[self]
-
-
-_MESSAGES = {
-    DeduplicateReason.ROWS_ADDED: "Rows were added since the last removal of older rows.",
-    DeduplicateReason.NO_ROWS_ADDED: "No rows were added since the last removal of older rows.",
-    DeduplicateReason.COMPARED_RECENTLY: "Less than `deduplicate-every` has passed since the last removal.",
-}
-
-_STAGES: Mapping[DecisionReason, str] = {
-    DeduplicateReason.NO_ROWS_ADDED: "pruned_by_keys",
-    DeduplicateReason.COMPARED_RECENTLY: "pruned_by_keys",
-}
+    ROWS_ADDED = "rows_added", "Rows were added since the last removal of older rows."
+    NO_ROWS_ADDED = "no_rows_added", "No rows were added since the last removal of older rows.", "pruned_by_keys"
+    COMPARED_RECENTLY = (
+        "compared_recently",
+        "Less than `deduplicate-every` has passed since the last removal.",
+        "pruned_by_keys",
+    )
 
 
 class DeduplicateAction:
@@ -46,7 +32,6 @@ class DeduplicateAction:
 
     kind: str = DEDUPLICATE
     reasons: type[DecisionReason] = DeduplicateReason
-    stages: Mapping[DecisionReason, str] = _STAGES
     is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:

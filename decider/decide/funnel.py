@@ -5,12 +5,12 @@ counted, so that the first increase is seen, too.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 
 from decider.decide.actions import ActionRegistry
 from decider.decide.decision import Decision
-from shared.layout.eligibility import DecisionReason, Reason
+from shared.layout.eligibility import Reason
 from shared.run_counters import RunCounter, runs_of_kind
 
 
@@ -35,36 +35,16 @@ class CommitCounter(StrEnum):
 
 
 ENQUEUED = "enqueued"
-REWRITTEN = "partitions_rewritten"
-
-_STAGES: Mapping[DecisionReason, str] = {
-    Reason.OWN_COMMIT: REWRITTEN,
-    Reason.NO_DATA_CHANGE: REWRITTEN,
-    Reason.DISABLED: "disabled",
-    Reason.SWITCHED_OFF: "disabled",
-    Reason.NOT_FOR_FORMAT: "disabled",
-    Reason.CLUSTERED_TABLE: "disabled",
-    Reason.INDEXED_TABLE: "disabled",
-    Reason.FILTERED: "filtered",
-    Reason.DEFERRED_TO_WRITERS: "deferred_to_writers",
-    Reason.REFUSED: "refused",
-    Reason.REFUSED_FILES: "refused",
-}
 
 
-def funnel_counts(decisions: Iterable[Decision], actions: ActionRegistry) -> dict[str, int]:
+def funnel_counts(decisions: Iterable[Decision]) -> dict[str, int]:
     """Count decisions by the stage that each ended at."""
-    return dict(Counter(_stage(decision, actions) for decision in decisions))
+    return dict(Counter(made.reason.stage if made.prediction is None else ENQUEUED for made in decisions))
 
 
 def funnel_stages(actions: ActionRegistry) -> tuple[str, ...]:
     """Return every stage and counter that this release names, in the order of the funnel."""
-    own = (stage for action in (*actions, *actions.table_actions) for stage in action.stages.values())
+    own = (reason for action in (*actions, *actions.table_actions) for reason in action.reasons)
+    stages = (reason.stage for reason in (*Reason, *own) if reason.stage)
     runs = map(runs_of_kind, actions.table_kinds)
-    return tuple(map(str, dict.fromkeys((*CommitCounter, *_STAGES.values(), *own, ENQUEUED, *RunCounter, *runs))))
-
-
-def _stage(decision: Decision, actions: ActionRegistry) -> str:
-    if decision.prediction is not None:
-        return ENQUEUED
-    return _STAGES.get(decision.reason) or actions.any_of(decision.action).stages[decision.reason]
+    return tuple(map(str, dict.fromkeys((*CommitCounter, *stages, ENQUEUED, *RunCounter, *runs))))

@@ -4,7 +4,6 @@ Which blocks that are follows from all live files, which no sum replaces. So a c
 are read when it fires; the actor selects again on the live files.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
@@ -21,34 +20,24 @@ SAMPLING = "sampling"
 class IndexReason(DecisionReason):
     """Why an index is, or is not, optimized."""
 
-    ELIGIBLE = "eligible_blocks"
-    SAMPLE = "sample_overhead"
-    NOTHING_ELIGIBLE = "no_eligible_blocks"
-    REFUSED = "index_refused"
-    DOUBLED = "index_rows_doubled"
-    NOT_INDEXED = "not_an_indexed_table"
-
-    @property
-    def message(self) -> str:
-        """Reason as one sentence for users."""
-        return _MESSAGES[self]
-
-
-_MESSAGES = {
-    IndexReason.ELIGIBLE: "Blocks of one cube have the rows of the next level together.",
-    IndexReason.SAMPLE: "A rewrite spares queries on a sample at least a twentieth of its bytes.",
-    IndexReason.NOTHING_ELIGIBLE: "No blocks of one cube and level have the rows of the next level together.",
-    IndexReason.REFUSED: "The library would damage the index, or its properties contradict it: see `tables index`.",
-    IndexReason.DOUBLED: "Another optimizer wrote rows again that a commit before it had removed.",
-    IndexReason.NOT_INDEXED: "The table has no Qbeast index.",
-}
-
-_STAGES: Mapping[DecisionReason, str] = {
-    IndexReason.NOTHING_ELIGIBLE: "pruned_by_index",
-    IndexReason.REFUSED: "pruned_by_index",
-    IndexReason.DOUBLED: "pruned_by_index",
-    IndexReason.NOT_INDEXED: "pruned_by_index",
-}
+    ELIGIBLE = "eligible_blocks", "Blocks of one cube have the rows of the next level together."
+    SAMPLE = "sample_overhead", "A rewrite spares queries on a sample at least a twentieth of its bytes."
+    NOTHING_ELIGIBLE = (
+        "no_eligible_blocks",
+        "No blocks of one cube and level have the rows of the next level together.",
+        "pruned_by_index",
+    )
+    REFUSED = (
+        "index_refused",
+        "The library would damage the index, or its properties contradict it: see `tables index`.",
+        "pruned_by_index",
+    )
+    DOUBLED = (
+        "index_rows_doubled",
+        "Another optimizer wrote rows again that a commit before it had removed.",
+        "pruned_by_index",
+    )
+    NOT_INDEXED = "not_an_indexed_table", "The table has no Qbeast index.", "pruned_by_index"
 
 
 class IndexAction:
@@ -56,7 +45,6 @@ class IndexAction:
 
     kind: str = INDEX
     reasons: type[DecisionReason] = IndexReason
-    stages: Mapping[DecisionReason, str] = _STAGES
     is_rewrite: bool = True
 
     def is_on(self, policy: Policy) -> bool:

@@ -1,8 +1,7 @@
 """The ledger: every decision, skips included, in a form from which it can be recomputed.
 
-A record carries the state and the whole policy it was decided from, so `decider.decide.recomputing` gives the same
-verdict offline, and returns the fields of a record that cannot follow from its own numbers; "why was this table not
-optimized at 14:03" has an answer that can be checked.
+A record carries the state and the whole policy it was decided from, so the same verdict follows from it offline; "why
+was this table not optimized at 14:03" has an answer that can be checked.
 """
 
 import json

@@ -4,7 +4,6 @@ How many there are is in the newest snapshot's manifest list, one small file. It
 ten minutes after a commit at the earliest: commits that follow each other closely cost one evaluation.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
@@ -18,18 +17,12 @@ from shared.queue.model import TimerChange
 EVALUATED_AFTER_MS = 600_000
 """From the first commit after an evaluation to the next evaluation."""
 
-_STAGES: Mapping[DecisionReason, str] = {
-    ManifestReason.FEW: "pruned_by_manifests",
-    ManifestReason.MANIFESTS_NOT_KNOWN: "pruned_by_manifests",
-}
-
 
 class RewriteManifestsAction:
     """When a table's manifests are rewritten."""
 
     kind: str = REWRITE_MANIFESTS
     reasons: type[DecisionReason] = ManifestReason
-    stages: Mapping[DecisionReason, str] = _STAGES
     is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:

@@ -1,7 +1,5 @@
 """Setting a table's own properties as an action: one ALTER TABLE, and only when a person applies an advice."""
 
-from collections.abc import Mapping
-
 from decider.decide.decision import TableSignals
 from decider.decide.table_action import TableProposal
 from shared.jobs.payload import SET_PROPERTIES
@@ -13,12 +11,7 @@ from shared.queue.model import TimerChange
 class PropertiesReason(DecisionReason):
     """Why a table's properties are not set."""
 
-    ONLY_ON_REQUEST = "only_on_request"
-
-    @property
-    def message(self) -> str:
-        """Reason as one sentence for users."""
-        return "Properties are set only when a person applies an advice."
+    ONLY_ON_REQUEST = "only_on_request", "Properties are set only when a person applies an advice.", "disabled"
 
 
 class SetPropertiesAction:
@@ -26,7 +19,6 @@ class SetPropertiesAction:
 
     kind: str = SET_PROPERTIES
     reasons: type[DecisionReason] = PropertiesReason
-    stages: Mapping[DecisionReason, str] = {PropertiesReason.ONLY_ON_REQUEST: "disabled"}
     is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:  # noqa: ARG002 - the protocol's

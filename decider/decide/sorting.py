@@ -3,7 +3,7 @@
 The evaluation itself is in `shared.layout.sort_planner`, because an actor evaluates the live files by the same rule.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from decider.decide.action import ActionTimers, Proposal
@@ -16,19 +16,12 @@ from shared.layout.sort_planner import SortReason, evaluate_sort, find_overlap, 
 from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey
 
-_STAGES: Mapping[DecisionReason, str] = {
-    SortReason.WITHIN_DEPTH: "pruned_by_levels",
-    SortReason.NO_SORT_ORDER: "pruned_by_levels",
-    SortReason.CURVE_OF_OTHERS: "refused",
-}
-
 
 class Sorting:
     """A sort of the files of one partition, after each commit that leaves too many of them overlapping."""
 
     kind: str = SORT
     reasons: type[DecisionReason] = SortReason
-    stages: Mapping[DecisionReason, str] = _STAGES
     is_calibrated: bool = False
     timers: ActionTimers | None = None
 

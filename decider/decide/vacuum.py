@@ -4,7 +4,6 @@ Which files these are is the actor's to find, on the log and the store. From the
 the decider knows when there are some, and how many bytes they hold, without listing anything.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 
 from decider.decide.decision import Prediction, TableSignals
@@ -20,34 +19,22 @@ from shared.queue.model import TimerChange
 class VacuumReason(DecisionReason):
     """Why a table is, or is not, vacuumed."""
 
-    FILES_EXPIRED = "files_expired"
-    ORPHANS_DUE = "orphans_due"
-    NOTHING_EXPIRED = "nothing_expired"
-    VACUUMED_RECENTLY = "vacuumed_recently"
-    SEVERAL_NAMES = "several_names"
-
-    @property
-    def message(self) -> str:
-        """Reason as one sentence for users."""
-        return _MESSAGES[self]
-
-
-_MESSAGES = {
-    VacuumReason.FILES_EXPIRED: "Files were removed longer ago than the retention.",
-    VacuumReason.ORPHANS_DUE: "The last search for files that no commit names is `orphans-every` ago or longer.",
-    VacuumReason.NOTHING_EXPIRED: "No removed file is older than the retention.",
-    VacuumReason.VACUUMED_RECENTLY: "Less than `vacuum-every` has passed since the last vacuum.",
-    VacuumReason.SEVERAL_NAMES: (
-        "The table is registered under another name, too, with metadata of its own: what expires by the one may be "
-        "current by the other."
-    ),
-}
-
-_STAGES: Mapping[DecisionReason, str] = {
-    VacuumReason.NOTHING_EXPIRED: "pruned_by_retention",
-    VacuumReason.VACUUMED_RECENTLY: "pruned_by_retention",
-    VacuumReason.SEVERAL_NAMES: "refused",
-}
+    FILES_EXPIRED = "files_expired", "Files were removed longer ago than the retention."
+    ORPHANS_DUE = "orphans_due", "The last search for files that no commit names is `orphans-every` ago or longer."
+    NOTHING_EXPIRED = "nothing_expired", "No removed file is older than the retention.", "pruned_by_retention"
+    VACUUMED_RECENTLY = (
+        "vacuumed_recently",
+        "Less than `vacuum-every` has passed since the last vacuum.",
+        "pruned_by_retention",
+    )
+    SEVERAL_NAMES = (
+        "several_names",
+        (
+            "The table is registered under another name, too, with metadata of its own: what expires by the one may be "
+            "current by the other."
+        ),
+        "refused",
+    )
 
 
 class VacuumAction:
@@ -55,7 +42,6 @@ class VacuumAction:
 
     kind: str = VACUUM
     reasons: type[DecisionReason] = VacuumReason
-    stages: Mapping[DecisionReason, str] = _STAGES
     is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:

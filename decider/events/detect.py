@@ -52,7 +52,6 @@ FORMATS = (
         catalogs.matches_polaris,
         catalogs.parse_polaris,
     ),
-    EventFormat("hudi", '{"commitTime", "tableName", "basePath"}', catalogs.matches_hudi, catalogs.parse_hudi),
     EventFormat("airflow", '{"dag_id", "state", "outlets"}', schedulers.matches_airflow, schedulers.parse_airflow),
     EventFormat("lakewright", '{"table": "db.t" or a URI, "version"?}', lakewright.matches, lakewright.parse),
 )

@@ -25,11 +25,6 @@ def table_hint(text: str, field: str, version: int | None = None) -> TableHint:
     return TableHint(_location(text, field), version=version)
 
 
-def location_hint(text: str, field: str) -> TableHint:
-    """Return the hint for a location; raises InvalidInput for text that is none."""
-    return TableHint(_location(text, field))
-
-
 def name_hint(*parts: str) -> TableHint | IgnoredReason:
     """Return the hint for the parts of a catalog's name, unless no table can be registered under it."""
     name = ".".join(parts)

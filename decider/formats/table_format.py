@@ -12,7 +12,7 @@ from decider.formats.metadata_folders import MetadataFolders
 from decider.formats.rewrites import RewritePage
 from decider.state.file_columns import LiveFiles
 from decider.storage.object_reads import ObjectReader, ReadMeter
-from decider.storage.stores import CredentialProvider, ObjectStores
+from decider.storage.stores import ObjectStores
 from shared.jobs.vacuum_options import VacuumOptions
 from shared.layout.manifest_files import ManifestFiles
 from shared.paths.boundary import Boundary
@@ -186,12 +186,9 @@ class StorageAccess:
     boundary: Boundary | None = None
     folders: MetadataFolders = field(default_factory=MetadataFolders)
 
-    def reader(self, location: str, credentials: CredentialProvider | None = None) -> ObjectReader:
-        """Return a reader rooted at a canonical location, with credentials for it alone, or our own.
-
-        Raises NoTable for a directory that does not exist.
-        """
-        return ObjectReader(self.stores.open(location, credentials), location=location, meter=self.meter)
+    def reader(self, location: str) -> ObjectReader:
+        """Return a reader rooted at a canonical location; raises NoTable for a directory that does not exist."""
+        return ObjectReader(self.stores.open(location), location=location, meter=self.meter)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,6 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/tables/resume"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/pause"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/resume"): Role.OPERATOR,
-    ("GET", "/v1/scheduled"): Role.VIEWER,
     ("GET", "/v1/discovery"): Role.VIEWER,
     ("POST", "/v1/discovery"): Role.OPERATOR,
     ("GET", "/v1/jobs"): Role.VIEWER,

@@ -9,7 +9,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 import structlog
 
@@ -37,7 +36,7 @@ from shared.policy.policy import Policy, PortablePaths
 from shared.queue import commands, queries
 from shared.queue.limits import MAX_PARTITIONS
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobRequest, JobState
-from shared.refusals import Refusal
+from shared.refusals import Explained, Refusal
 from shared.table import PartitionColumn, PartitionKey, TableMetadata, TableRef
 
 MAX_JOBS = 1_000
@@ -46,26 +45,13 @@ MAX_JOBS = 1_000
 log = structlog.get_logger()
 
 
-class RequestIgnored(StrEnum):
+class RequestIgnored(Explained):
     """Why a request led to no job."""
 
-    NOTHING_TO_DO = "nothing_to_do"
-    ALREADY_RUNNING = "already_running"
-    DISABLED = "disabled"
-    REFUSED = "refused"
-
-    @property
-    def message(self) -> str:
-        """The reason as one sentence for people."""
-        return _MESSAGES[self]
-
-
-_MESSAGES = {
-    RequestIgnored.NOTHING_TO_DO: "No requested partition is eligible for a rewrite.",
-    RequestIgnored.ALREADY_RUNNING: "Every eligible partition is already being rewritten.",
-    RequestIgnored.REFUSED: "A rewrite could damage the table, so it is refused; `force` does not override that.",
-    RequestIgnored.DISABLED: "Optimization is disabled for this table; repeat with force=true to run it anyway.",
-}
+    NOTHING_TO_DO = "nothing_to_do", "No requested partition is eligible for a rewrite."
+    ALREADY_RUNNING = "already_running", "Every eligible partition is already being rewritten."
+    DISABLED = "disabled", "Optimization is disabled for this table; repeat with force=true to run it anyway."
+    REFUSED = "refused", "A rewrite could damage the table, so it is refused; `force` does not override that."
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ when other properties change. The outcome is stored, so that an ignored request 
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from enum import StrEnum
 
 import structlog
 
@@ -20,6 +19,7 @@ from decider.tracking.table_tracking import FIRST_SIGHT, TrackResult
 from shared.errors import LakewrightError
 from shared.policy.names import MANUAL
 from shared.queue.model import Band, EnqueueOutcome
+from shared.refusals import Explained
 from shared.table import TableRef
 
 BYTES_PER_ITER = "use.optimization.bytes-per-iter"
@@ -30,34 +30,23 @@ STUCK_MS = 60_000
 log = structlog.get_logger()
 
 
-class TriggerOutcome(StrEnum):
+class TriggerOutcome(Explained):
     """Outcome of a request."""
 
-    PENDING = "pending"
-    STARTED = "started"
-    AUTO_IS_ON = "auto_optimize_enabled"
-    ALREADY_RUNNING = "already_running"
-    NOTHING_TO_DO = "nothing_to_do"
-    FIRST_SIGHT = "set_before_first_read"
-    REFUSED = "refused"
-    PROPERTY_REMOVED = "property_removed"
-
-    @property
-    def message(self) -> str:
-        """The outcome as one sentence for people."""
-        return _MESSAGES[self]
-
-
-_MESSAGES = {
-    TriggerOutcome.PENDING: "The run is being started.",
-    TriggerOutcome.STARTED: "The run was started.",
-    TriggerOutcome.AUTO_IS_ON: f"{MANUAL} was ignored: automatic optimization is on; set lakewright.enabled=false.",
-    TriggerOutcome.ALREADY_RUNNING: f"{MANUAL} was ignored: a run of this table is waiting or running.",
-    TriggerOutcome.NOTHING_TO_DO: f"{MANUAL} was ignored: no partition is eligible for a rewrite.",
-    TriggerOutcome.FIRST_SIGHT: f"{MANUAL} was set before the table was first read: unset it and set it again.",
-    TriggerOutcome.REFUSED: f"{MANUAL} was ignored: a rewrite could damage the table, so it is refused.",
-    TriggerOutcome.PROPERTY_REMOVED: f"{MANUAL} was unset; a run that has started continues.",
-}
+    PENDING = "pending", "The run is being started."
+    STARTED = "started", "The run was started."
+    AUTO_IS_ON = (
+        "auto_optimize_enabled",
+        f"{MANUAL} was ignored: automatic optimization is on; set lakewright.enabled=false.",
+    )
+    ALREADY_RUNNING = "already_running", f"{MANUAL} was ignored: a run of this table is waiting or running."
+    NOTHING_TO_DO = "nothing_to_do", f"{MANUAL} was ignored: no partition is eligible for a rewrite."
+    FIRST_SIGHT = (
+        "set_before_first_read",
+        f"{MANUAL} was set before the table was first read: unset it and set it again.",
+    )
+    REFUSED = "refused", f"{MANUAL} was ignored: a rewrite could damage the table, so it is refused."
+    PROPERTY_REMOVED = "property_removed", f"{MANUAL} was unset; a run that has started continues."
 
 
 OptimizeIndex = Callable[[TableRef], Awaitable[TableRequestResult]]

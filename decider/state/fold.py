@@ -161,15 +161,6 @@ def _possible_windows(tags: Mapping[str, str] | None, rewritten: set[int] | None
     return (start_ms,) if start_ms is not None else rewritten or (UNKNOWN_WINDOW,)
 
 
-def count_live_files(files: Iterable[DataFile], policy: Policy) -> dict[PartitionKey, PartitionStats]:
-    """Count all live files of a table into the states of its partitions."""
-    sums = PartitionSums(policy)
-    for file in files:
-        sums.add(file)
-    # A window that is among the newest in the end was so all the time, so that clamping once loses none of its files.
-    return {partition: state.clamped() for partition, state in sums.stats().items()}
-
-
 def _rebuild_reason(commit: Commit, metadata: TableMetadata) -> str | None:
     if commit.external:
         return f"commit {commit.version} adds the file {commit.external}, which lies outside of the table"

@@ -1,16 +1,9 @@
-"""How many cores and how much memory this machine, or the container that this process is in, has."""
+"""How much memory this machine, or the container that this process is in, has."""
 
 import os
 from pathlib import Path
 
 _CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-
-
-def cores() -> int:
-    """Return the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def memory_bytes(limits: tuple[Path, ...] = _CONTAINER_LIMITS) -> int:

@@ -3,7 +3,7 @@
 A client for each table would ask the cloud for a token per table, and keep a connection per table.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -26,9 +26,6 @@ RETRY_FOR_S = 20
 
 CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"})
 """Store options that configure the HTTP client and not the store; obstore takes them apart from the others."""
-
-CredentialProvider = Callable[[], Awaitable[dict[str, Any]]]
-"""Returns credentials as obstore's providers do, with `expires_at`; they go before credentials in the options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +52,8 @@ class ObjectStores:
         self._clients: dict[str, ObjectStore] = {}
         self.threads = ReadingThreads()
 
-    def open(self, location: str, credentials: CredentialProvider | None = None) -> RootedStore:
-        """Return a client rooted at a location; one with `credentials` for it alone is kept by its caller.
+    def open(self, location: str) -> RootedStore:
+        """Return a client rooted at a location.
 
         Raises InvalidInput for an option that the store does not know and for a directory that does not exist.
         """
@@ -69,9 +66,6 @@ class ObjectStores:
             return RootedStore(LocalStore(directory), folder=directory, threads=self.threads)
         bucket = rest.partition("/")[0]
         place = f"{scheme}://{bucket}"
-        if credentials is not None:
-            own = _connect(place, self._options.at(place), credentials)
-            return RootedStore(own, decoded_path(canonical).strip("/"))
         client = self._clients.get(place)
         if client is None:
             client = self._clients[place] = _connect(place, self._options.at(place))
@@ -85,16 +79,13 @@ def _directory(canonical: str) -> Path:
     return directory
 
 
-def _connect(place: str, options: Mapping[str, str], credentials: CredentialProvider | None = None) -> ObjectStore:
+def _connect(place: str, options: Mapping[str, str]) -> ObjectStore:
     # The store checks the names itself; its types list them per provider, which a mapping of settings cannot promise.
     config: Any = {name: value for name, value in options.items() if name not in CLIENT_OPTIONS}
     client: Any = {name: value for name, value in options.items() if name in CLIENT_OPTIONS}
-    provider: Any = credentials
     retry: Any = {"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_FOR_S)}
     try:
-        store: ObjectStore = from_url(
-            place, config=config, client_options=client, retry_config=retry, credential_provider=provider
-        )
+        store: ObjectStore = from_url(place, config=config, client_options=client, retry_config=retry)
     except (BaseError, ValueError) as problem:
         first_line = str(problem).split("\n", 1)[0]
         raise InvalidInput(

@@ -11,7 +11,7 @@ from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, TableSignals, commit_trigger
 from decider.decide.evaluate import evaluate, evaluate_each
-from decider.decide.funnel import REWRITTEN, CommitCounter, funnel_counts
+from decider.decide.funnel import CommitCounter, funnel_counts
 from decider.decide.job_request import job_request
 from decider.decide.table_action import table_timers
 from decider.state.batch_files import BatchFiles
@@ -23,7 +23,7 @@ from decider.state.table_summary import SummaryChange
 from decider.store.tables.ingest import StateUpdate
 from decider.store.tables.table_state import COUNTED_VERSIONS, PartitionStates
 from shared.jobs.payload import RewriteKind
-from shared.layout.eligibility import delete_step, is_purgeable, reaches_delete_files
+from shared.layout.eligibility import Reason, delete_step, is_purgeable, reaches_delete_files
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partition_refusals import PartitionRefusals, TableFingerprint
 from shared.paths.path_keys import PathKey, path_key
@@ -256,14 +256,14 @@ class CommitBatch:
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
         """Count the funnel: commits and files that were read, and the stage at which each decision ended."""
-        counts = Counter(funnel_counts(decisions, self._actions))
+        counts = Counter(funnel_counts(decisions))
         counts[CommitCounter.COMMITS] = sum(
             1 for commit, _ in self._folded if commit.data_change or commit.origin is None
         )
         counts[CommitCounter.POSSIBLE_DML_ABORTS] = self._aborts
         counts[CommitCounter.DEFERRED] = sum(made.verdict is DecisionKind.DEFER for made in decisions)
         counts[CommitCounter.OWN_COMMITS] = len(self._folded) - counts[CommitCounter.COMMITS]
-        counts[CommitCounter.PARTITIONS_TOUCHED] = len(decisions) - counts[REWRITTEN]
+        counts[CommitCounter.PARTITIONS_TOUCHED] = len(decisions) - counts[Reason.OWN_COMMIT.stage]
         counts[CommitCounter.FILES_ADDED] = sum(len(commit.added) for commit, _ in self._folded if commit.data_change)
         counts[CommitCounter.BYTES_ADDED] = self._bytes_added
         return {name: count for name, count in counts.items() if count}

@@ -57,6 +57,10 @@ class CostModel:
         """Return the core-seconds that readers spend on opening files."""
         return done.all_file_ms / MS_PER_HOUR * self.queries_per_hour * self.open_s
 
+    def candidate(self, policy: Policy, done: SimulationResult) -> "Candidate":
+        """Return a policy with its replay and what that cost."""
+        return Candidate(policy, done, self.write_s(done), self.read_s(done))
+
     @property
     def tail_ms(self) -> int:
         """How long replays go on after the last commit."""
@@ -69,7 +73,13 @@ class Candidate:
 
     policy: Policy
     replayed: SimulationResult
-    cost_s: float
+    write_cost_s: float
+    read_cost_s: float
+
+    @property
+    def cost_s(self) -> float:
+        """Total cost in core-seconds."""
+        return self.write_cost_s + self.read_cost_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +145,10 @@ def recommend(
         if key not in tried:
             tick(f"target {_size(key[0])}, fan-in {key[1]}, tolerance {float(key[2]):g}, {key[3]} inputs")
             done = replay_lakewright(history, candidate, tail_ms=prices.tail_ms)
-            tried[key] = Candidate(candidate, done, prices.cost_s(done))
+            tried[key] = prices.candidate(candidate, done)
         return tried[key]
 
-    left_alone = Candidate(replace(policy, enabled=False), nothing, prices.cost_s(nothing))
+    left_alone = prices.candidate(replace(policy, enabled=False), nothing)
     on = replace(policy, enabled=True)
     current = option(on) if policy.enabled else left_alone
     best, curve = option(on), tuple[Candidate, ...]()

@@ -14,6 +14,7 @@ and readers continue to read the files.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from decider.decide.compaction import COMPACTION
 from decider.decide.company import company_wait_ms, next_moment_ms
@@ -36,8 +37,7 @@ POINTS = 200
 """Points of a curve over time: as many as a chart shows, however long the history."""
 
 
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
+class CurvePoint(NamedTuple):
     """One point of the curves: when, live files, small ones, and bytes rewritten until then."""
 
     at_ms: int

@@ -28,7 +28,6 @@ COMMANDS = {
     "what-if": f"{_COMMANDS}.what_if:what_if",
     "advice": f"{_COMMANDS}.advice:app",
     "optimizations": f"{_COMMANDS}.history:optimizations",
-    "scheduled": f"{_COMMANDS}.history:scheduled",
     "watch": f"{_COMMANDS}.watch:watch",
 }
 """Commands by name, imported when they are called."""

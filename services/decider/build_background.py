@@ -8,7 +8,6 @@ from decider.archive.delta_archive import ArchiveSpec, DeltaArchive
 from decider.archive.ledger_batches import LedgerBatches
 from decider.archive.ledger_rows import LEDGER_SCHEMA
 from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
-from decider.archive.scheduled_jobs import SCHEDULED_SCHEMA, ScheduledJobsTable
 from decider.background import ledger_archiver, rewrite_archiver
 from decider.background.applied_advice import AppliedAdvice
 from decider.background.auto_analyze import AdviceSources, AutoAnalyze
@@ -24,7 +23,6 @@ from decider.background.refresh_workers import RefreshWorkers
 from decider.background.registry_sync import AppliedChanges, RegistrySync
 from decider.background.rewrite_archiver import RewriteArchiver, RewriteSources
 from decider.background.runner import BackgroundTask
-from decider.background.scheduled_jobs import ScheduledJobs
 from decider.background.slot_count import SlotCount
 from decider.background.sqs_consumer import SqsConsumer
 from decider.background.sweep import Sweep
@@ -166,10 +164,6 @@ def _archive_tasks(
         found["ledger_archive"] = _ledger_archiver(settings.archives.ledger, stores, queue, tables, requests)
     if settings.archives.rewrites is not None:
         found["rewrite_archive"] = _rewrite_archiver(settings.archives.rewrites, stores, queue, tables, requests)
-    if settings.archives.scheduled is not None:
-        location = deltalake_location(settings.archives.scheduled)
-        place = ArchiveSpec(location, SCHEDULED_SCHEMA, (), stores.at(location))
-        found["scheduled_jobs"] = ScheduledJobs(ScheduledJobsTable(place), queue.runs)
     return found
 
 

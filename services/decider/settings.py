@@ -38,7 +38,6 @@ from services.settings import (
     REDIS_URL,
     REQUEST_TIMEOUT_S,
     ROOTS,
-    SCHEDULED,
     SNS_TOPICS,
     SQS_QUEUES,
     STATE,
@@ -149,11 +148,10 @@ class TrackingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:
-    """Locations of the Delta tables that keep decisions, rewrites and scheduled jobs; None where none is wanted."""
+    """Locations of the Delta tables that keep decisions and rewrites; None where none is wanted."""
 
     ledger: str | None = None
     rewrites: str | None = None
-    scheduled: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +187,6 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         archives=ArchiveSettings(
             ledger=read(ARCHIVE, str.strip, None),
             rewrites=read(OPTIMIZATIONS, str.strip, None),
-            scheduled=read(SCHEDULED, str.strip, None),
         ),
     )
 

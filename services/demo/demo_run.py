@@ -15,14 +15,13 @@ from typing import Any
 
 import httpx
 from rich.console import Console
-from rich.live import Live
 
 from services.demo.network import free_port
 from services.demo.processes import end_process
 from services.demo.report import figures
 from services.demo.row_checksum import fingerprint, read_manifest
 from services.demo.tables import POLICY, TABLE, DemoTable
-from services.demo.view import DemoSnapshot, draw, line, read_snapshot
+from services.demo.view import DemoSnapshot, line, read_snapshot
 from shared.errors import PermanentError
 
 START_S = 600.0
@@ -34,7 +33,9 @@ ANSWER_S = 60.0
 """Longest wait for an answer of the decider, for the same reason."""
 SWEEP_S = 2.0
 """Seconds between sweeps in the demonstration, so that three of them can be watched passing without work."""
-FRAME_S = 0.5
+LOOK_S = 0.5
+LINE_S = 5.0
+"""Seconds between two lines about how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,30 +156,25 @@ class DemoRun:
         started = time.monotonic()
         quiet_since: float | None = None
         deadline, before = started + self._setting.seconds + SETTLE_S, (0, 0, 0, 0)
-        with Live(console=self._console, refresh_per_second=4, transient=True) as live:
-            while True:
-                history, glance = self._table.history(), read_snapshot(client, table)
-                left_s = max(0.0, self._setting.seconds - (time.monotonic() - started))
-                self._show(live, draw(history, glance, POLICY, left_s=left_s), line(history, glance, POLICY))
-                reached = (history.newest_version, glance.version, glance.running, glance.waiting)
-                if reached != before:
-                    before = reached
-                    deadline = max(deadline, time.monotonic() + SETTLE_S)
-                done = writer.poll() is not None and _is_settled(glance, history.newest_version)
-                quiet_since = (quiet_since or time.monotonic()) if done else None
-                if quiet_since is not None and time.monotonic() - quiet_since > 3 * SWEEP_S:
-                    break
-                if time.monotonic() > deadline:
-                    raise PermanentError("the last jobs did not end; see the logs in the folder given by --keep")
-                time.sleep(FRAME_S)
+        shown_s = started
+        while True:
+            history, glance = self._table.history(), read_snapshot(client, table)
+            if time.monotonic() - shown_s >= LINE_S:
+                shown_s = time.monotonic()
+                self._print(line(history, glance, POLICY))
+            reached = (history.newest_version, glance.version, glance.running, glance.waiting)
+            if reached != before:
+                before = reached
+                deadline = max(deadline, time.monotonic() + SETTLE_S)
+            done = writer.poll() is not None and _is_settled(glance, history.newest_version)
+            quiet_since = (quiet_since or time.monotonic()) if done else None
+            if quiet_since is not None and time.monotonic() - quiet_since > 3 * SWEEP_S:
+                break
+            if time.monotonic() > deadline:
+                raise PermanentError("the last jobs did not end; see the logs in the folder given by --keep")
+            time.sleep(LOOK_S)
         if writer.returncode != 0:
             raise PermanentError(f"the writer failed:\n{(self._setting.folder / 'writer.log').read_text()[-2000:]}")
-
-    def _show(self, live: Live, frame: Any, text: str) -> None:
-        if self._console.is_terminal:
-            live.update(frame)
-        elif int(time.monotonic() / FRAME_S) % 10 == 0:
-            self._print(text)
 
 
 def waiting_text(waited_s: float) -> str:

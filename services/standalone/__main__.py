@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import structlog
@@ -15,18 +14,13 @@ from services.descriptors import raise_descriptor_limit
 from services.logs import configure_logs
 from services.paths import data_dir
 from services.private import closed_dir
-from services.settings import TOKEN, http_address, log_format, log_level
-from services.standalone.actor_pool import ActorPool, DeciderClient, scaling_rule
-from services.standalone.actor_scaling import ActorCount, parse_actor_count
+from services.settings import http_address, log_format, log_level
 from services.standalone.redis_server import AppendFsync
 from services.standalone.stack import (
     PRIVATE_UMASK,
     StandaloneOptions,
-    actor_spec,
     children,
     data_dir_lock,
-    decider_tokens,
-    decider_url,
     require_free_address,
 )
 from services.standalone.supervisor import Supervisor
@@ -45,26 +39,14 @@ def run(options: StandaloneOptions) -> None:
     with data_dir_lock(options.data_dir), _logs(options.data_dir, api) as report:
         require_free_address(options.http_address)
         supervisor = Supervisor(children(options))
-        scale = _scaler(options, supervisor)
         try:
             supervisor.start(should_stop=lambda: bool(asked))
             if not asked:
                 log.info("standalone_ready", api=api, data=str(options.data_dir.resolve()))
                 report(f"Lakewright is ready: {api}")
-            supervisor.run(lambda: bool(asked), each_time=scale)
+            supervisor.run(lambda: bool(asked))
         finally:
             supervisor.stop()
-
-
-def _scaler(options: StandaloneOptions, supervisor: Supervisor) -> Callable[[], None]:
-    """Return what adapts the number of actors to the backlog, each time it is called."""
-    if not options.actors.is_automatic:
-        return lambda: None
-    rule = scaling_rule(options.actors, options.environment)
-    token = options.environment.get(TOKEN) or (options.own_token if decider_tokens(options) else "")
-    client = DeciderClient(decider_url(options.http_address), token)
-    log.info("actors_automatic", maximum=rule.max_actors, work_s_per_actor=rule.actor_work_s, idle_s=rule.idle_s)
-    return ActorPool(supervisor, client, rule, partial(actor_spec, options)).tick
 
 
 @contextmanager
@@ -94,17 +76,7 @@ _FOLDER = "folder for Redis data, logs and scratch space; default: %(default)s"
 _ADDRESS = "host:port of the REST API; default: %(default)s"
 _SERVER = "Redis server to run: bundled, system, or the path of its executable; default: %(default)s"
 _FSYNC = "when Redis writes its append-only file to disk: every second or at every change; default: %(default)s"
-_ACTORS = (
-    "none, one, or as many as the backlog needs, from 0 to N (by default what the machine's cores and memory suffice "
-    "for); default: %(default)s"
-)
-
-
-def _actor_count(text: str) -> ActorCount:
-    try:
-        return parse_actor_count(text)
-    except ValueError as problem:
-        raise argparse.ArgumentTypeError(str(problem)) from problem
+_ACTORS = "0 to run actors elsewhere; default: %(default)s"
 
 
 def main() -> int:
@@ -118,7 +90,7 @@ def main() -> int:
     parser.add_argument(
         "--append-fsync", type=AppendFsync, choices=list(AppendFsync), default=AppendFsync.EVERYSEC, help=_FSYNC
     )
-    parser.add_argument("--actors", type=_actor_count, default="1", metavar="0|1|auto[:N]", help=_ACTORS)
+    parser.add_argument("--actors", type=int, choices=(0, 1), default=1, help=_ACTORS)
     try:
         configure_logs(log_level(), log_format())
         raise_descriptor_limit()

@@ -1,4 +1,4 @@
-"""One laptop, one command: Redis, decider and actors, each as the same program that a cluster would run.
+"""One laptop, one command: Redis, decider and actor, each as the same program that a cluster would run.
 
 This is the configuration of the three: commands, environment, files below one data directory, when they count as ready
 and how long they may take to end. The data directory has one household at a time, which a lock keeps.
@@ -10,18 +10,16 @@ and so get back the umask of the user who started the standalone.
 import errno
 import fcntl
 import os
-import secrets
 import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import structlog
 
-from services.actor.settings import NAME as ACTOR_NAME
 from services.paths import ready_file
 from services.private import closed_dir
 from services.redis_socket import socket_path
@@ -31,13 +29,9 @@ from services.settings import (
     HTTP_ADDRESS,
     REDIS_URL,
     STATE,
-    TOKEN,
-    TOKENS,
-    TOKENS_FILE,
     start_timeout_s,
 )
 from services.standalone import redis_server
-from services.standalone.actor_scaling import ONE_ACTOR, ActorCount
 from services.standalone.append_only_file import AppendOnlyFile
 from services.standalone.redis_server import AppendFsync, RedisOptions
 from services.standalone.supervisor import ChildSpec
@@ -59,8 +53,7 @@ class StandaloneOptions:
     """Options of the command.
 
     `environment` is passed on to the children; addresses and directories in it are replaced by those chosen here.
-    `table_umask` is that of the children that write into tables; None is this process's. `own_token` is what this
-    process calls the decider with, if calls need a token.
+    `table_umask` is that of the children that write into tables; None is this process's.
     """
 
     data_dir: Path
@@ -68,9 +61,8 @@ class StandaloneOptions:
     http_address: str = DEFAULT_HTTP_ADDRESS
     redis_server: str = "bundled"
     append_fsync: AppendFsync = AppendFsync.EVERYSEC
-    actors: ActorCount = ONE_ACTOR
+    actors: int = 1
     table_umask: int | None = None
-    own_token: str = field(default_factory=secrets.token_hex, repr=False)
 
 
 @contextmanager
@@ -152,7 +144,7 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
         ChildSpec(
             name="decider",
             command=(sys.executable, "-m", "services.decider"),
-            environment=environment | decider_tokens(options),
+            environment=environment,
             log_file=home / "logs" / "decider.log",
             obstacle=lambda: decider_obstacle(options.http_address),
             ready_timeout_s=patience_s,
@@ -160,11 +152,22 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
             umask=options.table_umask,
         ),
     ]
-    if options.actors.fixed:
+    if options.actors:
         ready = ready_file(environment)
         ready.unlink(missing_ok=True)  # A killed actor leaves its own behind.
         missing = "the start of Spark and the self-test of the actor"
-        specs.append(replace(actor_spec(options, "actor"), obstacle=lambda: "" if ready.exists() else missing))
+        specs.append(
+            ChildSpec(
+                name="actor",
+                command=(sys.executable, "-m", "services.actor"),
+                environment=environment,
+                log_file=home / "logs" / "actor.log",
+                obstacle=lambda: "" if ready.exists() else missing,
+                ready_timeout_s=patience_s,
+                stop_timeout_s=ACTOR_STOP_S,
+                umask=options.table_umask,
+            )
+        )
     return tuple(specs)
 
 
@@ -174,21 +177,6 @@ def _redis_obstacle(redis: RedisOptions, kept: AppendOnlyFile) -> str:
     if not missing:
         kept.keep_copy()
     return missing
-
-
-def actor_spec(options: StandaloneOptions, name: str) -> ChildSpec:
-    """Return one actor, which jobs and reports know by the name of the child if there are several."""
-    home = options.data_dir.resolve()
-    own = {ACTOR_NAME: name} if options.actors.is_automatic else {}
-    return ChildSpec(
-        name=name,
-        command=(sys.executable, "-m", "services.actor"),
-        environment=_environment(options) | own,
-        log_file=home / "logs" / f"{name}.log",
-        ready_timeout_s=start_timeout_s(options.environment),
-        stop_timeout_s=ACTOR_STOP_S,
-        umask=options.table_umask,
-    )
 
 
 def _redis_options(options: StandaloneOptions) -> RedisOptions:
@@ -207,15 +195,6 @@ def _environment(options: StandaloneOptions) -> dict[str, str]:
         STATE: options.environment.get(STATE) or str(home / "registry"),
         "PYTHONUNBUFFERED": "1",  # A log that ends before the crash it should explain is of no use.
     }
-
-
-def decider_tokens(options: StandaloneOptions) -> dict[str, str]:
-    """Return the decider's tokens with the standalone's own, where it drains actors and calls need a token."""
-    environment = options.environment
-    if not options.actors.is_automatic or not any(environment.get(name) for name in (TOKEN, TOKENS, TOKENS_FILE)):
-        return {}
-    given = environment.get(TOKENS, "").strip()
-    return {TOKENS: ",".join(filter(None, [given, f"operator:{options.own_token}"]))}
 
 
 def decider_url(http_address: str) -> str:

@@ -66,7 +66,6 @@ class _Child:
     log_start_bytes: int = 0  # Size of its log when it was started.
     quick_ends: int = 0
     start_again_at_s: float = field(default=float("inf"))
-    kill_at_s: float | None = None  # It was asked to end, and is not started again.
 
 
 class Supervisor:
@@ -110,30 +109,11 @@ class Supervisor:
             if not self._await_ready(child, should_stop, started=self._children[:number]):
                 return
 
-    def run(self, should_stop: Callable[[], bool], *, each_time: Callable[[], None] = lambda: None) -> None:
-        """Keep the children running until `should_stop`, with a call after each tick, whose errors it raises."""
+    def run(self, should_stop: Callable[[], bool]) -> None:
+        """Keep the children running until `should_stop`."""
         while not should_stop():
             self.tick()
-            each_time()
             time.sleep(POLL_S)
-
-    def add(self, spec: ChildSpec) -> None:
-        """Start one more child and keep it running; returns before it is ready."""
-        child = _Child(spec)
-        self._children.append(child)
-        self._launch(child)
-
-    def retire(self, name: str) -> None:
-        """Ask a child to end and do not start it again; `tick` kills it if it takes longer than it was granted."""
-        child = next(child for child in self._children if child.spec.name == name)
-        child.start_again_at_s = float("inf")
-        child.kill_at_s = self._clock() + child.spec.stop_timeout_s
-        if child.process is not None:
-            child.process.terminate()
-
-    def names(self) -> tuple[str, ...]:
-        """Return the names of all children, of those that are ending, too."""
-        return tuple(child.spec.name for child in self._children)
 
     def tick(self) -> None:
         """Notice ends and start again what is due.
@@ -143,13 +123,8 @@ class Supervisor:
         """
         for child in self._children:
             self._keep(child)
-        self._children = [child for child in self._children if child.process is not None or child.kill_at_s is None]
 
     def _keep(self, child: _Child) -> None:
-        if child.kill_at_s is not None and child.process is not None:
-            if child.process.poll() is not None or self._clock() >= child.kill_at_s:
-                self._end(child, child.process, grace_s=0.0)
-            return
         if child.process is not None and child.process.poll() is not None:
             self._note_end(child)
         if child.process is None and self._clock() >= child.start_again_at_s:
@@ -160,7 +135,7 @@ class Supervisor:
         for child in reversed(self._children):
             child.start_again_at_s = float("inf")
             if child.process is not None:
-                self._end(child, child.process, grace_s=child.spec.stop_timeout_s)
+                self._end(child, child.process)
 
     def pid_of(self, name: str) -> int | None:
         """Process id of the guard of that child, which is also its process group; None while it is not running."""
@@ -239,13 +214,11 @@ class Supervisor:
             retry_in_s=delay_s,
         )
 
-    def _end(self, child: _Child, process: subprocess.Popen[bytes], *, grace_s: float) -> None:
+    def _end(self, child: _Child, process: subprocess.Popen[bytes]) -> None:
         began_s = self._clock()
-        # Asked once: a program may take the second signal for impatience and drop its work.
-        if child.kill_at_s is None:
-            process.terminate()
+        process.terminate()
         try:
-            process.wait(grace_s)
+            process.wait(child.spec.stop_timeout_s)
             how = "itself"
         except subprocess.TimeoutExpired:
             how = "killed"

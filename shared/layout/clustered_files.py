@@ -21,32 +21,28 @@ CUBE_BYTES = 100 * GIB
 class ClusterReason(DecisionReason):
     """Why a table is, or is not, clustered now."""
 
-    UNCLUSTERED = "unclustered_bytes"
-    MANY_FILES = "many_unclustered_files"
-    NOTHING = "nothing_unclustered"
-    FEW_FILES = "few_unclustered_files"
-    BELOW_THRESHOLD = "below_cluster_threshold"
-    NOT_CLUSTERED = "not_a_clustered_table"
-
-    @property
-    def message(self) -> str:
-        """Reason as one sentence for users."""
-        return _MESSAGES[self]
+    UNCLUSTERED = "unclustered_bytes", "The bytes that are not clustered reach `cluster-threshold`."
+    MANY_FILES = (
+        "many_unclustered_files",
+        "More files than `max-small-files` are not clustered, which overrides the threshold.",
+    )
+    NOTHING = "nothing_unclustered", "All files are clustered.", "pruned_by_clustering"
+    FEW_FILES = (
+        "few_unclustered_files",
+        "Fewer files than `min-input-files` are not clustered, with less bytes than one target.",
+        "pruned_by_clustering",
+    )
+    BELOW_THRESHOLD = (
+        "below_cluster_threshold",
+        "The bytes that are not clustered are below `cluster-threshold`.",
+        "pruned_by_clustering",
+    )
+    NOT_CLUSTERED = "not_a_clustered_table", "The table has no CLUSTER BY.", "pruned_by_clustering"
 
     @property
     def is_due(self) -> bool:
         """True if a run is due."""
         return self in (ClusterReason.UNCLUSTERED, ClusterReason.MANY_FILES)
-
-
-_MESSAGES = {
-    ClusterReason.UNCLUSTERED: "The bytes that are not clustered reach `cluster-threshold`.",
-    ClusterReason.MANY_FILES: "More files than `max-small-files` are not clustered, which overrides the threshold.",
-    ClusterReason.NOTHING: "All files are clustered.",
-    ClusterReason.FEW_FILES: "Fewer files than `min-input-files` are not clustered, with less bytes than one target.",
-    ClusterReason.BELOW_THRESHOLD: "The bytes that are not clustered are below `cluster-threshold`.",
-    ClusterReason.NOT_CLUSTERED: "The table has no CLUSTER BY.",
-}
 
 
 @dataclass(frozen=True, slots=True)

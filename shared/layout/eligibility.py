@@ -5,99 +5,113 @@ rule depends on a `PartitionStats` alone, and needs neither a file list nor a cl
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
 
 from shared.layout.partition_stats import PartitionStats
 from shared.paths.data_paths import is_harmful
 from shared.policy.levels import SMALL_LEVELS
 from shared.policy.policy import Policy, PortablePaths
+from shared.refusals import Explained
 from shared.table import DataFile
 
 
-class DecisionReason(StrEnum):
-    """Base of the reasons of decisions: machine-readable codes, each with one sentence for people."""
+class DecisionReason(Explained):
+    """Base of the reasons of decisions; what is declared behind the sentence is the stage of the funnel."""
 
     @property
-    def message(self) -> str:
-        """Reason as one sentence for users."""
-        raise NotImplementedError
+    def stage(self) -> str:
+        """Stage of the funnel at which a decision for this reason ends; empty if it leads to a job."""
+        return self.detail
 
 
 class Reason(DecisionReason):
     """Why a partition was, or was not, given a rewrite."""
 
-    DISABLED = "disabled"
-    OWN_COMMIT = "own_commit"
-    NO_DATA_CHANGE = "no_data_change"
-    NO_SMALL_FILES = "no_small_files"
-    WITHIN_TOLERANCE = "within_tolerance"
-    NO_PROMOTION = "no_promotion"
-    ALREADY_COMPACTED = "already_compacted"
-    ELIGIBLE = "eligible"
-    TOO_MANY_SMALL_FILES = "too_many_small_files"
-    REQUESTED = "requested"
-    IDLE = "idle"
-    SINGLE_FILE_REWRITE = "single_file_rewrite"
-    FILTERED = "filtered"
-    FULL_REWRITE_DUE = "full_rewrite_due"
-    COMMIT_COUNT_REACHED = "commit_count_reached"
-    DELETE_COUNT_REACHED = "delete_count_reached"
-    DEFERRED_TO_WRITERS = "deferred_to_writers"
-    REFUSED = "refused"
-    REFUSED_FILES = "refused_files"
-    CLUSTERED = "clustered"
-    CLUSTERED_TABLE = "clustered_table"
-    INDEXED_TABLE = "indexed_table"
-    SWITCHED_OFF = "switched_off"
-    NOT_FOR_FORMAT = "not_for_format"
-    NO_NEIGHBORS = "no_neighbors"
-
-    @property
-    def message(self) -> str:
-        """The reason as one sentence for people."""
-        return _MESSAGES[self]
-
-
-_MESSAGES = {
-    Reason.DISABLED: "Automatic optimization is disabled for this table.",
-    Reason.OWN_COMMIT: "The commit is a Lakewright rewrite: it updates the state and triggers nothing.",
-    Reason.NO_DATA_CHANGE: "The commit changes no data, such as another engine's compaction: it triggers nothing.",
-    Reason.NO_SMALL_FILES: "Fewer than two files are small, so there is nothing to merge.",
-    Reason.WITHIN_TOLERANCE: "The expected gain per file is below the tolerance.",
-    Reason.NO_PROMOTION: "No group of files reaches the next level yet; a rewrite now would be repeated later.",
-    Reason.ALREADY_COMPACTED: (
-        "Fewer than two small files remain for idle compaction; files already idle-compacted stay as they are."
-    ),
-    Reason.ELIGIBLE: "The expected gain exceeds the tolerance, and a file group reaches a higher level.",
-    Reason.TOO_MANY_SMALL_FILES: (
-        "The partition has more small files than `max-small-files`, which overrides the tolerance."
-    ),
-    Reason.REQUESTED: "Requested by a client.",
-    Reason.SINGLE_FILE_REWRITE: "A file has many deleted rows, or a path that engines spell differently.",
-    Reason.FILTERED: "The partition is excluded by the table's filter.",
-    Reason.IDLE: "The partition is idle and has small files: idle compaction merges each of them once.",
-    Reason.FULL_REWRITE_DUE: "The interval between full rewrites has passed, and not all files are full.",
-    Reason.COMMIT_COUNT_REACHED: (
-        "The number of commits to the partition is a multiple of `compact-every-commits` or `full-every-commits`."
-    ),
-    Reason.DELETE_COUNT_REACHED: (
-        "The number of files with deletes in the partition has reached a multiple of `full-every-delete-files`."
-    ),
-    Reason.SWITCHED_OFF: "The table's properties do not switch this action on.",
-    Reason.NOT_FOR_FORMAT: "No actor can run this action on tables of this format, so its properties have no effect.",
-    Reason.REFUSED: "A rewrite could damage the table, so it is refused.",
-    Reason.REFUSED_FILES: (
-        "Files of the partition are refused as they are, and the others need no rewrite; see `lakewright tables show`."
-    ),
-    Reason.CLUSTERED: "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
-    Reason.CLUSTERED_TABLE: "The table has CLUSTER BY: only its format's own OPTIMIZE rewrites it (action `cluster`).",
-    Reason.INDEXED_TABLE: "The table has a Qbeast index: only the library that wrote it rewrites it (action `index`).",
-    Reason.NO_NEIGHBORS: "The files that the levels permit to merge are not neighbors in the order of the table.",
-    Reason.DEFERRED_TO_WRITERS: (
-        "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` is `never`."
-    ),
-}
+    OWN_COMMIT = (
+        "own_commit",
+        "The commit is a Lakewright rewrite: it updates the state and triggers nothing.",
+        "partitions_rewritten",
+    )
+    NO_DATA_CHANGE = (
+        "no_data_change",
+        "The commit changes no data, such as another engine's compaction: it triggers nothing.",
+        "partitions_rewritten",
+    )
+    DISABLED = "disabled", "Automatic optimization is disabled for this table.", "disabled"
+    SWITCHED_OFF = "switched_off", "The table's properties do not switch this action on.", "disabled"
+    NOT_FOR_FORMAT = (
+        "not_for_format",
+        "No actor can run this action on tables of this format, so its properties have no effect.",
+        "disabled",
+    )
+    CLUSTERED_TABLE = (
+        "clustered_table",
+        "The table has CLUSTER BY: only its format's own OPTIMIZE rewrites it (action `cluster`).",
+        "disabled",
+    )
+    INDEXED_TABLE = (
+        "indexed_table",
+        "The table has a Qbeast index: only the library that wrote it rewrites it (action `index`).",
+        "disabled",
+    )
+    FILTERED = "filtered", "The partition is excluded by the table's filter.", "filtered"
+    DEFERRED_TO_WRITERS = (
+        "deferred_to_writers",
+        "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` is `never`.",
+        "deferred_to_writers",
+    )
+    REFUSED = "refused", "A rewrite could damage the table, so it is refused.", "refused"
+    REFUSED_FILES = (
+        "refused_files",
+        "Files of the partition are refused as they are, and the others need no rewrite; see `lakewright tables show`.",
+        "refused",
+    )
+    NO_SMALL_FILES = (
+        "no_small_files",
+        "Fewer than two files are small, so there is nothing to merge.",
+        "pruned_by_entropy",
+    )
+    ALREADY_COMPACTED = (
+        "already_compacted",
+        "Fewer than two small files remain for idle compaction; files already idle-compacted stay as they are.",
+        "pruned_by_entropy",
+    )
+    WITHIN_TOLERANCE = "within_tolerance", "The expected gain per file is below the tolerance.", "pruned_by_entropy"
+    NO_PROMOTION = (
+        "no_promotion",
+        "No group of files reaches the next level yet; a rewrite now would be repeated later.",
+        "pruned_by_levels",
+    )
+    NO_NEIGHBORS = (
+        "no_neighbors",
+        "The files that the levels permit to merge are not neighbors in the order of the table.",
+        "pruned_by_levels",
+    )
+    CLUSTERED = (
+        "clustered",
+        "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
+        "refused",
+    )
+    ELIGIBLE = "eligible", "The expected gain exceeds the tolerance, and a file group reaches a higher level."
+    TOO_MANY_SMALL_FILES = (
+        "too_many_small_files",
+        "The partition has more small files than `max-small-files`, which overrides the tolerance.",
+    )
+    REQUESTED = "requested", "Requested by a client."
+    IDLE = "idle", "The partition is idle and has small files: idle compaction merges each of them once."
+    SINGLE_FILE_REWRITE = (
+        "single_file_rewrite",
+        "A file has many deleted rows, or a path that engines spell differently.",
+    )
+    FULL_REWRITE_DUE = "full_rewrite_due", "The interval between full rewrites has passed, and not all files are full."
+    COMMIT_COUNT_REACHED = (
+        "commit_count_reached",
+        "The number of commits to the partition is a multiple of `compact-every-commits` or `full-every-commits`.",
+    )
+    DELETE_COUNT_REACHED = (
+        "delete_count_reached",
+        "The number of files with deletes in the partition has reached a multiple of `full-every-delete-files`.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,21 +16,17 @@ DEFAULT_TARGET_BYTES = 8 << 20
 class ManifestReason(DecisionReason):
     """Why manifests are, or are not, rewritten."""
 
-    MANY = "many_manifests"
-    FEW = "few_manifests"
-    MANIFESTS_NOT_KNOWN = "manifests_not_known"
-
-    @property
-    def message(self) -> str:
-        """Reason as one sentence for users."""
-        return _MESSAGES[self]
-
-
-_MESSAGES = {
-    ManifestReason.MANY: "The manifests exceed the number that their bytes need by `rewrite-manifests-at` or more.",
-    ManifestReason.FEW: "The manifests exceed the number that their bytes need by less than `rewrite-manifests-at`.",
-    ManifestReason.MANIFESTS_NOT_KNOWN: "There is no snapshot, or no manifests to rewrite (Delta; Iceberg version 3).",
-}
+    MANY = "many_manifests", "The manifests exceed the number that their bytes need by `rewrite-manifests-at` or more."
+    FEW = (
+        "few_manifests",
+        "The manifests exceed the number that their bytes need by less than `rewrite-manifests-at`.",
+        "pruned_by_manifests",
+    )
+    MANIFESTS_NOT_KNOWN = (
+        "manifests_not_known",
+        "There is no snapshot, or no manifests to rewrite (Delta; Iceberg version 3).",
+        "pruned_by_manifests",
+    )
 
 
 @dataclass(frozen=True, slots=True)

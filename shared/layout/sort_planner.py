@@ -12,7 +12,7 @@ Below the full size files belong to compaction. Its groups that reach the full s
 because their rows are encoded anyway, and all of one plan together, so that their outputs are disjoint.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shared.jobs.payload import SORT
@@ -35,23 +35,22 @@ from shared.table import DataFile, PartitionKey
 class SortReason(DecisionReason):
     """Why the files of a partition are, or are not, sorted again."""
 
-    TOO_DEEP = "too_deep"
-    WITHIN_DEPTH = "within_depth"
-    NO_SORT_ORDER = "no_sort_order"
-    CURVE_OF_OTHERS = "curve_of_others"
-
-    @property
-    def message(self) -> str:
-        """The reason as one sentence for people."""
-        return _MESSAGES[self]
-
-
-_MESSAGES: Mapping[SortReason, str] = {
-    SortReason.TOO_DEEP: "More files of one sort level overlap at a point of the key than `max-depth` allows.",
-    SortReason.WITHIN_DEPTH: "No more files of one sort level overlap at any known point than `max-depth` allows.",
-    SortReason.NO_SORT_ORDER: "The table has no sort order: neither `sort-by` nor `zorder-by` is set.",
-    SortReason.CURVE_OF_OTHERS: "The partition has files of a Z-cube of another engine; they are left as they are.",
-}
+    TOO_DEEP = "too_deep", "More files of one sort level overlap at a point of the key than `max-depth` allows."
+    WITHIN_DEPTH = (
+        "within_depth",
+        "No more files of one sort level overlap at any known point than `max-depth` allows.",
+        "pruned_by_levels",
+    )
+    NO_SORT_ORDER = (
+        "no_sort_order",
+        "The table has no sort order: neither `sort-by` nor `zorder-by` is set.",
+        "pruned_by_levels",
+    )
+    CURVE_OF_OTHERS = (
+        "curve_of_others",
+        "The partition has files of a Z-cube of another engine; they are left as they are.",
+        "refused",
+    )
 
 
 @dataclass(frozen=True, slots=True)

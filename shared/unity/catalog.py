@@ -1,4 +1,4 @@
-"""One Unity catalog: its tables by name, what it lists, and credentials for a table.
+"""One Unity catalog: its tables by name, and what it lists.
 
 It holds no state, so any number of threads may ask; every answer is the catalog's of that moment.
 """
@@ -10,9 +10,7 @@ from urllib.parse import quote
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.paths.boundary import Boundary
 from shared.unity.exchange import Send, UnityRequest, decode_answer
-from shared.unity.options import CredentialSource
 from shared.unity.table_info import NAME_PARTS, UnityTable, decode_table, is_served
-from shared.unity.temporary_credentials import TemporaryCredentials, decode_credentials
 
 MAX_PAGES = 2_000
 """Pages of one listing: a hundred thousand names at the fifty of the open server; more is a catalog that never ends."""
@@ -24,11 +22,8 @@ _AS_THEY_ARE = {"read_streaming_table_as_managed": "false", "read_materialized_v
 class UnityCatalog:
     """The catalog `name` of the settings; `boundary` has the places in which it is believed."""
 
-    def __init__(
-        self, name: str, send: Send, boundary: Boundary, credentials: CredentialSource = CredentialSource.OWN
-    ) -> None:
+    def __init__(self, name: str, send: Send, boundary: Boundary) -> None:
         self.name = name
-        self.credential_source = credentials
         self._send = send
         self._boundary = boundary
 
@@ -46,7 +41,7 @@ class UnityCatalog:
                 "no part has a dot",
                 field="location",
             )
-        request = UnityRequest("GET", f"tables/{quote(full_name, safe='')}", _AS_THEY_ARE)
+        request = UnityRequest(f"tables/{quote(full_name, safe='')}", _AS_THEY_ARE)
         return decode_table(decode_answer(self._send(request), doing), name, doing, self._boundary)
 
     def catalogs(self) -> tuple[str, ...]:
@@ -62,19 +57,12 @@ class UnityCatalog:
         query = {"catalog_name": catalog, "schema_name": schema, "omit_columns": "true"}
         return tuple(_name(one, "tables", self.name) for one in self._listed("tables", query) if is_served(one))
 
-    def credentials(self, table: UnityTable) -> TemporaryCredentials:
-        """Return credentials to read the files of a table; empty ones where it needs none."""
-        doing = f"catalog {self.name}: requesting credentials to read {table.full_name}"
-        body = {"table_id": table.table_id, "operation": "READ"}
-        answer = self._send(UnityRequest("POST", "temporary-table-credentials", body=body))
-        return decode_credentials(decode_answer(answer, doing), table.storage_location.partition(":")[0], doing)
-
     def _listed(self, what: str, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
         """Yield what all pages of a listing have; an empty page with a token is followed by another."""
         doing, token, seen = f"catalog {self.name}: listing its {what}", "", set[str]()
         for _ in range(MAX_PAGES):
             page = {"page_token": token} if token else {}
-            found = decode_answer(self._send(UnityRequest("GET", what, {**query, **page})), doing)
+            found = decode_answer(self._send(UnityRequest(what, {**query, **page})), doing)
             listed = found.get(what)
             if not isinstance(listed, list | None) or not all(isinstance(one, dict) for one in listed or ()):
                 raise PermanentError(f"{doing}: the answer has no list of objects as {what}")

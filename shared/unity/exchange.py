@@ -32,20 +32,18 @@ _MESSAGE_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class UnityRequest:
-    """A request to a path below the catalog's address; `body` is sent as JSON."""
+    """A GET of a path below the catalog's address."""
 
-    method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict, hash=False)
-    body: Mapping[str, str] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class UnityAnswer:
-    """Status and body of an answer; not shown, because it may hold credentials."""
+    """Status and body of an answer."""
 
     status: int
-    body: bytes = field(repr=False)
+    body: bytes
 
 
 Send = Callable[[UnityRequest], UnityAnswer]
@@ -77,8 +75,7 @@ def _failure(status: int, found: Mapping[str, Any] | None, doing: str) -> Lakewr
         return NoTable(failed, field="location")
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return PermanentError(
-            f"{failed}; check `token` in LAKEWRIGHT_CATALOGS, and that it has USE CATALOG, USE SCHEMA and SELECT there "
-            "(also EXTERNAL USE SCHEMA for vended credentials)"
+            f"{failed}; check `token` in LAKEWRIGHT_CATALOGS, and that it has USE CATALOG, USE SCHEMA and SELECT there"
         )
     if status == HTTPStatus.NOT_IMPLEMENTED:
         return PermanentError(f"{failed}; the catalog does not offer this")

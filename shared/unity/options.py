@@ -6,7 +6,6 @@ rewrites with credentials of its own, which may reach further than theirs, so th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from urllib.parse import urlsplit
 
 from shared.errors import InvalidInput
@@ -19,14 +18,7 @@ DEFAULT_TIMEOUT_S = 30.0
 """Seconds for one request, from connecting to the end of the answer: pages of large schemas take several."""
 
 _TIMEOUTS_S = (1.0, 600.0)
-_OPTIONS = ("type", "uri", "token", "locations", "credentials", "timeout-s")
-
-
-class CredentialSource(StrEnum):
-    """Whose credentials read the files of a table: Lakewright's own, or those that the catalog gives for the table."""
-
-    OWN = "own"
-    VENDED = "vended"
+_OPTIONS = ("type", "uri", "token", "locations", "timeout-s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +28,6 @@ class UnityOptions:
     uri: str
     locations: tuple[str, ...]
     token: str = field(default="", repr=False)
-    credentials: CredentialSource = CredentialSource.OWN
     timeout_s: float = DEFAULT_TIMEOUT_S
 
 
@@ -51,15 +42,10 @@ def parse_options(catalog: str, options: Mapping[str, str]) -> UnityOptions:
     if unknown:
         known = ", ".join(_OPTIONS)
         raise ValueError(f"catalog {catalog}: a Unity catalog has no option {unknown[0]!r}; it has {known}")
-    try:
-        source = CredentialSource(options.get("credentials", CredentialSource.OWN))
-    except ValueError:
-        raise ValueError(f"catalog {catalog}: `credentials` is {' or '.join(CredentialSource)}") from None
     return UnityOptions(
         uri=_uri(catalog, options.get("uri", "")),
         locations=_locations(catalog, options.get("locations", "")),
         token=_token(catalog, options.get("token", "")),
-        credentials=source,
         timeout_s=_timeout_s(catalog, options.get("timeout-s", "")),
     )
 

@@ -22,8 +22,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from decider.formats.delta.log import open_log
-from decider.state.fold import count_live_files
 from decider.storage.object_reads import ReadMeter
 from decider.store.tables.table_state import TableState
 from shared.layout.commit_metadata import decode
@@ -32,7 +30,9 @@ from shared.policy.policy import KIB, Policy
 from shared.queue.keys import partitions, table_state
 from tests.support import writers
 from tests.support.aged_table import commit_file, versions
+from tests.support.counted_files import count_live_files
 from tests.support.outside import is_at_rest
+from tests.support.read_logs import open_log
 from tests.support.stack import Stack, commits_of
 from tests.support.time_limits import scaled
 from tests.support.waiting import until

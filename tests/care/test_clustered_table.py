@@ -9,7 +9,6 @@ import pytest
 
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import TableJob, TableJobOutcome
-from decider.formats.delta.rewrites import open_own_commits
 from decider.storage.object_reads import ReadMeter
 from shared.errors import Unsupported
 from shared.jobs.payload import CHECKPOINT, VACUUM
@@ -23,6 +22,7 @@ from tests.support.clustered_table import POLICY, ClusteredTable, batch
 from tests.support.delta_lab import DeltaLab
 from tests.support.delta_tables import commit_info
 from tests.support.local_vacuum import Control
+from tests.support.read_logs import open_own_commits
 from tests.support.sorted_table import read_by_spark
 
 pytestmark = pytest.mark.spark

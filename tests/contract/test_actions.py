@@ -18,7 +18,6 @@ from decider.decide.decision import DecisionKind, Trigger, TriggerSource, commit
 from decider.decide.evaluate import PIPELINE_REASONS, evaluate
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
-from decider.decide.recomputing import contradictions, recompute
 from shared.errors import InvalidInput
 from shared.jobs.payload import CALIBRATED_KINDS, JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
@@ -29,6 +28,7 @@ from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import TimerChange, job_id
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey
 from tests.support.decisions import context_of
+from tests.support.recomputing import contradictions, recompute
 from tests.support.toy_action import TOY, WITH_TOY
 
 COLUMNS = (PartitionColumn("dt", "dt", "string"),)
@@ -78,7 +78,6 @@ def test_every_reason_has_a_sentence_and_shares_no_code_with_the_pipeline(action
     assert all(reason.message.endswith(".") for reason in action.reasons)
     codes = {str(reason) for reason in PIPELINE_REASONS}
     assert all(reason in PIPELINE_REASONS for reason in action.reasons if str(reason) in codes)
-    assert all(reason not in PIPELINE_REASONS for reason in action.stages)
 
 
 @each_action
@@ -92,7 +91,7 @@ def test_the_same_numbers_give_the_same_proposal_with_a_reason_of_its_own(
     assert isinstance(proposal.reason, action.reasons)
     assert proposal.reason not in PIPELINE_REASONS
     if proposal.prediction is None:
-        assert action.stages[proposal.reason]
+        assert proposal.reason.stage
         return
     predicted = proposal.prediction
     assert 0 <= predicted.files_removed <= predicted.files_replaced <= stats.files
@@ -136,7 +135,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_t
     assert (record.action, record.reason, record.verdict) == (action.kind, made.reason, made.verdict)
     assert recompute(record, WITH_TOY) is made.verdict
     assert contradictions(record, WITH_TOY) == ()
-    assert sum(funnel_counts([made], WITH_TOY).values()) == 1
+    assert sum(funnel_counts([made]).values()) == 1
     assert (made.verdict is DecisionKind.SKIP) == (made.prediction is None)
     if made.prediction is None:
         with pytest.raises(ValueError, match="no job follows"):

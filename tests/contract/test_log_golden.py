@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from decider.formats.delta.log import open_log
 from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.errors import Corrupt, LakewrightError
 from shared.partitions import partition_values
 from shared.table import Snapshot
 from tests.support.plain_replay import plain_replay
+from tests.support.read_logs import open_log
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 NO_GOLDEN = f"the golden tables are not at {GOLDEN}"

@@ -15,7 +15,6 @@ from decider.decide.decision import DecisionKind, TableSignals, Trigger, Trigger
 from decider.decide.evaluate import PIPELINE_REASONS
 from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
-from decider.decide.recomputing import contradictions
 from decider.decide.table_action import TableAction, evaluate_table, table_timer
 from shared.errors import Difference, InvalidInput
 from shared.index.signal import IndexSignal
@@ -30,6 +29,7 @@ from shared.policy.policy import DmlPolicy, Policy, Priority, RowGroupCopy
 from shared.queue.limits import MAX_PRIORITY
 from shared.queue.model import Band
 from tests.support.decisions import context_of
+from tests.support.recomputing import contradictions
 from tests.support.toy_action import WITH_TOY
 from tests.support.toy_table_action import WITH_TOY_TABLE
 
@@ -87,7 +87,7 @@ def test_the_same_signals_give_the_same_proposal_with_a_reason_of_its_own(
     assert proposal == action.evaluate(signals, policy, at_ms)
     assert isinstance(proposal.reason, action.reasons)
     if proposal.prediction is None:
-        assert action.stages[proposal.reason]
+        assert proposal.reason.stage
     else:
         assert proposal.prediction.benefit > 0
         assert proposal.prediction.bytes == 0 or action.is_rewrite, "it rewrites nothing, and pays for nothing"
@@ -109,7 +109,7 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_on_the_tabl
     )
     assert action.kind in record.message
     assert contradictions(record, WITH_TOY_TABLE) == ()
-    assert sum(funnel_counts([made], WITH_TOY_TABLE).values()) == 1
+    assert sum(funnel_counts([made]).values()) == 1
     if made.prediction is None:
         assert made.verdict is DecisionKind.SKIP
         return

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from decider.formats.delta.log import open_log
 from decider.state.effective_policy import EffectivePolicy, LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
 from decider.storage.object_reads import ReadMeter
 from shared.policy.names import PREFIX, QBEAST_SWITCH
@@ -22,6 +21,7 @@ from shared.table import TableId, TableRef
 from tests.support import delta_tables
 from tests.support.live_decider import POLICY, LiveDecider, decider_settings
 from tests.support.property_samples import GOOD
+from tests.support.read_logs import open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from decider.archive.ledger_reader import LedgerReader
-from decider.decide.recomputing import contradictions, recompute
 from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand
 from decider.optimize.run_terms import RunTerms
 from shared.jobs.payload import JobPayload
@@ -16,6 +15,7 @@ from shared.queue import commands, queries
 from shared.queue.model import EnqueueOutcome
 from shared.table import DataFile, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
+from tests.support.recomputing import contradictions, recompute
 from tests.support.timed_world import DT, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis

@@ -14,7 +14,6 @@ from decider.archive import delta_archive
 from decider.archive.ledger_batches import LedgerBatches
 from decider.background.ledger_archiver import APP, BATCH_RECORDS, KEPT_MS, LedgerArchiver
 from decider.decide import ledger
-from decider.decide.recomputing import recompute
 from decider.store.tables.counters import CounterReader
 from shared.errors import RetryableError
 from shared.layout.partition_stats import stats_of_sizes
@@ -25,6 +24,7 @@ from shared.table import TableId, TableRef
 from tests.support.archive_world import in_world
 from tests.support.decisions import decide_on_state, encoded
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.recomputing import recompute
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis

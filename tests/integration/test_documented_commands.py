@@ -52,7 +52,6 @@ def test_readme_s_commands_run_as_they_are_written(
         ran.add(arguments[0])
     assert ran >= {*ELSEWHERE, "tables", "optimize", "what-if", "optimizations", "events"}
     assert all((ROOT / place).exists() for place in ELSEWHERE.values())
-    assert (tmp_path / "what-if.svg").exists()
 
 
 def test_readme_s_call_of_the_webhook_is_accepted(decider: LiveDecider, tmp_path: Path) -> None:

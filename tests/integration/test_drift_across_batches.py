@@ -6,13 +6,13 @@ is repeated. The snapshot is always right.
 
 import pytest
 
-from decider.state.fold import count_live_files
 from decider.store.tables.table_state import TableStateStore
 from decider.tracking.drift_check import DEFAULT_EVERY_MS
 from shared.jobs.payload import JobPayload
 from shared.layout.planner import plan
 from shared.policy.policy import MIB
 from shared.table import DataFile, RemovedFile
+from tests.support.counted_files import count_live_files
 from tests.support.timed_world import POLICY, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis

@@ -9,7 +9,6 @@ import pytest
 
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
-from decider.state.fold import count_live_files
 from decider.store.tables.table_state import PartitionStates, TableState, TableStateStore
 from decider.tracking.followed_table import TRUSTED_MS
 from decider.tracking.rebuild import StateRebuilder
@@ -20,6 +19,7 @@ from shared.queue import keys, queries
 from shared.queue.decode import text
 from shared.queue.model import Band
 from shared.table import Commit, DataFile, PartitionKey, Position, TableId, TableMetadata
+from tests.support.counted_files import count_live_files
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
 from tests.support.timed_world import DT, POLICY, TABLE, World, in_world, partition

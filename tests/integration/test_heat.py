@@ -7,7 +7,6 @@ import pytest
 
 from decider.archive.ledger_reader import LedgerReader
 from decider.decide.decision import DecisionKind
-from decider.decide.recomputing import contradictions, recompute
 from decider.store.tables.counters import CounterReader
 from decider.store.tables.table_state import TableStateStore
 from shared.jobs.payload import JobPayload
@@ -15,6 +14,7 @@ from shared.layout.eligibility import Reason
 from shared.queue.model import JobState
 from shared.queue.records import JobView
 from shared.table import DataFile, PartitionKey, RemovedFile, TableMetadata
+from tests.support.recomputing import contradictions, recompute
 from tests.support.timed_world import DT, TABLE, World, in_world, partition
 
 pytestmark = pytest.mark.redis

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from decider.formats.delta.log import DeltaLog, open_log
+from decider.formats.delta.log import DeltaLog
 from decider.storage.object_reads import ReadKind, ReadMeter
 from decider.storage.stores import MAX_RETRIES, ObjectStores
 from services.settings import store_options
@@ -19,6 +19,7 @@ from shared.layout.partition_stats import stats_of_sizes
 from shared.paths.store_options import StoreOptions
 from shared.table import TableMetadata
 from tests.support.live_decider import POLICY, LiveDecider, decider_settings
+from tests.support.read_logs import open_log
 from tests.support.s3_server import KEYS, S3Server
 from tests.support.stack import s3_event
 

@@ -13,12 +13,12 @@ import pytest
 
 from decider.decide.actions import ACTIONS
 from decider.state.effective_policy import PolicyDefaults
-from decider.state.fold import count_live_files
 from decider.store.tables.table_state import TableStateStore
 from decider.tracking.drift_check import DEFAULT_EVERY_MS, MAX_MISSES
 from decider.tracking.tracker import TableTracker
 from shared.policy.policy import MIB
 from shared.table import DataFile, RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.counted_files import count_live_files
 from tests.support.defaults import Alone
 from tests.support.memory_log import CHECKPOINT_EVERY, MemoryLog
 from tests.support.timed_world import DT, POLICY, World, in_world, partition

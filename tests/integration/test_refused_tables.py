@@ -78,7 +78,6 @@ def test_a_refused_table_says_why_everywhere_and_gets_no_job_however_it_is_asked
     assert {value["property"]: value["value"] for value in shown["policy"]["values"]}["lakewright.enabled"] is False
     (listed,) = decider.get("/v1/tables")["tables"]
     assert (listed["name"], listed["refusal"]["code"]) == (name, code)
-    assert decider.get("/v1/scheduled")["tables"] == []
     assert decider.get("/v1/status")["tables_refused"] == 1
     metrics = decider.client.get("/metrics").text
     assert "lakewright_tables_refused 1.0" in metrics
@@ -205,7 +204,6 @@ def test_a_log_that_may_no_longer_be_read_withdraws_the_jobs_and_is_decided_agai
     assert decider.get("/v1/tables/t")["refusal"]["code"] == "unreadable_log"
     assert jobs(decider) == []
     assert decider.post("/v1/tables/t/optimize", {"force": True}).status_code == 409
-    assert decider.get("/v1/scheduled")["tables"] == []
 
     log = table.path / "_delta_log"
     (log / f"{table.version:020d}.json").unlink()

@@ -126,35 +126,6 @@ def test_a_child_that_does_not_end_when_asked_is_killed(journal: Journal, child:
     until("it is gone", lambda: not is_running(pid) and not is_running(grandchild))
 
 
-def test_a_child_that_is_added_runs_and_one_that_is_retired_ends_once_and_does_not_run_again(
-    journal: Journal, child: Callable[..., ChildSpec]
-) -> None:
-    now_s = 0.0  # Stands still until both have noted that they were asked, however busy the machine is.
-    with Supervisor([child("first")], clock=lambda: now_s) as supervisor:
-        supervisor.add(child("second"))
-        supervisor.add(child("stubborn", "ignores"))
-        until("both run", lambda: journal.starts("second") and journal.starts("stubborn"))
-        assert supervisor.names() == ("first", "second", "stubborn")
-        pids = [*journal.starts("second")[0], *journal.starts("stubborn")[0]]
-        supervisor.retire("second")
-        supervisor.retire("stubborn")
-        until("both were asked", lambda: {"second asked", "stubborn asked"} <= set(journal.lines()))
-        supervisor.tick()
-        assert "stubborn" in supervisor.names()
-        now_s = 10.0  # All that it was granted.
-
-        def ended() -> bool:
-            supervisor.tick()
-            return supervisor.names() == ("first",)
-
-        until("both have ended", ended)
-        for pid in pids:
-            until("what they started has ended, too", lambda pid=pid: not is_running(pid))
-    assert len(journal.starts("second")) == len(journal.starts("stubborn")) == 1
-    asked = [line for line in journal.lines() if "asked" in line]
-    assert (sorted(asked[:2]), asked[2:]) == (["second asked", "stubborn asked"], ["first asked"])
-
-
 def test_a_start_that_fails_says_why_and_ends_what_was_started(
     journal: Journal, child: Callable[..., ChildSpec], tmp_path: Path
 ) -> None:

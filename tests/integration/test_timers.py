@@ -9,7 +9,6 @@ from decider.background.timer_runner import AGAIN_MS, TABLES_AT_ONCE, TABLES_PER
 from decider.decide.action import TimerTarget
 from decider.decide.compaction_timers import COMPACTION_TIMERS, timer_name
 from decider.decide.decision import DecisionKind
-from decider.decide.recomputing import contradictions, recompute
 from decider.state.effective_policy import PolicyDefaults
 from decider.state.file_columns import LiveFiles
 from decider.store.tables.cleanup import delete_table
@@ -23,6 +22,7 @@ from shared.queue.model import DecideOutcome, Timer
 from shared.table import Position, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
+from tests.support.recomputing import contradictions, recompute
 from tests.support.time_limits import scaled
 from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, in_world, partition
 

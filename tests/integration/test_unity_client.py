@@ -14,7 +14,7 @@ from shared.unity.exchange import UnityRequest
 from shared.unity.options import UnityOptions
 from tests.support.unity_server import PREFIX, TOKEN, UnityServer, unity_server
 
-ASK = UnityRequest("GET", "tables/a.b.c")
+ASK = UnityRequest("tables/a.b.c")
 
 
 @pytest.fixture
@@ -53,14 +53,8 @@ def raw_server(answer: bytes, *, then_closes: bool) -> Iterator[str]:
 def test_status_and_body_are_returned_whatever_they_are(unity: UnityServer) -> None:
     unity.put("a.b.c", "file:///lake/c")
     assert client(unity.uri).send(ASK).status == 200
-    assert client(unity.uri).send(UnityRequest("GET", "tables/a.b.d")).status == 404
+    assert client(unity.uri).send(UnityRequest("tables/a.b.d")).status == 404
     assert client(unity.uri, token="").send(ASK).status == 401
-
-
-def test_a_body_is_sent_as_json(unity: UnityServer) -> None:
-    body = {"table_id": "id", "operation": "READ"}
-    assert client(unity.uri).send(UnityRequest("POST", "temporary-table-credentials", body=body)).status == 200
-    assert unity.bodies == [body]
 
 
 def test_a_redirect_is_not_followed(unity: UnityServer) -> None:

@@ -8,11 +8,12 @@ import random
 import pytest
 
 from decider.state.batch_files import BatchFiles
-from decider.state.fold import count_live_files, fold
+from decider.state.fold import fold
 from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats
 from shared.paths.path_keys import canonical_path
 from shared.policy.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
+from tests.support.counted_files import count_live_files
 
 HERE = TableMetadata("t-1")
 PARTITIONS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(2)]

@@ -14,7 +14,6 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.decision import Decision, DecisionKind, Trigger, TriggerSource, commit_trigger
 from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord
-from decider.decide.recomputing import contradictions, recompute
 from shared.jobs.payload import RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
@@ -22,6 +21,7 @@ from shared.policy.policy import MIB, DmlPolicy, MaxMode, Policy
 from shared.policy.traits import LearnedValues
 from shared.table import Commit, CommitOrigin, PartitionColumn, PartitionKey
 from tests.support.decisions import context_of, encoded
+from tests.support.recomputing import contradictions, recompute
 
 BELIEVED = (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REQUESTED)
 """Reasons that lie outside of the numbers: what the commit was, and that someone asked."""

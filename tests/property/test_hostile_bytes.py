@@ -39,7 +39,6 @@ from shared.formats.iceberg.partitions import Spec
 from shared.paths.boundary import Boundary
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer
-from shared.unity.table_info import UnityTable
 from tests.support.avro_schema import record
 from tests.support.event_samples import SAMPLES, dumped
 from tests.support.time_limits import scaled
@@ -147,11 +146,8 @@ def manifest() -> bytes:
 def _ask_unity(data: bytes) -> None:
     """Give an answer to every call, those that do not fit it, too."""
     unity = UnityCatalog("u", lambda _: UnityAnswer(200, data), Boundary(("file:///lake",)))
-    table = UnityTable("a.b.c", "id", "s3://b/t")
-    for call in (
-        *(lambda: unity.table(("a", "b", "c")), unity.catalogs, lambda: unity.schemas("a")),
-        *(lambda: unity.tables("a", "b"), lambda: unity.credentials(table)),
-    ):
+    calls = (lambda: unity.table(("a", "b", "c")), unity.catalogs, lambda: unity.schemas("a"))
+    for call in (*calls, lambda: unity.tables("a", "b")):
         with suppress(LakewrightError):
             call()
 

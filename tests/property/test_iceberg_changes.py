@@ -16,11 +16,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
 
 from decider.formats.iceberg.table import IcebergFormat, IcebergSettings, IcebergTable
-from decider.state.fold import count_live_files, fold
+from decider.state.fold import fold
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.policy.policy import Policy
 from shared.table import DataFile, PartitionKey, Position, TableMetadata
 from tests.contract.formats.worlds import access
+from tests.support.counted_files import count_live_files
 
 SCHEMA = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("n", pa.int32())])
 STEPS = 14

@@ -10,13 +10,13 @@ from decider.decide.calibration import RATIO_BOUND, SHRINK_FLOOR, Calibration
 from decider.decide.compaction import COMPACTION
 from decider.decide.decision import Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
-from decider.decide.recomputing import predict_again, recompute
 from shared.jobs.payload import RewriteKind, RunMeasure
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, Policy
 from shared.table import Commit
 from tests.support.decisions import context_of, decide_after_commit, encoded
+from tests.support.recomputing import predict_again, recompute
 
 POLICY = Policy(target_bytes=8 * MIB)
 SUMS = st.builds(

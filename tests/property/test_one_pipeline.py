@@ -15,7 +15,7 @@ from decider.decide.evaluate import evaluate
 from decider.decide.job_request import job_request
 from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.state.contention import ActivityWindow, WriteContention
-from decider.state.fold import count_live_files, fold
+from decider.state.fold import fold
 from decider.store.tables.table_state import PartitionStates
 from decider.tracking.commit_batch import CommitBatch
 from shared.jobs.payload import RewriteKind
@@ -33,6 +33,7 @@ from shared.table import (
     TableProtocol,
     TableRef,
 )
+from tests.support.counted_files import count_live_files
 
 TABLE = TableRef(TableId("t-1"), "sales.orders", "memory:///t", "sales")
 METADATA = TableMetadata("u-1", (PartitionColumn("dt", "col-1", "string"),), {"lakewright.enabled": "true"})

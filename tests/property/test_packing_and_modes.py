@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decider.state.fold import count_live_files
 from shared.layout.eligibility import Reason, evaluate_layout
 from shared.layout.file_selection import window_start_ms
 from shared.layout.packing import cover
@@ -21,6 +20,7 @@ from shared.policy.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.policy.policy import KIB, MaxMode, Policy
 from shared.policy.traits import LearnedValues
 from shared.table import DataFile, PartitionKey
+from tests.support.counted_files import count_live_files
 
 PARTITION = PartitionKey("{}")
 POLICIES = st.builds(

@@ -5,11 +5,12 @@ from hypothesis import strategies as st
 
 from decider.state.batch_files import BatchFiles
 from decider.state.contention import MAX_PARTITIONS, NO_CONTENTION, WINDOW_MS
-from decider.state.fold import count_live_files, fold
+from decider.state.fold import fold
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile, PartitionKey, RemovedFile, TableMetadata
+from tests.support.counted_files import count_live_files
 from tests.support.folding import commit, file, removed
 
 POLICY = Policy()

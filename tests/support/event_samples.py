@@ -159,9 +159,6 @@ SAMPLES = (
         (*CLOUD, ("name",), ("namespace",), ("tabular-id",), ("data",)),
     ),
     Sample(
-        "hudi", "hudi", hints(TableHint("s3://lake/sales/orders")), (("commitTime",), ("tableName",), ("basePath",))
-    ),
-    Sample(
         "openlineage",
         "openlineage",
         hints(TableHint("s3://lake/sales/orders"), TableHint(name="sales.returns")),

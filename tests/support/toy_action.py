@@ -28,12 +28,8 @@ AFTER_MS = 3_600_000
 class CensusReason(DecisionReason):
     """Why a partition is, or is not, counted."""
 
-    FEW_FILES = "few_files"
-    MANY_FILES = "many_files"
-
-    @property
-    def message(self) -> str:
-        return {"few_files": "The partition has few files.", "many_files": "The partition has many files."}[self]
+    FEW_FILES = "few_files", "The partition has few files.", "pruned_by_entropy"
+    MANY_FILES = "many_files", "The partition has many files."
 
 
 class CensusTimers:
@@ -76,7 +72,6 @@ class Census:
 
     kind: str = CENSUS
     reasons: type[DecisionReason] = CensusReason
-    stages: Mapping[DecisionReason, str] = {CensusReason.FEW_FILES: "pruned_by_entropy"}
     is_calibrated: bool = False
     timers: ActionTimers | None = CensusTimers()
 

@@ -3,7 +3,6 @@
 It has all that such an action can have, and nothing outside of this file knows it.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 
 from decider.decide.actions import ACTIONS, ActionRegistry
@@ -20,12 +19,8 @@ AFTER_MS = 3_600_000
 class InventoryReason(DecisionReason):
     """Why a table is, or is not, counted."""
 
-    NOTHING_REMOVED = "nothing_removed"
-    REMOVED = "removed"
-
-    @property
-    def message(self) -> str:
-        return {"nothing_removed": "Nothing was removed.", "removed": "Files were removed."}[self]
+    NOTHING_REMOVED = "nothing_removed", "Nothing was removed.", "pruned_by_entropy"
+    REMOVED = "removed", "Files were removed."
 
 
 class Inventory:
@@ -33,7 +28,6 @@ class Inventory:
 
     kind: str = INVENTORY
     reasons: type[DecisionReason] = InventoryReason
-    stages: Mapping[DecisionReason, str] = {InventoryReason.NOTHING_REMOVED: "pruned_by_entropy"}
     is_rewrite: bool = False
 
     def is_on(self, policy: Policy) -> bool:

@@ -17,7 +17,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from shared.paths.boundary import Boundary
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer, UnityRequest
-from shared.unity.options import CredentialSource
 from tests.support.unity_samples import sample, table_answer
 
 PREFIX = "/api/2.1/unity-catalog"
@@ -28,16 +27,14 @@ PAGE = 2
 
 @dataclass(slots=True)
 class UnityServer:
-    """Tables by full name, the credentials that it gives, and a `fault` with which it answers instead.
+    """Tables by full name, and a `fault` with which it answers instead.
 
-    `requests` are method and path of each, with the query's page token; `bodies` those of the requests for credentials.
+    `requests` are method and path of each, with the query's page token.
     """
 
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
-    credentials: dict[str, Any] = field(default_factory=lambda: sample("no_credentials"))
     fault: tuple[int, bytes] | None = None
     requests: Counter[str] = field(default_factory=Counter)
-    bodies: list[dict[str, Any]] = field(default_factory=list)
     port: int = 0
 
     @property
@@ -53,7 +50,7 @@ class UnityServer:
         """Register a table, or have its name lead to another one."""
         self.tables[full_name] = table_answer(full_name, location, table_id, **fields)
 
-    def answer(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+    def answer(self, method: str, path: str, query: Mapping[str, str]) -> tuple[int, bytes]:
         """Return status and body of the answer to a request with a valid token."""
         self.requests[f"{method} {path}"] += 1
         if self.fault is not None:
@@ -72,9 +69,6 @@ class UnityServer:
                 wanted = [one for one in self.tables.values() if at in (None, one["catalog_name"])]
                 names = dict.fromkeys(one[f"{kind}_name"] for one in wanted)
                 return self._page(what, [sample(kind) | {"name": name} for name in names], query)
-            case "POST", "temporary-table-credentials":
-                self.bodies.append(json.loads(body))
-                return _json(200, self.credentials)
         return 404, b"<html>no such path</html>"
 
     def _page(self, what: str, found: list[dict[str, Any]], query: Mapping[str, str]) -> tuple[int, bytes]:
@@ -82,14 +76,13 @@ class UnityServer:
         following = str(start + PAGE) if start + PAGE < len(found) else None
         return _json(200, {what: found[start : start + PAGE], "next_page_token": following})
 
-    def catalog(self, *locations: str, credentials: CredentialSource = CredentialSource.OWN) -> UnityCatalog:
+    def catalog(self, *locations: str) -> UnityCatalog:
         """Return this catalog without a network, as the options of the name `unity` would make it."""
 
         def send(request: UnityRequest) -> UnityAnswer:
-            body = b"" if request.body is None else json.dumps(dict(request.body)).encode()
-            return UnityAnswer(*self.answer(request.method, f"{PREFIX}/{request.path}", request.query, body))
+            return UnityAnswer(*self.answer("GET", f"{PREFIX}/{request.path}", request.query))
 
-        return UnityCatalog("unity", send, Boundary(locations, real_path=os.path.realpath), credentials)
+        return UnityCatalog("unity", send, Boundary(locations, real_path=os.path.realpath))
 
 
 def _json(status: int, found: object) -> tuple[int, bytes]:
@@ -105,15 +98,11 @@ def unity_server() -> Iterator[UnityServer]:
         def do_GET(self) -> None:
             self._respond()
 
-        def do_POST(self) -> None:
-            self._respond()
-
         def _respond(self) -> None:
             parts = urlsplit(self.path)
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
             if self.headers.get("Authorization") == f"Bearer {TOKEN}":
-                status, answer = state.answer(self.command, parts.path, query, body)
+                status, answer = state.answer(self.command, parts.path, query)
             else:
                 status, answer = _json(401, sample("unauthenticated"))
             self.send_response(status)

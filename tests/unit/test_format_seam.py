@@ -26,7 +26,6 @@ CONCEPTS = re.compile(
 EXCEPTIONS = {
     "actor/jvm/": "the JVM of today's one engine: its jars, classes, session and log stores are Delta's",
     "decider/api/event_examples.py": "examples of what object stores send for a Delta table",
-    "decider/archive/scheduled_jobs.py": "a Delta table of our own, with Delta's properties",
     "decider/events/object_keys.py": "object stores name the written key, which is how a Delta commit is recognized",
     "services/cli/commands/doctor_table.py": "advice for a damaged Delta log, in Spark's SQL",
     "services/demo/": "the demo writes a table of its own, in either format",

@@ -8,17 +8,9 @@ from pydantic import Field
 from decider.api.dependencies import Http, Queue
 from decider.api.openapi import failures
 from decider.api.services import QueueServices
-from decider.store.queue.backlog import PredictedWork, read_backlog
+from decider.store.queue.backlog import read_backlog
 from decider.web.base_model import ResponseModel
 from shared.policy.policy import GIB
-
-
-class FormatBacklog(ResponseModel):
-    """Backlog of the tables of one format."""
-
-    jobs: int = Field(description="Jobs that wait for an actor or run.")
-    work_s: int = Field(description="Predicted seconds that they take one slot.")
-    bands: dict[str, int] = Field(description="The same seconds by band.")
 
 
 class QueueBacklog(ResponseModel):
@@ -30,7 +22,6 @@ class QueueBacklog(ResponseModel):
     )
     running: int = Field(description="Jobs that run.")
     work_s: int = Field(description="Predicted seconds that all of them take one slot; the value to scale actors by.")
-    formats: dict[str, FormatBacklog] = Field(description="Backlog by table format.")
     job_s: float = Field(description="Predicted seconds of a run without data.")
     gib_s: float = Field(description="Predicted additional seconds for each GiB.")
     measured_runs: int = Field(description="Recent runs that this prediction is fitted to; below 5, it is a default.")
@@ -41,27 +32,17 @@ router = APIRouter(prefix="/v1/backlog", tags=["queue"])
 
 @router.get("", summary="Show the backlog", response_model=QueueBacklog, responses=failures())
 async def show_backlog(queue: Queue, http: Http) -> Response:
-    """Show the predicted seconds of work that wait or run, by format and band; KEDA's `metrics-api` reads `work_s`."""
+    """Show the predicted seconds of work that wait or run, in all; KEDA's `metrics-api` reads `work_s`."""
     return await http.expensive_calls.queue_reads.get("backlog", partial(_backlog, queue))
 
 
 async def _backlog(queue: QueueServices) -> QueueBacklog:
     found = await read_backlog(queue.executor, queue.own_tables)
     return QueueBacklog(
-        jobs=sum(found.jobs.values()),
+        jobs=found.jobs,
         running=found.running,
-        work_s=sum(found.work_s.values()),
-        formats={name: _format_backlog(found, name) for name in sorted({name for name, _ in found.jobs})},
+        work_s=found.work_s,
         job_s=round(found.duration.job_s, 3),
         gib_s=round(found.duration.s_per_byte * GIB, 3),
         measured_runs=found.duration.runs,
-    )
-
-
-def _format_backlog(found: PredictedWork, name: str) -> FormatBacklog:
-    bands = {band: seconds for (one, band), seconds in found.work_s.items() if one == name}
-    return FormatBacklog(
-        jobs=sum(count for (one, _), count in found.jobs.items() if one == name),
-        work_s=sum(bands.values()),
-        bands={band.name.lower(): bands[band] for band in sorted(bands)},
     )

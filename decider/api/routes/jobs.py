@@ -18,19 +18,9 @@ from decider.web.base_model import ResponseModel
 from decider.web.errors import not_found
 from shared.partitions import partition_label
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
-from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome, RunResult
+from shared.queue.model import CancelOutcome, JobId, JobState, MoveOutcome
 from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionKey, TableId
-
-
-class JobCalibration(ResponseModel):
-    """Predicted and measured cost over the finished runs of one job that rewrote files."""
-
-    runs: int = Field(description="Number of runs in the sums.")
-    predicted_bytes: int = Field(description="Predicted bytes read.")
-    measured_bytes: int = Field(description="Bytes read.")
-    predicted_files_removed: int = Field(description="Predicted decrease of the file count.")
-    measured_files_removed: int = Field(description="Measured decrease of the file count.")
 
 
 class JobEvent(ResponseModel):
@@ -99,7 +89,6 @@ class JobDetail(ResponseModel):
     job: JobSummary = Field(description="The job, or its latest run if it has finished.")
     timeline: tuple[JobEvent, ...] = Field(description="Events, oldest first.")
     runs: tuple[JobSummary, ...] = Field(description="Finished runs that are still stored, newest first.")
-    calibration: JobCalibration = Field(description="Predicted and measured cost over these runs.")
 
 
 class CancelResult(ResponseModel):
@@ -204,7 +193,7 @@ async def show_job(
         float, Query(ge=0, le=MAX_WAIT_S, description="Wait for so many seconds at most until the job is over.")
     ] = 0.0,
 ) -> JobDetail:
-    """Show a job with its timeline and the predicted and measured cost of its runs.
+    """Show a job with its timeline and its runs, each with its predicted and measured cost.
 
     With `wait_s`, the answer comes when the job neither waits nor runs any more, when it is quarantined, or after that
     time with the job as it is.
@@ -218,7 +207,6 @@ async def show_job(
         job=job_view(newest),
         timeline=timeline(live, runs),
         runs=tuple(map(job_view, runs)),
-        calibration=job_calibration(runs),
     )
 
 
@@ -352,16 +340,3 @@ def _numbers(value: object) -> dict[str, float]:
     if not isinstance(value, Mapping):
         return {}
     return {str(name): float(number) for name, number in value.items() if isinstance(number, int | float)}
-
-
-def job_calibration(runs: Iterable[RunRecord]) -> JobCalibration:
-    """Add up what was predicted and measured over the runs that ended well and rewrote something."""
-    shown = [job_view(run) for run in runs if run.run_result == RunResult.DONE]
-    whole = [one for one in shown if one.measured.get("files_replaced", 0) > 0]
-    return JobCalibration(
-        runs=len(whole),
-        predicted_bytes=int(sum(one.predicted.get("bytes", 0) for one in whole)),
-        measured_bytes=int(sum(one.measured.get("bytes", 0) for one in whole)),
-        predicted_files_removed=int(sum(one.predicted.get("files_removed", 0) for one in whole)),
-        measured_files_removed=int(sum(one.measured.get("files_removed", 0) for one in whole)),
-    )

@@ -49,18 +49,10 @@ class TableCalibration(ResponseModel):
     measured_bytes: int = Field(description="Bytes read.")
     predicted_files_removed: int = Field(description="Predicted decrease of the file count, before correction.")
     measured_files_removed: int = Field(description="Measured decrease of the file count.")
-    merged_input_bytes: int = Field(
-        description="Input bytes of file groups without deleted rows that total less than a full file."
-    )
-    merged_output_bytes: int = Field(description="Output bytes of these file groups.")
     shrink: float = Field(
         description="Output size as a share of input size, used by the promotion rule for groups that total less than "
         "a full file."
     )
-    filled_input_bytes: int = Field(
-        description="Input bytes of file groups without deleted rows that total a full file or more."
-    )
-    filled_output_bytes: int = Field(description="Output bytes of these file groups.")
     full_shrink: float = Field(
         description="Output size as a share of input size, used by the promotion rule for groups that total a full "
         "file or more."
@@ -281,11 +273,7 @@ def table_calibration(learned: Calibration, counters: Mapping[str, int]) -> Tabl
         measured_bytes=learned.measured_bytes,
         predicted_files_removed=learned.predicted_removed,
         measured_files_removed=learned.measured_removed,
-        merged_input_bytes=learned.merged_bytes,
-        merged_output_bytes=learned.merged_into_bytes,
         shrink=float(learned.shrink),
-        filled_input_bytes=learned.filled_bytes,
-        filled_output_bytes=learned.filled_into_bytes,
         full_shrink=float(learned.full_shrink),
         bytes_ratio=round(float(learned.bytes_ratio), 4),
         files_removed_ratio=round(float(learned.removed_ratio), 4),

@@ -4,19 +4,30 @@ import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from decider.api.dependencies import Http, KnownTable, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.routes.tables import PropertyName, PropertyText
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.formats.table_format import TableReader
 from decider.state.effective_policy import LogStatus
 from decider.store.tables.read_counts import ReadCounts
-from decider.web.base_model import RequestModel, ResponseModel, examples
+from decider.web.base_model import (
+    RequestModel,
+    ResponseModel,
+    Rounded2,
+    Rounded3,
+    Rounded4,
+    Seconds,
+    examples,
+    read_from,
+)
 from decider.whatif.comparison import CostModel
-from decider.whatif.examination import describe, examine
+from decider.whatif.examination import TITLES, WhatIfReport, actions_left_out, examine
 from decider.whatif.recorded_filters import RecordedFilter
 from decider.whatif.spread_rows import advise_order_by_log
+from decider.whatif.storage import RETENTIONS_S, held_storage
 from decider.whatif.trace_reader import TableTrace, read_history, with_ranges
 from shared.errors import Unsupported
 from shared.table import TableId
@@ -69,35 +80,52 @@ class PolicyTried(ResponseModel):
     enabled: bool = Field(description="Whether the policy rewrites files.")
     target_bytes: int = Field(description="Target file size in bytes.")
     fan_in: int = Field(description="Ratio between neighboring levels.")
-    tolerance: float = Field(description="Tolerated shortfall as a share of the target.")
+    tolerance: Annotated[float, BeforeValidator(float)] = Field(
+        description="Tolerated shortfall as a share of the target."
+    )
     min_input_files: int = Field(description="Fewest files of a rewrite below the target.")
 
 
-class CandidateReplayed(PolicyTried):
+class CandidateReplayed(PolicyTried, alias_generator=read_from("policy", "replayed", files_mean="replayed.mean_files")):
     """A replayed policy."""
 
-    files_mean: float = Field(description="Mean number of live files until `tail_hours` after the last commit.")
+    files_mean: Rounded2 = Field(description="Mean number of live files until `tail_hours` after the last commit.")
     bytes_rewritten: int = Field(description="Bytes rewritten.")
-    write_cost_s: float = Field(description="Core-seconds of rewriting.")
-    read_cost_s: float = Field(description="Core-seconds of opening files.")
-    cost_s: float = Field(description="Total cost in core-seconds.")
+    write_cost_s: Rounded3 = Field(description="Core-seconds of rewriting.")
+    read_cost_s: Rounded3 = Field(description="Core-seconds of opening files.")
+    cost_s: Rounded3 = Field(description="Total cost in core-seconds.")
 
 
-class RuleReplayed(ResponseModel):
+_Title = Annotated[str, BeforeValidator(lambda name: TITLES.get(name, name))]
+
+
+class RuleReplayed(
+    ResponseModel,
+    alias_generator=read_from(
+        "replayed",
+        title="replayed.name",
+        files_mean="replayed.mean_files",
+        max_small_files_per_partition="replayed.small_max",
+        write_amplification="replayed.wa",
+        mean_time_small_s="replayed.stale_ms",
+    ),
+):
     """Replay of the history under one rule."""
 
     name: str = Field(description="Machine-readable name of the rule.")
-    title: str = Field(description="Display name of the rule.")
-    files_mean: float = Field(description="Mean number of live files until `tail_hours` after the last commit.")
+    title: _Title = Field(description="Display name of the rule.")
+    files_mean: Rounded2 = Field(description="Mean number of live files until `tail_hours` after the last commit.")
     files_at_end: int = Field(description="Number of live files at the end.")
     max_small_files_per_partition: int = Field(description="Maximum number of small files in one partition.")
     jobs: int = Field(description="Number of rewrites.")
     bytes_rewritten: int = Field(description="Bytes rewritten.")
-    write_amplification: float = Field(description="Bytes rewritten per byte added.")
-    mean_time_small_s: float = Field(description="Mean time for which an added file stays small, in seconds.")
-    write_cost_s: float = Field(description="Core-seconds of rewriting.")
-    read_cost_s: float = Field(description="Core-seconds of opening files.")
-    cost_s: float = Field(description="Total cost in core-seconds.")
+    write_amplification: Rounded4 = Field(description="Bytes rewritten per byte added.")
+    mean_time_small_s: Annotated[Seconds, AfterValidator(lambda seconds: round(seconds, 1))] = Field(
+        description="Mean time for which an added file stays small, in seconds."
+    )
+    write_cost_s: Rounded3 = Field(description="Core-seconds of rewriting.")
+    read_cost_s: Rounded3 = Field(description="Core-seconds of opening files.")
+    cost_s: Rounded3 = Field(description="Total cost in core-seconds.")
     curve: tuple[tuple[int, int, int, int], ...] = Field(
         description="Time series: milliseconds since 1970, files, small files, cumulative bytes rewritten."
     )
@@ -152,16 +180,24 @@ class SortKeyReads(ResponseModel):
     ranges: tuple[RangeRead, ...] = Field(description="Bytes read by size of the range; empty if no file has a range.")
 
 
-class RecommendationView(ResponseModel):
+class RecommendationView(
+    ResponseModel,
+    alias_generator=read_from(
+        policy="best.policy",
+        cost_s="best.cost_s",
+        current_cost_s="current.cost_s",
+        no_compaction_cost_s="nothing_cost_s",
+    ),
+):
     """Policy with the lowest cost."""
 
     is_change: bool = Field(description="Whether a change of the policy in effect is recommended.")
     message: str = Field(description="Human-readable recommendation.")
     properties: dict[str, str] = Field(description="Table properties to set; empty if no change is recommended.")
     policy: PolicyTried = Field(description="Recommended policy.")
-    cost_s: float = Field(description="Cost of the recommended policy in core-seconds.")
-    current_cost_s: float = Field(description="Cost of the policy in effect in core-seconds.")
-    no_compaction_cost_s: float = Field(description="Cost without any rewrite in core-seconds.")
+    cost_s: Rounded3 = Field(description="Cost of the recommended policy in core-seconds.")
+    current_cost_s: Rounded3 = Field(description="Cost of the policy in effect in core-seconds.")
+    no_compaction_cost_s: Rounded3 = Field(description="Cost without any rewrite in core-seconds.")
     curve: tuple[CandidateReplayed, ...] = Field(description="Cost by target size, other values as in effect.")
 
 
@@ -249,7 +285,7 @@ async def what_if_table(
         # Seconds of computation: in a thread, so that the event loop serves other requests.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)
         order = await _sort_advice(reader, history, queue.reads, table.id, in_force.policy.target_bytes)
-    return WhatIfResponse.model_validate({**describe(report, tables.actions), "sort_advice": order})
+    return what_if_view(report, tables.actions, order)
 
 
 async def _sort_advice(
@@ -263,3 +299,31 @@ async def _sort_advice(
         return await advise_order_by_log(reader, history, filters, target_bytes)
     except Unsupported:
         return None
+
+
+def what_if_view(
+    report: WhatIfReport, actions: ActionRegistry = ACTIONS, order: dict[str, Any] | None = None
+) -> WhatIfResponse:
+    """Show a report; actions: all that the decider decides about, of which those that a replay leaves out are noted."""
+    table, compared, custom = report.table, report.comparison, report.custom
+    replayed = (compared.nothing, compared.ours, *compared.peers, *([custom.replayed] if custom else []))
+    yours = None if custom is None else CandidateReplayed.of(custom).model_dump()
+    retentions_s = sorted({*RETENTIONS_S, report.policy.retention_s})
+    return WhatIfResponse(
+        location=table.location,
+        versions=(table.first_version, table.last_version),
+        commits=len(table.history.commits),
+        files_added=table.history.files_added,
+        bytes_added=table.history.bytes_added,
+        span_s=compared.nothing.span_ms // 1000,
+        actual=RewritesSoFar.of(table),
+        cost_model=CostModelUsed.of(report.prices),
+        policy=PolicyTried.of(report.policy),
+        storage=tuple(StorageHeld.of(held_storage(table.initial_bytes, table.storage, one)) for one in retentions_s),
+        sort_keys=tuple(map(SortKeyReads.model_validate, report.sort_keys)),
+        sort_advice=None if order is None else SortAdviceView.model_validate(order),
+        rules=tuple(RuleReplayed.of(report.prices.candidate(report.policy, done)) for done in replayed),
+        custom=None if yours is None else CustomPolicyReplayed(**yours, properties=dict(report.properties)),
+        notes=(*report.notes, *actions_left_out(actions, report.policy)),
+        recommendation=RecommendationView.of(report.recommendation),
+    )

@@ -1,19 +1,17 @@
-"""Catalogs: Iceberg metrics reports, Lakekeeper, Polaris, and the commit callback of Hudi.
+"""Catalogs: Iceberg metrics reports, Lakekeeper and Polaris.
 
 An Iceberg event names a table by its namespaces and its name, and not the catalog as it is called here. A notification
-of Polaris has not even the namespaces in its body, but the metadata file. A Hudi callback names a location; a refresh
-finds a Delta log there only if a tool such as Apache XTable writes one.
+of Polaris has not even the namespaces in its body, but the metadata file.
 
 Sources: `ReportMetricsRequest` of Iceberg's REST catalog specification; the event publisher of Lakekeeper;
-`notifications-api.yaml`, the CloudEvents mapper and the webhook listener of Apache Polaris; "Post-commit Callback" of
-Apache Hudi.
+`notifications-api.yaml`, the CloudEvents mapper and the webhook listener of Apache Polaris.
 """
 
 from collections.abc import Iterable, Sequence
 
 from decider.events.field_reader import Fields, ReadContext, wrong
 from decider.events.table_hint import IgnoredReason, Outcome
-from decider.events.table_names import catalog_hint, location_hint, metadata_hint
+from decider.events.table_names import catalog_hint, metadata_hint
 
 COMMIT_REPORT = "commit-report"
 SCAN_REPORT = "scan-report"
@@ -101,15 +99,3 @@ def _polaris_event(event: Fields, context: ReadContext) -> Outcome:
     if not all(isinstance(level, str) for level in levels):
         raise wrong(context.place("namespace"), levels, "a list of texts")
     return catalog_hint(*levels, table)
-
-
-def matches_hudi(event: Fields) -> bool:
-    """Return whether an event has this format."""
-    return "commitTime" in event and ("basePath" in event or "tableName" in event)
-
-
-def parse_hudi(event: Fields, context: ReadContext) -> Iterable[Outcome]:
-    """Turn one callback into a hint; raises InvalidInput naming the field that is missing or wrong."""
-    context.text(event, "commitTime")
-    context.text(event, "tableName")
-    yield location_hint(context.text(event, "basePath"), context.place("basePath"))

@@ -34,11 +34,9 @@ from decider.formats.delta.metadata import check_readable
 from decider.formats.delta.replay import SnapshotReplay
 from decider.formats.table_format import TableTotals
 from decider.state.file_columns import LiveFiles
-from decider.storage.object_reads import ObjectReader, ReadMeter
-from decider.storage.stores import ObjectStores
+from decider.storage.object_reads import ObjectReader
 from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.paths.boundary import Boundary
-from shared.paths.locations import canonical_location
 from shared.table import MAX_VERSION, Commit, Snapshot, TableMetadata
 
 READ_AHEAD = 8
@@ -332,11 +330,3 @@ class DeltaLog:
 async def _off_loop(body: bytes, decode: Callable[[], R]) -> R:
     """Decode at once what is small, and in a thread what is not."""
     return await asyncio.to_thread(decode) if len(body) >= THREAD_BYTES else decode()
-
-
-def open_log(
-    location: str, *, meter: ReadMeter, stores: ObjectStores | None = None, boundary: Boundary | None = None
-) -> DeltaLog:
-    """Open the log of the table at a location; raises InvalidInput if there can be none or an option is unknown."""
-    canonical = canonical_location(location)
-    return DeltaLog(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter), boundary)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decider.formats.delta.log import DeltaLog
 from decider.formats.delta.rewrites import DeltaRewrites
 from decider.formats.delta.table import DeltaTable
-from decider.formats.delta.unity_tables import UnityTables, VendedCredentials
+from decider.formats.delta.unity_tables import UnityTables
 from decider.formats.forwarding import ForwardingReader
 from decider.formats.rewrites import RewritePage
 from decider.formats.table_format import (
@@ -30,11 +30,10 @@ from shared.unity.table_info import UnityTable
 
 @dataclass(frozen=True, slots=True)
 class NamedPlace:
-    """The table that a name led to, what reads its objects, and its credentials (None: our own)."""
+    """The table that a name led to, and what reads its objects."""
 
     table: UnityTable
     reads: ObjectReader
-    credentials: VendedCredentials | None = None
 
 
 class TableName:
@@ -56,11 +55,7 @@ class TableName:
         self._refuse_second_name(table)
         place = known
         if place is None or place.table != table:
-            credentials = self._tables.credentials(table)
-            place = NamedPlace(table, self._access.reader(table.storage_location, credentials), credentials)
-        if place.credentials is not None:
-            # Here a refusal is an error of ours; in the middle of a read it would be one of the store.
-            await place.credentials.renew()
+            place = NamedPlace(table, self._access.reader(table.storage_location))
         self._access.folders.note(self.location, f"{table.storage_location}/")
         return place
 

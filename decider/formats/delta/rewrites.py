@@ -18,14 +18,12 @@ from decider.formats.delta.listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit
 from decider.formats.delta.row_counts import rows_in
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage
 from decider.formats.table_format import MAX_SCANNED
-from decider.storage.object_reads import ObjectReader, ReadMeter
-from decider.storage.stores import ObjectStores
+from decider.storage.object_reads import ObjectReader
 from shared.formats.qbeast.files import tagged_blocks
 from shared.index.stats import IndexSideStats, index_stats
 from shared.layout import commit_metadata
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
-from shared.paths.locations import canonical_location
 from shared.policy.levels import SMALL_LEVELS
 
 HEAD_BYTES = 16_384
@@ -131,12 +129,6 @@ def decode_event(body: bytes, place: LogFile) -> Rewrite | None:
         deleted_rows=sum(_hidden(file) for file in removed),
         entropy_removed=None if before is None or after is None else before.shortfall - after.shortfall,
     )
-
-
-def open_own_commits(location: str, *, meter: ReadMeter, stores: ObjectStores | None = None) -> DeltaRewrites:
-    """Open the history of the table at a location; raises InvalidInput if there can be none."""
-    canonical = canonical_location(location)
-    return DeltaRewrites(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter))
 
 
 def _key(version: int) -> str:

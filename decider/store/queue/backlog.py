@@ -1,4 +1,4 @@
-"""How much work waits: the seconds that the jobs of the queue are predicted to take one slot, by format and band.
+"""How much work waits: the seconds that the jobs of the queue are predicted to take one slot.
 
 A scaler starts and stops actors by this figure. So it counts what actors could run now, including jobs whose delay is
 over (a claim makes them ready, and without actors none claims), and what runs. It counts no jobs that are paused.
@@ -16,7 +16,7 @@ from decider.store.redis.queue_executor import AsyncQueueExecutor
 from decider.store.redis.redis_errors import translate_redis_errors
 from shared.queue import keys, queries
 from shared.queue.decode import text
-from shared.queue.model import Band, JobId
+from shared.queue.model import JobId
 from shared.queue.records import RunRecord
 
 MAX_JOBS_READ = 5_000
@@ -48,10 +48,10 @@ class RunDuration:
 
 @dataclass(frozen=True, slots=True)
 class PredictedWork:
-    """Jobs and predicted seconds of work by format (empty: unknown) and band; `duration` is what predicts them."""
+    """Jobs that wait or run, their predicted seconds of work, and how many run; `duration` is what predicts them."""
 
-    jobs: Mapping[tuple[str, Band], int]
-    work_s: Mapping[tuple[str, Band], int]
+    jobs: int
+    work_s: int
     running: int
     duration: RunDuration
 
@@ -97,8 +97,7 @@ async def read_backlog(queue: AsyncQueueExecutor, own_tables: Collection[str] = 
     configured = {
         text(name): text(value) for name, value in (await queue.redis.hgetall(keys.config(queue.name))).items()
     }
-    jobs: defaultdict[tuple[str, Band], float] = defaultdict(float)
-    work_s: defaultdict[tuple[str, Band], float] = defaultdict(float)
+    jobs = work_s = 0.0
     is_wanted = False
     for key, upto in (
         (keys.queued(queue.name), "+inf"),
@@ -110,37 +109,27 @@ async def read_backlog(queue: AsyncQueueExecutor, own_tables: Collection[str] = 
         ids = await queue.redis.zrangebyscore(key, "-inf", upto, start=0, num=MAX_JOBS_READ)
         total = await queue.redis.zcount(key, "-inf", upto)
         scale = total / len(ids) if ids else 1.0
-        for table, table_format, band, cost_bytes in await _read_jobs(queue, ids, {} if is_running else configured):
+        for table, cost_bytes in await _read_jobs(queue, ids, {} if is_running else configured):
             is_wanted = is_wanted or is_running or table not in own_tables
-            jobs[table_format, band] += scale
-            work_s[table_format, band] += scale * duration.predict_s(cost_bytes)
-    running = await queue.redis.zcard(keys.leases(queue.name))
-    if not is_wanted:
-        return PredictedWork({}, {}, int(running), duration)
-    return PredictedWork(
-        {group: ceil(count) for group, count in jobs.items()},
-        {group: ceil(seconds) for group, seconds in work_s.items()},
-        int(running),
-        duration,
-    )
+            jobs += scale
+            work_s += scale * duration.predict_s(cost_bytes)
+    running = int(await queue.redis.zcard(keys.leases(queue.name)))
+    return PredictedWork(ceil(jobs), ceil(work_s), running, duration) if is_wanted else PredictedWork(0, 0, 0, duration)
 
 
 async def _read_jobs(
     queue: AsyncQueueExecutor, ids: Sequence[Any], configured: Mapping[str, str]
-) -> list[tuple[str, str, Band, int]]:
-    """Return table, format, band and estimated bytes of the jobs that are not paused."""
-    found: list[tuple[str, str, Band, int]] = []
+) -> list[tuple[str, int]]:
+    """Return table and estimated bytes of the jobs that are not paused."""
+    found: list[tuple[str, int]] = []
     for first in range(0, len(ids), PAGE):
         pipeline = queue.redis.pipeline(transaction=False)
         for job in ids[first : first + PAGE]:
             pipeline.hmget(keys.job(queue.name, JobId(text(job))), "band", "tenant", "table", "cost")
         read = [list(map(text, fields)) for fields in await pipeline.execute() if None not in fields]
-        active = [fields for fields in read if pausing_scope(configured, *fields[:3]) is None]
-        for _, _, table, _ in active:
-            pipeline.hget(keys.table_state(queue.name, table), "format")
-        formats = await pipeline.execute() if active else []
         found += [
-            (table, text(name or ""), Band(int(band)), int(cost_bytes))
-            for (band, _, table, cost_bytes), name in zip(active, formats, strict=True)
+            (table, int(cost_bytes))
+            for band, tenant, table, cost_bytes in read
+            if pausing_scope(configured, band, tenant, table) is None
         ]
     return found

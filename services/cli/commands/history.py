@@ -1,4 +1,4 @@
-"""`lakewright optimizations` and `lakewright scheduled`: past rewrites, and automatic ones that are due.
+"""`lakewright optimizations`: past rewrites.
 
 A location is read directly, from the table's own log: its history needs no decider and no registration.
 """
@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from services.cli.cli_context import print_answer, setting_of
+from services.cli.cli_context import setting_of
 from services.cli.client import segment
 from services.cli.decider_parts import decider_parts, local_formats
 from services.cli.locations import is_location, location_of
-from services.cli.render import Output, at, counted, duration, size
+from services.cli.render import Output, at, duration, size
 
 
 def optimizations(
@@ -35,40 +35,6 @@ def optimizations(
         with setting_of(context).api() as api:
             answer = api.get(f"/v1/tables/{segment(table)}/optimizations", asked)
     return out.raw(answer) if out.as_json else _show(out, answer)
-
-
-def scheduled(
-    context: typer.Context,
-    prefix: Annotated[str, typer.Option(help="Name prefix.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of tables to examine.")] = 100,
-    page_token: Annotated[str | None, typer.Option(help="Token at the end of the previous page.")] = None,
-) -> None:
-    """List tables that are optimized automatically: what is due, and how the last run ended."""
-    print_answer(
-        context,
-        lambda api: api.get("/v1/scheduled", {"prefix": prefix, "limit": limit, "page_token": page_token}),
-        _show_scheduled,
-    )
-
-
-def _show_scheduled(out: Output, answer: Any) -> None:
-    rows = [
-        (
-            one["name"],
-            one["state"].replace("_", " "),
-            one["jobs"],
-            at(one["next_due_at"]),
-            f"{counted(one['attempts'], 'failed attempt')}: {one['error']}" if one["attempts"] else "-",
-            at(one["last_run_at"]),
-            one["last_result"],
-            one["enabled_by"],
-        )
-        for one in answer["tables"]
-    ]
-    columns = ("table", "state", "jobs", "next due (UTC)", "failing", "last run (UTC)", "result", "enabled by")
-    out.rows("Scheduled", columns, rows)
-    if answer["next_page_token"]:
-        out.line(f"More tables: --page-token {answer['next_page_token']}")
 
 
 def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:

@@ -6,7 +6,7 @@ import typer
 
 from services.cli.cli_context import print_answer, show_message
 from services.cli.client import segment
-from services.cli.render import Output, at, measured_runs, shown
+from services.cli.render import Output, at, shown
 
 app = typer.Typer(no_args_is_help=True, help="List, show, cancel, expedite and requeue jobs.")
 
@@ -67,9 +67,7 @@ def _show_jobs(out: Output, answer: Any) -> None:
 
 
 def _show_job(out: Output, answer: Any) -> None:
-    learned = answer["calibration"]
-    over = measured_runs(learned)
-    out.pairs(answer["job"]["id"], _summary(answer["job"]) | {"all runs": over if learned["runs"] else "-"})
+    out.pairs(answer["job"]["id"], _summary(answer["job"]))
     moments = [(at(one["at"]), one["event"], one["detail"]) for one in answer["timeline"]]
     out.rows("Timeline", ("at (UTC)", "event", "detail"), moments)
 

@@ -21,7 +21,6 @@ app = typer.Typer(
         {
             "index": "services.cli.commands.table_index:index",
             "optimizations": f"{HISTORY}:optimizations",
-            "scheduled": f"{HISTORY}:scheduled",
         },
         at_end=True,
     ),

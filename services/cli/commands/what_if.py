@@ -5,7 +5,6 @@ asked of the decider.
 """
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +20,6 @@ from services.cli.locations import is_location, location_of
 from services.cli.name_values import name_values
 from services.cli.render import Output, counted, mean, size, time_span
 from services.cli.visible_console import VisibleConsole
-from services.cli.what_if_chart import draw
 from services.settings import format_options, store_options
 from services.visible_text import visible
 from shared.policy.policy import Policy
@@ -81,7 +79,6 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
             '{"filter": {"type": "eq", "term": "id", "value": 7}, "times": 30}; for a location.'
         ),
     ] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the charts to this file, as SVG.")] = None,
 ) -> None:
     """Replay a table's history under no compaction, Lakewright's rules, and the rules of other tools; read-only."""
     setting = setting_of(context)
@@ -92,7 +89,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         "write_s_per_gib": write_s_per_gib,
         "tail_hours": tail_hours,
     }
-    _check(prices, svg)
+    if not all(map(math.isfinite, prices.values())):
+        raise typer.BadParameter("costs must be finite numbers")
     overrides = name_values(set_)
     if is_location(table):
         setting.prepare_logs()
@@ -103,21 +101,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         more = {"properties": overrides, "sort_keys": sort_key}
         body = {**prices, "max_commits": min(max_commits, 2_000)}
         answer = _ask(setting, table, body | {name: given for name, given in more.items() if given})
-    if svg is not None:
-        _write(svg, draw(answer))
-    if out.as_json:
-        return out.raw(answer)
-    _show(out, answer)
-    if svg is not None:
-        out.line(f"Charts written to {svg}.")
-    return None
-
-
-def _check(prices: Mapping[str, float], svg: Path | None) -> None:
-    if not all(map(math.isfinite, prices.values())):
-        raise typer.BadParameter("costs must be finite numbers")
-    if svg is not None and svg.suffix.lower() not in ("", ".svg"):
-        raise typer.BadParameter(f"charts are SVG, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
+    return out.raw(answer) if out.as_json else _show(out, answer)
 
 
 def _read_filters(file: Path | None) -> str | None:
@@ -151,7 +135,8 @@ def _examine(
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
-        from decider.formats.registry import table_formats  # noqa: PLC0415 - optional
+        from decider.api.routes.what_if import what_if_view  # noqa: PLC0415 - optional
+        from decider.formats.registry import table_formats  # noqa: PLC0415
         from decider.formats.table_format import StorageAccess  # noqa: PLC0415
         from decider.state.effective_policy import resolve_unregistered  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
@@ -189,12 +174,11 @@ def _examine(
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
         in_force = resolve_unregistered(Policy(), history.metadata.configuration, {}, history.metadata.format)
-        answer = parts.describe(parts.examine(history, in_force, CostModel(**prices), overrides, tick))
+        report, order = parts.examine(history, in_force, CostModel(**prices), overrides, tick), None
         if filters is not None:
             tick("sorted by what is filtered")
-            order = advise_order(log, history, access.stores, recorded, in_force.policy.target_bytes)
-            answer["sort_advice"] = asyncio.run(order)
-    return answer
+            order = asyncio.run(advise_order(log, history, access.stores, recorded, in_force.policy.target_bytes))
+    return what_if_view(report, order=order).model_dump(mode="json")
 
 
 def _show(out: Output, answer: dict[str, Any]) -> None:
@@ -343,10 +327,3 @@ def _bar(out: Output, costs: dict[str, Any], most_s: float) -> Text:
     cells = round(BAR_CELLS * costs["cost_s"] / most_s)
     bar = (full * written + half * (cells - written))[:BAR_CELLS]
     return Text(bar + (more if cells > BAR_CELLS else ""))
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text)
-    except OSError as problem:
-        raise CallFailed(f"the file {file} cannot be written: {problem.strerror}") from problem

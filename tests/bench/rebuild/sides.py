@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from decider.formats.delta.log import DeltaLog, open_log
+from decider.formats.delta.log import DeltaLog
 from decider.state.file_columns import count_live
 from decider.storage.object_reads import ReadMeter
 from shared.layout.partition_count import PartitionCount, count_partitions
 from shared.policy.policy import Policy
+from tests.support.read_logs import open_log
 
 Totals = tuple[int, int, int]
 """Partitions, files and bytes."""

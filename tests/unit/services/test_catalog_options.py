@@ -33,8 +33,8 @@ def test_what_cannot_be_used_is_refused_without_its_values(text: str) -> None:
 
 def test_a_unity_catalog_is_made_for_each_of_its_type() -> None:
     unity = {"type": "unity", "uri": "https://c/api", "token": "s3cret", "locations": "s3://lake"}
-    catalogs = {"prod": {}, "u": unity | {"credentials": "vended"}}
+    catalogs = {"prod": {}, "u": unity}
     read = format_options({"LAKEWRIGHT_CATALOGS": json.dumps(catalogs)})
     assert (sorted(read.catalogs), list(read.unity), list(read.iceberg_catalogs)) == (["prod", "u"], ["u"], ["prod"])
-    assert (read.unity["u"].name, read.unity["u"].credential_source) == ("u", "vended")
+    assert read.unity["u"].name == "u"
     assert "s3cret" not in repr(read)

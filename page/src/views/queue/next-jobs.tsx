@@ -4,64 +4,35 @@ import { mayOperate } from '../../api/session';
 import { formatRoute } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Empty } from '../../parts/frame';
+import { ACTIONS, type Column, List } from '../../parts/list';
 import { Ago } from '../../parts/values';
 import { JobActions } from './job-actions';
 
+type NextJob = QueueView['next'][number];
+
 export function NextJobs({ queue, reload }: { queue: QueueView; reload: () => void }) {
   if (queue.next.length === 0) return <Empty>No job waits.</Empty>;
+  const nameOf = (job: NextJob) => queue.table_names[job.table] ?? job.table;
+  const columns: Column<NextJob>[] = [
+    { head: '#', place: 'right', kind: 'number', show: (_, index) => index + 1 },
+    { head: 'Table', show: job => <a href={formatRoute(['tables', nameOf(job)])}>{nameOf(job)}</a> },
+    { head: 'Tenant', place: 'wide-only', kind: 'text', show: job => job.tenant },
+    { head: 'Band', place: 'wide-only', show: job => <Badge state={job.band} /> },
+    { head: 'Why here', title: job => job.message, show: job => job.reason.replaceAll('_', ' ') },
+    { head: 'Enqueued', place: 'wide-only', show: job => <Ago at={job.enqueued_at} /> },
+  ];
+  const actions: Column<NextJob> = {
+    head: ACTIONS,
+    place: 'right',
+    show: job => <JobActions job={{ id: job.id, state: 'queued' }} reload={reload} />,
+  };
   return (
-    <div class="scroll tall" tabIndex={0} role="region" aria-label="Next jobs">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col" class="right">
-              #
-            </th>
-            <th scope="col">Table</th>
-            <th scope="col" class="wide-only">
-              Tenant
-            </th>
-            <th scope="col" class="wide-only">
-              Band
-            </th>
-            <th scope="col">Why here</th>
-            <th scope="col" class="wide-only">
-              Enqueued
-            </th>
-            {mayOperate.value && (
-              <th scope="col">
-                <span class="hidden">Actions</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {queue.next.map((job, index) => {
-            const name = queue.table_names[job.table] ?? job.table;
-            return (
-              <tr key={job.id}>
-                <td class="right number">{index + 1}</td>
-                <td>
-                  <a href={formatRoute(['tables', name])}>{name}</a>
-                </td>
-                <td class="text wide-only">{job.tenant}</td>
-                <td class="wide-only">
-                  <Badge state={job.band} />
-                </td>
-                <td title={job.message}>{job.reason.replaceAll('_', ' ')}</td>
-                <td class="wide-only">
-                  <Ago at={job.enqueued_at} />
-                </td>
-                {mayOperate.value && (
-                  <td class="right">
-                    <JobActions job={{ id: job.id, state: 'queued' }} reload={reload} />
-                  </td>
-                )}
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+    <List
+      label="Next jobs"
+      region="tall"
+      rows={queue.next}
+      keyOf={job => job.id}
+      columns={mayOperate.value ? [...columns, actions] : columns}
+    />
   );
 }

@@ -4,55 +4,23 @@ import { duration } from '../../format/times';
 import { formatRoute } from '../../navigation/route';
 import { Badge } from '../../parts/badge';
 import { Empty } from '../../parts/frame';
+import { type Column, List } from '../../parts/list';
 import { Ago, Bytes, Count } from '../../parts/values';
+
+const COLUMNS: Column<JobSummary>[] = [
+  { head: 'Ended', show: run => <Ago at={run.finished_at} /> },
+  { head: 'Table', show: run => <a href={formatRoute(['tables', run.table_name])}>{run.table_name}</a> },
+  { head: 'Partition', kind: 'text', show: run => run.partition_label },
+  { head: 'Result', show: run => <Badge state={run.result} title={run.error} /> },
+  { head: 'Files replaced', place: 'right wide-only', show: run => <Count value={run.measured['files_replaced']} /> },
+  { head: 'Bytes', place: 'right wide-only', show: run => <Bytes value={run.measured['bytes']} /> },
+  { head: 'Time', place: 'right wide-only', kind: 'number', show: taken },
+];
 
 export function RecentRuns({ runs }: { runs: readonly JobSummary[] }) {
   if (runs.length === 0) return <Empty>No run has finished yet.</Empty>;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Finished runs">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Ended</th>
-            <th scope="col">Table</th>
-            <th scope="col">Partition</th>
-            <th scope="col">Result</th>
-            <th scope="col" class="right wide-only">
-              Files replaced
-            </th>
-            <th scope="col" class="right wide-only">
-              Bytes
-            </th>
-            <th scope="col" class="right wide-only">
-              Time
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {runs.map(run => (
-            <tr key={`${run.id} ${run.finished_at ?? ''}`}>
-              <td>
-                <Ago at={run.finished_at} />
-              </td>
-              <td>
-                <a href={formatRoute(['tables', run.table_name])}>{run.table_name}</a>
-              </td>
-              <td class="text">{run.partition_label}</td>
-              <td>
-                <Badge state={run.result} title={run.error} />
-              </td>
-              <td class="right wide-only">
-                <Count value={run.measured['files_replaced']} />
-              </td>
-              <td class="right wide-only">
-                <Bytes value={run.measured['bytes']} />
-              </td>
-              <td class="right number wide-only">{taken(run)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <List label="Finished runs" rows={runs} keyOf={run => `${run.id} ${run.finished_at ?? ''}`} columns={COLUMNS} />
   );
 }
 

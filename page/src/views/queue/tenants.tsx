@@ -10,69 +10,55 @@ import { Action, useAction } from '../../parts/action';
 import { Badge } from '../../parts/badge';
 import { Dialog } from '../../parts/dialog';
 import { Card, Empty } from '../../parts/frame';
+import { ACTIONS, type Column, List } from '../../parts/list';
 import { Count, Meter } from '../../parts/values';
 import { parseLimit, quotaShare, type TenantShare, tenantShares } from './tenant-shares';
 
+const COLUMNS: Column<TenantShare>[] = [
+  {
+    head: 'Tenant',
+    show: one => (
+      <>
+        <a href={formatRoute(['tables'], { tenant: one.name })}>{one.name}</a>{' '}
+        {one.isPaused && <Badge state="paused" />}
+      </>
+    ),
+  },
+  { head: 'Slot time', show: one => <Used share={one} /> },
+  { head: 'Waiting', place: 'right', show: one => <Count value={one.waiting} /> },
+  {
+    head: 'Oldest',
+    place: 'right wide-only',
+    kind: 'number',
+    show: one => (one.oldestWaitS === undefined ? '–' : duration(one.oldestWaitS)),
+  },
+  { head: 'Weight', place: 'right wide-only', kind: 'number', show: one => one.weight },
+  {
+    head: 'Limit',
+    place: 'right wide-only',
+    kind: 'number',
+    show: one => (one.limit === '' ? 'none' : one.limit),
+  },
+];
+
 export function Tenants({ queue, reload }: { queue: QueueView; reload: () => void }) {
   const tenants = tenantShares(queue);
+  const actions: Column<TenantShare> = {
+    head: ACTIONS,
+    place: 'right',
+    show: one => <TenantActions share={one} reload={reload} />,
+  };
   return (
     <Card title="Tenants" note={`slot time used in the last ${duration(queue.occupancy_window_s)}`}>
       {tenants.length === 0 ? (
         <Empty>No tenant has jobs.</Empty>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Tenants">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Tenant</th>
-                <th scope="col">Slot time</th>
-                <th scope="col" class="right">
-                  Waiting
-                </th>
-                <th scope="col" class="right wide-only">
-                  Oldest
-                </th>
-                <th scope="col" class="right wide-only">
-                  Weight
-                </th>
-                <th scope="col" class="right wide-only">
-                  Limit
-                </th>
-                {mayOperate.value && (
-                  <th scope="col">
-                    <span class="hidden">Actions</span>
-                  </th>
-                )}
-              </tr>
-            </thead>
-            <tbody>
-              {tenants.map(one => (
-                <tr key={one.name}>
-                  <td>
-                    <a href={formatRoute(['tables'], { tenant: one.name })}>{one.name}</a>{' '}
-                    {one.isPaused && <Badge state="paused" />}
-                  </td>
-                  <td>
-                    <Used share={one} />
-                  </td>
-                  <td class="right">
-                    <Count value={one.waiting} />
-                  </td>
-                  <td class="right number wide-only">
-                    {one.oldestWaitS === undefined ? '–' : duration(one.oldestWaitS)}
-                  </td>
-                  <td class="right number wide-only">{one.weight}</td>
-                  <td class="right number wide-only">{one.limit === '' ? 'none' : one.limit}</td>
-                  {mayOperate.value && (
-                    <td class="right">
-                      <TenantActions share={one} reload={reload} />
-                    </td>
-                  )}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <List
+          label="Tenants"
+          rows={tenants}
+          keyOf={one => one.name}
+          columns={mayOperate.value ? [...COLUMNS, actions] : COLUMNS}
+        />
       )}
     </Card>
   );

@@ -6,6 +6,7 @@ import { plural } from '../../format/numbers';
 import { useAction } from '../../parts/action';
 import { Dialog } from '../../parts/dialog';
 import { Histogram } from '../../parts/histogram';
+import { type Column, List } from '../../parts/list';
 import { Bytes, Count } from '../../parts/values';
 import { addedLevels } from './layout-sums';
 
@@ -101,6 +102,17 @@ export function OptimizeDialog({ table, close }: { table: TableStatus; close: ()
   );
 }
 
+const COLUMNS: Column<OptimizePlan['plans'][number]>[] = [
+  { head: 'Partition', kind: 'text', show: one => one.partition_label },
+  { head: 'Files replaced', place: 'right', show: one => <Count value={one.files_replaced} /> },
+  {
+    head: 'Files written',
+    place: 'right',
+    show: one => <Count value={one.files_replaced - one.files_removed} />,
+  },
+  { head: 'Bytes', place: 'right', show: one => <Bytes value={one.bytes} /> },
+];
+
 function Plan({ plan }: { plan: OptimizePlan }) {
   const reasons = Object.entries(plan.reasons);
   return (
@@ -113,40 +125,13 @@ function Plan({ plan }: { plan: OptimizePlan }) {
             now="now, in these partitions"
             after="after the rewrite (predicted)"
           />
-          <div class="scroll plans" tabIndex={0} role="region" aria-label="Plan by partition">
-            <table class="list">
-              <thead>
-                <tr>
-                  <th scope="col">Partition</th>
-                  <th scope="col" class="right">
-                    Files replaced
-                  </th>
-                  <th scope="col" class="right">
-                    Files written
-                  </th>
-                  <th scope="col" class="right">
-                    Bytes
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {plan.plans.slice(0, PLANS_SHOWN).map(one => (
-                  <tr key={`${one.partition_key} ${one.action}`}>
-                    <td class="text">{one.partition_label}</td>
-                    <td class="right">
-                      <Count value={one.files_replaced} />
-                    </td>
-                    <td class="right">
-                      <Count value={one.files_replaced - one.files_removed} />
-                    </td>
-                    <td class="right">
-                      <Bytes value={one.bytes} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <List
+            label="Plan by partition"
+            region="plans"
+            rows={plan.plans.slice(0, PLANS_SHOWN)}
+            keyOf={one => `${one.partition_key} ${one.action}`}
+            columns={COLUMNS}
+          />
         </>
       )}
       {reasons.length > 0 && (

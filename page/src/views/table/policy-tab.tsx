@@ -8,12 +8,29 @@ import { duration } from '../../format/times';
 import { useAction } from '../../parts/action';
 import { Badge } from '../../parts/badge';
 import { Card } from '../../parts/frame';
+import { type Column, List } from '../../parts/list';
 import { formatProperties, parseProperties } from './properties-text';
 
 const LOCAL = 'default';
 
 /** Units that a number carries by itself. */
 const NUMBERS = new Set(['', 'ratio', 'share']);
+
+const COLUMNS: Column<PolicyValue>[] = [
+  {
+    head: 'Property',
+    kind: 'property',
+    title: one => one.description,
+    show: one => (
+      <>
+        <code>{one.property}</code>
+        <span class="note block">{one.description}</span>
+      </>
+    ),
+  },
+  { head: 'Value', place: 'right', kind: 'number', title: one => String(one.value), show: valueText },
+  { head: 'Set by', show: one => (one.source === LOCAL ? 'default' : <SetBy one={one} />) },
+];
 
 export function PolicyTab({ table, reload }: { table: TableStatus; reload: () => void }) {
   const { policy } = table;
@@ -33,33 +50,13 @@ export function PolicyTab({ table, reload }: { table: TableStatus; reload: () =>
       ))}
       <div class="columns policy">
         <Card title="Policy in effect" note={`digest ${policy.version}`}>
-          <div class="scroll" tabIndex={0} role="region" aria-label="Policy in effect">
-            <table class="list">
-              <thead>
-                <tr>
-                  <th scope="col">Property</th>
-                  <th scope="col" class="right">
-                    Value
-                  </th>
-                  <th scope="col">Set by</th>
-                </tr>
-              </thead>
-              <tbody>
-                {values.map(one => (
-                  <tr key={one.property} class={one.source === LOCAL ? 'faint' : ''}>
-                    <td class="property" title={one.description}>
-                      <code>{one.property}</code>
-                      <span class="note block">{one.description}</span>
-                    </td>
-                    <td class="right number" title={String(one.value)}>
-                      {valueText(one)}
-                    </td>
-                    <td>{one.source === LOCAL ? 'default' : <SetBy one={one} />}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <List
+            label="Policy in effect"
+            rows={values}
+            keyOf={one => one.property}
+            columns={COLUMNS}
+            rowClass={one => (one.source === LOCAL ? 'faint' : '')}
+          />
         </Card>
         <Overrides table={table} reload={reload} />
       </div>

@@ -6,6 +6,7 @@ import { never, thisTable, useResource } from '../../api/use-resource';
 import { duration } from '../../format/times';
 import { Card, Empty, Loaded } from '../../parts/frame';
 import { Histogram, levelLabel } from '../../parts/histogram';
+import { type Column, List } from '../../parts/list';
 import { Ago, Bytes, Count } from '../../parts/values';
 import { rewrittenLevels } from './layout-sums';
 
@@ -53,77 +54,61 @@ function levelBars(table: TableStatus, rewrites: readonly RewriteView[]) {
   }));
 }
 
+const COLUMNS: Column<RewriteView>[] = [
+  { head: 'Committed', show: one => <Ago at={one.finished_at} /> },
+  { head: 'Version', place: 'right wide-only', kind: 'number', show: one => one.version },
+  { head: 'Partition', kind: 'text', show: one => one.partition_label ?? 'several partitions' },
+  { head: 'Kind', place: 'wide-only', show: one => one.optimization_name ?? '–' },
+  {
+    head: 'Files',
+    place: 'right',
+    show: one => (
+      <>
+        <Count value={one.input.num_files} /> → <Count value={one.output.num_files} />
+      </>
+    ),
+  },
+  {
+    head: 'Bytes',
+    place: 'right wide-only',
+    show: one => (
+      <>
+        <Bytes value={one.input.bytes} /> → <Bytes value={one.output.bytes} />
+      </>
+    ),
+  },
+  {
+    head: 'Time',
+    place: 'right wide-only',
+    kind: 'number',
+    show: one => (one.process_time_ms === null ? '–' : duration(one.process_time_ms / 1000)),
+  },
+];
+
 function RewriteList({ table, rewrites }: { table: TableStatus; rewrites: readonly RewriteView[] }) {
   const [open, setOpen] = useState<number | null>(null);
+  const files: Column<RewriteView> = {
+    head: <span class="hidden">Files</span>,
+    place: 'right',
+    show: one => (
+      <button
+        type="button"
+        class="small"
+        aria-expanded={open === one.version}
+        onClick={() => setOpen(open === one.version ? null : one.version)}
+      >
+        {open === one.version ? 'Hide files' : 'Files'}
+      </button>
+    ),
+  };
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Rewrites">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Committed</th>
-            <th scope="col" class="right wide-only">
-              Version
-            </th>
-            <th scope="col">Partition</th>
-            <th scope="col" class="wide-only">
-              Kind
-            </th>
-            <th scope="col" class="right">
-              Files
-            </th>
-            <th scope="col" class="right wide-only">
-              Bytes
-            </th>
-            <th scope="col" class="right wide-only">
-              Time
-            </th>
-            <th scope="col">
-              <span class="hidden">Files</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rewrites.map(one => (
-            <>
-              <tr key={one.write_id}>
-                <td>
-                  <Ago at={one.finished_at} />
-                </td>
-                <td class="right number wide-only">{one.version}</td>
-                <td class="text">{one.partition_label ?? 'several partitions'}</td>
-                <td class="wide-only">{one.optimization_name ?? '–'}</td>
-                <td class="right">
-                  <Count value={one.input.num_files} /> → <Count value={one.output.num_files} />
-                </td>
-                <td class="right wide-only">
-                  <Bytes value={one.input.bytes} /> → <Bytes value={one.output.bytes} />
-                </td>
-                <td class="right number wide-only">
-                  {one.process_time_ms === null ? '–' : duration(one.process_time_ms / 1000)}
-                </td>
-                <td class="right">
-                  <button
-                    type="button"
-                    class="small"
-                    aria-expanded={open === one.version}
-                    onClick={() => setOpen(open === one.version ? null : one.version)}
-                  >
-                    {open === one.version ? 'Hide files' : 'Files'}
-                  </button>
-                </td>
-              </tr>
-              {open === one.version && (
-                <tr key={`${one.write_id} files`}>
-                  <td colSpan={8}>
-                    <Files name={table.name} version={one.version} />
-                  </td>
-                </tr>
-              )}
-            </>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <List
+      label="Rewrites"
+      rows={rewrites}
+      keyOf={one => one.write_id}
+      columns={[...COLUMNS, files]}
+      below={one => (open === one.version ? <Files name={table.name} version={one.version} /> : null)}
+    />
   );
 }
 

@@ -9,12 +9,12 @@ from decider.decide.context import DecisionContext
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate, evaluate_each
 from decider.decide.ledger import decode, encode
-from decider.decide.recomputing import decide_again
 from shared.jobs.payload import COMPACT, RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, file_stats, stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy.policy import MIB, Policy
+from tests.support.recomputing import decide_again
 from tests.support.toy_action import CENSUS, Census
 
 POLICY = Policy(target_bytes=8 * MIB)

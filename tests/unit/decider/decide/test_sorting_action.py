@@ -12,7 +12,6 @@ from decider.decide.compaction import COMPACTION
 from decider.decide.decision import DecisionKind, Trigger
 from decider.decide.evaluate import evaluate, evaluate_each
 from decider.decide.job_request import job_request
-from decider.decide.recomputing import contradictions, recompute
 from decider.decide.sorting import SORTING, predict
 from decider.optimize.plan_table import PlanSelection, plan_table
 from shared.jobs.payload import COMPACT, SORT, JobPayload, RewriteKind
@@ -22,6 +21,7 @@ from shared.layout.sort_planner import SortReason
 from shared.policy.policy import ClusteringOrder, Policy
 from shared.table import DataFile, PartitionKey, Snapshot, TableMetadata, TableProtocol
 from tests.support.decisions import context_of
+from tests.support.recomputing import contradictions, recompute
 
 PARTITION = PartitionKey("{}")
 SORTED = Policy(target_bytes=100, sort_by="k", max_depth=2)

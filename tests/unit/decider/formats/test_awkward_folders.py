@@ -4,11 +4,11 @@ import asyncio
 import json
 from pathlib import Path
 
-from decider.formats.delta.log import open_log
 from decider.formats.registry import table_formats
 from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.paths.locations import canonical_location, decoded_path, table_id
+from tests.support.read_logs import open_log
 
 NAMES = ("a b", "a%20b", "a%2520b", "a+b", "Z\u00fcrich", "Zu\u0308rich", "100%", "x#y", "q?z", "p:1,2", "g[a]{b}*")
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from decider.state.file_columns import COLUMNS, FileColumns, LiveFiles, count_live, live_ids_of
-from decider.state.fold import REPLACING_OPERATIONS, count_live_files, fold
+from decider.state.fold import REPLACING_OPERATIONS, fold
 from decider.state.refused_partitions import RefusedPartitions
 from shared.errors import RefusedFiles
 from shared.layout.file_selection import GENERATED_TAG
@@ -29,6 +29,7 @@ from shared.table import (
     TableMetadata,
     TableProtocol,
 )
+from tests.support.counted_files import count_live_files
 from tests.support.folding import commit, file, removed
 
 POLICY = Policy()

@@ -10,13 +10,13 @@ from obstore import exceptions
 from obstore.exceptions import GenericError, PermissionDeniedError
 from obstore.store import MemoryStore
 
-from decider.formats.delta.log import open_log
 from decider.storage import object_reads
 from decider.storage.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter, storage_failure
 from decider.storage.stores import ObjectStores, RootedStore
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.paths.store_options import StoreOptions
 from tests.support.failure_classes import OF_OBSTORE
+from tests.support.read_logs import open_log
 
 
 class Failing:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from decider.api.routes.what_if import what_if_view
 from decider.formats.delta.table import DeltaTable
 from decider.state.effective_policy import resolve_unregistered
 from decider.whatif.comparison import (
@@ -18,7 +19,7 @@ from decider.whatif.comparison import (
     compare,
     recommend,
 )
-from decider.whatif.examination import describe, examine
+from decider.whatif.examination import WhatIfReport, examine
 from decider.whatif.simulator import replay_untouched
 from decider.whatif.trace import CommitTrace
 from decider.whatif.trace_reader import TableTrace, read_history
@@ -254,6 +255,10 @@ def test_a_replay_that_ends_with_other_files_than_the_table_has_is_reported() ->
 def test_a_log_without_writes_is_refused_with_a_reason() -> None:
     with pytest.raises(InvalidInput, match="no commit from version 0"):
         asyncio.run(_read(Log(LOG[:1])))
+
+
+def describe(found: WhatIfReport) -> dict:
+    return what_if_view(found).model_dump(mode="json")
 
 
 def report(configuration: dict[str, str], stated: dict[str, str] | None = None, default: Policy | None = None) -> dict:

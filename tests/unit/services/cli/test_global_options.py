@@ -33,7 +33,7 @@ def test_without_json_people_get_a_table() -> None:
         json.loads(answered("actors", "list"))
 
 
-@pytest.mark.parametrize("command", ["tables list", "optimize", "what-if", "queue show", "status", "tables scheduled"])
+@pytest.mark.parametrize("command", ["tables list", "optimize", "what-if", "queue show", "status", "tables index t"])
 def test_every_command_offers_json_in_its_help(command: str) -> None:
     result = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "120"})
     assert "--json" in result.stdout

@@ -28,7 +28,7 @@ ALL = dict(commands(typer.main.get_command(app)))
 
 def test_every_command_is_covered() -> None:
     assert len(ALL) > 35
-    assert {"lakewright tables add", "lakewright tables scheduled", "lakewright doctor"} <= set(ALL)
+    assert {"lakewright tables add", "lakewright tables optimizations", "lakewright doctor"} <= set(ALL)
 
 
 @pytest.mark.parametrize("name", ALL)

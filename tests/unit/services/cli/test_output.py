@@ -3,7 +3,6 @@
 import pytest
 
 from services.cli.render import counted, time_span
-from services.cli.what_if_chart import tick
 
 
 @pytest.mark.parametrize(
@@ -20,9 +19,3 @@ def test_a_time_span_has_one_unit_and_no_more_digits_than_are_read(seconds: floa
 
 def test_one_of_a_thing_is_in_the_singular() -> None:
     assert (counted(1, "file"), counted(2, "file"), counted(1_000, "file")) == ("1 file", "2 files", "1,000 files")
-
-
-def test_ticks_of_an_axis_are_never_rounded() -> None:
-    seconds = (0, 5, 65, 75, 90, 4_500, 27 * 3_600, 36 * 3_600, 86_400)
-    stated = ["0 s", "5 s", "65 s", "1.25 min", "1.5 min", "1.25 h", "27 h", "1.5 d", "1 d"]
-    assert [tick(one) for one in seconds] == stated

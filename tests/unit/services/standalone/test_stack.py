@@ -11,8 +11,7 @@ import pytest
 from actor.queue_executor import connect
 from services.redis_socket import MAX_SOCKET_PATH_BYTES, socket_path, socket_url
 from services.settings import default_redis_url, parse_redis_url
-from services.standalone.actor_scaling import ActorCount
-from services.standalone.stack import StandaloneOptions, actor_spec, children, data_dir_lock, decider_tokens
+from services.standalone.stack import StandaloneOptions, children, data_dir_lock
 from services.standalone.supervisor import RESTARTS
 from shared.errors import InvalidInput, PermanentError
 from tests.support.fake_programs import fake_redis
@@ -86,24 +85,8 @@ def test_how_long_a_start_may_take_is_a_setting(tmp_path: Path) -> None:
 
 
 def test_the_actor_may_be_left_out(tmp_path: Path) -> None:
-    specs = children(replace(options(tmp_path / "data"), actors=ActorCount(0)))
+    specs = children(replace(options(tmp_path / "data"), actors=0))
     assert [spec.name for spec in specs] == ["redis", "decider"]
-
-
-def test_actors_of_a_pool_have_names_of_their_own_and_the_standalone_may_drain_them(tmp_path: Path) -> None:
-    automatic = ActorCount(0, is_automatic=True)
-    chosen = replace(options(tmp_path / "data"), actors=automatic)
-    assert [spec.name for spec in children(chosen)] == ["redis", "decider"]
-    specs = [actor_spec(chosen, name) for name in ("actor-1", "actor-2")]
-    assert [spec.environment["LAKEWRIGHT_ACTOR_NAME"] for spec in specs] == ["actor-1", "actor-2"]
-    assert len({spec.log_file for spec in specs}) == 2
-    assert decider_tokens(chosen) == {}, "without tokens, calls from this machine need none"
-    for name, kept in (("LAKEWRIGHT_TOKENS", "viewer:abc,"), ("LAKEWRIGHT_TOKENS_FILE", "")):
-        guarded = replace(options(tmp_path / "data", **{name: "viewer:abc"}), actors=automatic)
-        (_, decider) = children(guarded)
-        assert decider.environment["LAKEWRIGHT_TOKENS"] == f"{kept}operator:{guarded.own_token}"
-        assert guarded.own_token not in repr(guarded)
-        assert decider_tokens(replace(guarded, actors=ActorCount(1))) == {}
 
 
 def test_a_data_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:

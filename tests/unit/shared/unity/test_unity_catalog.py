@@ -1,4 +1,4 @@
-"""What a Unity catalog is asked, and what its listings and credentials lead to."""
+"""What a Unity catalog is asked, and what its listings lead to."""
 
 import json
 from collections.abc import Callable
@@ -11,11 +11,7 @@ from shared.paths.boundary import Boundary
 from shared.unity import catalog as module
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer, UnityRequest
-from shared.unity.table_info import UnityTable
-from shared.unity.temporary_credentials import TemporaryCredentials
 from tests.support.unity_samples import sample, table_answer
-
-S3_TABLE = UnityTable("main.sales.orders", "id-1", "s3://lake/orders")
 
 
 class Asked:
@@ -36,7 +32,7 @@ def test_a_table_is_asked_for_by_its_full_name_as_what_it_is() -> None:
     asked = Asked(lambda _: table_answer("main.sales.orders/2", "s3://lake/orders"))
     assert asked.catalog.table(("main", "sales", "orders/2")).storage_location == "s3://lake/orders"
     (request,) = asked.requests
-    assert (request.method, request.path, request.body) == ("GET", "tables/main.sales.orders%2F2", None)
+    assert request.path == "tables/main.sales.orders%2F2"
     assert set(request.query.values()) == {"false"}
 
 
@@ -112,59 +108,3 @@ def test_a_damaged_listing_is_an_error(answer: Any) -> None:
 def test_a_page_token_that_is_no_text_is_an_error() -> None:
     with pytest.raises(PermanentError, match="next_page_token"):
         Asked(lambda _: {"schemas": [], "next_page_token": 5}).catalog.schemas("main")
-
-
-def test_credentials_to_read_are_asked_for_by_id() -> None:
-    asked = Asked(lambda _: sample("aws_credentials"))
-    assert asked.catalog.credentials(S3_TABLE) == TemporaryCredentials(
-        {"access_key_id": "accessKey0", "secret_access_key": "secretKey0", "token": "sessionToken0"}, 1745238786765
-    )
-    (request,) = asked.requests
-    assert (request.method, request.path) == ("POST", "temporary-table-credentials")
-    assert request.body == {"table_id": "id-1", "operation": "READ"}
-
-
-@pytest.mark.parametrize(
-    ("location", "name", "values"),
-    [
-        ("abfss://c@a.dfs.core.windows.net/t", "azure_credentials", {"sas_token": "test-sas-token"}),
-        ("gs://lake/t", "gcp_credentials", {"token": "test-token"}),
-        ("file:///lake/t", "no_credentials", {}),
-        ("s3://lake/t", "no_credentials", {}),
-    ],
-)
-def test_each_cloud_has_its_own_credentials(location: str, name: str, values: dict[str, str]) -> None:
-    asked = Asked(lambda _: sample(name))
-    found = asked.catalog.credentials(UnityTable("a.b.c", "id", location))
-    assert found.values == values
-    assert (found.expires_ms is None) == (not values)
-
-
-def test_keys_of_a_server_without_roles_have_neither_token_nor_end() -> None:
-    own = {"aws_temp_credentials": {"access_key_id": "k", "secret_access_key": "s", "session_token": ""}}
-    found = Asked(lambda _: own).catalog.credentials(S3_TABLE)
-    assert found == TemporaryCredentials({"access_key_id": "k", "secret_access_key": "s", "token": None}, None)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"gcp_oauth_token": {"oauth_token": "secret-word"}},
-        {"aws_temp_credentials": "secret-word"},
-        {"aws_temp_credentials": {"secret_access_key": "secret-word"}},
-        {"aws_temp_credentials": {"access_key_id": 5, "secret_access_key": "secret-word", "session_token": "t"}},
-        {"aws_temp_credentials": {"access_key_id": "k", "secret_access_key": "secret-word", "session_token": 5}},
-        {**sample("aws_credentials"), "expiration_time": "secret-word"},
-        {**sample("aws_credentials"), "azure_user_delegation_sas": {"sas_token": "secret-word"}},
-    ],
-)
-def test_damaged_credentials_are_an_error_that_does_not_show_them(answer: Any) -> None:
-    with pytest.raises(PermanentError) as found:
-        Asked(lambda _: answer).catalog.credentials(S3_TABLE)
-    assert "secret-word" not in str(found.value)
-
-
-def test_credentials_are_not_shown() -> None:
-    found = Asked(lambda _: sample("aws_credentials")).catalog.credentials(S3_TABLE)
-    assert "secretKey0" not in repr(found)
-    assert "secretKey0" not in repr(UnityAnswer(200, json.dumps(sample("aws_credentials")).encode()))

@@ -2,22 +2,22 @@
 
 import pytest
 
-from shared.unity.options import CredentialSource, UnityOptions, is_unity, parse_options
+from shared.unity.options import UnityOptions, is_unity, parse_options
 
 URI = "https://catalog.example.com/api/2.1/unity-catalog"
 GOOD = {"type": "unity", "uri": URI, "locations": "s3://lake"}
 
 
 def test_options_are_read() -> None:
-    more = {"token": "dapi0", "credentials": "vended", "timeout-s": "5", "locations": "s3a://lake/, /data/raw"}
+    more = {"token": "dapi0", "timeout-s": "5", "locations": "s3a://lake/, /data/raw"}
     assert parse_options("u", GOOD | more | {"uri": f" {URI}/ "}) == UnityOptions(
-        URI, ("s3://lake", "file:///data/raw"), "dapi0", CredentialSource.VENDED, 5.0
+        URI, ("s3://lake", "file:///data/raw"), "dapi0", 5.0
     )
 
 
-def test_by_default_files_are_read_with_our_own_credentials() -> None:
+def test_by_default_there_is_no_token() -> None:
     found = parse_options("u", GOOD)
-    assert (found.credentials, found.token, found.timeout_s) == (CredentialSource.OWN, "", 30.0)
+    assert (found.token, found.timeout_s) == ("", 30.0)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_by_default_files_are_read_with_our_own_credentials() -> None:
         ({"locations": "catalog://prod"}, "locations"),
         ({"token": "secret-word\r\nX-Other: 1"}, "token"),
         ({"token": "secret-word ü"}, "token"),
-        ({"credentials": "secret-word"}, "credentials"),
+        ({"credentials": "secret-word"}, "no option 'credentials'"),
         ({"timeout-s": "0"}, "timeout-s"),
         ({"timeout-s": "secret-word"}, "timeout-s"),
         ({"timeout-s": "601"}, "timeout-s"),

@@ -13,10 +13,6 @@ SCHEMAS = {
     "schema": "SchemaInfo",
     "catalog": "CatalogInfo",
     "tables": "ListTablesResponse",
-    "aws_credentials": "TemporaryCredentials",
-    "azure_credentials": "TemporaryCredentials",
-    "gcp_credentials": "TemporaryCredentials",
-    "no_credentials": "TemporaryCredentials",
 }
 ERRORS = {"unauthenticated", "table_not_found", "resource_exhausted", "permission_denied"}
 """Their form is no part of the OpenAPI."""
@@ -31,13 +27,6 @@ READ = {
     "ListCatalogsResponse": {"catalogs", "next_page_token"},
     "SchemaInfo": {"name"},
     "CatalogInfo": {"name"},
-    "TemporaryCredentials": {
-        *("aws_temp_credentials", "azure_user_delegation_sas", "gcp_oauth_token", "expiration_time"),
-    },
-    "AwsCredentials": {"access_key_id", "secret_access_key", "session_token"},
-    "AzureUserDelegationSAS": {"sas_token"},
-    "GcpOauthToken": {"oauth_token"},
-    "GenerateTemporaryTableCredential": {"table_id", "operation"},
 }
 
 

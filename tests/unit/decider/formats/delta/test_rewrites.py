@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from decider.formats.delta.rewrites import HEAD_BYTES, open_own_commits
+from decider.formats.delta.rewrites import HEAD_BYTES
 from decider.formats.rewrites import FileStats, Rewrite, RewritePage, index_fields
 from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.errors import Corrupt, NoTable
@@ -19,6 +19,7 @@ from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import stats_of_sizes
 from shared.policy.levels import build_size_levels
 from shared.table import CommitOrigin
+from tests.support.read_logs import open_own_commits
 
 RUNGS = build_size_levels(1_000_000, 8, Fraction(3, 4))
 OURS = CommitMetadata(

@@ -4,7 +4,6 @@ import json
 import random
 import shutil
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 from typer.testing import CliRunner
@@ -31,30 +30,22 @@ def table(written: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(written, tmp_path / "orders"))
 
 
-def test_any_table_is_compared_without_a_service(table: Path, tmp_path: Path) -> None:
-    svg = tmp_path / "curves.svg"
-    result = CliRunner().invoke(app, ["what-if", str(table), "--svg", str(svg)], env={"COLUMNS": "200"})
+def test_any_table_is_compared_without_a_service(table: Path) -> None:
+    result = CliRunner().invoke(app, ["what-if", str(table)], env={"COLUMNS": "200"})
     assert result.exit_code == 0, (result.output, result.exception)
     assert "Delta OPTIMIZE, each commit" in result.stdout
     assert "Lakewright by target size" in result.stdout
     assert "These prices are assumptions" in result.stdout
     assert "Recommendation" in result.stdout
-    drawn = ET.parse(svg).getroot()  # noqa: S314 - a file that we wrote
-    # Nine rules in the legend and in both charts over time, a dot for each, and a bar of two parts for each target.
-    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}polyline")) == 3 * 9
-    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}circle")) == 9
-    bars = [one for one in drawn.findall(".//{http://www.w3.org/2000/svg}rect") if "y" in one.attrib]
-    assert len(bars) == 2 * 6 + 2
 
 
 def test_a_table_written_once_is_compared_too(tmp_path: Path) -> None:
-    path, svg = tmp_path / "once", tmp_path / "once.svg"
+    path = tmp_path / "once"
     deltalake.write_deltalake(str(path), pa.table({"id": [1]}))
-    result = CliRunner().invoke(app, ["what-if", str(path), "--svg", str(svg)])
+    result = CliRunner().invoke(app, ["what-if", str(path)])
     assert result.exit_code == 0, (result.output, result.exception)
     assert "1 commit in 0 s added 1 file" in result.stdout
     assert "Nothing to change" in result.stdout
-    assert "nothing to see over time" in svg.read_text()
 
 
 def test_prices_are_those_that_were_asked_for(table: Path) -> None:
@@ -89,14 +80,12 @@ def test_a_place_without_a_table_is_named(tmp_path: Path) -> None:
     assert str(tmp_path) in str(result.exception)
 
 
-def test_settings_are_shown_beside_the_policy_in_force(table: Path, tmp_path: Path) -> None:
-    svg = tmp_path / "curves.svg"
-    settings = ["--set", "target-file-size=64KiB", "--set", "min-input-files=2", "--svg", str(svg)]
+def test_settings_are_shown_beside_the_policy_in_force(table: Path) -> None:
+    settings = ["--set", "target-file-size=64KiB", "--set", "min-input-files=2"]
     result = CliRunner().invoke(app, ["what-if", str(table), *settings], env={"COLUMNS": "200"})
     assert result.exit_code == 0, (result.output, result.exception)
     assert "with your settings" in result.stdout
     assert "lakewright.target-file-size=64KiB, lakewright.min-input-files=2" in result.stdout
-    assert "with your settings" in svg.read_text()
 
 
 @pytest.mark.parametrize("stated", ["fan-in=banana", "banana=1"])
@@ -104,14 +93,6 @@ def test_settings_that_cannot_be_used_are_refused_before_anything_is_read(stated
     result = CliRunner().invoke(app, ["what-if", "/nowhere/at/all", "--set", stated])
     assert isinstance(result.exception, LakewrightError)
     assert stated.partition("=")[0] in str(result.exception)
-
-
-@pytest.mark.parametrize("name", ["c.png", "c.txt", "c.d/e.PDF"])
-def test_a_picture_is_an_svg_or_is_refused_before_anything_is_read(tmp_path: Path, name: str) -> None:
-    result = CliRunner().invoke(app, ["what-if", "/nowhere/at/all", "--svg", str(tmp_path / name)])
-    assert result.exit_code == 2
-    assert "charts are SVG" in result.output
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

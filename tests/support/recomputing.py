@@ -1,10 +1,11 @@
 """Decides again from what a record of the ledger has, and finds records that cannot follow from their own numbers."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from decider.decide.actions import ACTIONS, ActionRegistry
-from decider.decide.context import ConstantContention, ConstantRefusal, DecisionContext
-from decider.decide.decision import Decision, DecisionKind, Trigger, TriggerSource
+from decider.decide.context import ConstantContention, DecisionContext
+from decider.decide.decision import NOTHING_REFUSED, Decision, DecisionKind, RefusedPart, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord, predicted
 from decider.decide.table_action import evaluate_table
@@ -14,7 +15,22 @@ from shared.layout.partition_stats import PartitionStats
 from shared.partitions import partition_values
 from shared.policy.levels import FULL
 from shared.policy.policy import Policy, PortablePaths
-from shared.table import TableId, TableMetadata, TableRef
+from shared.table import PartitionKey, TableId, TableMetadata, TableRef
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRefusal:
+    """The same part of every partition, such as the one that a ledger record keeps of its partition."""
+
+    refused: RefusedPart = NOTHING_REFUSED
+
+    def part(self, partition: PartitionKey, trigger: Trigger, policy: Policy) -> RefusedPart:
+        """Return the part."""
+        return self.refused
+
+    def of_job(self, kind: str, version: int) -> RefusedPart:
+        """Return the part."""
+        return self.refused
 
 
 def recompute(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> DecisionKind:

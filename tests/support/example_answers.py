@@ -1,7 +1,7 @@
-"""Examples of answers in the API's description, composed from one table of values by the names of fields.
+"""Answers as the API describes them, composed from one table of values by the names of fields.
 
 A name means the same everywhere in the API, so all examples speak of one table, `sales.orders`, and a new schema has an
-example without writing one. A text whose name is not in the table fails when the description is built.
+example without writing one. A text whose name is not in the table is an error.
 """
 
 from collections.abc import Mapping
@@ -100,7 +100,6 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "description": ("Target size of data files.",),
         "detail": ("version 41",),
         "enabled": (True,),
-        "enabled_by": ("default",),
         "engine_crashes": (None,),
         "error": ("",),
         "event": ("enqueued",),
@@ -123,7 +122,6 @@ VALUES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "jobs": (1, [_JOB]),
         "judgement": (None,),
         "kind": ("compact",),
-        "last_result": ("done",),
         "left_out": (["note"],),
         "levels": ([0, 0, 0, 0, 0, 8, 0],),
         "location": ("s3://lake/sales/orders",),

@@ -1,4 +1,4 @@
-"""Scheduled tables are those that are optimized without being asked, each with what it waits for."""
+"""A list of tables says of each whether it is optimized, and what it waits for; a paused one keeps its jobs."""
 
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,15 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.redis
 
 
-def scheduled(decider: LiveDecider, **asked: Any) -> dict[str, Any]:
-    return {one["name"]: one for one in decider.get("/v1/scheduled", **asked)["tables"]}
+def conditions(decider: LiveDecider) -> dict[str, str]:
+    return {one["name"]: one["condition"] for one in decider.get("/v1/tables")["tables"]}
 
 
 def claim(queue: SyncQueueExecutor) -> tuple[Any, ...]:
     return tuple(queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000)))
 
 
-def test_a_table_shows_what_it_waits_for_and_how_its_last_run_ended(
+def test_a_table_shows_what_it_waits_for_and_whether_it_is_optimized_at_all(
     decider: LiveDecider, queue: SyncQueueExecutor, tmp_path: Path
 ) -> None:
     busy = WrittenTable(tmp_path / "busy", days=("2026-01-01",))
@@ -35,30 +35,16 @@ def test_a_table_shows_what_it_waits_for_and_how_its_last_run_ended(
     decider.post("/v1/tables", {"location": str(tmp_path), "name": "refused"})
     decider.drain()
 
-    until("the job is counted", lambda: scheduled(decider)["busy"]["jobs"])
-    found = scheduled(decider)
-    assert set(found) == {"busy", "quiet"}, "not what is switched off, nor what cannot be read"
-    assert (found["quiet"]["state"], found["quiet"]["jobs"], found["quiet"]["next_due_at"]) == ("compact", 0, None)
-    assert (found["busy"]["state"], found["busy"]["jobs"], found["busy"]["last_run_at"]) == ("waiting", 1, None)
-    assert found["busy"]["next_due_at"] is not None
-
+    until("the job is counted", lambda: conditions(decider)["busy"] == "waiting")
+    others = {"quiet": "compact", "off": "disabled", "refused": "refused"}
+    assert conditions(decider) == {"busy": "waiting", **others}
     (job,) = claim(queue)
-    until("its job is counted", lambda: scheduled(decider)["busy"]["state"] == "running")
+    until("its job is counted", lambda: conditions(decider)["busy"] == "running")
     queue.run(end_of(job, RunResult.FAIL, seen_version=99))
-    until("its failure is counted", lambda: scheduled(decider)["busy"]["state"] == "backing_off")
-    failed = scheduled(decider)["busy"]
-    assert (failed["attempts"], failed["last_result"]) == (1, "fail")
-    assert failed["next_due_at"] > failed["last_run_at"]
-
-
-def test_the_list_is_paged_in_the_order_of_names(decider: LiveDecider, tmp_path: Path) -> None:
-    for name in ("a.1", "a.2", "b.1"):
-        decider.register(WrittenTable(tmp_path / name).path, name)
-    first = decider.get("/v1/scheduled", limit=2)
-    assert [one["name"] for one in first["tables"]] == ["a.1", "a.2"]
-    rest = decider.get("/v1/scheduled", limit=2, page_token=first["next_page_token"])
-    assert ([one["name"] for one in rest["tables"]], rest["next_page_token"]) == (["b.1"], None)
-    assert set(scheduled(decider, prefix="b.")) == {"b.1"}
+    until("its failure is counted", lambda: conditions(decider)["busy"] == "backing_off")
+    (delayed,) = decider.get("/v1/jobs", state="delayed")["jobs"]
+    assert (delayed["table_name"], delayed["attempts"]) == ("busy", 1)
+    assert delayed["retry_at"] > delayed["enqueued_at"]
 
 
 def test_a_paused_table_keeps_its_job_until_it_is_resumed(

@@ -1,9 +1,12 @@
-"""A what-if as one SVG picture that any browser shows, by day and by night: what each rule would have done, and cost.
+"""A what-if as one SVG picture: `lakewright --json what-if TABLE | python -m tests.bench.what_if_picture >FILE`.
 
-Drawn by hand, because it is four charts of straight lines under one legend (docs/adr/0007).
+It shows what each rule would have done, and cost, by day and by night. Drawn by hand, because it is four charts of
+straight lines under one legend (docs/adr/0007).
 """
 
+import json
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -297,3 +300,7 @@ def _round_step(wanted: float) -> float:
     """Return the nearest 1, 2 or 5 times a power of ten from `wanted` on."""
     power = 10.0 ** math.floor(math.log10(wanted))
     return next(power * lead for lead in (1, 2, 5, 10) if power * lead >= wanted * 0.999)
+
+
+if __name__ == "__main__":
+    print(draw(json.load(sys.stdin)), end="")
