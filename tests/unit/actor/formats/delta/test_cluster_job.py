@@ -87,8 +87,7 @@ class World:
         scala = FakeScala(self.table)
         scala.staged_statement = SimpleNamespace(run=self.optimize)  # type: ignore[attr-defined]
         proofreader = SimpleNamespace(check=self.compare)
-        no_classes = SimpleNamespace(are_usable=lambda _session: False)
-        parts = (scala, Sessions(self.table), boundary, proofreader, no_classes)
+        parts = (scala, Sessions(self.table), boundary, proofreader)
         return ClusterJob(*cast("Any", parts), job, self.control, self.reserved_bytes).run()
 
     @property

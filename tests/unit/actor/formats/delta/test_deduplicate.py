@@ -93,7 +93,7 @@ class World:
         job = TableJob(DEDUPLICATE, "file:///t", policy, CommitOrigin("j", 1), policy_digest=decided, options=options)
         scala, sessions = cast("Any", FakeScala(self.table)), cast("Any", FakeSessions(self.table))
         return Deduplication(
-            *(scala, sessions, cast("Any", boundary), *cast("Any", (None, None))), job, Control(), RESERVED_BYTES
+            *(scala, sessions, cast("Any", boundary), cast("Any", None)), job, Control(), RESERVED_BYTES
         ).run()
 
 
