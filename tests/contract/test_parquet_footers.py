@@ -4,16 +4,19 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.chunk_bounds import Bounds
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers
 from actor.formats.delta.log import TableLog
-from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import EncodeReason
+from actor.formats.parquet.file_columns import DescribedFiles
+from actor.formats.parquet.footer_summary import FooterSummary
 from actor.jvm.scala import Scala
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
@@ -23,6 +26,7 @@ pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `dec
 pytestmark = pytest.mark.spark
 
 
+FIXED = "FIXED_LEN_BYTE_ARRAY"
 OBSTACLES: dict[str, dict[str, Any]] = {
     "int96": {"use_deprecated_int96_timestamps": True},
     "nanoseconds": {"version": "2.6"},
@@ -134,17 +138,40 @@ def test_columns_that_hold_no_null_are_known_by_their_ids(lab: DeltaLab) -> None
     assert json.loads(scala.to_json(found))["files"][0]["full_ids"] == [1]
 
 
-def test_bounds_are_the_same_with_and_without_the_classes(lab: DeltaLab) -> None:
+def plain(stored: Any, physical: str, logical: str) -> Any:
+    return int.from_bytes(stored, "big", signed=True) if (physical, logical) == (FIXED, "DECIMAL") else stored
+
+
+def bounds_by_pyarrow(file: Path) -> dict[str, Bounds]:
+    """Return bounds and nulls over all row groups of the columns of which each row group gives both."""
+    footer, found = pq.read_metadata(file), dict[str, Bounds]()
+    for leaf in range(footer.num_columns):
+        stored = footer.schema.column(leaf)
+        chunks = [footer.row_group(number).column(leaf) for number in range(footer.num_row_groups)]
+        said = [one.statistics for one in chunks]
+        bounded = [one for one in said if one is not None and one.has_min_max]
+        nulls = [one.null_count for one in said if one is not None and one.has_null_count]
+        of_nulls = [one for one in chunks if one.statistics is not None and one.statistics.null_count == one.num_values]
+        if len(nulls) < len(chunks) or len(bounded) + len(of_nulls) < len(chunks):
+            continue
+        logical = json.loads(stored.logical_type.to_json()).get("Type", "").upper()
+        least = [plain(one.min_raw, stored.physical_type, logical) for one in bounded]
+        greatest = [plain(one.max_raw, stored.physical_type, logical) for one in bounded]
+        found[stored.path] = Bounds(min(least, default=None), max(greatest, default=None), sum(nulls))
+    return found
+
+
+def logged_file(lab: DeltaLab) -> tuple[TableLog, LoggedFile, Path]:
+    """Return a file of a table with a column of each flat type and many row groups, one of which counts no nulls."""
     from tests.support.parquet_lab import PALETTE  # It imports DuckDB, which is not everywhere.
 
     table = tables.table(lab.directory / "t", files=1)
     schema = pa.schema([(name, kind) for name, (kind, _) in PALETTE.items() if not pa.types.is_nested(kind)])
     dice = random.Random(7)
     rows = [{name: dice.choice([None, PALETTE[name][1](dice)]) for name in schema.names} for _ in range(100)]
-
     ((name, _), add), *_ = tables.live(table.path).items()
     written = table.path / name
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), written, row_group_size=9)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), written, row_group_size=9, compression="gzip")
     # Some writers give bounds without a count of nulls: "none" would be a guess.
     whole = schema.get_field_index("whole")
     uncounted = with_footer(
@@ -154,14 +181,37 @@ def test_bounds_are_the_same_with_and_without_the_classes(lab: DeltaLab) -> None
     add |= {"size": len(uncounted)}
     with lab.engine._sessions.lease(tag="t") as owned:
         log = TableLog(lab.engine._scala, owned.session, table.location)
-        file = LoggedFile(decode_add(add, ()), json.dumps(add))
-        found = []
-        for are_usable in (True, False):
-            classes = ParquetClasses(are_usable=are_usable)
-            footers = Footers(lab.engine._scala, log, FooterReader(lab.engine._scala, log, classes))
-            columns = [column for one in footers.storage([file]).schemas for column in one]
-            found.append(footers.bounds(file, columns))
+    return log, LoggedFile(decode_add(add, ()), json.dumps(add)), written
 
-    assert len(found[0]) >= len(schema) - 3  # Not-a-number leaves floats without bounds.
-    assert "whole" not in {".".join(column.path) for column in found[0]}
-    assert found[0] == found[1]
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_columns_and_bounds_are_those_that_pyarrow_reads(lab: DeltaLab, *, is_read: bool) -> None:
+    """Footers that our class does not read, as encrypted ones, are read by parquet-java."""
+    log, file, written = logged_file(lab)
+    unread = SimpleNamespace(describe=lambda _: DescribedFiles((FooterSummary(obstacle="encryption"),), {}))
+    footers = Footers(
+        lab.engine._scala, log, FooterReader(lab.engine._scala, log) if is_read else cast("FooterReader", unread)
+    )
+    storage = footers.storage([file])
+    (columns,) = storage.schemas
+    read, expected = pq.read_metadata(written), bounds_by_pyarrow(written)
+    stored = [read.schema.column(leaf) for leaf in range(read.num_columns)]
+    assert [(".".join(one.path), one.physical) for one in columns] == [
+        (one.path, one.physical_type.replace("BYTE_ARRAY", "BINARY") if one.physical_type != FIXED else FIXED)
+        for one in stored
+    ]
+    assert storage.codec_bytes == {"gzip": file.file.size_bytes}
+    found = {".".join(column.path): bounds for column, bounds in footers.bounds(file, columns).items()}
+    assert "whole" not in expected
+    assert found == {name: bounds for name, bounds in expected.items() if name in found}
+    assert expected.keys() - found.keys() <= {"single", "real"}, "not-a-number leaves floats without bounds"
+
+
+def test_a_footer_is_summarized_as_pyarrow_reads_it(lab: DeltaLab) -> None:
+    *_, written = logged_file(lab)
+    (found,), read = summaries(lab, written), pq.read_metadata(written)
+    chunks = [read.row_group(n).column(leaf) for n in range(read.num_row_groups) for leaf in range(read.num_columns)]
+    assert (found["rows"], found["row_groups"]) == (read.num_rows, read.num_row_groups)
+    assert (found["created_by"], found["top_level"]) == (read.created_by, read.schema.names)
+    assert found["data_bytes"] == sum(one.total_compressed_size for one in chunks)
+    assert found["codecs"] == ["gzip"] * read.num_columns

@@ -107,7 +107,7 @@ class Copy:
         before = jar.read_bytes()
         # A mutant may leave behind what is used no more.
         program = "import sys; from services import java_jar; java_jar.WARNINGS = 'none'; sys.exit(java_jar.main())"
-        code, output = _run([sys.executable, "-c", program], self.root, {}, TEST_TIMEOUT_S[False])
+        code, output = _run([sys.executable, "-c", program], self.root, {}, TEST_TIMEOUT_S[True])
         try:
             yield "" if code == 0 else f"not compiled: {output[-500:]}"
         finally:

@@ -1,6 +1,5 @@
 """The JVM's side of copying row groups without a JVM: footers and the end of the task are what a test says."""
 
-import json
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -38,21 +37,13 @@ class FakeCopies(FakeScala):
         self.summaries_read: list[list[str]] = []
         self.handed_over: list[Any] = []
 
-    def java_list(self, items: Any) -> list[Any]:
-        return list(items)
-
-    def to_json(self, value: Any) -> str:
-        is_plain = isinstance(value, dict) or all(isinstance(one, dict) for one in value)
-        return json.dumps(value) if is_plain else super().to_json(value)
-
     def resolve(self, name: str) -> Any:
-        return {
-            "io.lakewright.parquet.HadoopStore": lambda *_: None,
-            "io.lakewright.parquet.ParquetColumns.read": self._columns,
+        own = {
             "io.lakewright.parquet.RowGroupCopy": self._task,
             "io.lakewright.parquet.ColumnMerge": self._task,
             "io.lakewright.parquet.ParquetTask.run": lambda _context, task: task.run(),
-        }[name]
+        }
+        return own[name] if name in own else super().resolve(name)
 
     def _columns(self, _store: Any, paths: list[str], *_: Any) -> Any:
         self.summaries_read.append(paths)

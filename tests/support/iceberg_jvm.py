@@ -18,6 +18,7 @@ from actor.formats.iceberg.inputs import LiveInput, resolve
 from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.jars import ICEBERG, look_up
 from actor.jvm.java import find_java
+from actor.jvm.own_jar import own_jar
 from actor.rewrite.commit import CommitResult, Committer
 from services.paths import java_search
 from shared.layout.planner import FileGroup, RewriteMode
@@ -30,10 +31,13 @@ POSITION_FIELDS = {"file_path": 2147483546, "pos": 2147483545}
 
 
 class Classes:
-    """What `JavaTable` needs of `actor.jvm.scala.Scala`."""
+    """What `JavaTable` needs of `IcebergScala`."""
 
     def __init__(self, jvm: Any) -> None:
         self._jvm = jvm
+        self.iceberg_head = self.resolve("io.lakewright.iceberg.IcebergHead")
+        self.iceberg_scan = self.resolve("io.lakewright.iceberg.IcebergScan")
+        self.watched_commit = self.resolve("io.lakewright.iceberg.WatchedCommit")
 
     def resolve(self, name: str) -> Any:
         found = self._jvm
@@ -54,7 +58,7 @@ class IcebergJvm:
     def __init__(self, folder: Path) -> None:
         ivy_dir = Path(os.environ.get("LAKEWRIGHT_IVY_DIR", ROOT / ".cache" / "ivy"))
         spark = Path(pyspark.__file__).parent / "jars" / "*"
-        jars = ":".join(map(str, [spark, *look_up(ivy_dir, ICEBERG).files]))
+        jars = ":".join(map(str, [spark, own_jar(), *look_up(ivy_dir, ICEBERG).files]))
         java = str(find_java(java_search(os.environ)).path / "bin" / "java")
         port = launch_gateway(
             classpath=jars, die_on_exit=True, javaopts=["-Xmx300m", "-XX:+UseSerialGC"], java_path=java

@@ -20,7 +20,6 @@ from actor.formats.delta.preflight import check_table
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.staged_clustering import MAX_FILE_SIZE, StagedClustering
 from actor.formats.delta.write import WrittenGroup
-from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
@@ -49,7 +48,6 @@ class ClusterJob:
     sessions: Sessions
     boundary: Boundary
     proofreader: Proofreader
-    classes: ParquetClasses
     job: TableJob
     control: TableJobControl
     reserved_disk_bytes: int
@@ -84,7 +82,7 @@ class ClusterJob:
         version, origin = int(snapshot.version()), self.job.origin
         target = DeltaTarget(self.scala, log, shape, origin)
         committer = Committer(target, JobPermission(self.control))
-        footers = FooterReader(self.scala, log, self.classes)
+        footers = FooterReader(self.scala, log)
         proofs = Proofs(self.proofreader, log, shape, self.job.policy.proofread, origin.job, footers)
         output = OutputFormat(Footers(self.scala, log, footers), shape, log.location)
         staged = StagedClustering(self.scala, output, proofs)

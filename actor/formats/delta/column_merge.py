@@ -28,12 +28,8 @@ class ColumnMerger:
         codec = self._codec(found) if found.reason in MERGED_REASONS else None
         if codec is None:
             return None
-        try:
-            result = self._tasks.run("ColumnMerge", live, values, codec, codec.upper())
-        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
-            self._tasks.classes.give_up_if_refused(self._tasks.log.session, problem)
-            return None
-        if "obstacle" in result:
+        result = self._tasks.classes.run(lambda: self._tasks.run("ColumnMerge", live, values, codec, codec.upper()))
+        if result is None or "obstacle" in result:
             return None
         try:
             return self._tasks.output(live, result, values, found.files[0].schema, is_checked=True)

@@ -78,7 +78,7 @@ class DeltaCopier(RowGroupCopier[SpelledGroup, LoggedFile]):
     """Copies groups of one Delta table."""
 
     def __init__(self, tasks: ParquetTasks, rule: CopyRule) -> None:
-        super().__init__(rule, tasks.classes, tasks.log.session)
+        super().__init__(rule, tasks.classes)
         self._tasks = tasks
 
     def choose(self, live: SpelledGroup) -> CopyCandidate | NotCopied:
@@ -96,7 +96,7 @@ class DeltaCopier(RowGroupCopier[SpelledGroup, LoggedFile]):
         )
         reason = self.reason(candidate)
         if reason is None:
-            candidate = replace(candidate, is_available=self._classes.are_usable(self._session))
+            candidate = replace(candidate, is_available=self._classes.are_usable)
             reason = self.reason(candidate)
         if reason is not None:
             return NotCopied(reason)

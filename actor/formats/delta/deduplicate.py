@@ -32,7 +32,6 @@ from actor.formats.delta.row_removal import NOTHING_REMOVED, RemovalTarget, Remo
 from actor.formats.delta.snapshot import list_partition
 from actor.formats.delta.superseded_rows import SupersededRows, files_by_name
 from actor.formats.delta.write import WrittenGroup
-from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.scala import jvm_context
 from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
@@ -69,7 +68,6 @@ class Deduplication:
     sessions: Sessions
     boundary: Boundary
     proofreader: Proofreader
-    classes: ParquetClasses
     job: TableJob
     control: TableJobControl
     reserved_disk_bytes: int
@@ -196,7 +194,7 @@ class Deduplication:
             live = LiveGroup(group, files, version, digest)
             target = RemovalTarget(self.scala, log, shape, self.job.origin)
             committer = Committer(target, JobPermission(self.control))
-            footers = FooterReader(self.scala, log, self.classes)
+            footers = FooterReader(self.scala, log)
             output = OutputFormat(Footers(self.scala, log, footers), shape, self.job.location)
             proofs = Proofs(self.proofreader, log, shape, self.job.policy.proofread, self.job.origin.job, footers)
             try:

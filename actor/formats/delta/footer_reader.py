@@ -7,7 +7,6 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.log import TableLog
-from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import EncodeReason
 from actor.formats.parquet.file_columns import DescribedFiles, decode_described
 from actor.formats.parquet.footer_summary import THREADS, FooterSummary
@@ -21,34 +20,23 @@ _LOCAL = "file:"
 class FooterReader:
     """Reads the footers of the files of one rewrite, each set of files once. Safe to use from several threads."""
 
-    def __init__(self, scala: Scala, log: TableLog, classes: ParquetClasses) -> None:
+    def __init__(self, scala: Scala, log: TableLog) -> None:
         self._scala = scala
         self._log = log
-        self._classes = classes
         self._lock = threading.Lock()
         self._read: dict[tuple[FileKey, ...], DescribedFiles] = {}
         self._kept: dict[tuple[FileKey, ...], Any] = {}
 
     def read(self, files: Sequence[LoggedFile]) -> tuple[FooterSummary, ...]:
         """Return the summaries in the order of the files; the JVM keeps the footers for a task (see `take`)."""
-        return self._described(files, is_kept=True).files
-
-    def describe(self, files: Sequence[LoggedFile]) -> DescribedFiles | None:
-        """Return what the footers say of each leaf column, too; None where our classes cannot be used."""
-        if not self._classes.are_usable(self._log.session):
-            return None
-        try:
-            return self._described(files)
-        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
-            self._classes.give_up_if_refused(self._log.session, problem)
-            return None
+        return self.describe(files, is_kept=True).files
 
     def rows(self, files: Sequence[LoggedFile]) -> int | None:
         """Return how many rows the files hold, deleted ones included; None if a footer does not say it for certain."""
-        described = self.describe(files)
-        if described is None or any(not one.schema or one.obstacle == EncodeReason.DAMAGED for one in described.files):
+        found = self.describe(files).files
+        if any(not one.schema or one.obstacle == EncodeReason.DAMAGED for one in found):
             return None
-        return sum(one.rows for one in described.files)
+        return sum(one.rows for one in found)
 
     def take(self, files: Sequence[LoggedFile]) -> Any:
         """Return, once, what the JVM keeps of these files since `read`: a copy changes it. None if it keeps nothing."""
@@ -63,7 +51,8 @@ class FooterReader:
                 for keys in [one for one in known if not gone.isdisjoint(one)]:
                     del known[keys]
 
-    def _described(self, files: Sequence[LoggedFile], *, is_kept: bool = False) -> DescribedFiles:
+    def describe(self, files: Sequence[LoggedFile], *, is_kept: bool = False) -> DescribedFiles:
+        """Return what the footers say of each leaf column, too."""
         keys = _keys(files)
         with self._lock:
             known = self._read.get(keys)

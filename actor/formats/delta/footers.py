@@ -12,16 +12,16 @@ from functools import cached_property
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile
-from actor.formats.delta.chunk_bounds import Bounds, bounds_of_chunks, decode_bounds
+from actor.formats.delta.chunk_bounds import Bounds, decode_bounds
 from actor.formats.delta.columns import Column, leaves
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.log import TableLog
+from actor.formats.parquet.file_columns import FileSchema, decode_schema
 from actor.jvm.scala import Scala
 
 _AT_ONCE = "parquet.metadata.read.parallelism"
 _THREADS = "8"  # Requests to the store at a time: its latency is the cost, and a footer is small.
 _BATCH = 64  # Footers that the JVM holds at once: the footer of a wide file takes some hundred kilobytes.
-_FILES_ASKED_FOR_CODEC = 16  # Largest files, which hold most bytes: a footer's codec costs eight calls into the JVM.
 MAX_CACHED_SCHEMAS = 500
 """Schemas whose columns are cached, some 10 KB each: tables have one or a few."""
 
@@ -73,51 +73,55 @@ class Footers:
         """Return the leaf columns of the schema with this digest; read from this file, which has it, if not cached."""
         known = self._cache.get(digest)
         if known is None:
-            (known,) = self._storage_by_calls([file]).schemas
+            known = self._columns(self._footer(file))
             self._cache.put(digest, known)
         return known
 
-    def storage(self, files: Sequence[LoggedFile], *, with_codecs: bool = True) -> Storage:
-        """Return how these files are stored; without codecs, whose bytes are none then, it may take fewer calls."""
+    def storage(self, files: Sequence[LoggedFile]) -> Storage:
+        """Return how these files are stored."""
         described = self._reader.describe(files)
-        if described is None or not all(one.schema for one in described.files):
-            return self._storage_by_calls(files, with_codecs=with_codecs)
+        if not all(one.schema for one in described.files):
+            return self._storage_by_parquet_java(files)
         by_schema = {one.schema: logged for one, logged in zip(described.files, files, strict=True)}
         codec_bytes: Counter[str] = Counter()
         for one, logged in zip(described.files, files, strict=True):
-            if with_codecs and one.codecs and one.codecs[0]:
+            if one.codecs and one.codecs[0]:
                 codec_bytes[one.codecs[0]] += logged.file.size_bytes
         schemas = dict.fromkeys(self.columns(digest, logged) for digest, logged in by_schema.items())
         return Storage(tuple(schemas), codec_bytes)
 
-    def _storage_by_calls(self, files: Sequence[LoggedFile], *, with_codecs: bool = False) -> Storage:
-        """Read the same through parquet-java: where our classes cannot be used, or do not understand a footer."""
-        schemas: dict[str, tuple[Column, ...]] = {}
+    def _storage_by_parquet_java(self, files: Sequence[LoggedFile]) -> Storage:
+        """Read the same of files whose footers our class does not read, such as encrypted ones.
+
+        Raises what parquet-java raises for a file that it cannot read, either.
+        """
+        schemas: dict[tuple[Column, ...], None] = {}
         codec_bytes: Counter[str] = Counter()
-        largest = sorted(files, key=lambda logged: -logged.file.size_bytes)[:_FILES_ASKED_FOR_CODEC]
-        asked = {logged.key for logged in largest} if with_codecs else set()
         for logged, footer in zip(files, self._read(files), strict=True):
-            text = str(footer.getFileMetaData().getSchema().toString())
-            schemas[text] = self._columns(text, footer)
-            codec = _codec(footer) if logged.key in asked else None
+            schemas[self._columns(footer)] = None
+            codec = _codec(footer)
             if codec is not None:
                 codec_bytes[codec] += logged.file.size_bytes
-        return Storage(tuple(schemas.values()), codec_bytes)
+        return Storage(tuple(schemas), codec_bytes)
 
     def bounds(self, file: LoggedFile, wanted: Iterable[Column]) -> dict[Column, Bounds]:
         """Return the exact bounds of columns of one file; a column whose footer leaves any out is left out."""
-        columns = tuple(wanted)
-        described = self._reader.describe([file])
-        if described is None or not described.schemas:
-            (footer,) = self._read([file])
-            order = self._columns(str(footer.getFileMetaData().getSchema().toString()), footer)
-            return bounds_of_chunks(footer, {column: order.index(column) for column in columns})
-        ((digest, schema),) = described.schemas.items()
-        leaves = dict(zip(self.columns(digest, file), schema.leaves, strict=True))
-        found = {column: decode_bounds(leaves[column], column) for column in columns}
+        columns, schema = self._described(file)
+        leaves = dict(zip(columns, schema.leaves, strict=True))
+        found = {column: decode_bounds(leaves[column], column) for column in wanted}
         return {column: bounds for column, bounds in found.items() if bounds is not None}
 
-    def _columns(self, text: str, footer: Any) -> tuple[Column, ...]:
+    def _described(self, file: LoggedFile) -> tuple[tuple[Column, ...], FileSchema]:
+        found = self._reader.describe([file]).schemas
+        if found:
+            ((digest, schema),) = found.items()
+            return self.columns(digest, file), schema
+        footer = self._footer(file)  # As `_storage_by_parquet_java`.
+        described = self._scala.resolve("io.lakewright.parquet.ParquetColumns.described")(footer)
+        return self._columns(footer), decode_schema(json.loads(self._scala.to_json(described)))
+
+    def _columns(self, footer: Any) -> tuple[Column, ...]:
+        text = str(footer.getFileMetaData().getSchema().toString())
         known = self._schemas.get(text)
         if known is None:
             metadata = self._scala.resolve("org.apache.parquet.hadoop.metadata.ParquetMetadata")
@@ -125,6 +129,10 @@ class Footers:
             known = leaves(json.loads(metadata.toJSON(bare))["fileMetaData"]["schema"], text)
             self._schemas[text] = known
         return known
+
+    def _footer(self, file: LoggedFile) -> Any:
+        (footer,) = self._read([file])
+        return footer
 
     def _read(self, files: Sequence[LoggedFile]) -> Iterator[Any]:
         """Yield the footers in the order of the files."""

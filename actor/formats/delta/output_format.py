@@ -30,9 +30,9 @@ class OutputFormat:
         self._defaults = columns_with_default(json.loads(shape.metadata_json)["metaData"])
         self._location = location
 
-    def storage(self, inputs: Sequence[LoggedFile], *, with_codecs: bool = True) -> Storage:
+    def storage(self, inputs: Sequence[LoggedFile]) -> Storage:
         """Return how the inputs are stored; raises RefusedFiles if Spark could not write all of their values."""
-        storage = self._footers.storage(inputs, with_codecs=with_codecs)
+        storage = self._footers.storage(inputs)
         self._require_defaults_unused(storage)
         for column in (column for schema in storage.schemas for column in schema):
             if column.kind == "timestamp" and column.detail[0] == "NANOS":
@@ -62,7 +62,7 @@ class OutputFormat:
 
     def check(self, inputs: Storage, outputs: Sequence[LoggedFile]) -> Storage:
         """Return how the outputs are stored; raises RefusedFiles if that could change a value, a null or a field id."""
-        written = self._footers.storage(outputs, with_codecs=False)
+        written = self._footers.storage(outputs)
         mapped = self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
         problems = {
             problem

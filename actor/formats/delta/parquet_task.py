@@ -38,7 +38,7 @@ class ParquetTasks:
         self.log = log
         self.paths = paths
         self.classes = classes
-        self.footers = FooterReader(scala, log, classes)
+        self.footers = FooterReader(scala, log)
         self._stored = Footers(scala, log, self.footers, schemas)
         self.format = OutputFormat(self._stored, paths.shape, log.location)
         self._scala = scala

@@ -33,7 +33,7 @@ _ROW_COLUMNS = (
 class Proofs:
     """Proofreads the groups of one rewrite; `tag` has its jobs. Safe to use from several threads.
 
-    footers: reads footers of inputs and outputs, which are compared first; None: nothing does.
+    footers: reads footers of inputs and outputs, which are compared first.
     """
 
     proofreader: Proofreader
@@ -41,7 +41,7 @@ class Proofs:
     shape: TableShape
     mode: Proofread
     tag: str
-    footers: FooterReader | None = None
+    footers: FooterReader
 
     def check(self, live: LiveGroup, outputs: Sequence[LoggedFile], *, path_taken: str) -> Proof:
         """Compare a group's outputs with its inputs; raises what `Proofreader.check` raises.
@@ -80,10 +80,10 @@ class Proofs:
         self, live: LiveGroup, inputs: Sequence[LoggedFile], outputs: Sequence[LoggedFile], *, has_deletes: bool
     ) -> None:
         """Raise Difference if footers of outputs say what cannot be of the inputs' rows."""
-        if self.footers is None or not outputs:
+        if not outputs:
             return
         read, written = self.footers.describe(inputs), self.footers.describe(outputs)
-        if read is None or written is None or any(one.obstacle == EncodeReason.NO_FOOTER for one in read.files):
+        if any(one.obstacle == EncodeReason.NO_FOOTER for one in read.files):
             return
         columns, found_by = self._columns
         given, made = (

@@ -15,7 +15,6 @@ from actor.formats.delta.properties_job import PropertiesJob
 from actor.formats.delta.table_files import DeltaTableFiles
 from actor.formats.delta.table_store import TableStore
 from actor.formats.delta.vacuum import Vacuum
-from actor.formats.parquet.classes import ParquetClasses
 from actor.jvm.sessions import Sessions
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
@@ -57,13 +56,12 @@ class TableJobs:
         self._sessions = sessions
         self._boundary = boundary
         self._proofreader = proofreader
-        self._classes = ParquetClasses()
         self._limits = limits
 
     def run(self, job: TableJob, control: TableJobControl) -> TableJobOutcome:
         """Run a job; raises RetryableError for a kind that only another release knows."""
         reserved = self._limits.reserved_disk_bytes
-        given = self._scala, self._sessions, self._boundary, self._proofreader, self._classes
+        given = self._scala, self._sessions, self._boundary, self._proofreader
         if job.kind == DEDUPLICATE:
             return Deduplication(*given, job, control, reserved).run()
         if job.kind == CLUSTER:

@@ -61,9 +61,9 @@ def refuse_stored_types(footers: GroupFooters, live: InputGroup, location: str) 
                 )
 
 
-def needs_row_reader(footers: GroupFooters | None) -> bool:
+def needs_row_reader(footers: GroupFooters) -> bool:
     """Return whether only Iceberg's reader of rows reads files rightly: the other takes ms for microseconds."""
-    return footers is not None and any(
+    return any(
         "(MILLIS," in stored.logical or stored.physical == "INT96"
         for found in footers.found.values()
         for stored in found.fields.values()

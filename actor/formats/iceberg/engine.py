@@ -91,7 +91,7 @@ class IcebergEngine(JvmEngine):
         self._settings = settings or IcebergEngineSettings()
         self._scala = IcebergScala(spark)
         super().__init__(spark, self._scala, secrets=self._settings.secrets, proofreader=proofreader)
-        self.classes = ParquetClasses()
+        self._classes = ParquetClasses()
         self._tables = TableLoader(
             self._scala, spark, self._settings.catalogs, reads_folders=self._settings.reads_folders
         )
@@ -125,7 +125,7 @@ class IcebergEngine(JvmEngine):
                 given.boundary.check_plain(head.location)  # Of a table in a folder, it was when it was opened.
             tasks = IcebergTasks(self._scala, opened.session, table)
             rule = CopyRule(request.may_copy, request.full_bytes, given.copy_limits)
-            copier = IcebergCopier(table, head, tasks, self.classes, rule)
+            copier = IcebergCopier(table, head, tasks, self._classes, rule)
             reader = OutputCheck(
                 table, head, tasks, copier.columns, self.proofreader, request.proofread, " ".join(tags)
             )
@@ -177,23 +177,12 @@ class IcebergEngine(JvmEngine):
                 owned = stack.enter_context(lease)
                 session, bound = stack.enter_context(self._sessions.bound(owned)), partial(self._sessions.bound, owned)
             table = self._tables.load(location)
-            table.with_classes = partial(self._with_classes, session)
             try:
                 yield _OpenedTable(table, session, bound)
             except Exception as error:
                 if is_token_refused(error):
                     raise RetryableError(f"{location}: the catalog no longer accepts the token of this run") from error
                 raise
-
-    def _with_classes(self, session: SparkSession, call: Callable[[], object]) -> object:
-        """Return what a call of our Java classes returns, None in a JVM that cannot use them."""
-        if not self.classes.are_usable(session):
-            return None
-        try:
-            return call()
-        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
-            self.classes.give_up_if_refused(session, problem)
-            return None
 
 
 class _IcebergFiles:

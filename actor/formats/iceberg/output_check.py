@@ -45,12 +45,12 @@ class OutputCheck:
     tag: str
 
     def check(
-        self, live: InputGroup, footers: GroupFooters | None, outputs: Sequence[DataFile], *, path_taken: PathTaken
+        self, live: InputGroup, footers: GroupFooters, outputs: Sequence[DataFile], *, path_taken: PathTaken
     ) -> Proof:
         """Return what the outputs were compared by; raises Difference, having deleted nothing."""
         if not outputs:
             return Proof(Reading.ROWS, 0)  # No row was left, and none was written: counted before.
-        if footers is not None and all(is_parquet(file.path) for file in outputs):
+        if all(is_parquet(file.path) for file in outputs):
             self._check_footers(live, footers, outputs, path_taken)
         has_row_ids = self.head.protocol.min_writer >= _FIRST_WITH_ROW_IDS
         lineage = self.table.lineage(live.inputs) if has_row_ids else [(None, None)] * len(live.inputs)

@@ -12,9 +12,8 @@ from actor.formats.iceberg.java_table import JavaTable
 from actor.formats.iceberg.parquet_task import IcebergTasks
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_choice import CopyCandidate, RowGroupCopier
-from actor.formats.parquet.copy_rules import LAYOUT_REASONS, CopyRule, EncodeReason, NotCopied
+from actor.formats.parquet.copy_rules import LAYOUT_REASONS, CopyRule, NotCopied
 from actor.formats.parquet.footer_summary import FooterSummary
-from shared.errors import LakewrightError
 from shared.formats.iceberg.metadata import TableHead
 
 
@@ -27,10 +26,10 @@ class CopiedFile:
 
 @dataclass(frozen=True, slots=True)
 class ReadGroup:
-    """A group with what the footers of its files say, None where they cannot be read."""
+    """A group with what the footers of its files say."""
 
     live: InputGroup
-    footers: GroupFooters | None
+    footers: GroupFooters
 
 
 class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
@@ -39,30 +38,23 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
     def __init__(
         self, table: JavaTable, head: TableHead, tasks: IcebergTasks, classes: ParquetClasses, rule: CopyRule
     ) -> None:
-        super().__init__(rule, classes, tasks.session)
+        super().__init__(rule, classes)
         self._table = table
         self._head = head
         self._tasks = tasks
         self.columns = table.columns(head.metadata.configuration)
 
-    def footers(self, live: InputGroup) -> GroupFooters | None:
-        """Return what the footers of the group's files say, None in a JVM that cannot use our classes.
+    def footers(self, live: InputGroup) -> GroupFooters:
+        """Return what the footers of the group's files say.
 
         Raises RefusedFiles for files that cannot be rewritten as they are.
         """
-        if not self._classes.are_usable(self._session):
-            return None
-        try:
-            return read_group(self._tasks, self.columns, live, self._table.location)
-        except LakewrightError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
-            self._classes.give_up_if_refused(self._session, problem)
-            return None
+        return read_group(self._tasks, self.columns, live, self._table.location)
 
     def check_pages(self, live: InputGroup) -> None:
-        """Raise what copying raises for a page of an input that differs from its checksum."""
-        self._tasks.check_pages([one for one in live.inputs if one.entry.format.lower() == PARQUET])
+        """Raise what copying raises for a page of an input that differs from its checksum, where executors can copy."""
+        inputs = [one for one in live.inputs if one.entry.format.lower() == PARQUET]
+        self._classes.run(lambda: self._tasks.check_pages(inputs))
 
     def choose(self, live: ReadGroup) -> CopyCandidate | NotCopied:
         """Ask the metadata, the footers, and at last Iceberg for columns and partitions."""
@@ -75,11 +67,11 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
             properties=self._head.metadata.configuration,
             inputs=tuple(replace(one.entry, has_deletes=bool(one.deletes)) for one in inputs),
             is_allowed=self._rule.is_allowed,
-            is_available=footers is not None,
+            is_available=self._classes.are_usable,
         )
         reason = self.reason(candidate)
-        if reason is not None or footers is None:
-            return NotCopied(reason or EncodeReason.UNAVAILABLE)
+        if reason is not None:
+            return NotCopied(reason)
         candidate = candidate.with_footers(footers.files)
         reason = self.reason(candidate)
         if reason is None or reason in LAYOUT_REASONS:  # The files are alike: what the first of them holds, all do.
@@ -96,12 +88,8 @@ class IcebergCopier(RowGroupCopier[ReadGroup, CopiedFile]):
         how = merge_settings(found, self._head.metadata.configuration)
         if how is None:
             return None
-        try:
-            result = self._tasks.merge(live.live.inputs, *how)
-        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
-            self._classes.give_up_if_refused(self._session, problem)
-            return None
-        return None if "obstacle" in result else self.output(live, found.files, result)
+        result = self._classes.run(lambda: self._tasks.merge(live.live.inputs, *how))
+        return None if result is None or "obstacle" in result else self.output(live, found.files, result)
 
     def output(self, live: ReadGroup, _: Sequence[FooterSummary], result: Mapping[str, Any]) -> CopiedFile:
         """Return the file as Iceberg describes it."""

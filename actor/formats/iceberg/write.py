@@ -51,8 +51,8 @@ _DAMAGED = re.compile(r"\bDamagedInput\b")
 class BytesCopier(Protocol):
     """Looks into the files of groups of one table, and copies or merges them where that is exact."""
 
-    def footers(self, live: InputGroup) -> GroupFooters | None:
-        """Return what the footers say, None where they cannot be read; raises RefusedFiles."""
+    def footers(self, live: InputGroup) -> GroupFooters:
+        """Return what the footers say; raises RefusedFiles."""
 
     columns: TableColumns
 
@@ -70,7 +70,7 @@ class OutputReader(Protocol):
     """Compares outputs with their inputs."""
 
     def check(
-        self, live: InputGroup, footers: GroupFooters | None, outputs: Sequence[DataFile], *, path_taken: PathTaken
+        self, live: InputGroup, footers: GroupFooters, outputs: Sequence[DataFile], *, path_taken: PathTaken
     ) -> Proof:
         """Return what the outputs were compared by; raises Difference."""
 
@@ -146,15 +146,14 @@ class StagedWriter:
         """Return False: such files could not be listed."""
         return False
 
-    def _encode(self, live: InputGroup, reason: EncodeReason, footers: GroupFooters | None) -> StagedGroup:
+    def _encode(self, live: InputGroup, reason: EncodeReason, footers: GroupFooters) -> StagedGroup:
         refuse_types(self._columns, self._table.location)
         refuse_dropped_source(self._head, live)
-        if footers is not None:
-            refuse_stored_types(footers, live, self._table.location)
-            self._copier.check_pages(live)
+        refuse_stored_types(footers, live, self._table.location)
+        self._copier.check_pages(live)
         name = str(uuid.uuid4())
         try:
-            self._table.stage(name, live, is_checked=footers is None or not footers.may_hold_forbidden_nulls)
+            self._table.stage(name, live, is_checked=not footers.may_hold_forbidden_nulls)
             frame = self._read(name, by_row=needs_row_reader(footers))
             expected = known_rows(live.inputs)
             if expected is None:
@@ -200,7 +199,7 @@ class StagedWriter:
             .save(name)
         )
 
-    def _checked(self, staged: StagedGroup, footers: GroupFooters | None, path_taken: PathTaken) -> StagedGroup:
+    def _checked(self, staged: StagedGroup, footers: GroupFooters, path_taken: PathTaken) -> StagedGroup:
         """Return a group with its outputs and what they were compared by; deletes them if anything differs."""
         live, outputs = staged.live, [output.file for output in staged.outputs]
         try:

@@ -1,17 +1,20 @@
-"""Use of our Java classes that read and join Parquet files; where an executor cannot run them, all groups are encoded.
+"""Use of our Java classes on executors, where they join Parquet files; one that refuses them has all groups encoded.
 
 The driver has them from its start (`actor.jvm.own_jar`). An executor may be of another Spark, or not get the jar.
 """
 
 import re
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 import structlog
-from pyspark.sql import SparkSession
 
 from actor.jvm.errors import first_line
 
 _log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _REFUSAL = re.compile(
     r"\b(ClassNotFoundException|NoClassDefFoundError|ClassFormatError|UnsupportedClassVersionError|VerifyError|"
@@ -27,18 +30,28 @@ The last is what an executor without the class of a task says of the lambda that
 class ParquetClasses:
     """The classes in one application, for all of its threads."""
 
-    def __init__(self, *, are_usable: bool = True) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._are_usable = are_usable
+        self._are_usable = True
 
-    def are_usable(self, _: SparkSession) -> bool:
-        """Return whether no JVM has refused them until now."""
+    @property
+    def are_usable(self) -> bool:
+        """True if no executor has refused them until now."""
         return self._are_usable
 
-    def give_up_if_refused(self, _: SparkSession, problem: Exception) -> None:
-        """Warn that they are not used from now on if a JVM refused them; raises any other problem again."""
-        if not _REFUSAL.search(first_line(problem)):
-            raise problem
+    def run(self, call: Callable[[], T]) -> T | None:
+        """Return what a call with a task for executors returns, None from the first refusal on, of which it warns."""
+        if not self._are_usable:
+            return None
+        try:
+            return call()
+        except Exception as problem:
+            if not _REFUSAL.search(first_line(problem)):
+                raise
+            self._give_up(problem)
+            return None
+
+    def _give_up(self, problem: Exception) -> None:
         with self._lock:
             were_usable, self._are_usable = self._are_usable, False
         if were_usable:

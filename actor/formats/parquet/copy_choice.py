@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
-from pyspark.sql import SparkSession
-
 from actor.formats.parquet.classes import ParquetClasses
 from actor.formats.parquet.copy_rules import (
     CopyLimits,
@@ -95,10 +93,9 @@ class RowGroupCopier(Generic[G, O]):
     Safe to use from several threads.
     """
 
-    def __init__(self, rule: CopyRule, classes: ParquetClasses, session: SparkSession) -> None:
+    def __init__(self, rule: CopyRule, classes: ParquetClasses) -> None:
         self._rule = rule
         self._classes = classes
-        self._session = session
 
     def choose(self, live: G) -> CopyCandidate | NotCopied:
         """Return a group that can be copied with its footers, or why it has to be encoded."""
@@ -118,15 +115,13 @@ class RowGroupCopier(Generic[G, O]):
 
     def copy(self, live: G) -> O | NotCopied:
         """Copy the group into one file, or return why it has to be encoded."""
-        try:
-            candidate = self.choose(live)
-            if isinstance(candidate, NotCopied):
-                return candidate
-            # Row groups may be small because the output stays below the full size: the task makes sure that it does.
-            if_full, files = self.reason(replace(candidate, full_bytes=0)), candidate.files or ()
-            result = self.run(live, files, self._rule.full_bytes if if_full else 0)
-        except Exception as problem:  # noqa: BLE001 - raised again unless a JVM refused the classes
-            self._classes.give_up_if_refused(self._session, problem)
+        candidate = self.choose(live)
+        if isinstance(candidate, NotCopied):
+            return candidate
+        # Row groups may be small because the output stays below the full size: the task makes sure that it does.
+        if_full, files = self.reason(replace(candidate, full_bytes=0)), candidate.files or ()
+        result = self._classes.run(lambda: self.run(live, files, self._rule.full_bytes if if_full else 0))
+        if result is None:
             return NotCopied(EncodeReason.UNAVAILABLE)
         if "obstacle" in result:
             grew = if_full if result["obstacle"] == _GREW_FULL else None

@@ -22,7 +22,7 @@ class EncodeReason(StrEnum):
     """Why rows are decoded and encoded; reasons of single files are also the words that the JVM uses."""
 
     SWITCHED_OFF = "switched_off"  # The table's `lakewright.row-group-copy` is `never`.
-    UNAVAILABLE = "unavailable"  # This actor cannot run the Java classes that copy; its log says why.
+    UNAVAILABLE = "unavailable"  # Executors cannot run the Java classes that copy; the actor's log says why.
     ROW_TRACKING = "row_tracking"  # Row ids would have to be written into the files.
     TYPE_WIDENING = "type_widening"  # Files of before a column was widened are brought to the table's type.
     ICEBERG_COMPATIBILITY = "iceberg_compatibility"  # Files have to be as Iceberg's readers want them.

@@ -99,8 +99,13 @@ def decode_described(read: Mapping[str, Any]) -> DescribedFiles:
     """Decode what the JVM found in the footers of files."""
     return DescribedFiles(
         tuple(map(decode_summary, read["files"])),
-        {digest: FileSchema(tuple(map(_field, one["fields"]))) for digest, one in read["schemas"].items()},
+        {digest: decode_schema(one) for digest, one in read["schemas"].items()},
     )
+
+
+def decode_schema(read: Mapping[str, Any]) -> FileSchema:
+    """Decode one schema that the JVM found."""
+    return FileSchema(tuple(map(_field, read["fields"])))
 
 
 def _field(read: Mapping[str, Any]) -> ParquetField:

@@ -46,6 +46,13 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
     return read(store, files, sizes, threads, ids).reported();
   }
 
+  /** Returns the tree and the leaves of one file, by a footer that only parquet-java can read. */
+  public static Map described(ParquetMetadata read) {
+    Schema schema = new Schema(read.getFileMetaData().getSchema());
+    schema.add(read);
+    return schema.reported();
+  }
+
   /** Returns `files`: what `ParquetFooter.summaries` returns; and `schemas`: trees and leaves by the digest of a schema. */
   public Map reported() {
     Map found = new HashMap();
@@ -80,9 +87,7 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
         schema = new Schema(read.getFileMetaData().getSchema());
         schemas.put(digest, schema);
       }
-      for (int i = 0; i < read.getBlocks().size(); i++) {
-        schema.add((BlockMetaData) read.getBlocks().get(i));
-      }
+      schema.add(read);
     }
   }
 
@@ -99,9 +104,11 @@ public final class ParquetColumns extends ParquetFooter.Visitor {
       }
     }
 
-    void add(BlockMetaData block) {
-      for (int i = 0; i < leaves.length && i < block.getColumns().size(); i++) {
-        leaves[i].add((ColumnChunkMetaData) block.getColumns().get(i));
+    void add(ParquetMetadata read) {
+      for (BlockMetaData block : read.getBlocks()) {
+        for (int i = 0; i < leaves.length && i < block.getColumns().size(); i++) {
+          leaves[i].add(block.getColumns().get(i));
+        }
       }
     }
 

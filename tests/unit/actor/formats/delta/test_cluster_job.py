@@ -87,8 +87,7 @@ class World:
         scala = FakeScala(self.table)
         scala.staged_statement = SimpleNamespace(run=self.optimize)  # type: ignore[attr-defined]
         proofreader = SimpleNamespace(check=self.compare)
-        no_classes = SimpleNamespace(are_usable=lambda _session: False)
-        spark = (scala, Sessions(self.table), boundary, proofreader, no_classes)
+        spark = (scala, Sessions(self.table), boundary, proofreader)
         parts: tuple[Any, ...] = (*spark, job, self.control, self.reserved_bytes)
         return ClusterJob(*parts).run()
 

@@ -38,9 +38,7 @@ class World:
         scala = FakeScala(self.table)
         snapshot = log.transaction().snapshot()
         shape = log.shape(snapshot)
-        tasks = ParquetTasks(
-            scala, log, OutputPaths(scala, log, snapshot, shape, PREFIX), ParquetClasses(are_usable=False)
-        )
+        tasks = ParquetTasks(scala, log, OutputPaths(scala, log, snapshot, shape, PREFIX), ParquetClasses())
         self.writer = DeltaWriter(scala, snapshot, tasks, CopyRule(is_allowed=False), UNREAD)
         self.written = tuple(map(self.writer.write, (live_group(self.table, "a", "b"), live_group(self.table, "c"))))
         self.outputs = [path for group in self.written for path in group.paths]

@@ -92,7 +92,7 @@ class World:
         options, decided = DeduplicateOptions().encode(), policy_digest({})
         job = TableJob(DEDUPLICATE, "file:///t", policy, CommitOrigin("j", 1), policy_digest=decided, options=options)
         scala, sessions = FakeScala(self.table), FakeSessions(self.table)
-        parts: tuple[Any, ...] = (scala, sessions, boundary, None, None, job, Control(), RESERVED_BYTES)
+        parts: tuple[Any, ...] = (scala, sessions, boundary, None, job, Control(), RESERVED_BYTES)
         return Deduplication(*parts).run()
 
 

@@ -1,6 +1,5 @@
-"""Footers are read once for the same files, and not at all where our classes cannot be used."""
+"""Footers are read once for the same files."""
 
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -9,22 +8,6 @@ from actor.formats.delta.footer_reader import FooterReader
 from tests.support.fake_copies import FOOTER, FakeCopies
 from tests.support.fake_delta import FakeTable, live_group
 from tests.support.fake_delta_table import add
-from tests.support.java_errors import JavaError
-
-
-class Classes:
-    """Classes that the JVM has, until it refuses them."""
-
-    def __init__(self) -> None:
-        self.given_up: list[Exception] = []
-
-    def are_usable(self, _session: object) -> bool:
-        return not self.given_up
-
-    def give_up_if_refused(self, _session: object, problem: Exception) -> None:
-        if not isinstance(problem, JavaError):
-            raise problem
-        self.given_up.append(problem)
 
 
 class Bench:
@@ -34,17 +17,14 @@ class Bench:
         table = FakeTable()
         table.commit(add("x"), add("y"))
         self.scala = FakeCopies(table, (FOOTER, FOOTER), {})
-        self.classes = Classes()
         self.files = live_group(table, "x", "y").inputs
-        self.reader = FooterReader(cast("Any", self.scala), table.log(), cast("Any", self.classes))
+        self.reader = FooterReader(cast("Any", self.scala), table.log())
 
 
 def test_the_same_footers_are_read_once_for_a_whole_rewrite() -> None:
     bench = Bench()
     assert [one.rows for one in bench.reader.read(bench.files)] == [10, 10]
-    described = bench.reader.describe(bench.files)
-    assert described is not None
-    assert (len(described.files), len(bench.scala.summaries_read)) == (2, 1)
+    assert (len(bench.reader.describe(bench.files).files), len(bench.scala.summaries_read)) == (2, 1)
     assert bench.reader.rows(bench.files) == 20
     bench.reader.describe(bench.files[:1])
     assert len(bench.scala.summaries_read) == 2, "other files are others"
@@ -70,18 +50,3 @@ def test_rows_are_those_of_footers_that_say_them_for_certain(odd: dict[str, str]
     unusual = Bench()
     unusual.scala.footers[1] = FOOTER | {"obstacle": "int96"}
     assert unusual.reader.rows(unusual.files) == 20
-
-
-def test_without_classes_nothing_is_described() -> None:
-    bench = Bench()
-    bench.scala.footers = cast("Any", SimpleNamespace())
-    with pytest.raises(TypeError):
-        bench.reader.describe(bench.files)
-    bench.scala.to_json = _refused  # type: ignore[method-assign]
-    assert bench.reader.describe(bench.files) is None
-    assert bench.reader.describe(bench.files) is None
-    assert len(bench.classes.given_up) == 1
-
-
-def _refused(_value: object) -> str:
-    raise JavaError("NoClassDefFoundError")

@@ -1,7 +1,7 @@
 """Footers are read with a configuration of their own: the table's is shared by all that read its log."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +13,10 @@ from actor.formats.parquet.file_columns import DescribedFiles, FileSchema, LeafC
 from actor.formats.parquet.footer_summary import FooterSummary
 
 PARALLELISM = "parquet.metadata.read.parallelism"
-NONE_DESCRIBED = SimpleNamespace(describe=lambda _files: None)
-"""A reader of footers where our classes cannot be used."""
+ENCRYPTED = SimpleNamespace(
+    describe=lambda files: DescribedFiles(tuple(FooterSummary(obstacle="encryption") for _ in files), {})
+)
+"""A reader of footers that only a key decrypts."""
 
 
 class _Configuration(dict[str, str]):
@@ -70,7 +72,7 @@ class _Footers:
 def test_reading_footers_leaves_the_tables_shared_configuration_as_it_is() -> None:
     shared, scala = _Configuration({"fs.s3a.endpoint": "there"}), _Footers()
     log = SimpleNamespace(hadoop_conf=shared, data_path=lambda key: key.path)
-    footers = Footers(scala, log, NONE_DESCRIBED)  # type: ignore[arg-type]
+    footers = Footers(scala, log, ENCRYPTED)  # type: ignore[arg-type]
     add = {"path": "f", "size": 1, "partitionValues": {}, "modificationTime": 5}
     file = LoggedFile(decode_add(add, ()), json.dumps(add))
     footers.storage([file] * 65)  # One more than one call reads.
@@ -80,17 +82,34 @@ def test_reading_footers_leaves_the_tables_shared_configuration_as_it_is() -> No
     assert scala.configurations_made == 1
 
 
+class _JavaList:
+    """A list of Java's with one item."""
+
+    def __init__(self, item: Any) -> None:
+        self._item = item
+
+    def size(self) -> int:
+        return 1
+
+    def get(self, _number: int) -> Any:
+        return self._item
+
+
 class _CountedFooters(Footers):
     """Footers of files whose only column is named by their path."""
 
     def __init__(self, cache: SchemaCache) -> None:
-        super().__init__(None, None, NONE_DESCRIBED, cache)  # type: ignore[arg-type]
+        super().__init__(None, None, ENCRYPTED, cache)  # type: ignore[arg-type]
         self.read: list[str] = []
 
-    def _storage_by_calls(self, files: Sequence[LoggedFile], *, with_codecs: bool = False) -> Storage:
-        assert not with_codecs
+    def _read(self, files: Sequence[LoggedFile]) -> Iterator[Any]:
         self.read += [logged.file.path for logged in files]
-        return Storage(tuple((column(logged.file.path),) for logged in files), {})
+        chunk = SimpleNamespace(getCodec=lambda: SimpleNamespace(name=lambda: "GZIP"))
+        blocks = _JavaList(SimpleNamespace(getColumns=lambda: _JavaList(chunk)))
+        yield from (SimpleNamespace(path=logged.file.path, getBlocks=lambda: blocks) for logged in files)
+
+    def _columns(self, footer: Any) -> tuple[Column, ...]:
+        return (column(footer.path),)
 
 
 def column(name: str) -> Column:
@@ -132,11 +151,13 @@ def test_one_description_of_files_says_how_they_are_stored_and_their_bounds() ->
     a, b, c, d = (file_of(name) for name in "abcd")
     stored = footers.storage([a, b, c])
     assert stored == Storage(((column("c"),), (column("b"),)), {"zstd": 5, "snappy": 5})
-    assert footers.storage([a], with_codecs=False) == Storage(((column("c"),),), {})
+    assert footers.storage([a]) == Storage(((column("c"),),), {"zstd": 5})
     assert footers.bounds(a, [column("c")]) == {column("c"): Bounds(2, 7, 1)}
     assert footers.read == ["c", "b"], "once for each schema"
-    with_odd = footers.storage([a, d], with_codecs=False)
-    assert with_odd == Storage(((column("a"),), (column("d"),)), {}), "what our class does not read, parquet-java does"
+    with_odd = footers.storage([a, d])
+    assert with_odd == Storage(((column("a"),), (column("d"),)), {"gzip": 10}), (
+        "what our class does not read, parquet-java does"
+    )
 
 
 def file_of(path: str) -> LoggedFile:

@@ -46,7 +46,7 @@ def read_with_default(*schemas: tuple[Column, ...]) -> Storage:
     mapped = {"delta.columnMapping.physicalName": "col-2", "EXISTS_DEFAULT": "5"}
     fields = [{"name": "b", "type": "boolean"}, {"name": "d", "type": "long", "metadata": mapped}]
     metadata = json.dumps({"metaData": {"schemaString": json.dumps({"fields": fields})}})
-    footers = SimpleNamespace(storage=lambda *_, **__: Storage(schemas, {}))
+    footers = SimpleNamespace(storage=lambda _files: Storage(schemas, {}))
     shape = SimpleNamespace(metadata=TableMetadata("t"), metadata_json=metadata)
     return OutputFormat(footers, shape, "memory://t").storage([])  # type: ignore[arg-type]
 

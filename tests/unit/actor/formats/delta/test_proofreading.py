@@ -29,7 +29,7 @@ from actor.proofread.proofreader import Proofreader
 from shared.errors import Difference
 from shared.policy.key_rule import KeyRule
 from shared.policy.policy import Proofread
-from tests.support.fake_delta import LOCATION, FakeTable, live_group
+from tests.support.fake_delta import LOCATION, FakeScala, FakeTable, live_group
 from tests.support.fake_delta_table import METADATA, add, vector
 
 ROW_COLUMNS = {
@@ -55,9 +55,16 @@ def given(configuration: dict[str, str], *files: dict[str, Any], path_taken: str
     table.commit({"metaData": METADATA | {"configuration": configuration}})
     table.commit(*files)
     log, live = table.log(), live_group(table, *(one["add"]["path"] for one in files))
-    proofs = Proofs(cast("Proofreader", asked), log, log.shape(log.snapshot()), Proofread.ALWAYS, "job")
+    proofs = Proofs(
+        cast("Proofreader", asked), log, log.shape(log.snapshot()), Proofread.ALWAYS, "job", footerless(table)
+    )
     proofs.check(live, live.inputs[1:], path_taken=path_taken)
     return asked.group
+
+
+def footerless(table: FakeTable) -> FooterReader:
+    """Return a reader of footers that none of the files has."""
+    return FooterReader(cast("Any", FakeScala(table)), table.log())
 
 
 def leaf(name: str, nulls: int, *, number: int | None = None) -> ParquetField:
@@ -133,8 +140,7 @@ def test_columns_are_found_in_footers_at_every_level() -> None:
     assert set(found) == {path for path, *_ in leaf_columns((*columns, Field("id", "row_id")))}
 
 
-@pytest.mark.parametrize("has_footers", [False, True])
-def test_of_a_removal_the_reader_is_asked_which_rows_are_older(*, has_footers: bool) -> None:
+def test_of_a_removal_the_reader_is_asked_which_rows_are_older() -> None:
     """By the columns' physical names, however the owner spells them, and without those of the partition."""
     names = [column(name, "long", **{"delta.columnMapping.physicalName": f"c-{name}"}) for name in ("id", "ts")]
     marker = column("gone", "boolean", **{"delta.columnMapping.physicalName": "c-gone"})
@@ -145,9 +151,8 @@ def test_of_a_removal_the_reader_is_asked_which_rows_are_older(*, has_footers: b
     table.commit({"metaData": METADATA | {"schemaString": schema, "configuration": configuration}})
     table.commit(*(add(path, 3, partitionValues={"c-p": "a"}) for path in "xyz"))
     log, live = table.log(), live_group(table, "x", "y", "z")
-    unusable = cast("FooterReader", SimpleNamespace(describe=lambda _files: None)) if has_footers else None
     shape = log.shape(log.snapshot())
-    proofs = Proofs(cast("Proofreader", asked), log, shape, Proofread.NEW, "job", unusable)
+    proofs = Proofs(cast("Proofreader", asked), log, shape, Proofread.NEW, "job", footerless(table))
     proofs.check_removal(live, live.inputs[:1], live.inputs[1:2], KeyRule(("ID", "p"), ("Ts",), "Gone"))
     group = asked.group
     assert group.newest is not None

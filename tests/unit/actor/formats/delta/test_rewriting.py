@@ -9,7 +9,6 @@ from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.rewriting import DeltaFiles, DeltaRewriter, DeltaRewriteSettings
 from actor.formats.delta.snapshot_cache import SnapshotCache
-from actor.formats.parquet.classes import ParquetClasses
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.rewrite.run import FILES_WRITTEN, RewriteSettings
 from actor.worker import RunControl
@@ -39,7 +38,6 @@ class World:
             DeltaRewriteSettings(RewriteSettings(write_threads=1)),
             UNREADING,
         )
-        self.rewriter._classes = ParquetClasses(are_usable=False)
 
     def rewrite(self, mark: str = MARK, table_uuid: str = "") -> RewriteOutcome:
         control = RunControl(lambda: None, lambda: False, lambda point: self.at.get(point, lambda: None)() and None)

@@ -36,7 +36,7 @@ def writer(table: FakeTable, log: TableLog, proofs: Proofs = UNREAD) -> DeltaWri
     scala, txn = FakeScala(table), log.transaction()
     shape = log.shape(txn.snapshot())
     paths = OutputPaths(scala, log, txn.snapshot(), shape, PREFIX)
-    tasks = ParquetTasks(scala, log, paths, ParquetClasses(are_usable=False))
+    tasks = ParquetTasks(scala, log, paths, ParquetClasses())
     return DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), proofs)
 
 
@@ -115,7 +115,7 @@ def test_where_executors_may_be_lost_what_spark_wrote_before_is_searched(is_loca
     scala, log = FakeScala(table), table.log()
     txn = log.transaction()
     paths = OutputPaths(scala, log, txn.snapshot(), log.shape(txn.snapshot()), PREFIX)
-    tasks = ParquetTasks(scala, log, paths, ParquetClasses(are_usable=False))
+    tasks = ParquetTasks(scala, log, paths, ParquetClasses())
     DeltaWriter(scala, txn.snapshot(), tasks, CopyRule(is_allowed=False), UNREAD).write(live_group(table, "x"))
     assert paths.has_lost_attempts is not is_local
 

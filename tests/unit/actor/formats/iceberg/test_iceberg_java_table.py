@@ -1,6 +1,7 @@
 """Which calls of Iceberg a commit consists of, and which files a scan returns, on stand-ins for its Java objects."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,27 +47,13 @@ class Rewrite:
 
 
 class Task:
-    """A scan task of a file without deletes."""
+    """A scan task."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def file(self) -> Any:
-        known = {
-            "location": self.path,
-            "specId": 0,
-            "partition": None,
-            "fileSizeInBytes": 10,
-            "recordCount": 1,
-            "fileSequenceNumber": 0,
-            "format": "PARQUET",
-            "sortOrderId": None,
-            "keyMetadata": None,
-        }
-        return SimpleNamespace(**{name: lambda value=value: value for name, value in known.items()})
-
-    def deletes(self) -> list[Any]:
-        return []
+        return SimpleNamespace(partition=lambda: None)
 
 
 class Tasks(list[Task]):
@@ -76,46 +63,39 @@ class Tasks(list[Task]):
         return self[number]
 
 
-class Scan:
-    """A scan that finds these files."""
-
-    def __init__(self, *paths: str) -> None:
-        self._tasks = Tasks(Task(path) for path in paths)
-
-    def useSnapshot(self, _: int) -> "Scan":  # noqa: N802 - Iceberg's name
-        return self
-
-    def ignoreResiduals(self) -> "Scan":  # noqa: N802 - Iceberg's name
-        return self
-
-    def planFiles(self) -> Any:  # noqa: N802 - Iceberg's name
-        return SimpleNamespace(tasks=self._tasks, close=lambda: None)
-
-
 class Classes:
-    """What `JavaTable` resolves of Java: the copy of an iterable, and our class for scans, which notes its calls."""
+    """Our classes, as `JavaTable` resolves them: a scan of these files without deletes, and what removes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *live: str, values: list[Any] | None = None) -> None:
+        self._live = live
+        self._values = values
         self.removed: list[tuple[Any, ...]] = []
-        self.iceberg_scan = SimpleNamespace(remove=self._remove)
+        self.iceberg_scan = SimpleNamespace(remove=self._remove, planned=self._planned, rows=self._rows)
         self.java_list = list
         self.is_asked = True
 
     def watched_commit(self, table: Any) -> Any:
         return SimpleNamespace(newRewrite=lambda of: of.newRewrite(), isAsked=lambda: self.is_asked)
 
-    def _remove(self, *arguments: Any) -> int:
-        self.removed.append(arguments)
-        return len(arguments[-1])
+    def _planned(self, *_: Any) -> Tasks:
+        return Tasks(map(Task, self._live))
 
-    def resolve(self, name: str) -> Any:
-        if name.endswith("Lists"):
-            return SimpleNamespace(newArrayList=lambda planned: planned.tasks)
+    def _rows(self, tasks: Tasks) -> str:
+        return json.dumps([[one.path, 10, 1, 0, 0, 0, 0, self._values, "parquet", False, 0] for one in tasks])
+
+    def _remove(self, rewrite: Rewrite, tasks: Tasks, numbers: list[int]) -> int:
+        paths = [tasks[number].path for number in numbers]
+        self.removed.append((tasks, paths))
+        for path in paths:
+            rewrite.deleteFile(path)
+        return len(paths)
+
+    def resolve(self, _name: str) -> Any:
         return SimpleNamespace(forName=lambda _: None)
 
 
-def table_of(**methods: Any) -> JavaTable:
-    return JavaTable(Classes(), SimpleNamespace(**methods), "file:///t")  # type: ignore[arg-type]
+def table_of(*live: str, values: list[Any] | None = None, **methods: Any) -> JavaTable:
+    return JavaTable(Classes(*live, values=values), SimpleNamespace(**methods), "file:///t")  # type: ignore[arg-type]
 
 
 def classes_of(table: JavaTable) -> Classes:
@@ -146,11 +126,7 @@ def commit() -> list[tuple[Any, ...]]:
     delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw="java d")
     staged = StagedGroup(group, (OUTPUT,), 1)
     table.commit(Replacement((staged,), (delete,)), since=7, summary={"key": "value"})
-    return [(name, *(_path(argument) for argument in arguments)) for name, *arguments in rewrite.calls]
-
-
-def _path(argument: Any) -> Any:
-    return argument.location() if isinstance(argument, SimpleNamespace) else argument
+    return rewrite.calls
 
 
 def test_a_commit_is_validated_against_all_snapshots_since_the_read() -> None:
@@ -173,16 +149,19 @@ def test_a_commit_replaces_its_inputs_and_is_the_last_call() -> None:
     assert (calls[-1], [name for name, *_ in calls].count("commit")) == (("commit",), 1)
 
 
-def test_inputs_of_one_scan_are_removed_in_one_call_and_those_of_several_each_by_itself() -> None:
+def test_inputs_of_one_scan_are_removed_in_one_call_and_those_of_several_are_refused() -> None:
     """A number means nothing in another scan: it would name the file of others, whose rows would be lost."""
-    rewrite, tasks, others = Rewrite(), Tasks([Task("a"), Task("b"), Task("c")]), Tasks([Task("d")])
-    table = rewritten(rewrite)
-    table.with_classes = lambda call: call()
+    tasks, others = Tasks([Task("a"), Task("b"), Task("c")]), Tasks([Task("d")])
+    table = rewritten(Rewrite())
     same, mixed = group_of(read("c", tasks), read("a", tasks)), group_of(read("b", tasks), read("d", others))
-    staged = [StagedGroup(one, (), 1) for one in (same, mixed)]
-    table.commit(Replacement(tuple(staged)), since=7, summary={})
-    assert classes_of(table).removed == [(rewrite, tasks, [2, 0])]
-    assert [_path(file) for name, *files in rewrite.calls if name == "deleteFile" for file in files] == ["b", "d"]
+    table.commit(Replacement((StagedGroup(same, (), 1),)), since=7, summary={})
+    assert classes_of(table).removed == [(tasks, ["c", "a"])]
+    with pytest.raises(NotAsked) as refused:
+        table.commit(Replacement((StagedGroup(mixed, (), 1),)), since=7, summary={})
+    assert isinstance(refused.value.__cause__, ValueError)
+    with pytest.raises(ValueError, match="in its own scan alone"):
+        table.files([replace(one, scanned=None) for one in same.inputs])
+    assert len(classes_of(table).removed) == 1
 
 
 class Refusing(Rewrite):
@@ -199,22 +178,19 @@ class Refusing(Rewrite):
 
 
 @pytest.mark.parametrize(
-    ("fails_at", "is_watched", "is_asked", "raised"),
+    ("fails_at", "is_asked", "raised"),
     [
-        ("validateFromSnapshot", False, True, NotAsked),
-        ("addFile", True, False, NotAsked),
-        ("commit", True, False, NotAsked),
-        ("commit", True, True, JavaError),
-        ("commit", False, False, JavaError),  # In a JVM without our classes nothing is known.
+        ("validateFromSnapshot", True, NotAsked),
+        ("addFile", False, NotAsked),
+        ("commit", False, NotAsked),
+        ("commit", True, JavaError),
     ],
 )
 def test_a_commit_that_fails_before_the_catalog_was_asked_says_so(
-    fails_at: str, is_watched: bool, is_asked: bool, raised: type[Exception]
+    fails_at: str, is_asked: bool, raised: type[Exception]
 ) -> None:
     table = rewritten(Refusing(fails_at))
     classes_of(table).is_asked = is_asked
-    if is_watched:
-        table.with_classes = lambda call: call()
     staged = StagedGroup(group_of(read("a", Tasks([Task("a")]))), (OUTPUT,), 1)
     with pytest.raises(raised) as caught:
         table.commit(Replacement((staged,)), since=7, summary={})
@@ -254,7 +230,6 @@ def changed(identity: str, *new: int, gone: tuple[int, ...] = (), whole: bool = 
 def test_of_metadata_only_what_changed_is_decoded() -> None:
     heads, java = HeadCache(), Heads()
     made = JavaTable(SimpleNamespace(iceberg_head=java), SimpleNamespace(), "file:///t", heads)  # type: ignore[arg-type]
-    made.with_classes = lambda call: call()
     java.answers = [changed("one", 1, 2, whole=True), "", changed("two", 3, gone=(1,)), changed("six", 6, whole=True)]
     first, same, second, forgotten = (made.head() for _ in range(4))
     assert same is first
@@ -267,34 +242,14 @@ def test_of_metadata_only_what_changed_is_decoded() -> None:
     assert heads.get("file:///t")[0] == "six", "metadata without a place are not kept"
 
 
-def test_without_our_classes_all_metadata_are_read() -> None:
-    made = table_of()
-    with pytest.raises(AttributeError, match="operations"):
-        made.head()
-
-
-def test_a_file_that_is_live_twice_stops_the_rewrite() -> None:
-    """A removal by path removes both, and the rows would be written once."""
-    once = table_of(newScan=lambda: Scan("a", "b"))
+@pytest.mark.parametrize("values", [[], None])
+def test_a_file_that_is_live_twice_stops_the_rewrite(values: list[Any] | None) -> None:
+    """A removal by path removes both, and the rows would be written once. values: of a partition; None: not in JSON."""
+    once = table_of("a", "b", values=values)
     assert list(once.inputs(HEAD, 7, partitions=None)) == ["a", "b"]
-    twice = table_of(newScan=lambda: Scan("a", "b", "a"))
+    twice = table_of("a", "b", "a", values=values)
     with pytest.raises(Corrupt, match="live twice"):
         twice.inputs(HEAD, 7, partitions=None)
-
-
-@pytest.mark.parametrize("values", [[], None])
-def test_rows_that_came_in_one_call_are_files_as_those_that_were_asked_for_one_by_one(values: list[Any] | None) -> None:
-    """A row names the first of the files of its partition, which alone is asked for values that JSON does not have."""
-    asked = table_of(newScan=lambda: Scan("a", "b"))
-    at_once = table_of()
-    described = [[path, 10, 1, 0, 0, 0, 0, values, "parquet", False, 0] for path in ("a", "b")]
-    java = classes_of(at_once).iceberg_scan
-    java.planned, java.rows = lambda *_: Tasks([Task("a"), Task("b")]), lambda _: json.dumps(described)
-    at_once.with_classes = lambda call: call()
-    assert at_once.inputs(HEAD, 7, partitions=None) == asked.inputs(HEAD, 7, partitions=None)
-    described.append(described[0])
-    with pytest.raises(Corrupt, match="live twice"):
-        at_once.inputs(HEAD, 7, partitions=None)
 
 
 def test_a_commit_is_validated_since_the_snapshot_until_which_deletes_were_read() -> None:
@@ -306,14 +261,12 @@ def test_a_commit_is_validated_since_the_snapshot_until_which_deletes_were_read(
     assert ("dataSequenceNumber", 70) in rewrite.calls
 
 
-@pytest.mark.parametrize("answer", [True, False, None])
-def test_deletes_that_cannot_be_read_are_taken_for_those_of_an_input(answer: bool | None) -> None:
-    """None: the JVM cannot use our classes."""
+def test_deletes_name_rows_if_those_of_any_file_do() -> None:
     table = table_of()
-    classes_of(table).iceberg_scan.namesRows = lambda *_: answer
-    table.with_classes = lambda call: None if answer is None else call()
     delete = AppliedDelete("d", DeleteKind.POSITION, 1, is_exact=False, raw="java d")
-    assert table.names_rows({"a": (delete,)}) is (answer is not False)
+    for named in ((), ("a",), ("b",)):
+        classes_of(table).iceberg_scan.namesRows = lambda _table, _deletes, path, named=named: path in named
+        assert table.names_rows({"a": (delete,), "b": (delete,)}) is bool(named)
     assert table.names_rows({}) is False
 
 

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
 from actor.formats.iceberg.copy_choice import ManifestEntry
+from actor.formats.iceberg.group_footers import GroupFooters
 from actor.formats.iceberg.inputs import InputGroup, LiveInput
 from actor.formats.iceberg.row_group_copy import CopiedFile, IcebergCopier, ReadGroup
 from actor.formats.iceberg.table_columns import TableColumns
@@ -31,8 +32,6 @@ DONE = {"place": "t/data/out.parquet", "size": 20, "attempt": 0}
 class Tasks:
     """What the JVM says of two files; `end`: of the task. `calls`: what was asked of it."""
 
-    session = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: "/work/classes"), version="4.1.0")
-
     def __init__(self, end: dict[str, Any] | Exception, *, second: FooterSummary = FOOTER, mismatch: str = "") -> None:
         self.end, self.second, self._mismatch = end, second, mismatch
         self.calls: list[str] = []
@@ -48,6 +47,8 @@ class Tasks:
         return DescribedFiles((FOOTER, self.second), {})
 
     def check_pages(self, inputs: Sequence[LiveInput]) -> None:
+        if self.unread is not None:
+            raise self.unread
         self.checked += [one.path for one in inputs]
 
     def mismatch(self, inputs: Sequence[LiveInput]) -> str:
@@ -113,10 +114,13 @@ def test_footers_are_read_on_every_path_and_each_reason_is_known_before_what_cos
     assert (dropped.copy(), dropped.tasks.calls) == (EncodeReason.COLUMNS, ["footers", "mismatch"])
 
 
-def test_without_the_classes_no_footer_is_read() -> None:
+def test_once_executors_refused_the_classes_footers_are_read_and_nothing_is_sent_to_them() -> None:
+    """What footers say keeps files from being encoded wrongly, too."""
     bench = Bench(Tasks(DONE))
     bench.classes._are_usable = False
-    assert (bench.copy(), bench.tasks.calls) == (EncodeReason.UNAVAILABLE, [])
+    assert (bench.copy(), bench.tasks.calls) == (EncodeReason.UNAVAILABLE, ["footers"])
+    bench.copier.check_pages(bench.live)
+    assert bench.tasks.checked == []
 
 
 @pytest.mark.parametrize(("limits", "end_bytes"), [(CopyLimits(), 250), (ANY_SIZE, 0)])
@@ -135,7 +139,7 @@ def test_what_is_found_while_copying_sends_the_group_to_the_encoder() -> None:
 def merged(end: Any, reason: EncodeReason, **properties: str) -> tuple[Any, list[str]]:
     bench = Bench(Tasks(end))
     bench.copier._head.metadata.configuration.update(properties)  # type: ignore[attr-defined]
-    read = ReadGroup(bench.live, None)
+    read = ReadGroup(bench.live, GroupFooters(TableColumns(())))
     return bench.copier.merge(read, NotCopied(reason, (FOOTER, FOOTER))), bench.tasks.calls
 
 
@@ -155,7 +159,7 @@ def test_columns_that_are_not_the_tables_are_known_before_a_group_is_merged() ->
     assert (bench.copy(), tasks.calls) == (EncodeReason.COLUMNS, ["footers", "mismatch"])
 
 
-def test_a_merge_that_a_jvm_refuses_is_left_to_the_encoder_and_other_failures_are_raised() -> None:
+def test_a_merge_that_an_executor_refuses_is_left_to_the_encoder_and_other_failures_are_raised() -> None:
     refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.iceberg.IcebergStore")
     assert merged(refused, EncodeReason.LARGE_FOOTER)[0] is None
     with pytest.raises(JavaError, match="No space left"):
@@ -170,20 +174,22 @@ def test_an_output_that_cannot_be_described_is_deleted() -> None:
     assert bench.deleted == ["t/data/out.parquet"]
 
 
-def test_a_jvm_that_refuses_the_classes_sends_the_group_to_the_encoder_and_other_failures_are_raised() -> None:
+def test_an_executor_that_refuses_the_classes_sends_the_group_to_the_encoder_and_other_failures_are_raised() -> None:
     refused = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.iceberg.IcebergStore")
     assert Bench(Tasks(refused)).copy() is EncodeReason.UNAVAILABLE
     with pytest.raises(JavaError, match="No space left"):
         Bench(Tasks(JavaError("SparkException", message="No space left on device"))).copy()
 
 
-def test_a_jvm_that_refuses_the_classes_as_footers_are_read_leaves_the_group_to_the_encoder() -> None:
+def test_the_encoder_goes_on_where_an_executor_refuses_the_classes_as_pages_are_read() -> None:
     bench = Bench(Tasks(DONE))
-    bench.tasks.unread = JavaError(
-        "SparkException", message="ClassNotFoundException: io.lakewright.iceberg.IcebergStore"
-    )
-    assert (bench.copy(), bench.copy()) == (EncodeReason.UNAVAILABLE,) * 2
-    assert bench.tasks.calls == ["footers"], "the classes are given up"
+    bench.tasks.unread = JavaError("SparkException", message="ClassNotFoundException: io.lakewright.parquet.PageCheck")
+    bench.copier.check_pages(bench.live)
+    assert not bench.classes.are_usable
+    other = Bench(Tasks(DONE))
+    other.tasks.unread = JavaError("SparkException", message="DamagedInput: f has a page that differs")
+    with pytest.raises(JavaError, match="differs"):
+        other.copier.check_pages(other.live)
 
 
 def test_a_refusal_by_the_footers_and_any_other_failure_to_read_them_are_raised() -> None:

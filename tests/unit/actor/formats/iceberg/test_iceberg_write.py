@@ -27,6 +27,8 @@ from tests.support.java_errors import JavaError
 from tests.unit.actor.formats.iceberg.test_iceberg_inputs import POSITIONS, VALUES, VECTOR, live
 
 TABLE = TableColumns((Field("id", "int64", 1), Field("t", "string", 2)), frozenset({1}))
+EMPTY = GroupFooters(TABLE)
+"""Footers that say nothing of any column."""
 HEAD: Any = SimpleNamespace(
     metadata=SimpleNamespace(configuration={}), specs={0: Spec(0)}, sources={0: ()}, location="file:///t"
 )
@@ -107,13 +109,11 @@ class Copier:
 
     columns = TABLE
 
-    def __init__(
-        self, output: JavaFile | None = None, seen: GroupFooters | None = None, *, is_merged: bool = False
-    ) -> None:
+    def __init__(self, output: JavaFile | None = None, seen: GroupFooters = EMPTY, *, is_merged: bool = False) -> None:
         self.output, self.seen, self._is_merged = output, seen, is_merged
         self.damage: Exception | None = None
 
-    def footers(self, live: InputGroup) -> GroupFooters | None:
+    def footers(self, live: InputGroup) -> GroupFooters:
         return self.seen
 
     def check_pages(self, live: InputGroup) -> None:
