@@ -245,7 +245,7 @@ async def test_fewer_tables_are_refreshed_at_once_while_turns_of_the_loop_are_lo
     async with in_time():
         running, step = set[str](), asyncio.Semaphore(0)
 
-        async def refresh(table: TableRef, version: int | None) -> None:
+        async def refresh(table: TableRef, version: int | None) -> None:  # noqa: ARG001 - the protocol's
             running.add(table.name)
             await step.acquire()
             running.remove(table.name)
