@@ -29,6 +29,10 @@ class ResolvedGroup(Protocol):
     def inputs(self) -> Sequence[PlacedFile]:
         """Its files, in the plan's order."""
 
+    @property
+    def delete_files(self) -> Sequence[str]:
+        """Paths of the files that name deleted rows of its inputs, and are read with them."""
+
 
 L = TypeVar("L", bound=ResolvedGroup)
 F = TypeVar("F", bound=PlacedFile)

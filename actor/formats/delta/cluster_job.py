@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.actions import LoggedFile, decode_adds, read_paths
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers
 from actor.formats.delta.job_permission import JobPermission
+from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.preflight import check_table
@@ -26,7 +27,7 @@ from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
-from actor.rewrite.checks import check_identity, require_free_space
+from actor.rewrite.checks import check_identity, require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
 from shared.errors import Conflict, Unsupported
 from shared.formats.delta import CLUSTERING, FORMAT
@@ -34,6 +35,8 @@ from shared.jobs.cluster_options import ClusterOptions
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import CUBE_TAG
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
 from shared.paths.locations import hadoop_path
 from shared.paths.sql_text import table_name
@@ -134,11 +137,16 @@ class ClusterJob:
             )
 
     def _live(self, log: TableLog, snapshot: Any) -> Sequence[LoggedFile]:
-        """Return the live files; raises Unsupported if one of them lies where it must not be read."""
-        live = decode_adds(log.files(snapshot), ())
-        files = [logged.file for logged in live]
+        """Return the live files.
+
+        Raises Unsupported if one of them lies where it must not be read, RefusedFiles for one that is live twice.
+        """
+        live = tuple(decode_adds(log.files(snapshot), ()))
+        files = tuple(logged.file for logged in live)
         self.boundary.check_files(self.job.location, files)
-        self.boundary.check_links(self.job.location, (file.path for file in files))
+        self.boundary.check_links(self.job.location, read_paths(live))
+        group = LiveGroup(FileGroup(WHOLE_TABLE, files, RewriteMode.FULL), live, int(snapshot.version()), None)
+        require_single_entries(self.job.location, group, [group])
         return live
 
 

@@ -21,7 +21,7 @@ from shared.policy.policy import MIB, Policy
 from shared.policy.properties import policy_digest
 from shared.table import CommitOrigin
 from tests.support.fake_delta import FakeFooters, FakeScala, FakeSession, FakeSessions, FakeTable
-from tests.support.fake_delta_table import METADATA, add, remove, vector
+from tests.support.fake_delta_table import METADATA, add, remove
 from tests.support.local_vacuum import Control
 
 CLUSTERED = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}
@@ -178,6 +178,8 @@ def test_outputs_of_fewer_rows_or_other_rows_are_deleted_and_not_committed(world
     assert [file.path.rpartition("/")[2] for file in compared.inputs] == [f"f{n}" for n in range(8)]
 
 
+IN_A_FILE = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
+VECTOR = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 TEXT_IN_BYTES, SMALL_UNSIGNED = Column(("p",), "BINARY", "bytes"), Column(("p",), "INT32", "uint", (32, 8))
 UNREAD = Proof(Reading.NONE, unverified_because="switched off")
 
@@ -205,12 +207,24 @@ def test_values_that_the_statement_may_change_are_committed_only_once_a_reader_o
 def test_rows_of_files_with_vectors_may_be_counted_as_readers_see_them(world: World) -> None:
     """As Trino's ANALYZE does; what is read decides, and a lost row is one all the same."""
     world.table.rows |= {f"f{n}": 10 for n in range(8)}
-    world.table.commit(*(add(f"f{n}", 7, deletionVector=vector(3)) for n in range(8)))
+    world.table.commit(*(add(f"f{n}", 7, deletionVector=IN_A_FILE | {"cardinality": 3}) for n in range(8)))
     world.lost_rows = 1
     with pytest.raises(Corrupt, match="55 rows"):
         world.run()
     world.lost_rows = 0
     assert world.run().commits == (2,)
+
+
+def test_vectors_are_plain_files_and_no_path_is_live_twice_before_the_statement(world: World) -> None:
+    """Who opens a pipe waits for ever; and a commit could remove such a path only once."""
+    world.table.commit(*(add(f"f{n}", deletionVector=IN_A_FILE | {"cardinality": 1}) for n in range(8)))
+    world.run()
+    assert VECTOR in world.checked
+    world.table.commit(*(add(f"g{n}") for n in range(8)), add("g3", deletionVector=IN_A_FILE | {"cardinality": 2}))
+    statements = len(world.statements)
+    with pytest.raises(RefusedFiles, match=r"g3 of .* is live 2 times") as refused:
+        world.run()
+    assert (refused.value.reason, len(world.statements)) == ("doubled", statements)
 
 
 def test_files_of_another_size_than_the_log_says_are_refused_by_name(world: World) -> None:
