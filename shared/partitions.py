@@ -8,7 +8,7 @@ file action of a column-mapped table carries.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import MAXYEAR, UTC, datetime
+from datetime import UTC, datetime
 
 from shared.errors import InvalidInput
 from shared.table import PartitionColumn, PartitionKey
@@ -69,7 +69,8 @@ def _canonical_timestamp(value: str) -> str:
     text = f"{year}-{month}-{day}T{hour}:{minute}:{second}.{micros}"
     if zone in (None, "Z"):
         return text
-    if int(year) > MAXYEAR:
-        return value
-    moment = datetime.fromisoformat(text + zone).astimezone(UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
+    try:
+        moment = datetime.fromisoformat(text + zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return value  # No day of the calendar, or of a year that Python has no date for.
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds")

@@ -104,12 +104,12 @@ class Committer(Generic[S]):
             )
 
     def _require_outputs(self, offered: Sequence[S]) -> None:
-        """Raise RetryableError unless every output is in the store with its size.
+        """Raise RetryableError unless every file that was written is in the store with its size.
 
         Another process may have removed files that no version refers to, as VACUUM without retention and searches for
         orphans without a least age do. Then the inputs must not be replaced by them.
         """
-        expected = {output.file.path: output.file.size_bytes for one in offered for output in one.outputs}
+        expected = {path: size for one in offered for path, size in one.sizes.items()}
         sizes = self._target.sizes(expected)
         wrong = [f"{path} ({sizes[path]} of {size} bytes)" for path, size in expected.items() if sizes[path] != size]
         if wrong:

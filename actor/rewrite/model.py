@@ -1,6 +1,6 @@
 """The nouns of a rewrite, whatever the format of its table: groups before and after writing, attempts, and failures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
@@ -29,6 +29,10 @@ class ResolvedGroup(Protocol):
     def inputs(self) -> Sequence[PlacedFile]:
         """Its files, in the plan's order."""
 
+    @property
+    def delete_files(self) -> Sequence[str]:
+        """Paths of the files that name deleted rows of its inputs, and are read with them."""
+
 
 L = TypeVar("L", bound=ResolvedGroup)
 F = TypeVar("F", bound=PlacedFile)
@@ -50,9 +54,14 @@ class Staged(Generic[L, F]):
     proof: Proof | None = None
 
     @property
+    def sizes(self) -> Mapping[str, int]:
+        """Size in bytes of each file that was written for the commit, by its path."""
+        return {output.file.path: output.file.size_bytes for output in self.outputs}
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """All files that were written for the commit."""
-        return tuple(output.file.path for output in self.outputs)
+        return tuple(self.sizes)
 
 
 S = TypeVar("S", bound=Staged[Any, Any])

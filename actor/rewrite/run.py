@@ -62,6 +62,7 @@ class ExactRewrite(Generic[L, S]):
         self.boundary.check_files(self.files.folder, planned)
         self.boundary.check_links(self.files.folder, (file.path for file in planned))
         live = self.files.resolve(request.groups)
+        self.boundary.check_links(self.files.folder, (path for one in live for path in one.delete_files))
         input_bytes = sum(one.group.bytes for one in live)
         reserved = self.settings.reserved_disk_bytes
         require_free_space(self.files.folder, input_bytes, reserved_bytes=reserved, free_bytes=self.free_bytes)

@@ -132,7 +132,7 @@ class PolicyDefaults:
     def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
         tenant = self._layers.get(table.tenant, (PolicySource.TENANT, PolicyLayer()))
         asked = _read(PolicySource.TABLE, configuration)
-        request = _read(PolicySource.REQUEST, table.properties)
+        request = _read(PolicySource.REQUEST, table.properties, asked)
         layers_read = (tenant, asked, request)
         policy, issues = _laid(self.service, *layers_read)
         if policy is not None:
@@ -140,7 +140,8 @@ class PolicyDefaults:
                 EffectivePolicy(policy, _origins(self._defaults, layers_read), issues, dict(configuration))
             )
         if last_good:
-            layers_read = (tenant, _read(PolicySource.TABLE, last_good), request)
+            good = _read(PolicySource.TABLE, last_good)
+            layers_read = (tenant, good, _read(PolicySource.REQUEST, table.properties, good))
             policy, _ = _laid(self.service, *layers_read)
             if policy is not None:
                 return self._served(
@@ -262,14 +263,23 @@ def _refused(found: EffectivePolicy, refusal: Refusal | None) -> EffectivePolicy
 _Read = tuple[PolicySource, PolicyLayer]
 
 
-def _read(source: PolicySource, layers_read: Mapping[str, str]) -> _Read:
+_NOTHING_READ: _Read = (PolicySource.TABLE, PolicyLayer())
+
+
+def _read(source: PolicySource, layers_read: Mapping[str, str], own: _Read = _NOTHING_READ) -> _Read:
+    """Read the properties of a source; those of others than the owner without what decides which rows are removed.
+
+    own: the table's own ones. Its filter excludes partitions from the removal of rows, too, so it stays where it has
+    a key.
+    """
     layer = read_properties(layers_read)
-    if source is PolicySource.TABLE or not ROW_REMOVAL & layer.values.keys():
+    owners = ROW_REMOVAL | ({"filter"} if {"primary_key", "filter"} <= own[1].values.keys() else set())
+    if source is PolicySource.TABLE or not owners & layer.values.keys():
         return source, layer
-    names = sorted(layer.property_names[one] for one in ROW_REMOVAL & layer.values.keys())
+    names = sorted(layer.property_names[one] for one in owners & layer.values.keys())
     issues = [PropertyIssue(name, layers_read[name], OWNERS_ONLY, is_blocking=False) for name in names]
-    values = {one: value for one, value in layer.values.items() if one not in ROW_REMOVAL}
-    named = {one: name for one, name in layer.property_names.items() if one not in ROW_REMOVAL}
+    values = {one: value for one, value in layer.values.items() if one not in owners}
+    named = {one: name for one, name in layer.property_names.items() if one not in owners}
     return source, PolicyLayer(values, named, (*layer.issues, *issues))
 
 

@@ -4,7 +4,7 @@ A refused table stays registered and is read again; one that is missing, or that
 that an actor would run, and is treated as new if it returns. No event decides this: only the log does.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 import structlog
@@ -17,7 +17,7 @@ from decider.store.tables.table_records import TableRecord, TableRecords
 from decider.tracking.table_tracking import TrackResult
 from decider.tracking.tracker import TableTracker
 from shared import refusals
-from shared.errors import InvalidInput, NoTable, PermanentError, RetryableError, Unsupported
+from shared.errors import Corrupt, InvalidInput, LakewrightError, NoTable, PermanentError, RetryableError, Unsupported
 from shared.queue import keys
 from shared.queue.command import WrongKey
 from shared.table import TableId, TableRef
@@ -29,6 +29,12 @@ UNREADABLE = "unreadable_log"
 
 VANISHED_DAYS = 7.0
 """Days after which a missing table is unregistered: a disk that was not mounted is back sooner."""
+
+REMEDIES: Mapping[type[LakewrightError], str] = {
+    NoTable: f"Restore or recreate the table; after {VANISHED_DAYS:g} days it is unregistered",
+    Corrupt: "Restore the files that are missing or damaged",
+}
+"""Remedies for people where the reader of a table has none, by the kind of its error."""
 
 After = Callable[[TableRecord, TrackResult], Awaitable[None]]
 """Called with a table, as it was before, in which something new was found."""
@@ -76,7 +82,7 @@ class TableRefresher:
         try:
             followed = await self._tracker.follow(table, version, known=record.state)
         except NoTable as problem:
-            await self._gone(table, str(problem))
+            await self._gone(table, _with_remedy(problem))
             return
         except Unsupported as problem:
             # Nothing can be decided, and earlier decisions are void; once the table can be read, all is decided again.
@@ -85,7 +91,7 @@ class TableRefresher:
             log.warning("table_refused", table=table.name, reason=str(problem), partitions=partitions)
             return
         except (InvalidInput, PermanentError) as problem:
-            await self._refuse(table, StoredRefusal(self._now_ms(), str(problem)))
+            await self._refuse(table, StoredRefusal(self._now_ms(), _with_remedy(problem)))
             log.warning("table_refused", table=table.name, reason=str(problem))
             return
         if followed.rescan and await self._registry.get(table.id) is None:
@@ -132,3 +138,8 @@ class TableRefresher:
             refusal = replace(refusal, since_ms=before.since_ms)
         if await self._registry.get(table.id) is not None:
             await self._registry.set_refusal(table.id, refusal)
+
+
+def _with_remedy(problem: LakewrightError) -> str:
+    remedy = REMEDIES.get(type(problem))
+    return str(problem) if remedy is None else f"{problem}. {remedy}."

@@ -137,6 +137,14 @@ def show_decisions(out: Output, answer: Any) -> None:
     """Print decisions, newest first."""
     rows = [(at(one["at"]), one["action"], one["decision"], one["message"]) for one in answer["decisions"]]
     out.rows("Decisions", ("at (UTC)", "action", "decision", "why"), rows)
+    show_refusals(out, answer)
+
+
+def show_refusals(out: Output, answer: Any) -> None:
+    """Print what is refused of a table."""
+    if answer["refusal"]:
+        out.line(f"The table is refused: {_refusal(answer['refusal'])}")
+    _refused_files(out, answer["refused_files"])
 
 
 def show_change(out: Output, answer: Any) -> None:

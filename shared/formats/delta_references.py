@@ -9,7 +9,7 @@ from base64 import b85decode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 from shared.paths.data_paths import is_absolute
@@ -60,17 +60,22 @@ def reference(action: Mapping[str, Any], location: str) -> FileReference:
 def _paths(action: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield the paths that an action names, each with its size in bytes."""
     yield action["path"], int(action.get("size") or 0)
-    vector = action.get("deletionVector")
+    vector = vector_path(action.get("deletionVector"))
+    if vector is not None:
+        yield vector, 0
+
+
+def vector_path(vector: Mapping[str, Any] | None) -> str | None:
+    """Return the path of the file that holds a deletion vector, as a log spells paths; None where the log holds it."""
     if not vector or vector["storageType"] == "i":
-        return
-    place = vector["pathOrInlineDv"]
+        return None
+    place: str = vector["pathOrInlineDv"]
     if vector["storageType"] == "p":
-        yield place, 0
-        return
+        return place
     prefix, encoded = place[:-_UUID_CHARS], place[-_UUID_CHARS:]
     name = VECTOR_NAME.format(UUID(bytes=b85decode(encoded.translate(_TO_B85))))
     # The prefix is a folder's name and no URI.
-    yield f"{prefix}/{name}".lstrip("/") if prefix else name, 0
+    return f"{quote(prefix)}/{name}".lstrip("/") if prefix else name
 
 
 def _name_below(location: str, path: str) -> str | None:

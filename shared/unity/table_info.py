@@ -47,7 +47,9 @@ def decode_table(info: Mapping[str, Any], name: tuple[str, ...], doing: str, bou
     kind, source = _text(info, "table_type", doing), info.get("data_source_format") or "none"
     if kind not in FILES:
         raise Unsupported(
-            f"{doing}: it is a {kind}, which has no files of its own", field="table_type", allowed=", ".join(FILES)
+            f"{doing}: it is a {kind}, which has no files of its own; register the tables that it reads",
+            field="table_type",
+            allowed=", ".join(FILES),
         )
     if source != DELTA:
         raise Unsupported(

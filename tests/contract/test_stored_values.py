@@ -108,6 +108,23 @@ def test_nulls_stay_nulls_where_the_schema_forbids_them(lab: DeltaLab, order: Ro
     assert table.rows() == before
 
 
+def test_nulls_stay_nulls_beside_deleted_rows(lab: DeltaLab) -> None:
+    fields, schema, rows = never_null()
+    table = StoredTable(lab.directory / "t", fields, {"delta.enableDeletionVectors": "true"})
+    for first in (0, 3):
+        table.append(pa.Table.from_pylist(rows[first : first + 3], schema=schema))
+    deleted = (1, 4)
+    lab.sql(f"DELETE FROM delta.`{table.path}` WHERE id IN {deleted}")
+    vectors = [add["deletionVector"]["cardinality"] for add in tables.live(table.path).values()]
+    assert vectors == [1, 1]
+    before = [row for row in table.rows() if row["id"] not in deleted]
+
+    end = rewritten(lab, table)
+
+    assert (end.status, end.rows) == (GroupStatus.COMMITTED, 4), end.error
+    assert table.rows() == before
+
+
 TEXTS = ["dl", "dl    ", None, "longer than declared"]
 
 

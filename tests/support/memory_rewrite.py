@@ -48,6 +48,7 @@ class MemoryGroup:
 
     group: FileGroup
     inputs: tuple[MemoryFile, ...]
+    delete_files: tuple[str, ...] = ()
 
 
 class MemoryStaged(Staged[MemoryGroup, MemoryFile]):
@@ -93,6 +94,7 @@ class MemoryTable:
     undeletable: Exception | None = None
     knows_its_version: bool = True
     lost_attempts: bool = False
+    delete_files: tuple[str, ...] = ()
     deleted: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     attempts: int = 0
@@ -119,7 +121,7 @@ class MemoryTable:
 
     def resolve(self, groups: Sequence[FileGroup]) -> list[MemoryGroup]:
         found = [one for one in groups if all(file.path in self.live for file in one.files)]
-        return [MemoryGroup(one, tuple(map(MemoryFile, one.files))) for one in found]
+        return [MemoryGroup(one, tuple(map(MemoryFile, one.files)), self.delete_files) for one in found]
 
     def is_live(self, live: MemoryGroup) -> bool:
         return all(file.path in self.live for file in live.group.files)

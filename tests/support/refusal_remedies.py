@@ -11,7 +11,8 @@ from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
-from decider.tracking.refresh import UNREADABLE
+from decider.tracking.refresh import REMEDIES, UNREADABLE
+from shared.errors import Corrupt, NoTable
 from shared.layout.clustered_files import ClusterReason
 from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.manifest_files import ManifestReason
@@ -36,14 +37,14 @@ ICEBERG_FOLDERS = "actor/formats/iceberg/catalogs.py"
 ENGINE = "Run OPTIMIZE in the table's own engine"
 
 READS: tuple[tuple[str, str, str, str], ...] = (
-    ("the log has a gap that no checkpoint covers, or is damaged", "none", LOG_READER, "Restore the missing log files"),
+    ("the log has a gap that no checkpoint covers, or is damaged", "none", LOG_READER, REMEDIES[Corrupt]),
     ("data files in another format than Parquet", "none", LOG, "Nothing; only Parquet is read"),
     ("a column mapping mode other than none, name and id", "none", LOG, "Update Lakewright"),
     (
         "there is no table at the location",
         "none; `missing` is true",
         REFRESH,
-        "Restore or recreate the table; after 7 days it is unregistered",
+        REMEDIES[NoTable],
     ),
     (
         "the location, its log or a data file lies outside the allowed roots",
@@ -94,7 +95,7 @@ READS: tuple[tuple[str, str, str, str], ...] = (
         UNITY_NAME,
         "Register the table by its location, or remove that root",
     ),
-    ("the metadata of an Iceberg table are damaged", "none", ICEBERG_METADATA, "Restore the metadata files"),
+    ("the metadata of an Iceberg table are damaged", "none", ICEBERG_METADATA, REMEDIES[Corrupt]),
     (
         "an Iceberg table without a catalog, if these are not allowed",
         "none",

@@ -19,7 +19,7 @@ from decider.decide.deduplicate import DeduplicateReason
 from decider.decide.index import IndexReason
 from decider.decide.vacuum import VacuumReason
 from decider.events.table_hint import IgnoredReason
-from decider.formats.delta.metadata import REFUSED_FEATURES
+from decider.formats.delta.metadata import LEAVE_TO_THE_CATALOG, REFUSED_FEATURES, UPDATE
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.tracking.refresh import UNREADABLE
@@ -139,25 +139,41 @@ def page() -> str:
 
 
 def _tables() -> Iterator[tuple[str, ...]]:
+    for kind, found, where in table_refusals():
+        yield kind, f"`{found.code}`", f"`{where}`", found.action
+    for feature, why in sorted(REFUSED_FEATURES.items()):
+        yield f"feature `{feature}`: {why}", f"`{UNREADABLE}`", f"`{LOG}`", LEAVE_TO_THE_CATALOG
+    yield "unknown reader feature or version", f"`{UNREADABLE}`", f"`{LOG}`", UPDATE
+    for reason, code, where, remedy in READS:
+        yield reason, code, f"`{where}`", remedy
+
+
+def table_refusals() -> Iterator[tuple[str, Refusal, str]]:
+    """Yield each kind of refusal of a table by a rule: what it is, the refusal, and the module that decides it."""
+    found = (*_delta_refusals(), *_index_refusals(), *_iceberg_refusals())
+    assert {refusal.code for _, refusal, _ in found} == set(RefusalCode)
+    yield from found
+
+
+def _delta_refusals() -> Iterator[tuple[str, Refusal, str]]:
     for feature in KNOWN:
-        found = _of(writer=frozenset({feature}))
-        if feature in REFUSED_FEATURES:
-            continue  # Readers refuse it before, and say so below.
-        yield f"feature `{feature}`: {KNOWN[feature][0]}", f"`{found.code}`", f"`{RULE}`", found.action
+        if feature not in REFUSED_FEATURES:  # Readers refuse these before, and say so below.
+            yield f"feature `{feature}`: {KNOWN[feature][0]}", _of(writer=frozenset({feature})), RULE
     unknown = _of(writer=frozenset({"a-feature-that-is-not-known"}))
-    yield "any other feature that is not on the list of safe features", f"`{unknown.code}`", f"`{RULE}`", unknown.action
-    protocol = refusal(_metadata(), TableProtocol(9, 9))
-    assert protocol is not None
-    yield f"protocol version other than {ALLOWED_VERSIONS}", f"`{protocol.code}`", f"`{RULE}`", protocol.action
-    xtable = refusal(_metadata({XTABLE: "{}"}), TableProtocol(1, 2))
-    assert xtable is not None
-    generated = f"Delta log generated from another format by Apache XTable (`{XTABLE}` is set)"
-    yield generated, f"`{xtable.code}`", f"`{RULE}`", xtable.action
-    qbeast = refusal(_metadata({LAST_REVISION: "1"}), TableProtocol(1, 2))
-    assert qbeast is not None
-    yield f"Qbeast index (`{LAST_REVISION}` is set)", f"`{qbeast.code}`", f"`{RULE}`", qbeast.action
-    yield from _indexes()
-    assert {found.code, unknown.code, protocol.code, qbeast.code} == set(RefusalCode)
+    yield "any other feature that is not on the list of safe features", unknown, RULE
+    for kind, metadata, protocol in (
+        (f"protocol version other than {ALLOWED_VERSIONS}", _metadata(), TableProtocol(9, 9)),
+        (
+            f"Delta log generated from another format by Apache XTable (`{XTABLE}` is set)",
+            _metadata({XTABLE: "{}"}),
+            TableProtocol(1, 2),
+        ),
+        (f"Qbeast index (`{LAST_REVISION}` is set)", _metadata({LAST_REVISION: "1"}), TableProtocol(1, 2)),
+    ):
+        yield kind, _some(refusal(metadata, protocol)), RULE
+
+
+def _iceberg_refusals() -> Iterator[tuple[str, Refusal, str]]:
     for version, properties, kind in (
         (FORMAT_VERSIONS.stop, {}, f"Iceberg format version {FORMAT_VERSIONS.stop} or later"),
         (2, {ENCRYPTION_KEY: "k"}, f"encrypted Iceberg table (`{ENCRYPTION_KEY}` is set)"),
@@ -171,24 +187,16 @@ def _tables() -> Iterator[tuple[str, ...]]:
             for name, generator in GENERATED_BY.items()
         ),
     ):
-        iceberg = iceberg_refusal(_metadata(properties), TableProtocol(version, version))
-        assert iceberg is not None
-        yield kind, f"`{iceberg.code}`", f"`{ICEBERG}`", iceberg.action
+        yield kind, _some(iceberg_refusal(_metadata(properties), TableProtocol(version, version))), ICEBERG
     for feature, kind in (
         (f"{UNKNOWN_TRANSFORM}days", "partition transform that Iceberg's specification does not know"),
         (f"{UNKNOWN_TYPE}vector", "column of a type that Iceberg's specification does not know"),
     ):
-        iceberg = iceberg_refusal(_metadata(), TableProtocol(2, 2, writer_features=frozenset({feature})))
-        assert iceberg is not None
-        yield kind, f"`{iceberg.code}`", f"`{ICEBERG}`", iceberg.action
-    for feature, why in sorted(REFUSED_FEATURES.items()):
-        yield f"feature `{feature}`: {why}", f"`{UNREADABLE}`", f"`{LOG}`", "Let the catalog optimize the table"
-    yield "unknown reader feature or version", f"`{UNREADABLE}`", f"`{LOG}`", "Update Lakewright"
-    for reason, code, where, remedy in READS:
-        yield reason, code, f"`{where}`", remedy
+        protocol = TableProtocol(2, 2, writer_features=frozenset({feature}))
+        yield kind, _some(iceberg_refusal(_metadata(), protocol)), ICEBERG
 
 
-def _indexes() -> Iterator[tuple[str, ...]]:
+def _index_refusals() -> Iterator[tuple[str, Refusal, str]]:
     made = QbeastTree(random.Random(0), cube_size=10)
     made.append(made.new_rows(1))
     plain = made.snapshot()
@@ -199,9 +207,13 @@ def _indexes() -> Iterator[tuple[str, ...]]:
         ("that is partitioned", replace(plain, metadata=replace(plain.metadata, partition_columns=(column,)))),
         ("with files of the library before version 0.6", replace(plain, files=(legacy,))),
     ):
-        index = index_refusal(snapshot, QbeastIndex.of_snapshot(snapshot))
-        assert index is not None
-        yield f"Qbeast index of a table {kind}", f"`{index.code}`", f"`{INDEX}`", index.action
+        found = _some(index_refusal(snapshot, QbeastIndex.of_snapshot(snapshot)))
+        yield f"Qbeast index of a table {kind}", found, INDEX
+
+
+def _some(found: Refusal | None) -> Refusal:
+    assert found is not None
+    return found
 
 
 def _decisions(kinds: Sequence[type[DecisionReason]]) -> Iterator[tuple[str, ...]]:

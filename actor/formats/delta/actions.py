@@ -6,13 +6,14 @@ never guessed.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from shared.errors import Corrupt, InvalidInput, Unsupported
 from shared.formats.delta import FORMAT, sort_key, sort_range
+from shared.formats.delta_references import vector_path
 from shared.layout import commit_metadata
 from shared.partitions import partition_key
 from shared.paths.boundary import vector_leads_out
@@ -30,6 +31,27 @@ class LoggedFile:
     def key(self) -> FileKey:
         """Identity of the file."""
         return self.file.key
+
+    @property
+    def vector_path(self) -> str | None:
+        """Path of the file that holds its deletion vector; None without one, and where the log holds it.
+
+        Raises Corrupt for a vector that has no such path.
+        """
+        if self.file.dv_id is None:
+            return None
+        try:
+            return vector_path(json.loads(self.json).get("deletionVector"))
+        except ValueError as error:
+            raise Corrupt(f"the deletion vector {self.file.dv_id} of {self.file.path} has no valid name") from error
+
+
+def read_paths(files: Iterable[LoggedFile]) -> Iterator[str]:
+    """Yield the paths of all files that are opened to read rows: data files, and those of their deletion vectors."""
+    for logged in files:
+        yield logged.file.path
+        if (vector := logged.vector_path) is not None:
+            yield vector
 
 
 def decode_add(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> DataFile:

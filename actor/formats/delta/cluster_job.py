@@ -5,15 +5,17 @@ table for a few new files. What OPTIMIZE wrote is compared with what it replaces
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actor.formats.delta.actions import decode_adds
+from actor.formats.delta.actions import LoggedFile, decode_adds, read_paths
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers
 from actor.formats.delta.job_permission import JobPermission
+from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_format import OutputFormat
 from actor.formats.delta.preflight import check_table
@@ -24,7 +26,7 @@ from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
-from actor.rewrite.checks import check_identity, require_free_space
+from actor.rewrite.checks import check_identity, require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
 from shared.errors import Conflict, Unsupported
 from shared.formats.delta import CLUSTERING, FORMAT
@@ -32,6 +34,8 @@ from shared.jobs.cluster_options import ClusterOptions
 from shared.layout.clustered_files import ClusteredFiles, ClusterReason
 from shared.layout.commit_metadata import CommitMetadata
 from shared.layout.partition_stats import CUBE_TAG
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
 from shared.paths.boundary import Boundary
 from shared.paths.locations import hadoop_path
 from shared.paths.sql_text import table_name
@@ -68,16 +72,17 @@ class ClusterJob:
             if reason:
                 return TableJobOutcome(version, shape.metadata, reason=reason)
             self._require_columns(log)
-            files = self._files(log, snapshot)
+            live = self._live(log, snapshot)
+            files = ClusteredFiles.of((one.file.size_bytes, CUBE_TAG in one.file.tags) for one in live)
             need = files.need(self.job.policy)
             if not need.is_due and (need is ClusterReason.NOTHING or not self._is_forced):
                 return TableJobOutcome(version, shape.metadata, reason=f"clustering is not due: {need}")
             require_free_space(log.location, files.rewritten_bytes, reserved_bytes=self.reserved_disk_bytes)
             self.control.reached("clustering")
             self.control.may_change()
-            return self._cluster(log, snapshot, shape)
+            return self._cluster(log, snapshot, shape, live)
 
-    def _cluster(self, log: TableLog, snapshot: Any, shape: TableShape) -> TableJobOutcome:
+    def _cluster(self, log: TableLog, snapshot: Any, shape: TableShape, live: Sequence[LoggedFile]) -> TableJobOutcome:
         """Write, compare and commit; raises Conflict where others took the files."""
         version, origin = int(snapshot.version()), self.job.origin
         target = DeltaTarget(self.scala, log, shape, origin)
@@ -86,7 +91,7 @@ class ClusterJob:
         proofs = Proofs(self.proofreader, log, shape, self.job.policy.proofread, origin.job, footers)
         output = OutputFormat(Footers(self.scala, log, footers), shape, log.location)
         staged = StagedClustering(self.scala, output, proofs)
-        written = staged.write(f"OPTIMIZE {table_name(hadoop_path(log.location), FORMAT)}", snapshot)
+        written = staged.write(f"OPTIMIZE {table_name(hadoop_path(log.location), FORMAT)}", snapshot, live)
         if written is None:
             return TableJobOutcome(version, shape.metadata, reason="OPTIMIZE found nothing to cluster")
         target.operation = staged.operation
@@ -129,12 +134,18 @@ class ClusterJob:
                 field=CLUSTERING,
             )
 
-    def _files(self, log: TableLog, snapshot: Any) -> ClusteredFiles:
-        """Count the live files; raises Unsupported if one of them lies where it must not be read."""
-        files = [logged.file for logged in decode_adds(log.files(snapshot), ())]
+    def _live(self, log: TableLog, snapshot: Any) -> Sequence[LoggedFile]:
+        """Return the live files.
+
+        Raises Unsupported if one of them lies where it must not be read, RefusedFiles for one that is live twice.
+        """
+        live = tuple(decode_adds(log.files(snapshot), ()))
+        files = tuple(logged.file for logged in live)
         self.boundary.check_files(self.job.location, files)
-        self.boundary.check_links(self.job.location, (file.path for file in files))
-        return ClusteredFiles.of((file.size_bytes, CUBE_TAG in file.tags) for file in files)
+        self.boundary.check_links(self.job.location, read_paths(live))
+        group = LiveGroup(FileGroup(WHOLE_TABLE, files, RewriteMode.FULL), live, int(snapshot.version()), None)
+        require_single_entries(self.job.location, group, [group])
+        return live
 
 
 def _figures(written: WrittenGroup) -> dict[str, int]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, json_array
+from actor.formats.delta.actions import LoggedFile, json_array, read_paths
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footer_reader import FooterReader
 from actor.formats.delta.footers import Footers
@@ -37,7 +37,7 @@ from actor.jvm.sessions import Sessions
 from actor.not_wanted import reason_not_wanted
 from actor.ports import TableJob, TableJobControl, TableJobOutcome
 from actor.proofread.proofreader import Proofreader
-from actor.rewrite.checks import check_identity, require_free_space
+from actor.rewrite.checks import check_identity, require_free_space, require_single_entries
 from actor.rewrite.commit import Committer
 from shared.errors import Conflict, RefusedFiles, Unsupported
 from shared.formats.delta_keys import find_problem
@@ -180,7 +180,9 @@ class Deduplication:
         version, shape = int(snapshot.version()), paths.shape
         digest = log.digest(version)  # Before the rows are read: a commit that is undone meanwhile must be noticed.
         files = tuple(list_partition(log, snapshot, shape.metadata.partition_columns, partition))
-        self._check_files(files)
+        group = FileGroup(partition, tuple(logged.file for logged in files), RewriteMode.PURGE)
+        live = LiveGroup(group, files, version, digest)
+        self._check_files(live)
         named = files_by_name(files, self.job.location)
         frame = self._frame(log, snapshot, files)
         with refused_sizes(log, files), SupersededRows(self.scala, frame, rule) as rows:
@@ -190,8 +192,6 @@ class Deduplication:
                 return True
             replaced_bytes = sum(logged.file.size_bytes for logged in counts)
             require_free_space(log.location, replaced_bytes, reserved_bytes=self.reserved_disk_bytes)
-            group = FileGroup(partition, tuple(logged.file for logged in files), RewriteMode.PURGE)
-            live = LiveGroup(group, files, version, digest)
             target = RemovalTarget(self.scala, log, shape, self.job.origin)
             committer = Committer(target, JobPermission(self.control))
             footers = FooterReader(self.scala, log)
@@ -224,11 +224,12 @@ class Deduplication:
     def _sweep(self, committer: Committer[WrittenGroup], paths: OutputPaths, kept: Sequence[str]) -> None:
         committer.tidy(lambda: [key.path for key in paths.leftovers(set(map(FileKey, kept)))])
 
-    def _check_files(self, files: Sequence[LoggedFile]) -> None:
-        data = [logged.file for logged in files]
+    def _check_files(self, live: LiveGroup) -> None:
+        data = live.group.files
         check_files(self.job.location, data)
         self.boundary.check_files(self.job.location, data)
-        self.boundary.check_links(self.job.location, (file.path for file in data))
+        self.boundary.check_links(self.job.location, read_paths(live.inputs))
+        require_single_entries(self.job.location, live, [live])
 
     def _frame(self, log: TableLog, snapshot: Any, files: Sequence[LoggedFile]) -> Any:
         return log.frame(snapshot, self.scala.adds(json_array(files)))

@@ -32,6 +32,11 @@ class LiveGroup:
     version: int
     digest: str | None
 
+    @property
+    def delete_files(self) -> tuple[str, ...]:
+        """Paths of the files that hold its deletion vectors."""
+        return tuple(sorted({path for logged in self.inputs if (path := logged.vector_path) is not None}))
+
 
 def still_live(log: TableLog, groups: Sequence[LiveGroup], *, at_version: int) -> dict[FileGroup, bool]:
     """Decide for each group, live at its own version, whether its inputs are unchanged until version `at_version`.

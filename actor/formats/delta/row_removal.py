@@ -25,7 +25,7 @@ from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.proofreading import Proofs
 from actor.formats.delta.read_rows import exact_rows, refused_values
 from actor.formats.delta.superseded_rows import FILE, PART, REMOVED, ROW, SupersededRows
-from actor.formats.delta.write import WrittenGroup, logical_rows, one_spelling
+from actor.formats.delta.write import WrittenGroup, are_visible, logical_rows, one_spelling
 from actor.proofread.model import Proof, weakest
 from actor.rewrite.model import Attempt, Verdict
 from actor.rewrite.ports import Failures
@@ -66,12 +66,13 @@ class WrittenRemoval(WrittenGroup):
     removed_rows: int = 0
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        """All files that were written for the commit, files of the change data feed included.
+    def sizes(self) -> Mapping[str, int]:
+        """Size in bytes of each file that was written for the commit, files of the change data feed included.
 
         Delta writes these to `_change_data`, or beside the outputs where folders are random.
         """
-        return (*(output.file.path for output in self.outputs), *(str(change.path()) for change in self.changes))
+        outputs = super(WrittenRemoval, self).sizes  # A class with slots has no other `super`.
+        return {**outputs, **{str(change.path()): int(change.size()) for change in self.changes}}
 
     def metrics(self) -> dict[str, int]:
         """Return the metrics that Delta lists for DELETE."""
@@ -187,7 +188,7 @@ class RemovalWriter:
 
     def _check_rows(self, replaced: Sequence[LoggedFile], outputs: Sequence[LoggedFile], removed: int) -> int:
         found, kept = (self._rows(files) for files in (replaced, outputs))
-        if kept != found - removed:
+        if kept != found - removed and not are_visible(kept + removed, replaced, lambda: self._read(replaced)):
             raise Corrupt(
                 f"the removal of {removed} rows from {len(replaced)} files at {self._log.location} was stopped before "
                 f"its commit: {found} rows in, {kept} rows out. The table is unchanged"
@@ -196,7 +197,10 @@ class RemovalWriter:
 
     def _rows(self, files: Sequence[LoggedFile]) -> int:
         counted = logical_rows(files)
-        return self._log.rows(self._snapshot, self._adds(files)) if counted is None else counted
+        return self._read(files) if counted is None else counted
+
+    def _read(self, files: Sequence[LoggedFile]) -> int:
+        return self._log.rows(self._snapshot, self._adds(files))
 
 
 class RemovalTarget(DeltaTarget):

@@ -17,6 +17,8 @@ All else asks a session to pad, to check, to compute or to fill in."""
 
 _CONSTRAINT = "delta.constraints."
 _SIZED_TEXT = re.compile(r"(var)?char\(\d+\)")
+_NULL = re.compile(r"NULL|CAST\(NULL AS .*\)", re.IGNORECASE | re.DOTALL)
+"""A default that Spark fills in as every reader does."""
 
 
 def as_stored(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,14 +36,21 @@ def as_stored(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def columns_with_default(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return the names in files, by the names for users, of columns that Spark fills in where a file lacks them."""
+    """Return the names in files, by the names for users, of columns that Spark fills in where a file lacks them.
+
+    Partition columns are none of them: their values are in the log, and no file need have them.
+    """
     fields = json.loads(metadata.get("schemaString") or '{"fields":[]}')["fields"]
-    found = {}
-    for field in fields:
-        details = field.get("metadata") or {}
-        if str(details.get("EXISTS_DEFAULT", "NULL")).upper() != "NULL":
-            found[field["name"]] = physical_name(field)
-    return found
+    partitioned = metadata.get("partitionColumns") or ()
+    return {
+        field["name"]: physical_name(field)
+        for field in fields
+        if field["name"] not in partitioned and _is_filled_in(field.get("metadata") or {})
+    }
+
+
+def _is_filled_in(details: Mapping[str, Any]) -> bool:
+    return _NULL.fullmatch(str(details.get("EXISTS_DEFAULT", "NULL"))) is None
 
 
 def physical_name(field: Mapping[str, Any]) -> str:

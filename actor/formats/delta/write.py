@@ -169,8 +169,8 @@ class DeltaWriter:
         written, _ = self._rows(outputs)
         if written != expected:
             held = self._log.rows(self._snapshot, self._adds(live.inputs))
-            if held == written and any(logged.file.dv_id for logged in live.inputs):
-                return written  # A writer counted the visible rows of a file with a vector, as Trino's ANALYZE does.
+            if are_visible(written, live.inputs, lambda: held):
+                return written
             raise Corrupt(
                 f"the rewrite of {len(live.inputs)} files in {live.group.partition} of {self._log.location} was "
                 f"stopped before its commit: {expected} rows in by {source}, "
@@ -200,6 +200,14 @@ def one_spelling(location: str, columns: Sequence[PartitionColumn], live: LiveGr
         )
     values = json.loads(live.inputs[0].json).get("partitionValues") or {}
     return {column.physical: values.get(column.physical) for column in columns}
+
+
+def are_visible(rows: int, files: Sequence[LoggedFile], read: Callable[[], int]) -> bool:
+    """Return whether reading finds so many rows in files whose statistics say otherwise.
+
+    Some writers count the visible rows of a file with a vector, as Trino's ANALYZE does.
+    """
+    return any(logged.file.dv_id for logged in files) and read() == rows
 
 
 def logical_rows(files: Sequence[LoggedFile]) -> int | None:

@@ -48,6 +48,11 @@ class AppliedDelete:
     raw: Any = field(default=None, compare=False)
 
     @property
+    def file_path(self) -> str:
+        """Path of the file that holds it, which may hold several vectors."""
+        return self.path.rpartition("#")[0] if self.kind is DeleteKind.VECTOR else self.path
+
+    @property
     def is_positional(self) -> bool:
         """True if it names rows by their place in a file, so that it means nothing for a rewritten one."""
         return self.kind is not DeleteKind.EQUALITY
@@ -94,6 +99,11 @@ class InputGroup:
 
     group: FileGroup
     inputs: tuple[LiveInput, ...]
+
+    @property
+    def delete_files(self) -> tuple[str, ...]:
+        """Paths of the delete files that apply to its inputs."""
+        return tuple(sorted({delete.file_path for one in self.inputs for delete in one.deletes}))
 
 
 def delete_digest(deletes: Sequence[AppliedDelete]) -> str | None:

@@ -55,7 +55,7 @@ def _stored(
 
 
 def _deletes(one: AppliedDelete) -> Deletes:
-    path = one.path.rpartition("#")[0] if one.kind is DeleteKind.VECTOR else one.path
+    path = one.file_path
     return Deletes(
         _FORMS[one.kind], path, offset=one.offset, size_bytes=one.size_bytes, rows=one.rows, key_ids=one.key_ids
     )

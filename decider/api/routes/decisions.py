@@ -9,10 +9,14 @@ from pydantic import AwareDatetime, Field
 
 from decider.api.dependencies import Http, KnownTable, Limit, Tables
 from decider.api.openapi import failures
+from decider.api.routes.refused_files import RefusedFilesView, refused_files
+from decider.api.routes.tables import TableRefusal, now_refused
+from decider.api.services import TableServices
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize.partition_selector import find_partition, label, named_values
+from decider.store.tables.table_state import TableState
 from decider.web.base_model import ResponseModel
-from shared.table import PartitionColumn
+from shared.table import PartitionColumn, TableRef
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -48,9 +52,13 @@ class DecisionRecord(ResponseModel):
 
 
 class DecisionList(ResponseModel):
-    """Decisions about a table, newest first."""
+    """Decisions about a table, newest first, and what is refused of it now, which no decision leads to a job for."""
 
     decisions: tuple[DecisionRecord, ...] = Field(description="Decisions.")
+    refusal: TableRefusal | None = Field(description="Reason why the table is not optimized; null if it is.")
+    refused_files: tuple[RefusedFilesView, ...] = Field(
+        description="Files that actors refused and that no job is queued for; of the first 20 partitions with any."
+    )
 
 
 UNREADABLE = "unreadable"
@@ -132,4 +140,17 @@ async def list_decisions(
             found = await tables.ledgers.newest(table.id, limit=limit, partition=key)
         else:
             found = await tables.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, partition=key)
-    return DecisionList(decisions=tuple(decision_view(record, columns) for record in found))
+    refusal, files = await _refused_now(table, state, tables)
+    return DecisionList(
+        decisions=tuple(decision_view(record, columns) for record in found), refusal=refusal, refused_files=files
+    )
+
+
+async def _refused_now(
+    table: TableRef, state: TableState | None, tables: TableServices
+) -> tuple[TableRefusal | None, tuple[RefusedFilesView, ...]]:
+    noted = await tables.registry.refusal(table.id)
+    if state is None:
+        return now_refused(noted, None, None), ()
+    in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
+    return now_refused(noted, state, in_force.refusal), await refused_files(table, state, in_force.policy, tables)

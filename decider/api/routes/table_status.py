@@ -15,7 +15,7 @@ from decider.api.routes.jobs import JobSummary, job_view
 from decider.api.routes.partitions import LayoutView, layout_view
 from decider.api.routes.refused_files import RefusedFilesView, refused_files
 from decider.api.routes.status import Amplification, amplification
-from decider.api.routes.tables import TableRefusal, TableView
+from decider.api.routes.tables import TableRefusal, TableView, now_refused
 from decider.api.services import QueueServices, TableServices
 from decider.decide.calibration import Calibration
 from decider.decide.context import DecisionContext, KnownRefusals
@@ -26,7 +26,6 @@ from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.state.contention import ALL_PARTITIONS, WriteContention
 from decider.state.effective_policy import LogStatus
-from decider.store.registry.table_registry import StoredRefusal
 from decider.store.stored_values import moment
 from decider.store.tables.table_state import TableState
 from decider.web.base_model import ResponseModel
@@ -35,7 +34,6 @@ from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partition_refusals import TableFingerprint
 from shared.policy.policy import Policy
 from shared.queue.model import JobKey, Scope, job_id
-from shared.refusals import Refusal
 from shared.table import PartitionColumn, TableId, TableRef
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -155,7 +153,7 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
     context = replace(DecisionContext.of_policy(learned.applied_to(in_force.policy), columns), refusals=refused)
     summary = await _summary(table.id, context, tables)
     records = await tables.ledgers.newest(table.id, limit=LEDGER_DEPTH)
-    refusal = _now_refused(await tables.registry.refusal(table.id), cursor, in_force.refusal)
+    refusal = now_refused(await tables.registry.refusal(table.id), cursor, in_force.refusal)
     return TableStatus(
         **TableView.of(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
@@ -166,7 +164,7 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, queue),
-        refusal=TableRefusal.of(refusal) if refusal else None,
+        refusal=refusal,
         refused_files=await refused_files(table, cursor, in_force.policy, tables) if cursor else (),
         manual_run=await _manual_run(table.id, tables),
         counters=counters,
@@ -174,22 +172,6 @@ async def table_status(table: TableRef, tables: TableServices, queue: QueueServi
         write_contention=_heat_views(cursor.contention, columns, now_ms) if cursor else (),
         calibration=table_calibration(learned, counters),
     )
-
-
-def _now_refused(
-    noted: StoredRefusal | None, cursor: TableState | None, by_rule: Refusal | None
-) -> StoredRefusal | None:
-    """Return the current refusal: the state's, or the one with which the last refresh ended.
-
-    The refresh stores a refusal by rule after the state has moved; until then the state is right.
-    """
-    if noted is not None and (not noted.code or cursor is None):
-        return noted
-    if cursor is None or by_rule is None:
-        return None
-    if noted is not None and noted.code == by_rule.code:
-        return noted
-    return StoredRefusal(cursor.folded_ms, by_rule.message, code=by_rule.code)
 
 
 async def _manual_run(table: TableId, tables: TableServices) -> ManualRun | None:

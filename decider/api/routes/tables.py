@@ -8,7 +8,10 @@ from pydantic import Field
 from decider.api.dependencies import Limit, PageToken, Requests, Tables
 from decider.api.openapi import failures
 from decider.store.registry.table_query import TableCondition
+from decider.store.registry.table_registry import StoredRefusal
+from decider.store.tables.table_state import TableState
 from decider.web.base_model import ResponseModel, Time, read_from
+from shared.refusals import Refusal
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -66,6 +69,18 @@ class TableList(ResponseModel):
 
     tables: tuple[ListedTable, ...] = Field(description="Tables.")
     next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last page.")
+
+
+def now_refused(noted: StoredRefusal | None, cursor: TableState | None, by_rule: Refusal | None) -> TableRefusal | None:
+    """Return the current refusal: the state's, or the one with which the last refresh ended.
+
+    The refresh stores a refusal by rule after the state has moved; until then the state is right.
+    """
+    if noted is not None and (not noted.code or cursor is None or (by_rule is not None and noted.code == by_rule.code)):
+        return TableRefusal.of(noted)
+    if cursor is None or by_rule is None:
+        return None
+    return TableRefusal.of(StoredRefusal(cursor.folded_ms, by_rule.message, code=by_rule.code))
 
 
 @router.get("", summary="List tables", responses=failures(422))

@@ -47,6 +47,9 @@ REFUSED_FEATURES: Mapping[str, str] = {
 }
 """Features, of readers or writers, under which the log alone does not define the table."""
 
+LEAVE_TO_THE_CATALOG, UPDATE = "Let the catalog optimize the table", "Update Lakewright"
+"""Remedies for people."""
+
 _MAPPING_MODE = "delta.columnMapping.mode"
 _TEXTS = "a list of texts"
 
@@ -55,18 +58,18 @@ def check_readable(protocol: TableProtocol, location: str) -> None:
     """Raise Unsupported, naming version or feature and the reason, unless the log can be read for what it means."""
     if protocol.min_reader > MAX_READER_VERSION:
         raise Unsupported(
-            f"{location}: the table demands readers of version {protocol.min_reader}",
+            f"{location}: the table demands readers of version {protocol.min_reader}. {UPDATE}.",
             field="protocol.minReaderVersion",
             allowed=f"at most {MAX_READER_VERSION}",
         )
     known = ", ".join(sorted(READER_FEATURES))
     for feature in sorted(protocol.reader_features | protocol.writer_features):
-        reason = REFUSED_FEATURES.get(feature)
+        reason, remedy = REFUSED_FEATURES.get(feature), LEAVE_TO_THE_CATALOG
         if reason is None and feature in protocol.reader_features - READER_FEATURES:
-            reason = "it is not known here, and may change what the log means"
+            reason, remedy = "it is not known here, and may change what the log means", UPDATE
         if reason is not None:
             raise Unsupported(
-                f"{location}: the table uses the feature {feature!r}: {reason}",
+                f"{location}: the table uses the feature {feature!r}: {reason}. {remedy}.",
                 field="protocol.readerFeatures",
                 allowed=known,
             )
@@ -105,10 +108,11 @@ def decode_metadata(action: object, log: LogFile, position: int, sort_column: st
         raise log.unsupported(position, f"data files are of the format {shown(layout)}, and only parquet is read")
     names = _texts(action.get("partitionColumns") or [], "metaData.partitionColumns", log, position)
     columns: tuple[PartitionColumn, ...] = ()
+    is_mapped = _is_mapped(configuration, log, position)
     if names:
         fields = _schema_fields(action.get("schemaString"), log, position)
         columns = tuple(_partition_column(name, fields.get(name), log, position) for name in names)
-        if _is_mapped(configuration, log, position):
+        if is_mapped:
             columns = tuple(
                 replace(column, physical=_physical(fields[column.name], log, position)) for column in columns
             )
@@ -148,7 +152,9 @@ def _schema_fields(text: object, log: LogFile, position: int) -> dict[str, Mappi
 def _is_mapped(configuration: Mapping[str, str], log: LogFile, position: int) -> bool:
     mode = configuration.get(_MAPPING_MODE, "none")
     if mode not in ("none", "name", "id"):
-        raise log.unsupported(position, f"{_MAPPING_MODE} is {shown(mode)}, and only none, name and id are known")
+        raise log.unsupported(
+            position, f"{_MAPPING_MODE} is {shown(mode)}, and only none, name and id are known. {UPDATE}."
+        )
     return mode != "none"
 
 

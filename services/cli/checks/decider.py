@@ -8,7 +8,7 @@ from services.cli.client import ApiClient, CallFailed
 from services.cli.render import counted, duration
 
 SHOWN = 5
-"""Refused files that are named; the others are counted."""
+"""Refused tables and files that are named; the others are counted."""
 
 
 def check_service(url: str, token: str | None) -> list[Finding]:
@@ -19,8 +19,10 @@ def check_service(url: str, token: str | None) -> list[Finding]:
     try:
         with ApiClient(url.rstrip("/"), token) as api:
             answer = api.get("/v1/actors")
-            refused = api.get("/v1/refused-files", {"limit": SHOWN})
-            return [decider, check_actors(answer, url), *check_unserved(answer, url), *check_refused(refused, url)]
+            tables = api.get("/v1/table-rows", {"condition": "refused", "limit": SHOWN})
+            files = api.get("/v1/refused-files", {"limit": SHOWN})
+            refused = (*check_refused_tables(tables, url), *check_refused(files, url))
+            return [decider, check_actors(answer, url), *check_unserved(answer, url), *refused]
     except CallFailed as problem:
         action = "set LAKEWRIGHT_TOKEN to a token that may read"
         return [decider, Finding("actors", FindingLevel.WARN, f"not known: {problem}", url, action)]
@@ -60,6 +62,25 @@ def check_unserved(answer: Mapping[str, Any], where: str) -> list[Finding]:
         )
         for one in answer["unserved"]
     ]
+
+
+def check_refused_tables(answer: Mapping[str, Any], where: str) -> list[Finding]:
+    """No table is refused; `answer` is the API's list of those that are, of which the first are named."""
+    findings = [
+        Finding(
+            "refused tables",
+            FindingLevel.WARN,
+            f"{one['name']}: {one['refusal']['reason']}",
+            where,
+            f"lakewright tables show {one['name']}",
+        )
+        for one in answer["rows"]
+    ]
+    more = answer["matching"] - len(findings)
+    if more > 0:
+        what, action = f"{counted(more, 'more refused table')}", "lakewright tables list --state refused"
+        findings.append(Finding("refused tables", FindingLevel.WARN, what, where, action))
+    return findings
 
 
 def check_refused(answer: Mapping[str, Any], where: str) -> list[Finding]:

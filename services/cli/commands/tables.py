@@ -228,18 +228,16 @@ def why(
     with setting_of(context).api() as api:
         asked = {"partition": partition, "at": moment.isoformat(), "limit": limit}
         answer = api.get(f"/v1/tables/{segment(name)}/decisions", asked)
-        refusal = None if answer["decisions"] else api.get(f"/v1/tables/{segment(name)}")["refusal"]
     if out.as_json:
         return out.raw(answer)
     if not answer["decisions"]:
-        why = f"The table is not optimized: {refusal['reason']}. " if refusal else ""
-        return out.line(
-            f"{why}No decision about {name} from before {at(moment.isoformat())} UTC is kept here. "
+        out.line(
+            f"No decision about {name} from before {at(moment.isoformat())} UTC is kept here. "
             "Older ones are in the archive, if LAKEWRIGHT_ARCHIVE names one."
         )
     for one in answer["decisions"]:
         out.line(f"{at(one['at'])} UTC  {one['action']}  {one['message']}")
-    return None
+    return tables_view.show_refusals(out, answer)
 
 
 def _moment(text: str | None) -> datetime:

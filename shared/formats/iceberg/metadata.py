@@ -141,7 +141,7 @@ def decode_head(
     version = raw.get("format-version")
     if version not in FORMAT_VERSIONS:
         raise Unsupported(
-            f"{where}: the table has format version {version}, which is unknown",
+            f"{where}: the table has format version {version}, which is unknown. Update Lakewright.",
             field="format-version",
             allowed=f"{FORMAT_VERSIONS.start} to {FORMAT_VERSIONS.stop - 1}",
         )

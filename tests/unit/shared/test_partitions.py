@@ -49,6 +49,25 @@ def test_a_strange_timestamp_is_kept_as_it_is() -> None:
     assert partition_values(partition_key([MOMENT], {"col-7f": "yesterday"})) == {"col-7f": "yesterday"}
 
 
-def test_a_year_that_python_has_no_date_for_is_kept_as_it_is() -> None:
-    spelled = "10000-01-01 00:00:00+01:00"
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "10000-01-01 00:00:00+01:00",
+        "9999-12-31 23:00:00-02:00",
+        "0001-01-01 00:00:00+02:00",
+        "0000-01-01 00:00:00+00:00",
+        "2026-02-30 00:00:00+00:00",
+        "2026-01-01 24:00:00+00:00",
+        "2026-01-01 00:00:00+99:99",
+    ],
+)
+def test_a_moment_that_python_has_no_date_for_is_kept_as_it_is(spelled: str) -> None:
+    """One such value once kept a whole table from being read."""
     assert partition_values(partition_key((MOMENT,), {"col-7f": spelled})) == {"col-7f": spelled}
+
+
+def test_early_years_have_four_digits_in_each_spelling() -> None:
+    spellings = ("0999-01-01 00:00:00", "0999-01-01T00:00:00Z", "0999-01-01 01:00:00+01:00")
+    assert {partition_key((MOMENT,), {"col-7f": one}) for one in spellings} == {
+        '{"col-7f":"0999-01-01T00:00:00.000000"}'
+    }

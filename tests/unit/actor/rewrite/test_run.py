@@ -201,6 +201,25 @@ def test_an_input_outside_of_the_table_is_refused_before_anything_is_read(world:
         world.rewrite()
 
 
+class FenceOfDeletes(Boundary):
+    """Finds a pipe among the files that name deleted rows."""
+
+    def check_links(self, location: str, paths: Iterable[str]) -> None:
+        if "deletes" in paths:
+            raise Unsupported(f"{location}: deletes is a pipe", field="path")
+
+
+def test_files_that_name_deleted_rows_are_plain_before_a_group_is_begun(world: World) -> None:
+    """They are read with their data files: who opens a pipe waits for ever, and keeps a slot of the actor."""
+    world.table.delete_files = ("deletes",)
+    assert ends(world.rewrite()) == [LANDED] * 3
+    world = World()
+    world.table.delete_files, world.boundary = ("deletes",), FenceOfDeletes()
+    with pytest.raises(Unsupported, match="deletes is a pipe"):
+        world.rewrite()
+    assert (world.table.begun, world.table.attempts) == ([], 0)
+
+
 def test_an_output_outside_of_the_table_is_not_committed_and_deleted(world: World) -> None:
     world.boundary = FenceOfOutputs()
     with pytest.raises(Unsupported):

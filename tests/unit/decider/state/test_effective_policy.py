@@ -296,6 +296,22 @@ def test_a_registration_cannot_change_which_rows_an_owners_key_removes() -> None
     assert (found.policy.primary_key, found.policy.sequence_by) == ("id", "ts")
 
 
+@pytest.mark.parametrize("last_good", [False, True], ids=["now", "last good"])
+def test_a_registration_cannot_change_from_which_partitions_an_owners_key_removes_rows(*, last_good: bool) -> None:
+    """A wider filter would have rows removed where the owner's excludes it."""
+    own = {"lakewright.primary-key": "id", "lakewright.sequence-by": "ts", "lakewright.filter": "dt >= '2026-01-01'"}
+    registered = replace(TABLE, properties={"lakewright.filter": "dt >= '2000-01-01'", "lakewright.fan-in": "3"})
+    stated = ({"lakewright.fan-in": "many"}, own) if last_good else (own, {})
+    found = PolicyDefaults().resolve(registered, *stated, LogStatus(format="delta"))
+    assert (found.policy.filter, found.policy.fan_in) == ("dt >= '2026-01-01'", 3)
+    if not last_good:
+        assert [(one.property, one.is_blocking) for one in found.issues] == [("lakewright.filter", False)]
+    for without in ("lakewright.primary-key", "lakewright.filter"):
+        free = {name: value for name, value in own.items() if name != without}
+        found = PolicyDefaults().resolve(registered, free, {}, LogStatus(format="delta"))
+        assert found.policy.filter == "dt >= '2000-01-01'", "it removes no row, or fewer"
+
+
 def test_a_tenants_defaults_decide_nothing_about_rows() -> None:
     with pytest.raises(InvalidInput, match="which rows are removed"):
         PolicyDefaults(tenants={"sales": {"lakewright.sequence-by": "ts"}})

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from shared.formats.delta_references import reference
+from shared.formats.delta_references import reference, vector_path
 from tests.support.vacuum_world import encode_vector
 
 LOCATION = "s3://bucket/lake/t"
@@ -19,6 +19,16 @@ def test_a_vector_in_a_file_of_its_own_has_the_name_that_the_protocol_gives_it()
     assert found.own == (("x.parquet", 7), (name, 0))
     assert set(found.kept) == {"x.parquet", name}
     assert encode_vector(VECTOR) == "^-aqEH.-t@S}K{vb[*k^"
+
+
+def test_the_path_of_a_vectors_file_is_spelled_as_a_log_spells_paths() -> None:
+    escaped = {"storageType": "u", "pathOrInlineDv": "a%2Fb^-aqEH.-t@S}K{vb[*k^"}
+    assert vector_path(escaped) == f"a%252Fb/deletion_vector_{VECTOR}.bin"
+    assert (
+        reference({"path": "x", "deletionVector": escaped}, LOCATION).own[1][0] == f"a%2Fb/deletion_vector_{VECTOR}.bin"
+    )
+    assert vector_path({"storageType": "p", "pathOrInlineDv": "s3://b/a%20b.bin"}) == "s3://b/a%20b.bin"
+    assert vector_path({"storageType": "i", "pathOrInlineDv": "x"}) is vector_path(None) is None
 
 
 def test_a_vector_without_a_prefix_lies_in_the_tables_folder_and_an_inline_one_nowhere() -> None:

@@ -10,10 +10,14 @@ from actor.formats.delta.actions import (
     decode_metadata,
     decode_statistics,
     encode,
+    read_paths,
     vector_id,
     with_range,
 )
+from actor.formats.delta.live_files import LiveGroup
 from shared.errors import Corrupt, Unsupported
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE
 from shared.table import PartitionColumn
 
 
@@ -41,6 +45,30 @@ UUID = "ab^-aqEH.-t@S}K{vb[*"
 def test_a_deletion_vector_that_leads_out_of_the_table_is_not_read(prefix: str) -> None:
     with pytest.raises(Unsupported, match="leads out of its table"):
         vector_id({"storageType": "u", "pathOrInlineDv": prefix + UUID, "offset": 1})
+
+
+def logged(path: str, vector: dict[str, object] | None = None) -> LoggedFile:
+    add: dict[str, object] = {"path": path, "size": 1, "partitionValues": {}}
+    add |= {"deletionVector": vector | {"cardinality": 1}} if vector else {}
+    return LoggedFile(decode_add(add, ()), encode(add))
+
+
+def test_rows_are_read_from_data_files_and_from_those_of_their_vectors() -> None:
+    own = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^"}
+    files = [
+        logged("a"),
+        logged("b", own),
+        logged("c", {"storageType": "i", "pathOrInlineDv": "x"}),
+        logged("d", {"storageType": "p", "pathOrInlineDv": "s3://b/v.bin"}),
+    ]
+    vector = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    assert [*read_paths(files)] == ["a", "b", vector, "c", "d", "s3://b/v.bin"]
+    assert LiveGroup(FileGroup(WHOLE_TABLE, (), RewriteMode.FULL), tuple(files), 1, None).delete_files == (
+        vector,
+        "s3://b/v.bin",
+    )
+    with pytest.raises(Corrupt, match="of e has no valid name"):
+        list(read_paths([logged("e", {"storageType": "u", "pathOrInlineDv": "short"})]))
 
 
 def test_the_id_of_a_deletion_vector_has_its_offset_where_there_is_one() -> None:

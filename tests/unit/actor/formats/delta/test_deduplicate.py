@@ -12,7 +12,7 @@ from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.row_removal import WrittenRemoval
 from actor.ports import TableJob, TableJobOutcome
 from actor.proofread.model import Proof, Reading
-from shared.errors import Difference
+from shared.errors import Difference, RefusedFiles
 from shared.jobs.deduplicate_options import DeduplicateOptions
 from shared.jobs.payload import DEDUPLICATE
 from shared.policy.policy import Policy
@@ -34,6 +34,7 @@ class World:
         self.table = FakeTable()
         self.read: list[list[str]] = []
         self.reserves: list[int] = []
+        self.checked: list[str] = []
         self.found: Callable[[list[str]], Mapping[str, int]] = lambda _paths: {}
         world = self
 
@@ -88,7 +89,9 @@ class World:
         monkeypatch.setattr(TableLog, "commit_delete", commit)
 
     def run(self, policy: Policy = POLICY) -> TableJobOutcome:
-        boundary = SimpleNamespace(check_files=lambda *_: None, check_links=lambda *_: None)
+        boundary = SimpleNamespace(
+            check_files=lambda *_: None, check_links=lambda _place, paths: self.checked.extend(paths)
+        )
         options, decided = DeduplicateOptions().encode(), policy_digest({})
         job = TableJob(DEDUPLICATE, "file:///t", policy, CommitOrigin("j", 1), policy_digest=decided, options=options)
         scala, sessions = FakeScala(self.table), FakeSessions(self.table)
@@ -164,6 +167,19 @@ def test_a_partition_that_is_refused_keeps_no_other_from_its_turn_and_the_run_na
     with pytest.raises(Difference, match="'a'"):
         world.run()
     assert (world.read, table.live(), table.version) == ([["a"], ["b"], ["c"]], {"a", "b"}, 1)
+
+
+def test_vectors_are_plain_files_and_no_path_is_live_twice_before_rows_are_read(world: World) -> None:
+    """Rows of the two entries could not be told apart, and a commit could remove such a path only once."""
+    vector = {"storageType": "p", "pathOrInlineDv": "file:///t/v.bin", "offset": 4, "sizeInBytes": 9, "cardinality": 1}
+    world.table.commit(add("a", deletionVector=vector))
+    world.run()
+    assert world.checked == ["a", "file:///t/v.bin"]
+    world.read.clear()
+    world.table.commit(add("a"))
+    with pytest.raises(RefusedFiles, match=r"a of .* is live 2 times") as refused:
+        world.run()
+    assert (refused.value.reason, world.read) == ("doubled", [])
 
 
 def test_the_empty_file_that_is_written_for_one_that_loses_all_rows_is_deleted(world: World) -> None:

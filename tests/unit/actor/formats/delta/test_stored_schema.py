@@ -65,6 +65,16 @@ def test_a_default_that_is_null_is_none() -> None:
     assert columns_with_default(metadata(*fields)) == {"b": "col-3"}
 
 
+def test_a_default_of_null_or_of_a_partition_column_leaves_files_as_all_readers_see_them() -> None:
+    """Spark writes a default of null as a cast, and the default of a partition column that it creates a table with."""
+    fields = [
+        *(field(name, "integer", EXISTS_DEFAULT=text) for name, text in (("a", "CAST(NULL AS INT)"), ("b", "null"))),
+        field("day", "date", EXISTS_DEFAULT="DATE '2026-01-01'"),
+        field("c", "string", EXISTS_DEFAULT="'NULL'"),
+    ]
+    assert columns_with_default(metadata(*fields) | {"partitionColumns": ["day"]}) == {"c": "c"}
+
+
 def test_a_type_that_a_user_defined_stays_as_it_is() -> None:
     defined = {"type": "udt", "class": "org.example.PointUDT", "sqlType": {"type": "array", "containsNull": False}}
     assert stored(field("d", defined))[0]["type"] == defined

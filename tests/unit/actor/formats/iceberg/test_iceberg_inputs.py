@@ -51,6 +51,11 @@ def test_rows_that_one_file_lost_by_position_count_for_its_plan_and_not_for_its_
     assert known_rows([live("a", own)]) is None
 
 
+def test_the_files_that_hold_its_deletes_are_read_with_a_group() -> None:
+    found = InputGroup(group(), (live("a", VECTOR, POSITIONS), live("b", replace(VECTOR, path="v#44"), VALUES)))
+    assert found.delete_files == ("e", "p", "v")
+
+
 def test_a_group_is_resolved_only_as_it_was_planned() -> None:
     planned = group(live("a"), live("b", VECTOR))
     now = {"a": live("a"), "b": live("b", VECTOR)}

@@ -291,11 +291,13 @@ def test_what_is_well_formed_but_not_known_is_refused(action: object, problem: s
         decoded(action)
 
 
-def test_an_unknown_mode_of_column_mapping_is_refused() -> None:
+@pytest.mark.parametrize("partitioned", [["r"], []])
+def test_an_unknown_mode_of_column_mapping_is_refused(partitioned: list[str]) -> None:
+    """A table without partitions has columns, too."""
     meta = {
         "id": "id",
         "schemaString": schema(("r", "string", "c")),
-        "partitionColumns": ["r"],
+        "partitionColumns": partitioned,
         "configuration": {"delta.columnMapping.mode": "magic"},
     }
     with pytest.raises(Unsupported, match="magic"):
