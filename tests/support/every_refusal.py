@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import redis
 
-from actor.queue_executor import SyncQueueExecutor
+from actor.queue_executor import SyncQueueExecutor, connect
 from decider.formats.delta.metadata import LEAVE_TO_THE_CATALOG, REFUSED_FEATURES, UPDATE
 from decider.store.tables.table_state import TableState
 from decider.tracking.refresh import REMEDIES, UNREADABLE
@@ -26,7 +26,6 @@ from shared.table import DataFile, TableMetadata, TableProtocol
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider
 from tests.support.refusals_page import table_refusals
-from tests.support.worker_bench import connect
 
 RULE_OF_TEST = "test.refused-by"
 """Property of a table whose rule a test chooses, by its place among all of them."""

@@ -8,6 +8,7 @@ import httpx
 from tests.attacks.attack import Attack, AttackWorld, Limit
 from tests.attacks.beside import alive
 from tests.support.live_decider import WrittenTable
+from tests.support.time_limits import scaled
 from tests.support.waiting import comes_true
 
 
@@ -20,7 +21,7 @@ def _run(world: AttackWorld) -> Iterator[Limit]:
     free = resource.prlimit(process.popen.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(process.popen.pid, resource.RLIMIT_FSIZE, (0, free[1]))
     posted = stack.post("/v1/tables", late_one).status_code
-    changed = httpx.patch(f"{stack.url}/v1/tables/orders", json={"tenant": "other"}, timeout=30).status_code
+    changed = httpx.patch(f"{stack.url}/v1/tables/orders", json={"tenant": "other"}, timeout=scaled(30)).status_code
     yield Limit("changes are refused", (posted, changed) == (503, 503), f"POST {posted}, PATCH {changed}")
     names = {one["name"]: one["tenant"] for one in stack.get("/v1/tables")["tables"]}
     yield Limit("and are not in force", names == {"orders": "default"}, f"{names}")
