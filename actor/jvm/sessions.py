@@ -40,6 +40,10 @@ EXACT_CONF: Mapping[str, str] = MappingProxyType(
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
         "spark.sql.legacy.parquet.nanosAsLong": "false",
+        # Columns of files are found by id where Delta maps them so. Delta sets both itself, but only once a session
+        # has analyzed a query, and a first rewrite has not.
+        "spark.sql.parquet.fieldId.read.enabled": "true",
+        "spark.sql.parquet.fieldId.write.enabled": "true",
     }
 )
 """Settings under which rows are read and written again as they are, in place of the application's own."""

@@ -2,7 +2,8 @@
 
 By id: the field with the column's id. In a file without any ids, the field whose name the table's name mapping allows.
 A file with ids in part is read in different ways by different readers, so it is refused, as is one without ids where
-there is no mapping. By name: the field of exactly this name.
+there is no mapping. By name: the field of exactly this name; columns in which Delta keeps what identifies rows have
+no ids, and are found so in every file.
 """
 
 import json
@@ -65,12 +66,14 @@ class _Matching:
     def structs(self, columns: Sequence[Field], fields: Sequence[FileField]) -> tuple[Found, ...]:
         """Match the columns of one level."""
         if self._is_by_id:
+            named = {column.name for column in columns if _is_named(column)}
             for field in fields:
-                if field.id is None:
+                if field.id is None and field.name not in named:
                     raise ColumnsUnclear(f"a file gives ids to some fields, and none to {quoted(field.name)}")
         by_key: dict[str | int | None, list[FileField]] = {}
         for field in fields:
-            by_key.setdefault(field.id if self._is_by_id else field.name, []).append(field)
+            is_by_id = self._is_by_id and field.id is not None
+            by_key.setdefault(field.id if is_by_id else field.name, []).append(field)
         cases = {field.name.casefold(): field.name for field in fields} if self.found_by is FoundBy.NAME else {}
         return tuple(self._one(column, by_key, cases) for column in columns)
 
@@ -95,7 +98,7 @@ class _Matching:
 
     def _keys(self, column: Field) -> tuple[str | int, ...]:
         """Return the ids or names that a column has in the file."""
-        if self.found_by is FoundBy.NAME:
+        if self.found_by is FoundBy.NAME or _is_named(column):
             return (column.name,)
         if not self.has_ids:
             return tuple(dict.fromkeys(column.mapped))
@@ -126,6 +129,10 @@ class _Matching:
 
 def _has_id(field: FileField) -> bool:
     return field.id is not None or any(map(_has_id, field.children))
+
+
+def _is_named(column: Field) -> bool:
+    return column.kind in ("row_id", "row_version") and column.id is None
 
 
 def _is_mapped(column: Field) -> bool:

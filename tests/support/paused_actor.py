@@ -1,4 +1,7 @@
-"""An actor whose first run stops at a labelled point for ever, for tests that kill it just there."""
+"""An actor whose first run stops at a labelled point for ever, for tests that kill it just there.
+
+A point is `committed`, of any kind of job, or `deduplicate:committed`, of one kind.
+"""
 
 import os
 import sys
@@ -12,7 +15,7 @@ from shared.queue.model import Claim
 
 def pause(point: str, note: Path) -> ProgressHook:
     def reached(claim: Claim, at: str) -> None:
-        if at == point and not note.exists():
+        if point in (at, f"{claim.key.kind}:{at}") and not note.exists():
             note.write_text(f"{claim.id} {claim.token}")
             threading.Event().wait()
 

@@ -69,6 +69,15 @@ def test_ids_within_structs_lists_and_maps_count_as_those_of_columns_do() -> Non
             match((column,), file(element, of_a), FoundBy.ID)
 
 
+def test_what_identifies_a_row_of_delta_is_found_by_name_beside_columns_of_ids() -> None:
+    """Spark writes such columns without ids into files whose other columns have some; a stranger's stays unclear."""
+    rows = (Field("_row-id-1", "row_id"), Field("_row-version-1", "row_version"))
+    assert fields_of((A, *rows), (leaf("x", 1), leaf("_row-id-1")), FoundBy.ID) == ["x", "_row-id-1", None]
+    assert fields_of((Field("_row_id", "row_id", 9),), (leaf("_row_id", 8), leaf("y", 9)), FoundBy.ID) == ["y"]
+    with pytest.raises(ColumnsUnclear, match="none to"):
+        match((A, *rows), (leaf("x", 1), leaf("_row-id-2")), FoundBy.ID)
+
+
 def test_a_partitions_value_counts_before_a_default_and_a_field_of_the_file_before_both() -> None:
     column = Field("a", "int64", 1, default="7")
     assert match((column,), (leaf("b", 2),), FoundBy.ID, {1: "5"})[0].text == "5"
