@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actor.jvm.scala import Scala, jvm_context, jvm_session
-from actor.jvm.sessions import changed
+from actor.jvm.sessions import Sessions, changed
 from tests.support.delta_lab import DeltaLab
 
 pytestmark = pytest.mark.spark
@@ -37,3 +37,10 @@ def test_a_thread_that_was_bound_twice_has_the_outer_session_again(lab: DeltaLab
         assert context.getLocalProperty(POOL) == outer.pool
     assert of_thread().equals(before)
     assert context.getLocalProperty(POOL) is None
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_a_session_that_has_analyzed_no_query_finds_columns_by_id(spark: Any, way: str) -> None:
+    """Delta turns it on with the first query that a session analyzes, and its first rewrite comes before that."""
+    with Sessions(Scala(spark), spark).lease(tag="first") as owned:
+        assert owned.session.conf.get(f"spark.sql.parquet.fieldId.{way}.enabled") == "true"
