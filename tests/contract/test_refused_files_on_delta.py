@@ -34,7 +34,7 @@ from tests.support.delta_lab import DeltaLab
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 
-POLICY = Policy(target_bytes=8 * MIB, min_input_files=4)
+POLICY = Policy(target_bytes=8 * MIB, min_input_files=4, max_job_wait_s=None)
 HERE = PartitionKey('{"dt":"a b"}')
 
 

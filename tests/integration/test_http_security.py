@@ -264,7 +264,7 @@ def test_a_forged_event_for_another_place_changes_nothing(start: Callable[..., L
         {"table": str(tmp_path / "private" / "orders")},
         {"table": (tmp_path / "lake-too").as_uri()},
         # The second once more, in another shape: one hint.
-        {"commitTime": "1", "tableName": "orders", "basePath": f"file://{tmp_path}/private/orders"},
+        {"table": f"file://{tmp_path}/private/orders"},
     ]
     before = live.get("/v1/tables")
     answer = live.post("/v1/events", forged).json()

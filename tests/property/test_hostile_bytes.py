@@ -187,7 +187,7 @@ KINDS: dict[str, tuple[list[bytes], Callable[[bytes], object]]] = {
         lambda data: (decode_manifest(data, Manifest("m", 0, 3, 9), {0: Spec(0, ())}), decode_live_files(data, "m")),
     ),
     "answers of Unity catalogs": (
-        [dumped(unity_sample(name)) for name in ("table", "tables", "aws_credentials", "table_not_found")],
+        [dumped(unity_sample(name)) for name in ("table", "tables", "table_not_found")],
         _ask_unity,
     ),
     "answers of REST catalogs": (

@@ -18,7 +18,7 @@ from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-POLICY = "target-file-size=256kb,min-input-files=4"
+POLICY = "target-file-size=256kb,min-input-files=4,max-job-wait=off"
 
 
 def s3_event(key: str, bucket: str = "lake", name: str = "ObjectCreated:Put") -> dict[str, Any]:

@@ -184,6 +184,12 @@ TEXT_IN_BYTES, SMALL_UNSIGNED = Column(("p",), "BINARY", "bytes"), Column(("p",)
 UNREAD = Proof(Reading.NONE, unverified_because="switched off")
 
 
+def test_other_values_are_committed_though_no_reader_of_texts_has_compared_them(world: World) -> None:
+    world.table.commit(*(add(f"f{n}") for n in range(8)))
+    world.proof = UNREAD
+    assert world.run().commits == (2,)
+
+
 @pytest.mark.parametrize("stored", [TEXT_IN_BYTES, SMALL_UNSIGNED])
 @pytest.mark.parametrize("proof", [UNREAD, Proof(Reading.ROWS, reader="pyarrow")])
 def test_values_that_the_statement_may_change_are_committed_only_once_a_reader_of_texts_has_compared_them(

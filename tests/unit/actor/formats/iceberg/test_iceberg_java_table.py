@@ -115,6 +115,12 @@ def read(path: str, tasks: Tasks) -> LiveInput:
     return LiveInput(path, 10, 1, 0, (), DataFile(path, 10, WHOLE_TABLE, rows=1), scanned=ScannedTask(tasks, number))
 
 
+def test_an_input_has_the_task_of_its_number_and_one_that_no_scan_gave_has_none() -> None:
+    tasks = SimpleNamespace(get=lambda number: f"task {number}")
+    scanned = replace(read("a", Tasks([Task("a")])), scanned=ScannedTask(tasks, 3))
+    assert (scanned.task, replace(scanned, scanned=None).task) == ("task 3", None)
+
+
 def group_of(*inputs: LiveInput) -> InputGroup:
     return InputGroup(FileGroup(WHOLE_TABLE, tuple(one.file for one in inputs), RewriteMode.FULL), inputs)
 
