@@ -78,7 +78,13 @@ def test_clients_that_ask_at_once_all_get_their_rows(decider: LiveDecider, tmp_p
         queries = [TableQuery(search="a"), TableQuery(), TableQuery(sort=TableSort.FILES)] * 4
         return await asyncio.gather(*(index.page(query, offset=0, limit=10) for query in queries))
 
-    assert [[row.name for row, _ in found.rows] for found in decider.run(ask())] == [["a.t"]] * 12
+    def are_there() -> bool:
+        answers = [[row.name for row, _ in found.rows] for found in decider.run(ask())]
+        assert answers in ([[]] * 12, [["a.t"]] * 12)
+        return answers[0] == ["a.t"]
+
+    # The decider's own sampler may have read the registrations just before.
+    until("the table is listed", are_there)
 
 
 def test_a_page_of_the_list_begins_at_its_offset(decider: LiveDecider, tmp_path: Path) -> None:
