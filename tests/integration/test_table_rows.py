@@ -25,7 +25,8 @@ def rows(decider: LiveDecider, **query: Any) -> list[Any]:
 
 
 def row(decider: LiveDecider, name: str) -> Any:
-    return next(one for one in rows(decider) if one["name"] == name)
+    """Return the row of a table; the decider's own sampler may have read the registrations just before it was there."""
+    return until(f"{name} is listed", lambda: next((one for one in rows(decider) if one["name"] == name), None))
 
 
 def shown_by_itself(decider: LiveDecider, name: str) -> tuple[int, int, int, int, float]:
