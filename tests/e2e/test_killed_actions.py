@@ -1,0 +1,110 @@
+"""Kill -9 of the actor in each phase of each job on a whole Delta table: the next actor ends it, and no row differs.
+
+The next actor then stops in the phase that follows, so that each start of an actor serves two phases.
+"""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.support.stack import Stack
+from tests.support.waiting import until
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.spark,
+    pytest.mark.redis,
+    pytest.mark.timeout(600),
+    pytest.mark.long("crashes"),
+]
+
+PHASES = (
+    "deduplicate:comparing",
+    "cluster:clustering",
+    "checkpoint:writing",
+    "deduplicate:committed",
+    "cluster:committed",
+    "checkpoint:cleaning",
+)
+"""Two that follow each other are of different kinds: the next actor ends the first job before it stops in its own."""
+COMMITS, ROWS = 6, 50
+SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("day", pa.string())])
+CLUSTERED = (
+    {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}},
+    {
+        "domainMetadata": {
+            "domain": "delta.clustering",
+            "configuration": json.dumps({"clusteringColumns": [["id"]], "domainName": "delta.clustering"}),
+            "removed": False,
+        }
+    },
+)
+PROPERTIES = {
+    "deduplicate": {"lakewright.primary-key": "id, day", "lakewright.sequence-by": "n"},
+    "cluster": {"lakewright.cluster": "on"},
+    "checkpoint": {},
+}
+"""By kind, what a table says of itself; nothing but the job that a test requests may run on it."""
+
+Rows = list[tuple[int, int, str]]
+
+
+def make(path: Path, kind: str) -> Rows:
+    """Make a table whose commits each write every key again, and return its rows."""
+    DeltaTable.create(
+        path,
+        SCHEMA,
+        partition_by=["day"] if kind == "deduplicate" else None,
+        configuration={"lakewright.enabled": "false", **PROPERTIES[kind]},
+        raise_if_key_not_exists=False,
+    )
+    for commit in range(COMMITS):
+        days = [f"2026-01-{1 + number % 2:02}" for number in range(ROWS)]
+        rows = pa.table({"id": list(range(ROWS)), "n": [commit] * ROWS, "day": days}, schema=SCHEMA)
+        write_deltalake(path, rows, mode="append")
+    if kind == "cluster":
+        log_entry = path / "_delta_log" / f"{COMMITS + 1:020}.json"
+        log_entry.write_text("".join(f"{json.dumps(action)}\n" for action in CLUSTERED))
+    return found(path)
+
+
+def found(path: Path) -> Rows:
+    """Return all rows as another reader finds them."""
+    rows = pa.table(DeltaTable(path).to_pyarrow_table()).to_pylist()
+    return sorted((row["id"], row["n"], row["day"]) for row in rows)
+
+
+def newest(rows: Rows) -> Rows:
+    """Return the newest row of each key."""
+    return sorted({row[0]: row for row in sorted(rows)}.values())
+
+
+def test_whatever_phase_kills_an_actor_the_next_one_ends_the_job_and_no_row_differs(stack: Stack) -> None:
+    stack.decider()
+    actor = stack.actor(pause_at=PHASES[0])
+    for phase, following in zip(PHASES, (*PHASES[1:], None), strict=True):
+        kind = phase.partition(":")[0]
+        table = stack.tables / phase.replace(":", "_")
+        before = make(table, kind)
+        after = newest(before) if kind == "deduplicate" else before
+        stack.post("/v1/tables", {"location": table.as_uri(), "name": table.name}).raise_for_status()
+        stack.post(f"/v1/tables/{table.name}/actions/{kind}", {}).raise_for_status()
+        until(f"an actor is at {phase}", stack.paused, seconds=120)
+        actor.kill()
+        assert set(after) <= set(found(table)) <= set(before), phase
+
+        stack.pause_file.unlink()
+        actor = stack.actor(pause_at=following)
+        until(f"another actor ended {phase}", lambda kind=kind, table=table: ended(stack, kind, table), seconds=120)
+        assert found(table) == after, phase
+        needed = DeltaTable(table).file_uris()
+        assert all(Path(file.removeprefix("file://")).exists() for file in needed), phase
+
+
+def ended(stack: Stack, kind: str, table: Path) -> bool:
+    """Return whether the job of a table is done, after one run that a kill ended."""
+    jobs = stack.get("/v1/jobs", table=table.name, state="finished")["jobs"]
+    return sorted(job["result"] for job in jobs if job["kind"] == kind) == ["done", "expired"]
