@@ -5,6 +5,7 @@ second try: what they look for may happen once in many runs. Neither does a run 
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,9 @@ MOST = 5
 FOLDERS = ("tests/unit/", "tests/integration/", "tests/page/")
 """Tests that may be late; those of contracts, properties and ends of processes hold laws."""
 
+_GROUP = re.compile(r"@[\w-]+$")
+"""What pytest-xdist appends to the id of a test of a group."""
+
 _FAILED = Path(".pytest_cache/v/cache/lastfailed")
 
 
@@ -30,7 +34,8 @@ def may_be_late(test: str, root: Path) -> bool:
 def main(arguments: Sequence[str], root: Path, run: Callable[[list[str]], int]) -> int:
     """Return 0 if each test that failed last in the checkout `root` passes now."""
     kept = root / _FAILED
-    failed = sorted(json.loads(kept.read_text(encoding="utf-8"))) if kept.exists() else []
+    listed = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    failed = sorted(_GROUP.sub("", test) for test in listed)
     lasting = [test for test in failed if not may_be_late(test, root)]
     if not failed or lasting or len(failed) > MOST:
         print(f"[second try] none: {len(failed)} failed, {len(lasting)} of them get no second try", flush=True)

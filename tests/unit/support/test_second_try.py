@@ -43,6 +43,7 @@ def flaky(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("tests", "status"),
     [
         (["tests/integration/test_integration.py::test_late"], 0),
+        (["tests/integration/test_integration.py::test_late@spark-0"], 0),
         (["tests/integration/test_integration.py::test_late", "tests/integration/test_integration.py::test_wrong"], 1),
         (["tests/contract/test_contract.py::test_late"], 1),
         (["tests/integration/test_integration.py::test_late", "tests/contract/test_contract.py::test_late"], 1),
@@ -55,7 +56,7 @@ def test_a_late_test_passes_alone_and_anything_else_stays_failed(
 ) -> None:
     _failed(flaky, *tests)
     for test in tests[:1]:
-        pytester.inline_run(test)
+        pytester.inline_run(test.partition("@")[0])
     assert second_try.main([], flaky, lambda arguments: int(pytester.inline_run(*arguments).ret)) == status
 
 
