@@ -24,7 +24,7 @@ from shared.errors import RetryableError
 from shared.formats.iceberg.metadata import TableHead
 from shared.formats.iceberg.names import COMMIT_KEY, PROOFREAD_KEY, TAGS_KEY, WRITE_KEY
 from shared.formats.iceberg.orphans import MIN_ORPHAN_AGE_MS
-from shared.formats.iceberg.positions import main_versions
+from shared.formats.iceberg.positions import main_versions, newest_position
 from shared.formats.iceberg.tags import encode_tags
 from shared.layout import commit_metadata
 from shared.layout.planner import FileGroup
@@ -118,13 +118,14 @@ class IcebergTarget:
         self._head = head
         self._user_metadata = user_metadata
         self._at_read: Mapping[str, LiveInput] | None = None
-        self._made: tuple[int, int | None] | None = None  # The version of this write, and its parent's.
+        self._base = head  # What the newest attempt was made upon.
+        self._made: tuple[int, int | None] | None = None  # The version of this write, and the one that it followed.
 
     def begin(self, offered: tuple[StagedGroup, ...]) -> Attempt[StagedGroup]:
         """Read the newest metadata; groups of which others changed an input are left out."""
         if self._at_read is None:  # Before the table is refreshed: by the metadata that its snapshot was read with.
             self._at_read = files_at_read(self._table, self._head, [group.live for group in offered])
-        head = self._table.refresh()
+        head = self._base = self._table.refresh()
         self._check(head)
         if head.current == self._since:
             return self._attempt(offered)
@@ -175,7 +176,7 @@ class IcebergTarget:
         return own | ({TAGS_KEY: encode_tags(tagged)} if tagged else {})
 
     def follows(self, version: int) -> int | None:
-        """Return the version of the parent of this write's snapshot, None if it is no longer retained."""
+        """Return the version of the metadata that this write was made upon, None if others committed in between."""
         return self._made[1] if self._made is not None and self._made[0] == version else None
 
     def find(self, _: Attempt[StagedGroup]) -> int | None:
@@ -200,7 +201,8 @@ class IcebergTarget:
             if snapshot.summary.get(WRITE_KEY) == self.write_id:
                 at = main_versions(head)
                 if (version := at.get(snapshot.id)) is not None:
-                    self._made = (version, at.get(snapshot.parent or 0))
+                    is_next = snapshot.parent == self._base.current
+                    self._made = (version, newest_position(self._base).version if is_next else None)
                     return version
                 raise RetryableError(
                     f"the commit to {self.location} was made, and the table was rolled back since; its files stay, "

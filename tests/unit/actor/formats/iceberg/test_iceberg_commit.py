@@ -38,6 +38,7 @@ class FakeTable:
         self.named: set[str] = set()
         self.read: list[str] = []
         self.deleted: list[str] = []
+        self.updated_later_ms = 0
 
     def target(self) -> IcebergTarget:
         made = IcebergTarget(self, self, self.head(), MARK)
@@ -53,7 +54,13 @@ class FakeTable:
         last = self.chain[-1]
         current = self.rolled_back_to or last.id
         return TableHead(
-            "file:///t", TableMetadata("u"), TableProtocol(2, 2), last.timestamp_ms, current, {}, snapshots, {}
+            "file:///t",
+            TableMetadata("u"),
+            TableProtocol(2, 2),
+            last.timestamp_ms + self.updated_later_ms,
+            current,
+            {},
+            snapshots,
         )
 
     refresh = head
@@ -131,16 +138,20 @@ def test_a_commit_carries_job_token_write_and_tags_and_is_found_by_its_write() -
     assert TAGS_KEY not in target.summary([A])
 
 
-def test_a_commit_follows_the_version_of_its_parent_as_far_as_that_is_known() -> None:
+def test_a_commit_follows_the_metadata_that_it_was_made_upon_unless_others_came_between() -> None:
     table = FakeTable()
     target = table.target()
     assert target.follows(101) is None
     table.others_commit()
-    assert target.commit(target.begin((A, B))) == 102
-    assert [target.follows(version) for version in (102, 101)] == [101, None]
-    table.chain = table.chain[-1:]
-    target.find(Attempt(()))
-    assert target.follows(102) is None, "the parent has expired"
+    table.updated_later_ms = 7
+    attempt = target.begin((A, B))
+    assert target.commit(attempt) == 102
+    assert [target.follows(version) for version in (102, 101)] == [108, None]
+    beaten = target.begin((A, B))
+    table.others_commit()
+    target.write_id = "w-2"
+    assert target.commit(beaten) == 104
+    assert target.follows(104) is None
 
 
 def test_each_write_has_an_id_of_its_own_that_people_can_search_for() -> None:
