@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from decider.store.registry.table_index import OVERLAP_MS, TableIndex, TableList
 from decider.store.registry.table_query import TableQuery, TableSort
 from shared.errors import RetryableError
 from shared.queue import keys
-from shared.table import TableId
+from shared.table import TableId, TableRef
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.waiting import until
 
@@ -25,8 +25,7 @@ def rows(decider: LiveDecider, **query: Any) -> list[Any]:
 
 
 def row(decider: LiveDecider, name: str) -> Any:
-    """Return the row of a table; the decider's own sampler may have read the registrations just before it was there."""
-    return until(f"{name} is listed", lambda: next((one for one in rows(decider) if one["name"] == name), None))
+    return next(one for one in rows(decider) if one["name"] == name)
 
 
 def shown_by_itself(decider: LiveDecider, name: str) -> tuple[int, int, int, int, float]:
@@ -146,6 +145,35 @@ def test_a_move_whose_read_failed_is_read_by_the_next_client(
         decider.run(ask())
     index._moved_ms += 10 * OVERLAP_MS  # no overlap reads it again
     assert row(decider, "a.t")["version"] == table.version
+
+
+def test_a_registration_is_listed_though_a_reading_began_before_it_and_took_long(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decider's own sampler reads the list, too."""
+    registry = decider.services.tables.registry
+    read, may_end, has_read = registry.all, asyncio.Event(), asyncio.Event()
+
+    async def read_late() -> AsyncIterator[TableRef]:
+        async for table in read():
+            yield table
+        has_read.set()
+        await may_end.wait()
+
+    async def listed() -> list[str]:
+        index = TableIndex(decider.services.queue.executor, registry, time.monotonic)
+        monkeypatch.setattr(registry, "all", read_late)
+        before = asyncio.create_task(index.totals())
+        await has_read.wait()
+        await asyncio.to_thread(decider.register, WrittenTable(tmp_path / "new").path, "x.new")
+        asked = asyncio.create_task(index.page(TableQuery(), offset=0, limit=10))
+        await asyncio.sleep(0)
+        may_end.set()
+        await before
+        return [row.name for row, _ in (await asked).rows]
+
+    decider.register(WrittenTable(tmp_path / "old").path, "x.old")
+    assert decider.run(listed()) == ["x.new", "x.old"]
 
 
 def three_tables_beyond_the_first_rows(decider: LiveDecider, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

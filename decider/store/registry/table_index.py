@@ -200,17 +200,23 @@ class TableIndex:
 
         A client asks because an event named a table, and may not ask again: what it gets has to hold that change.
         """
-        self._start_reload()
+        await self._reload_ended(wait_s)  # One that goes on may have begun before that change.
+        if self._reload is None:
+            self._start_reload()
+            await self._reload_ended(wait_s)
+        async with self._reading:
+            await self._read_moved()
+            await self._count_jobs()
+        await self._read_pending(wait_s)
+
+    async def _reload_ended(self, wait_s: float) -> None:
+        """Wait for a reading of registrations, if there is one."""
         reload = self._reload
         if reload is not None:
             await asyncio.wait((reload,), timeout=wait_s)
             if reload.done():
                 self._reload = None if self._reload is reload else self._reload
                 reload.result()
-        async with self._reading:
-            await self._read_moved()
-            await self._count_jobs()
-        await self._read_pending(wait_s)
 
     async def _read_pending(self, wait_s: float) -> None:
         """Let the figures of changed tables be read, which goes on in the background after `wait_s`."""
@@ -236,9 +242,10 @@ class TableIndex:
                 raise
 
     def _start_reload(self) -> None:
-        """Read registrations in the background, not more often than their number permits."""
+        """Read registrations in the background; those of a long list not more often than reading them permits."""
         since_s = self._clock_s() - self._reloaded_s
-        if self._reload is None and since_s >= REST_FACTOR * self._reload_took_s:
+        rest_s = REST_FACTOR * self._reload_took_s if len(self._rows) > FIRST_ROWS else 0
+        if self._reload is None and since_s >= rest_s:
             self._reload = asyncio.create_task(self._read_registrations(since_s))
 
     @translate_redis_errors

@@ -60,6 +60,11 @@ def test_a_late_test_passes_alone_and_anything_else_stays_failed(
     assert second_try.main([], flaky, lambda arguments: int(pytester.inline_run(*arguments).ret)) == status
 
 
+def test_the_tests_run_again_with_the_options_of_the_long_suites() -> None:
+    one = f"{Path(__file__).relative_to(Path.cwd())}::test_tests_of_ends_of_processes_get_no_second_try"
+    assert second_try.run_pytest(["-q", "--collect-only", "--long", "contracts", one]) == 0
+
+
 def test_tests_of_ends_of_processes_get_no_second_try(tmp_path: Path) -> None:
     file = tmp_path / "tests/integration/test_ends.py"
     file.parent.mkdir(parents=True)
