@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.snapshot import paths_condition
 from actor.formats.delta.snapshot_cache import MAX_COMMITS_REPLAYED
@@ -67,6 +67,30 @@ def _read_at(groups: Iterable[LiveGroup]) -> set[tuple[int, str | None]]:
 def is_plain(path: str) -> bool:
     """Return whether a path has one spelling only; absolute ones have several, and Delta's snapshot rewrites them."""
     return ":" not in path and not path.startswith("/") and "//" not in path and "./" not in path
+
+
+def newest_inputs(
+    log: TableLog, live: LiveGroup, columns: Sequence[PartitionColumn], *, at_version: int
+) -> tuple[LoggedFile, ...] | None:
+    """Return the inputs of a group as version `at_version` has them, by the commits since it was live, in its order.
+
+    None if one of them is gone, or if single commits do not tell.
+    """
+    if not 0 <= at_version - live.version <= MAX_COMMITS_REPLAYED:
+        return None
+    found = {logged.file.path: logged for logged in live.inputs}
+    for actions in log.actions_of_snapshot(after=live.version, until=at_version):
+        added = {action["add"]["path"]: action["add"] for action in actions if "add" in action}
+        removed = {action["remove"]["path"] for action in actions if "remove" in action}
+        if not all(map(is_plain, removed | added.keys())) or not found.keys().isdisjoint(removed - added.keys()):
+            return None
+        found |= {
+            path: LoggedFile(decode_add(add, columns), encode(add)) for path, add in added.items() if path in found
+        }
+    # Only after the commits since were read, as above.
+    if not all(map(is_plain, found)) or not log.has_commit(live.version, live.digest):
+        return None
+    return tuple(found[logged.file.path] for logged in live.inputs)
 
 
 def find_live(
