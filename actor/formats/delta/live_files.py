@@ -8,16 +8,17 @@ was read: an operator may undo commits, and writers create others with the same 
 stored with it, and later commits count only while that commit exists.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode
+from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, vector_id
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.snapshot import paths_condition
 from actor.formats.delta.snapshot_cache import MAX_COMMITS_REPLAYED
 from shared.layout.planner import FileGroup
-from shared.table import PartitionColumn
+from shared.table import FileKey, PartitionColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +77,35 @@ def newest_inputs(
 
     None if one of them is gone, or if single commits do not tell.
     """
-    if not 0 <= at_version - live.version <= MAX_COMMITS_REPLAYED:
+    is_near = 0 <= at_version - live.version <= MAX_COMMITS_REPLAYED
+    if not is_near or not all(is_plain(file.path) for file in live.group.files):
         return None
     found = {logged.file.path: logged for logged in live.inputs}
     for actions in log.actions_of_snapshot(after=live.version, until=at_version):
-        added = {action["add"]["path"]: action["add"] for action in actions if "add" in action}
-        removed = {action["remove"]["path"] for action in actions if "remove" in action}
-        if not all(map(is_plain, removed | added.keys())) or not found.keys().isdisjoint(removed - added.keys()):
+        left = _after_commit(found, actions, columns)
+        if left is None:
             return None
-        found |= {
-            path: LoggedFile(decode_add(add, columns), encode(add)) for path, add in added.items() if path in found
-        }
+        found = left
     # Only after the commits since were read, as above.
-    if not all(map(is_plain, found)) or not log.has_commit(live.version, live.digest):
+    if not log.has_commit(live.version, live.digest):
         return None
     return tuple(found[logged.file.path] for logged in live.inputs)
+
+
+def _after_commit(
+    files: Mapping[str, LoggedFile], actions: Sequence[Mapping[str, Any]], columns: Sequence[PartitionColumn]
+) -> dict[str, LoggedFile] | None:
+    """Return files by path as a commit leaves them; None if it removes one, or does not plainly say what is live."""
+    added = [action["add"] for action in actions if "add" in action]
+    removed = [action["remove"] for action in actions if "remove" in action]
+    if not all(is_plain(one["path"]) for one in (*added, *removed)):
+        return None
+    again = [LoggedFile(decode_add(add, columns), encode(add)) for add in added if add["path"] in files]
+    gone = [FileKey(one["path"], vector_id(one.get("deletionVector"))) for one in removed if one["path"] in files]
+    # A file is live once: what is added again was removed as it was.
+    if Counter(gone) != Counter(files[one.file.path].key for one in again):
+        return None
+    return {**files, **{one.file.path: one for one in again}}
 
 
 def find_live(

@@ -153,11 +153,14 @@ def test_a_table_that_does_not_allow_it_gets_no_vector(
 
 
 def test_what_may_not_be_mapped_is_set_aside() -> None:
+    named = vector(1, "n")
     for change in (
         [remove("a")],
-        [add("a", tags={"x": "y"})],
-        [add("a", size=7)],
+        [remove("a"), add("a", tags={"x": "y"})],
+        [remove("a"), add("a", size=7)],
         [remove("/x")],
+        [remove("a", deletionVector=named), add("a", deletionVector=named)],  # The entry without a vector is live, too.
+        [remove("a"), add("a", deletionVector=named), add("a", deletionVector=vector(2, "m"))],
     ):
         world = World()
         world.table.commit(*world.delete("b", 1), *change)
