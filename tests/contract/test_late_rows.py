@@ -162,7 +162,9 @@ def test_what_cannot_be_hidden_is_planned_again(world: World, statement: str, wa
 def test_an_output_that_holds_its_inputs_in_another_order_is_never_committed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_rows, "places_of", lambda rows, hidden: places_of(rows, hidden[::-1]))
+    monkeypatch.setattr(
+        late_rows, "places_of", lambda rows, hidden: [(place + 20) % 100 for place in places_of(rows, hidden)]
+    )
     delete = world.statement("DELETE FROM {t} WHERE id IN (3, 41)")
     before, version = world.data_files(), world.table.version
     with pytest.raises(Difference, match="values differ in the columns id, v, x"):

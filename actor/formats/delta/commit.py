@@ -26,6 +26,9 @@ from shared.table import CommitOrigin, FileKey
 
 METADATA_CHANGED = "MetadataChangedException"
 
+MAX_COMPARISONS = 5
+"""Comparisons of late rows in one attempt: one takes a twentieth of a second, and others may delete rows meanwhile."""
+
 
 class DeltaTarget:
     """`actor.rewrite.ports.CommitTarget` for Delta; `shape` is what the files of its groups were written under."""
@@ -60,12 +63,13 @@ class DeltaTarget:
         hider = self._hider
         if hider is None or not late:
             return Attempt(tuple(group for group in offered if group.live.group in live), txn)
-        unproven = [rows for rows in late if not hider.is_proven(rows)]
-        if unproven:
-            # Comparing takes its time, in which others go on: the transaction is opened afterwards.
+        for _ in range(MAX_COMPARISONS):
+            unproven = [rows for rows in late if not hider.is_proven(rows)]
+            if not unproven:
+                break
             for rows in unproven:
                 hider.prove(rows)
-            txn, live, late = self._look(offered)
+            txn, live, late = self._look(offered)  # That took its time, in which others go on.
         made_good = {rows.group.live.group: hider.hide(rows) for rows in late if hider.is_proven(rows)}
         groups = tuple(group for group in offered if group.live.group in live or group.live.group in made_good)
         places = {place: made_good.get(group.live.group) for place, group in enumerate(groups)}

@@ -2,8 +2,8 @@
 
 A statement that deletes rows of a table with deletion vectors gives an input a new vector, and the group would be lost.
 Where the output holds its inputs one after the other, each late row has one place there. Which rows it is, the log of
-the very version says that the commit is made upon; and before anything is hidden, the rows at these places were read
-and compared with those of the inputs.
+the very version says that the commit is made upon; and before anything is hidden, the rows at these places are read
+and compared with the deleted ones.
 """
 
 import json
@@ -24,7 +24,11 @@ MOST_ROWS = 1_000_000
 """Rows that are hidden in an output at most: as text, they travel twice between Python and the JVM, 8 MB each way."""
 
 ROWS_COMPARED = 1_000
-"""Late rows of a group that are compared at most, and others as many: rows in other places differ in most of them."""
+"""Late rows of a group that are compared at most; of more, as many are drawn."""
+
+ONCE_FROM_BYTES = 64 << 20
+"""Bytes of inputs from which a comparison takes longer than others need to delete again. It is made once, with as many
+drawn rows besides, which lie where they should only if all do."""
 
 _MAY_DIFFER = frozenset({"deletionVector", "stats", "dataChange"})
 """Fields of an entry that a new deletion vector changes; statistics become bounds that are not tight."""
@@ -58,7 +62,7 @@ class RowHider:
         self._columns = shape.metadata.partition_columns
         self._may_hide = _may_hide(shape)
         self._proofs = proofs
-        self._proven: set[FileGroup] = set()
+        self._proven: dict[FileGroup, tuple[int, ...]] = {}
 
     def find(self, group: WrittenGroup, version: int) -> LateRows | None:
         """Return the late rows of a group as of a version; None if the group cannot be committed with them hidden."""
@@ -78,23 +82,26 @@ class RowHider:
         return LateRows(group, replace(group.live, inputs=newest), hidden, places)
 
     def is_proven(self, late: LateRows) -> bool:
-        """Return whether rows of this group were compared before."""
-        return late.group.live.group in self._proven
+        """Return whether these rows were compared, or this large group was."""
+        proven = self._proven.get(late.group.live.group)
+        return proven is not None and (proven == late.places or late.group.live.group.bytes >= ONCE_FROM_BYTES)
 
     def prove(self, late: LateRows) -> None:
-        """Compare late rows, and others, with those at their places in the output; what no reader reads is not proven.
+        """Compare late rows with those at their places in the output; what no reader reads is not proven.
 
         Raises Difference if the output holds other rows there.
         """
         drawn = random.Random(late.group.outputs[0].file.path)  # noqa: S311 - a sample, the same each time
-        chosen = []
-        for rows, positions in zip(late.group.input_rows, late.hidden, strict=True):
-            share = max(1, ROWS_COMPARED // len(late.hidden))
-            late_ones = positions if len(positions) <= share else drawn.sample(positions, share)
-            chosen.append(sorted({*late_ones, *(drawn.randrange(rows) for _ in range(share if rows else 0))}))
-        places = list(places_of(late.group.input_rows, chosen))
-        if self._proofs.check_places(late.group.live, chosen, late.group.outputs[0], places):
-            self._proven.add(late.group.live.group)
+        share = max(1, ROWS_COMPARED // len(late.hidden))
+        samples = [[_drawn(drawn, positions, share) for positions in late.hidden]]
+        if late.group.live.group.bytes >= ONCE_FROM_BYTES:
+            samples.append([_drawn(drawn, range(rows), min(share, rows // 2)) for rows in late.group.input_rows])
+        if all(self._are_same(late.group, chosen) for chosen in samples):
+            self._proven[late.group.live.group] = late.places
+
+    def _are_same(self, group: WrittenGroup, chosen: Sequence[Sequence[int]]) -> bool:
+        places = list(places_of(group.input_rows, chosen))
+        return self._proofs.check_places(group.live, chosen, group.outputs[0], places)
 
     def hide(self, late: LateRows) -> WrittenGroup:
         """Write the output's deletion vector; return the group as it is committed, with its newest inputs."""
@@ -110,6 +117,10 @@ class RowHider:
             outputs=(LoggedFile(file, text),),
             rows=late.group.rows - len(late.places),
         )
+
+
+def _drawn(drawn: random.Random, positions: Sequence[int], at_most: int) -> Sequence[int]:
+    return positions if len(positions) <= at_most else sorted(drawn.sample(positions, at_most))
 
 
 def _may_hide(shape: TableShape) -> bool:

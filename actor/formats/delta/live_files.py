@@ -75,7 +75,7 @@ def newest_inputs(
 ) -> tuple[LoggedFile, ...] | None:
     """Return the inputs of a group as version `at_version` has them, by the commits since it was live, in its order.
 
-    None if one of them is gone, or if single commits do not tell.
+    None if one of them is gone, or if that is not known from single commits.
     """
     is_near = 0 <= at_version - live.version <= MAX_COMMITS_REPLAYED
     if not is_near or not all(is_plain(file.path) for file in live.group.files):

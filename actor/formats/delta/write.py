@@ -41,7 +41,7 @@ class WrittenGroup(Staged[LiveGroup, LoggedFile]):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """All files that were written for the commit, those of deletion vectors included."""
+        """All files that were written for the commit, deletion vectors included."""
         return (*self.sizes, *(path for output in self.outputs if (path := output.vector_path) is not None))
 
 
