@@ -20,6 +20,7 @@ class RunCounter(StrEnum):
     GROUPS_CONFLICTED = "groups_conflicted"
     GROUPS_FAILED = "groups_failed"
     GROUPS_REFUSED = "groups_refused"
+    LATE_ROWS_HIDDEN = "late_rows_hidden"
     GROUPS_COPIED = "groups_copied"
     BYTES_COPIED = "bytes_copied"
     GROUPS_ENCODED_BY_COLUMN = "groups_encoded_by_column"

@@ -3,6 +3,7 @@
 Delete files of positions and of keys are found by their reserved field ids, never by place.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -42,10 +43,8 @@ def note_deleted(
         if deletes.form in _VECTORS:
             for file in those:
                 _insert(connection, readable(file.path), read_vector(deletes, group.table, read))
-        elif deletes.form is DeleteForm.POSITIONS:
-            _insert_positions(connection, deletes, those)
-        elif deletes.form is DeleteForm.EQUALITY:
-            _insert_keys(connection, group, deletes, those)
+        elif deletes.form in _INSERTED_BY:
+            _INSERTED_BY[deletes.form](connection, group, deletes, those)
     if newest is not None:
         note_older(connection, group, newest, files)
 
@@ -56,7 +55,9 @@ def _insert(connection: duckdb.DuckDBPyConnection, place: str, positions: Iterat
         connection.execute(insert, [place, numbers])
 
 
-def _insert_positions(connection: duckdb.DuckDBPyConnection, deletes: Deletes, files: Iterable[ProofFile]) -> None:
+def _insert_positions(
+    connection: duckdb.DuckDBPyConnection, _group: Rewritten, deletes: Deletes, files: Iterable[ProofFile]
+) -> None:
     path, fields = _only_schema(connection, deletes)
     file_path, position = (_by_id(fields, number, deletes) for number in (_FILE_PATH_ID, _POSITION_ID))
     places = ", ".join(literal(place_of(file.path)) for file in files)
@@ -85,6 +86,25 @@ def _insert_keys(
             f"INSERT INTO {DEAD} SELECT filename, file_row_number FROM "
             f"{read_parquet(schema.paths, with_positions=True)} WHERE {key} IN ({deleted})"
         )
+
+
+def _insert_others(
+    connection: duckdb.DuckDBPyConnection, _group: Rewritten, deletes: Deletes, files: Iterable[ProofFile]
+) -> None:
+    for file in files:
+        (schema,) = read_schemas(connection, [readable(file.path)])
+        require_positions(schema.fields)
+        rows = read_parquet(schema.paths, with_positions=True)
+        others = f"FROM {rows} WHERE file_row_number NOT IN (SELECT unnest(?::BIGINT[]))"
+        insert = f"INSERT INTO {DEAD} SELECT filename, file_row_number {others}"
+        connection.execute(insert, [json.loads(deletes.text)])
+
+
+_INSERTED_BY = {
+    DeleteForm.POSITIONS: _insert_positions,
+    DeleteForm.EQUALITY: _insert_keys,
+    DeleteForm.OTHERS: _insert_others,
+}
 
 
 def _key_hash(keys: Sequence[Field], fields: Sequence[FileField], constants: dict[int, str | None]) -> str:

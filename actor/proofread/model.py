@@ -46,6 +46,7 @@ class DeleteForm(StrEnum):
     PUFFIN_VECTOR = "puffin_vector"  # A blob at `offset` of `size_bytes`.
     POSITIONS = "positions"  # A Parquet file of Iceberg with paths and positions.
     EQUALITY = "equality"  # A Parquet file of Iceberg with values of the fields `key_ids`.
+    OTHERS = "others"  # All rows but those at the positions of `text`, a JSON array.
     OLDER = "older"  # Rows for which `Rewritten.newest` finds a newer one.
 
 

@@ -62,17 +62,19 @@ class Committer(Generic[S]):
             offered = attempt.groups
             if not offered:
                 return CommitResult(conflicts=conflicts)
-            self._require_permission(offered)
+            self._require_permission(attempt.committed)
             try:
                 version = self._target.commit(attempt)
             except Exception as error:  # noqa: BLE001 - judged, and raised again unless the table shows the commit
                 found = self._resolve_failure(error, attempt)
                 if found is not None:
-                    return CommitResult(found, offered, conflicts)
+                    return CommitResult(found, attempt.committed, conflicts)
+                self._discard_made_good(attempt)
                 conflicts += 1
                 last = self._target.failures.refused(error, self._target.location)
             else:
-                return CommitResult(self._made(attempt) if version is None else version, offered, conflicts)
+                made = self._made(attempt) if version is None else version
+                return CommitResult(made, attempt.committed, conflicts)
         self.discard(offered)
         raise last or Conflict(f"no commit to {self._target.location} was attempted: {attempts=}", kind=Verdict.BUSY)
 
@@ -140,7 +142,7 @@ class Committer(Generic[S]):
                 f"{target.mark}; its files are left to a vacuum"
             ) from error
         if verdict is Verdict.REFUSED:
-            self.discard(attempt.groups)
+            self.discard(attempt.committed)
             raise target.failures.refused(error, target.location) from error
         return None
 
@@ -163,6 +165,11 @@ class Committer(Generic[S]):
         if version is None:
             raise RetryableError(f"the commit to {self._target.location} was made, but the table shows it no longer")
         return version
+
+    def _discard_made_good(self, attempt: Attempt[S]) -> None:
+        """Delete what was written for this attempt alone; it was refused for certain."""
+        kept = {path for group in attempt.groups for path in group.paths}
+        self.tidy(lambda: [path for group in attempt.made_good.values() for path in group.paths if path not in kept])
 
     def discard(self, groups: Sequence[S]) -> None:
         """Delete what was written for these groups; no commit refers to it. What cannot be deleted is logged."""

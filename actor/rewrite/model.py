@@ -1,7 +1,7 @@
 """The nouns of a rewrite, whatever the format of its table: groups before and after writing, attempts, and failures."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -69,10 +69,19 @@ S = TypeVar("S", bound=Staged[Any, Any])
 
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[S]):
-    """One attempt to commit: the groups that are live in the newest version, and what the format opened it with."""
+    """One attempt to commit: the groups that are live in the newest version, and what the format opened it with.
+
+    made_good: groups of which others deleted rows meanwhile, as they are committed all the same, by their place.
+    """
 
     groups: tuple[S, ...]
     base: Any = None
+    made_good: Mapping[int, S] = field(default_factory=dict)
+
+    @property
+    def committed(self) -> tuple[S, ...]:
+        """The groups as the attempt commits them."""
+        return tuple(self.made_good.get(place, group) for place, group in enumerate(self.groups))
 
 
 class Verdict(StrEnum):

@@ -77,6 +77,8 @@ class CommitTarget(Protocol[S]):
     def begin(self, offered: tuple[S, ...]) -> Attempt[S]:
         """Open an attempt on the newest version, with those groups whose inputs are live in it.
 
+        Where others only deleted rows of inputs, the attempt may delete the same rows of the outputs (`made_good`).
+
         Raises Conflict, Unsupported or OtherTable where the outputs do not fit the table any more.
         """
 

@@ -32,19 +32,12 @@ def when_written(action: Callable[[], object]) -> Steering:
 
 
 @pytest.mark.parametrize(
-    ("statement", "vectors"),
-    beyond(
-        1,
-        [
-            ("DELETE FROM {table} WHERE id = 3", True),
-            ("UPDATE {table} SET v = 'z' WHERE id < 100", False),
-            ("OPTIMIZE {table}", False),
-        ],
-    ),
-    ids=["delete-with-vector", "update", "optimize"],
+    "statement",
+    beyond(1, ["UPDATE {table} SET v = 'z' WHERE id < 100", "OPTIMIZE {table}"]),
+    ids=["update", "optimize"],
 )
-def test_statements_on_the_same_files_win_and_keep_their_effect(lab: DeltaLab, statement: str, vectors: bool) -> None:
-    table = tables.table(lab.directory / "t", files=5, deletion_vectors=vectors)
+def test_statements_on_the_same_files_win_and_keep_their_effect(lab: DeltaLab, statement: str) -> None:
+    table = tables.table(lab.directory / "t", files=5)
     group = lab.group(table.location, count=5)
     after: list[object] = []
 

@@ -20,6 +20,7 @@ from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup, find_live
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.snapshot_cache import SnapshotCache
+from shared.formats.delta_references import vector_path
 from shared.layout.planner import FileGroup, RewriteMode
 from tests.support.fake_delta_table import (
     PLAIN,
@@ -29,6 +30,7 @@ from tests.support.fake_delta_table import (
     FakeSnapshot,
     FakeTransaction,
     MemoryTable,
+    vector,
 )
 from tests.support.java_errors import JavaError
 
@@ -146,6 +148,19 @@ class FakeScala:
         self.data_files = SimpleNamespace(sizes=self._sizes)
         self.commit_file = SimpleNamespace(read=self._read_commit, digest=self._digest)
         self.next_snapshot = SimpleNamespace(since=self._since, carried=self._carried)
+        self.row_vectors = SimpleNamespace(hidden=self._hidden, write=self._write_vector)
+
+    def _hidden(self, _log: Any, _conf: Any, files: "FakeSeq", at_most: int) -> str | None:
+        vectors = [one.body.get("deletionVector") for one in files]
+        found = [self._table.vectors[vector["pathOrInlineDv"]] if vector else [] for vector in vectors]
+        return json.dumps(found) if sum(map(len, found)) <= at_most else None
+
+    def _write_vector(self, _log: Any, _conf: Any, positions: str) -> str:
+        name = f"ab{next(self._table.names):020}"
+        self._table.vectors[name] = json.loads(positions)
+        written = vector(len(json.loads(positions)), name)
+        self._table.disk[str(vector_path(written))] = written["sizeInBytes"]
+        return json.dumps(written)
 
     def _set(self, _session: Any, text: str) -> Any:
         settings = json.loads(text)

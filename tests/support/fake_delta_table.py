@@ -235,11 +235,14 @@ class Failure:
 class MemoryTable:
     """Commits by version, rows by path, and what was done to the table. `history` survives what `vanished` takes.
 
+    vectors: positions of hidden rows by the name of their deletion vector.
+
     looks: for the commits since a snapshot, and whether each may trust their names without a listing.
     """
 
     history: list[list[dict[str, Any]]] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
+    vectors: dict[str, list[int]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     vanished: set[int] = field(default_factory=set)
     attempts: list[FakeTransaction] = field(default_factory=list)

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from actor.rewrite.model import Attempt, Blame, NotAsked, Staged, Verdict
@@ -80,7 +80,10 @@ class MemoryFailures:
 
 @dataclass
 class MemoryTable:
-    """Implements all three ports; `deleted` are files that were deleted, `calls` what was asked before commits."""
+    """Implements all three ports; `deleted` are files that were deleted, `calls` what was asked before commits.
+
+    make_good: writes what the first group needs besides in an attempt, and returns its path.
+    """
 
     live: dict[str, DataFile] = field(default_factory=dict)
     disk: dict[str, int] = field(default_factory=dict)
@@ -98,6 +101,7 @@ class MemoryTable:
     deleted: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     attempts: int = 0
+    make_good: Callable[[], str] | None = None
     begun: list[str] = field(default_factory=list)
     entered: Callable[[], AbstractContextManager[object]] = nullcontext
     names: count = field(default_factory=count)  # type: ignore[type-arg]
@@ -146,7 +150,13 @@ class MemoryTable:
         self.calls.append("begin")
         if self.fits is not None:
             raise self.fits
-        return Attempt(tuple(one for one in offered if self.is_live(one.live)), len(self.versions))
+        groups = tuple(one for one in offered if self.is_live(one.live))
+        if self.make_good is None:
+            return Attempt(groups, len(self.versions))
+        path = self.make_good()
+        self.disk[path] = 50
+        more = (*groups[0].outputs, MemoryFile(DataFile(path, 50, WHOLE_TABLE, rows=0)))
+        return Attempt(groups, len(self.versions), {0: replace(groups[0], outputs=more)})
 
     def sizes(self, paths: Collection[str]) -> Mapping[str, int | None]:
         self.calls.append("sizes")
@@ -163,11 +173,11 @@ class MemoryTable:
             raise failing.error
         if failing is None and not all(self.is_live(one.live) for one in attempt.groups):
             raise Fault(Verdict.TAKEN, text="an input is gone")
-        for one in attempt.groups:
+        for one in attempt.committed:
             for file in one.live.inputs:
                 self.live.pop(file.file.path)
             self.live |= {output.file.path: output.file for output in one.outputs}
-        self.versions.append(frozenset(path for one in attempt.groups for path in one.paths))
+        self.versions.append(frozenset(path for one in attempt.committed for path in one.paths))
         if failing is not None:
             raise failing.error
         return len(self.versions) - 1 if self.knows_its_version else None
@@ -178,7 +188,7 @@ class MemoryTable:
             raise self.unreadable
         if self.undone is not None:
             raise self.undone
-        ours = frozenset(path for one in attempt.groups for path in one.paths)
+        ours = frozenset(path for one in attempt.committed for path in one.paths)
         since = range(int(attempt.base), len(self.versions))
         return next((version for version in since if self.versions[version] == ours), None)
 

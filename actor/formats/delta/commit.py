@@ -11,6 +11,7 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile, json_array
 from actor.formats.delta.conflicts import FAILURES
 from actor.formats.delta.delta_scala import DeltaScala
+from actor.formats.delta.late_rows import LateRows, RowHider
 from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.metrics import operation_metrics
@@ -20,9 +21,13 @@ from actor.rewrite.model import Attempt
 from actor.rewrite.ports import Failures
 from shared.errors import Conflict
 from shared.formats.delta_orphans import MIN_ORPHAN_AGE_MS
+from shared.layout.planner import FileGroup
 from shared.table import CommitOrigin, FileKey
 
 METADATA_CHANGED = "MetadataChangedException"
+
+MAX_COMPARISONS = 5
+"""Comparisons of late rows in one attempt: one takes a twentieth of a second, and others may delete rows meanwhile."""
 
 
 class DeltaTarget:
@@ -36,16 +41,42 @@ class DeltaTarget:
     operation: Any = None
     """The operation of Delta's that the history is to show; None: OPTIMIZE of chosen files."""
 
-    def __init__(self, scala: DeltaScala, log: TableLog, shape: TableShape, origin: CommitOrigin) -> None:
+    def __init__(
+        self,
+        scala: DeltaScala,
+        log: TableLog,
+        shape: TableShape,
+        origin: CommitOrigin,
+        hider: RowHider | None = None,
+    ) -> None:
         self.location = log.location
         self.mark = f"job {origin.job}, token {origin.token}"
         self._scala = scala
         self._log = log
         self._shape = shape
         self._origin = origin
+        self._hider = hider
 
     def begin(self, offered: tuple[WrittenGroup, ...]) -> Attempt[WrittenGroup]:
-        """Open a transaction; its groups are those that are live in its snapshot."""
+        """Open a transaction; its groups are those that are live in its snapshot, or can be made good."""
+        txn, live, late = self._look(offered)
+        hider = self._hider
+        if hider is None or not late:
+            return Attempt(tuple(group for group in offered if group.live.group in live), txn)
+        for _ in range(MAX_COMPARISONS):
+            unproven = [rows for rows in late if not hider.is_proven(rows)]
+            if not unproven:
+                break
+            for rows in unproven:
+                hider.prove(rows)
+            txn, live, late = self._look(offered)  # That took its time, in which others go on.
+        made_good = {rows.group.live.group: hider.hide(rows) for rows in late if hider.is_proven(rows)}
+        groups = tuple(group for group in offered if group.live.group in live or group.live.group in made_good)
+        places = {place: made_good.get(group.live.group) for place, group in enumerate(groups)}
+        return Attempt(groups, txn, {place: group for place, group in places.items() if group is not None})
+
+    def _look(self, offered: tuple[WrittenGroup, ...]) -> tuple[Any, Collection[FileGroup], list[LateRows]]:
+        """Open a transaction; return it, the groups that are live in its snapshot, and what others are late by."""
         txn = self._log.transaction()
         snapshot = txn.snapshot()
         if not self._log.shape(snapshot).same_layout(self._shape):
@@ -56,12 +87,16 @@ class DeltaTarget:
         known = [(group.live.group, group.live) for group in offered]
         found = resolve_live(self._log, snapshot, known, self._shape.metadata.partition_columns)
         live = {one.group for one in found}
-        return Attempt(tuple(group for group in offered if group.live.group in live), txn)
+        if self._hider is None:
+            return txn, live, []
+        version = int(snapshot.version())
+        late = [self._hider.find(group, version) for group in offered if group.live.group not in live]
+        return txn, live, [rows for rows in late if rows is not None]
 
     def commit(self, attempt: Attempt[WrittenGroup]) -> int:
         """Commit as an OPTIMIZE, after passing Delta the files that the outputs were made from."""
-        inputs = [logged for group in attempt.groups for logged in group.live.inputs]
-        outputs = [logged for group in attempt.groups for logged in group.outputs]
+        inputs = [logged for group in attempt.committed for logged in group.live.inputs]
+        outputs = [logged for group in attempt.committed for logged in group.outputs]
         now_ms = int(time.time() * 1000)
         adds, read = self._scala.adds(json_array(outputs)), self._scala.adds(json_array(inputs))
         attempt.base.trackFilesRead(read)

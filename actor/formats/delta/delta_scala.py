@@ -73,6 +73,11 @@ class DeltaScala(Scala):
         """Our class that keeps what a statement would commit (`StagedStatement.java`)."""
         return JavaStatics(self, "delta.StagedStatement")
 
+    @cached_property
+    def row_vectors(self) -> JavaStatics:
+        """Our class that reads and writes deletion vectors (`RowVectors.java`)."""
+        return JavaStatics(self, "delta.RowVectors")
+
     @property
     def vacuum_end(self) -> Any:
         """Case class `DeltaOperations.VacuumEnd`."""

@@ -8,16 +8,17 @@ was read: an operator may undo commits, and writers create others with the same 
 stored with it, and later commits count only while that commit exists.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, vector_id
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.snapshot import paths_condition
 from actor.formats.delta.snapshot_cache import MAX_COMMITS_REPLAYED
 from shared.layout.planner import FileGroup
-from shared.table import PartitionColumn
+from shared.table import FileKey, PartitionColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,44 @@ def _read_at(groups: Iterable[LiveGroup]) -> set[tuple[int, str | None]]:
 def is_plain(path: str) -> bool:
     """Return whether a path has one spelling only; absolute ones have several, and Delta's snapshot rewrites them."""
     return ":" not in path and not path.startswith("/") and "//" not in path and "./" not in path
+
+
+def newest_inputs(
+    log: TableLog, live: LiveGroup, columns: Sequence[PartitionColumn], *, at_version: int
+) -> tuple[LoggedFile, ...] | None:
+    """Return the inputs of a group as version `at_version` has them, by the commits since it was live, in its order.
+
+    None if one of them is gone, or if that is not known from single commits.
+    """
+    is_near = 0 <= at_version - live.version <= MAX_COMMITS_REPLAYED
+    if not is_near or not all(is_plain(file.path) for file in live.group.files):
+        return None
+    found = {logged.file.path: logged for logged in live.inputs}
+    for actions in log.actions_of_snapshot(after=live.version, until=at_version):
+        left = _after_commit(found, actions, columns)
+        if left is None:
+            return None
+        found = left
+    # Only after the commits since were read, as above.
+    if not log.has_commit(live.version, live.digest):
+        return None
+    return tuple(found[logged.file.path] for logged in live.inputs)
+
+
+def _after_commit(
+    files: Mapping[str, LoggedFile], actions: Sequence[Mapping[str, Any]], columns: Sequence[PartitionColumn]
+) -> dict[str, LoggedFile] | None:
+    """Return files by path as a commit leaves them; None if it removes one, or does not plainly say what is live."""
+    added = [action["add"] for action in actions if "add" in action]
+    removed = [action["remove"] for action in actions if "remove" in action]
+    if not all(is_plain(one["path"]) for one in (*added, *removed)):
+        return None
+    again = [LoggedFile(decode_add(add, columns), encode(add)) for add in added if add["path"] in files]
+    gone = [FileKey(one["path"], vector_id(one.get("deletionVector"))) for one in removed if one["path"] in files]
+    # A file is live once: what is added again was removed as it was.
+    if Counter(gone) != Counter(files[one.file.path].key for one in again):
+        return None
+    return {**files, **{one.file.path: one for one in again}}
 
 
 def find_live(

@@ -7,7 +7,7 @@ large the table is.
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -281,12 +281,17 @@ class TableLog:
         Paths are spelled as in the log.
         """
         touched: dict[str, int] = {}
-        for version in range(after + 1, until + 1):
-            for action in self._required(version, self.commit_of_snapshot(version)).actions:
+        for version, actions in enumerate(self.actions_of_snapshot(after=after, until=until), after + 1):
+            for action in actions:
                 body = action.get("add") or action.get("remove")
                 if body is not None:
                     touched[body["path"]] = version
         return touched
+
+    def actions_of_snapshot(self, *, after: int, until: int) -> Iterator[list[dict[str, Any]]]:
+        """Yield the actions of each of the commits `after` < version <= `until`, as they were read for the snapshot."""
+        for version in range(after + 1, until + 1):
+            yield self._required(version, self.commit_of_snapshot(version)).actions
 
     def find_commit(self, origin: CommitOrigin, *, since_version: int) -> int | None:
         """Return the version above `since_version` that carries this job and token, None if there is none."""
@@ -383,6 +388,19 @@ class TableLog:
     def root(self) -> str:
         """The table's folder as Hadoop spells it."""
         return self._opened.root
+
+    def hidden_rows(self, files: Any, at_most: int) -> list[list[int]] | None:
+        """Return the positions of the rows that each file's deletion vector hides, ascending; None if more than this.
+
+        `files`: a Scala `Seq` of `AddFile`s.
+        """
+        found = self._scala.row_vectors.hidden(self._log, self.hadoop_conf, files, at_most)
+        return None if found is None else json.loads(found)
+
+    def write_vector(self, positions: Iterable[int]) -> dict[str, Any]:
+        """Write a deletion vector that hides these rows of a file, in a file of its own; return its descriptor."""
+        text = json.dumps(list(positions))
+        return json.loads(self._scala.row_vectors.write(self._log, self.hadoop_conf, text))  # type: ignore[no-any-return]
 
     def sizes(self, keys: Iterable[FileKey]) -> dict[FileKey, int | None]:
         """Ask the store for the sizes of data files in bytes, None for one that is not there."""

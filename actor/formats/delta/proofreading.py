@@ -17,7 +17,18 @@ from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.proof_columns import proof_columns
 from actor.formats.parquet.copy_rules import EncodeReason
 from actor.formats.parquet.leaf_check import Footing, require_agreement
-from actor.proofread.model import OLDER, DeleteForm, Deletes, Field, FoundBy, NewestRows, Proof, ProofFile, Rewritten
+from actor.proofread.model import (
+    OLDER,
+    DeleteForm,
+    Deletes,
+    Field,
+    FoundBy,
+    NewestRows,
+    Proof,
+    ProofFile,
+    Reading,
+    Rewritten,
+)
 from actor.proofread.proofreader import Proofreader
 from shared.policy.key_rule import KeyRule
 from shared.policy.policy import Proofread
@@ -75,6 +86,18 @@ class Proofs:
     def check_changes(self, live: LiveGroup, replaced: Sequence[LoggedFile], written: Iterable[LoggedFile]) -> Proof:
         """Compare outputs and what was written for the change data feed, together, with the rows of replaced files."""
         return self.proofreader.check(self._group(live, replaced, written), self.mode, tag=self.tag)
+
+    def check_places(
+        self, live: LiveGroup, chosen: Sequence[Sequence[int]], output: LoggedFile, places: Sequence[int]
+    ) -> bool:
+        """Compare the rows at chosen positions of each input with those at these places of the output.
+
+        Returns False if no reader can; raises Difference.
+        """
+        group = self._group(live, live.inputs, [output])
+        inputs = (_only(file, rows) for file, rows in zip(group.inputs, chosen, strict=True))
+        group = replace(group, inputs=tuple(inputs), outputs=(_only(group.outputs[0], places),))
+        return self.proofreader.check(group, Proofread.ALWAYS, tag=self.tag).reading is Reading.ROWS
 
     def _compare_footers(
         self, live: LiveGroup, inputs: Sequence[LoggedFile], outputs: Sequence[LoggedFile], *, has_deletes: bool
@@ -138,3 +161,8 @@ class Proofs:
             first_row_id=add.get("baseRowId") if is_tracked else None,
             sequence=add.get("defaultRowCommitVersion") if is_tracked else None,
         )
+
+
+def _only(file: ProofFile, positions: Sequence[int]) -> ProofFile:
+    """Return a file as if it held the rows at these positions alone."""
+    return replace(file, deletes=(Deletes(DeleteForm.OTHERS, text=json.dumps(list(positions))),))

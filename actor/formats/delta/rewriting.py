@@ -9,6 +9,7 @@ from actor.formats.delta.actions import require_origins
 from actor.formats.delta.commit import DeltaTarget
 from actor.formats.delta.delta_scala import DeltaScala
 from actor.formats.delta.footers import SchemaCache
+from actor.formats.delta.late_rows import RowHider
 from actor.formats.delta.live_files import LiveGroup, resolve_live
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.output_paths import OutputPaths, naming, new_prefix
@@ -103,7 +104,7 @@ class DeltaRewriter:
             rewrite = ExactRewrite(
                 DeltaFiles(log, snapshot, shape, self._read_cache),
                 DeltaWriter(self._scala, snapshot, tasks, rule, proofs, entered),
-                DeltaTarget(self._scala, log, shape, origin),
+                DeltaTarget(self._scala, log, shape, origin, RowHider(self._scala, log, shape, proofs)),
                 self._settings.boundary,
                 self._settings.rewrite,
             )

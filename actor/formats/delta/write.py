@@ -31,7 +31,18 @@ from shared.table import FileKey, PartitionColumn
 
 @dataclass(frozen=True, slots=True)
 class WrittenGroup(Staged[LiveGroup, LoggedFile]):
-    """A group of a Delta table; its outputs have the range of the key that the table is sorted by."""
+    """A group of a Delta table; its outputs have the range of the key that the table is sorted by.
+
+    input_rows: stored rows of each input, where the one output holds them all, one input after the other in the group's
+    order; else empty.
+    """
+
+    input_rows: tuple[int, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files that were written for the commit, deletion vectors included."""
+        return (*self.sizes, *(path for output in self.outputs if (path := output.vector_path) is not None))
 
 
 class DeltaWriter:
@@ -99,7 +110,9 @@ class DeltaWriter:
             self._paths.check(live, [output.file.path])
             rows = self._check_rows(live, [output])
             proof = self._proofs.check(live, [output], path_taken="" if reason is None else "by column")
-        return WrittenGroup(live, self._ranged([output]), rows, reason, by_column=reason is not None, proof=proof)
+            stored = tuple(one.rows for one in self._footers.describe(live.inputs).files)
+        ranged = self._ranged([output])
+        return WrittenGroup(live, ranged, rows, reason, by_column=reason is not None, proof=proof, input_rows=stored)
 
     def _encode(self, live: LiveGroup, spelling: dict[str, str | None], reason: EncodeReason) -> WrittenGroup:
         given = self._format.storage(live.inputs)

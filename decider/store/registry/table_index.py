@@ -242,7 +242,7 @@ class TableIndex:
                 raise
 
     def _start_reload(self) -> None:
-        """Read registrations in the background; those of a long list not more often than reading them permits."""
+        """Read registrations in the background; a long list not more often than reading it permits."""
         since_s = self._clock_s() - self._reloaded_s
         rest_s = REST_FACTOR * self._reload_took_s if len(self._rows) > FIRST_ROWS else 0
         if self._reload is None and since_s >= rest_s:

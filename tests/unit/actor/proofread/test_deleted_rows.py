@@ -53,7 +53,7 @@ def compared(
 IN_FILE = [number for number in ROWS if number < 10]
 
 
-@pytest.mark.parametrize("form", ["delta", "puffin", "positions", "positions of a URI", "equality"])
+@pytest.mark.parametrize("form", ["delta", "puffin", "positions", "positions of a URI", "equality", "others"])
 def test_rows_are_dead_in_each_form(connection: duckdb.DuckDBPyConnection, tmp_path: Path, form: str) -> None:
     match form:
         case "delta":
@@ -64,6 +64,8 @@ def test_rows_are_dead_in_each_form(connection: duckdb.DuckDBPyConnection, tmp_p
             path = tmp_path / "d.puffin"
             path.write_bytes(b"PFA1" + framed(PUFFIN_BODY))
             deletes = Deletes(DeleteForm.PUFFIN_VECTOR, str(path), offset=4, size_bytes=len(framed(PUFFIN_BODY)))
+        case "others":
+            deletes = Deletes(DeleteForm.OTHERS, text=json.dumps(LIVE))
         case "equality":
             keys = pa.table([pa.array([0, 3, 7])], schema=pa.schema([field("renamed", pa.int64(), 1)]))
             stored(tmp_path / "eq.parquet", keys)

@@ -56,6 +56,41 @@ def test_what_was_written_replaces_its_inputs_in_one_commit(world: World) -> Non
     assert world.table.deleted == []
 
 
+def test_a_group_of_which_others_deleted_rows_lands_as_it_was_made_good_for_its_last_attempt(
+    world: World,
+) -> None:
+    """What was written for an earlier attempt alone is deleted, and the next begins with what was written at first."""
+    world.table.make_good = lambda: f"vector-{world.table.attempts}"
+    world.table.fails = [BUSY]
+    landing = world.commit()
+    assert [one.paths for one in landing.committed] == [("out-0", "vector-1"), ("out-1",)]
+    assert world.table.deleted == ["vector-0"]
+    assert world.table.orphans() == set()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "left"), [(Verdict.REFUSED, set()), (Verdict.UNKNOWN, {*OUTPUTS, "vector-0"}), (Verdict.BUSY, set())]
+)
+def test_what_was_written_for_an_attempt_alone_stays_only_while_it_may_have_been_made(
+    world: World, verdict: Verdict, left: set[str]
+) -> None:
+    world.table.make_good = lambda: f"vector-{world.table.attempts}"
+    world.table.fails = [Failing(Fault(verdict))]
+    with pytest.raises(LakewrightError):
+        world.commit(attempts=1)
+    assert world.table.disk.keys() == left
+
+
+def test_a_lost_lease_deletes_what_was_written_for_the_attempt_alone(world: World) -> None:
+    def lost() -> None:
+        raise LeaseLost("the job is with another actor")
+
+    world.table.make_good, world.lease = lambda: "vector", lost
+    with pytest.raises(LeaseLost):
+        world.commit()
+    assert world.table.disk == {}
+
+
 def test_the_lease_is_asked_last_before_every_attempt_so_that_it_is_fresh(world: World) -> None:
     world.table.fails = [BUSY, BUSY]
     assert world.commit().conflicts == 2

@@ -43,10 +43,12 @@ class _Asked:
     """A proofreader that only notes the group."""
 
     group: Rewritten
+    mode: Proofread
+    found = Proof(Reading.NONE)
 
-    def check(self, group: Rewritten, *_: object, **__: object) -> Proof:
-        self.group = group
-        return Proof(Reading.NONE)
+    def check(self, group: Rewritten, mode: Proofread, **_: object) -> Proof:
+        self.group, self.mode = group, mode
+        return self.found
 
 
 def given(configuration: dict[str, str], *files: dict[str, Any], path_taken: str = "encoded") -> Rewritten:
@@ -60,6 +62,21 @@ def given(configuration: dict[str, str], *files: dict[str, Any], path_taken: str
     )
     proofs.check(live, live.inputs[1:], path_taken=path_taken)
     return asked.group
+
+
+def test_chosen_rows_are_compared_as_if_the_files_held_no_others_even_where_proofreading_is_switched_off() -> None:
+    table, asked = FakeTable(), _Asked()
+    table.commit({"metaData": METADATA}, add("x"), add("y"), add("out", 20))
+    log, live = table.log(), live_group(table, "x", "y")
+    (output,) = live_group(table, "out").inputs
+    shape = log.shape(log.snapshot())
+    proofs = Proofs(cast("Proofreader", asked), log, shape, Proofread.NEVER, "job", footerless(table))
+    assert not proofs.check_places(live, [[0], [3, 7]], output, [0, 13, 17])
+    chosen = [file.deletes for file in (*asked.group.inputs, *asked.group.outputs)]
+    assert chosen == [(Deletes(DeleteForm.OTHERS, text=text),) for text in ("[0]", "[3, 7]", "[0, 13, 17]")]
+    assert asked.mode is Proofread.ALWAYS
+    asked.found = Proof(Reading.ROWS)
+    assert proofs.check_places(live, [[0], [3, 7]], output, [0, 13, 17])
 
 
 def footerless(table: FakeTable) -> FooterReader:

@@ -1,0 +1,173 @@
+"""Others delete rows of the files that a rewrite replaces: it lands, and the same rows are gone in what it wrote."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from actor.formats.delta import late_rows
+from actor.formats.delta.late_rows import places_of
+from actor.ports import GroupStatus, RewriteOutcome
+from actor.proofread.model import DeleteForm, Deletes
+from actor.proofread.vectors import read_vector
+from shared.errors import Conflict, Difference
+from shared.formats.delta_references import vector_path
+from tests.support import delta_tables as tables
+from tests.support.delta_lab import DeltaLab
+from tests.support.delta_tables import HandTable
+from tests.support.steering import Steering
+
+pytestmark = pytest.mark.spark
+
+LANDED, STALE = GroupStatus.COMMITTED, GroupStatus.CONFLICTED
+
+
+def when_written(*actions: Callable[[], object]) -> Steering:
+    """Run them when our files are written and no transaction is open."""
+    return Steering(at={"files_written": lambda: [action() for action in actions]})
+
+
+def at_commit(*actions: Callable[[], object]) -> Steering:
+    """Run one when each transaction is open: Delta itself has to find the conflict."""
+    return Steering(before_commit=list(actions))
+
+
+MOMENTS = pytest.mark.parametrize("moment", [when_written, at_commit])
+
+
+class World:
+    """A table with deletion vectors; statements on it are Spark's."""
+
+    def __init__(self, lab: DeltaLab, files: int = 5) -> None:
+        self.lab = lab
+        self.table: HandTable = tables.table(lab.directory / "t", files=files, deletion_vectors=True)
+        self.path: Path = self.table.path
+        self.location = self.table.location
+
+    def statement(self, text: str) -> Callable[[], object]:
+        return lambda: self.lab.sql(text.format(t=f"delta.`{self.location}`"))
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return all rows as Spark finds them; who replays the log by hand finds the same."""
+        found = sorted(tuple(row) for row in self.lab.sql(f"SELECT id, v, x FROM delta.`{self.location}`"))
+        assert found == sorted(self._by_hand())
+        return found
+
+    def _by_hand(self) -> Iterator[tuple[Any, ...]]:
+        for add in tables.live(self.path).values():
+            vector = add.get("deletionVector")
+            form = Deletes(DeleteForm.DELTA_VECTOR, text=json.dumps(vector))
+            gone = set(read_vector(form, str(self.path), _read)) if vector else set()
+            data = pq.ParquetFile(self.path / add["path"]).read().select(["id", "v", "x"]).to_pylist()
+            yield from (tuple(row.values()) for place, row in enumerate(data) if place not in gone)
+
+    def rewrite(self, control: Steering, way: str = "copied") -> RewriteOutcome:
+        group = self.lab.group(self.location, count=5)
+        lab = self.lab.copying() if way == "copied" else self.lab
+        return lab.rewrite(self.location, [group], control, may_copy=way != "encoded")
+
+    def data_files(self) -> set[str]:
+        return tables.parquet_files(self.path)
+
+    def vectors(self) -> set[str]:
+        return {file.name for file in self.path.glob("deletion_vector_*.bin")}
+
+    def named_vectors(self) -> set[str]:
+        """Return the files of vectors that any version names."""
+        versions = range(tables.newest(self.path) + 1)
+        named = (vector_path(add.get("deletionVector")) for one in versions for add in tables.added(self.path, one))
+        return {name for name in named if name is not None}
+
+
+def _read(path: str, offset: int, size: int) -> bytes:
+    return Path(path).read_bytes()[offset : offset + size]
+
+
+@pytest.fixture
+def world(lab: DeltaLab) -> World:
+    return World(lab)
+
+
+@MOMENTS
+@pytest.mark.parametrize("way", ["copied", "by column"])
+def test_rows_that_are_deleted_meanwhile_are_gone_in_what_was_written(
+    world: World, moment: Callable[..., Steering], way: str
+) -> None:
+    before = world.rows()
+    outcome = world.rewrite(moment(world.statement("DELETE FROM {t} WHERE id IN (0, 3, 19, 41, 99)")), way)
+    (end,) = outcome.groups
+    assert (end.status, end.rows, end.is_copied, end.by_column) == (LANDED, 95, way == "copied", way == "by column")
+    assert outcome.conflicts == (moment is at_commit)
+    (output,) = end.outputs
+    assert (output.rows, output.deleted_rows) == (100, 5)
+    assert world.rows() == [row for row in before if row[0] not in (0, 3, 19, 41, 99)]
+    (add,) = tables.added(world.path, outcome.version or 0)
+    assert json.loads(add["stats"])["tightBounds"] is False
+    (live,) = world.lab.engine.read_partition(world.location, end.group.partition).files
+    assert (live.key, live.deleted_rows) == (output.key, 5)
+
+
+def test_one_that_deletes_again_before_each_attempt_costs_attempts_and_no_row(world: World) -> None:
+    before = world.rows()
+    statements = [world.statement(f"DELETE FROM {{t}} WHERE id IN ({number}, {number + 50})") for number in range(3)]
+    outcome = world.rewrite(at_commit(*statements))
+    assert ([end.status for end in outcome.groups], outcome.conflicts) == ([LANDED], 3)
+    assert world.rows() == [row for row in before if row[0] % 50 not in range(3)]
+    assert world.vectors() == world.named_vectors(), "vectors of attempts that were refused are deleted"
+
+
+def test_an_update_and_a_merge_meanwhile_keep_their_effect_and_so_does_what_comes_after(world: World) -> None:
+    before = {row[0]: row for row in world.rows()}
+    merge = (
+        "MERGE INTO {t} t USING (SELECT explode(array(7, 1000)) AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = 'm' WHEN NOT MATCHED THEN INSERT (id, v, x) VALUES (1000, 'n', 0)"
+    )
+    statements = [world.statement("UPDATE {t} SET v = 'u' WHERE id IN (5, 70)"), world.statement(merge)]
+    outcome = world.rewrite(when_written(*statements))
+    assert [end.status for end in outcome.groups] == [LANDED]
+    model = before | {5: (5, "u", before[5][2]), 70: (70, "u", before[70][2]), 7: (7, "m", before[7][2])}
+    model |= {1000: (1000, "n", 0)}
+    assert world.rows() == sorted(model.values())
+    world.statement("DELETE FROM {t} WHERE id BETWEEN 10 AND 12")()
+    world.statement("REORG TABLE {t} APPLY (PURGE)")()
+    assert world.rows() == sorted(row for number, row in model.items() if number not in (10, 11, 12))
+    world.statement(f"RESTORE TABLE {{t}} TO VERSION AS OF {outcome.version}")()
+    assert world.rows() == sorted(model.values())
+
+
+@pytest.mark.parametrize(
+    ("statement", "way"),
+    [
+        ("DELETE FROM {t} WHERE id < 100", "copied"),  # Delta removes the files.
+        ("DELETE FROM {t} WHERE id BETWEEN 20 AND 39", "copied"),
+        ("OPTIMIZE {t}", "copied"),
+        ("DELETE FROM {t} WHERE id = 3", "encoded"),  # Spark states no order of rows.
+        ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')", "copied"),
+    ],
+)
+def test_what_cannot_be_hidden_is_planned_again(world: World, statement: str, way: str) -> None:
+    theirs, after = world.statement(statement), list[object]()
+    with suppress(Conflict):
+        outcome = world.rewrite(when_written(theirs, lambda: after.append(world.rows())), way)
+        assert [end.status for end in outcome.groups] == [STALE]
+    assert [world.rows()] == after
+    versions = range(tables.newest(world.path) + 1)
+    assert world.data_files() == {add["path"] for one in versions for add in tables.added(world.path, one)}
+
+
+def test_an_output_that_holds_its_inputs_in_another_order_is_never_committed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        late_rows, "places_of", lambda rows, hidden: [(place + 20) % 100 for place in places_of(rows, hidden)]
+    )
+    delete = world.statement("DELETE FROM {t} WHERE id IN (3, 41)")
+    before, version = world.data_files(), world.table.version
+    with pytest.raises(Difference, match="values differ in the columns id, v, x"):
+        world.rewrite(when_written(delete))
+    assert (tables.newest(world.path), world.data_files()) == (version + 1, before)
+    assert world.vectors() == world.named_vectors()
