@@ -10,19 +10,22 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from actor.formats.delta.engine import DeltaEngine
 from tests.bench.spark import started_spark
 from tests.interop.laboratory import Laboratory, Staff
-from tests.interop.plan import WORKER, Planned, whole
+from tests.interop.plan import MEANWHILE, WORKER, Planned, whole
 from tests.interop.remote import engines_of
 from tests.interop.report import keep, load, page
-from tests.interop.rewriting import WorkerRewrite, worker_on
-from tests.interop.staff import staff
+from tests.interop.rewriting import EngineRewrite, WorkerRewrite, worker_on
+from tests.interop.staff import lab_session, staff
 from tests.interop.verdicts import Result, Verdict
 from tests.support.both_readers import BothReaders
 from tests.support.forced_copies import COPIED, VARIABLE, CountingEngine, is_forced
@@ -62,9 +65,9 @@ def main() -> int:
         stack.callback(both.close)
         ours = CountingEngine(spark, proofreader=both)
         crew = staff(spark, ours, readers=readers, writers=writers, creators={"deltalake, newest safe": newest})
-        laboratories = _laboratories(stack, crew, ours, folder / "tables")
+        laboratories = _laboratories(stack, spark, crew, ours, folder / "tables")
         for planned in rounds:
-            results = _run(laboratories[planned.by_worker], planned)
+            results = _run(laboratories[planned.rewritten], planned)
             found += results
             shutil.rmtree(folder / "tables", ignore_errors=True)
             if asked.json:  # After each round: a long run that is ended keeps what it found.
@@ -83,13 +86,28 @@ def main() -> int:
     return int(copied_nothing or any(result.verdict is Verdict.OURS for result in found))
 
 
-def _laboratories(stack: ExitStack, crew: Staff, engine: DeltaEngine, folder: Path) -> dict[bool, Laboratory]:
-    """Return the laboratory that rewrites by the engine alone (False), and the one with a whole actor (True)."""
+def _laboratories(
+    stack: ExitStack, spark: SparkSession, crew: Staff, engine: DeltaEngine, folder: Path
+) -> dict[str, Laboratory]:
+    """Return the laboratories by how they rewrite: by the engine alone, by a whole actor, or while rows are updated."""
     redis = stack.enter_context(RedisServer(appendfsync="everysec"))
     worker = stack.enter_context(worker_on(engine, redis.url))
-    creators = crew.creators | {name + WORKER: writer for name, writer in crew.creators.items()}
-    by_worker = replace(crew, creators=creators, rewrite=WorkerRewrite(engine, redis.url, worker))
-    return {False: Laboratory(crew, folder), True: Laboratory(by_worker, folder)}
+    session = lab_session(spark, **{"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"})
+
+    def update(location: Path) -> None:
+        """Replace a third of the rows by the same ones: the table stays equal to the model."""
+        session.sql(f"UPDATE delta.`{location}` SET id = id WHERE id % 3 = 0")
+
+    rewrites: dict[str, Callable[[Path], int]] = {
+        WORKER: WorkerRewrite(engine, redis.url, worker),
+        MEANWHILE: EngineRewrite(engine, update),
+    }
+    found = {"": Laboratory(crew, folder)}
+    for rewritten, rewrite in rewrites.items():
+        creators = crew.creators | {name + rewritten: writer for name, writer in crew.creators.items()}
+        changed = replace(crew, creators=creators, rewrite=rewrite, is_alone=rewritten != MEANWHILE)
+        found[rewritten] = Laboratory(changed, folder)
+    return found
 
 
 def _run(laboratory: Laboratory, planned: Planned) -> list[Result]:

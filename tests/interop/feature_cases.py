@@ -48,6 +48,7 @@ _CHECKED = Statement("ALTER TABLE {table} ADD CONSTRAINT positive CHECK (id >= 0
 FEATURE_CASES = (
     _case("deletion vectors", properties=DV, steps=_steps(_DELETE)),
     _case("deletion vectors, partitioned", city=True, properties=DV, steps=_steps(_DELETE)),
+    _case("deletion vectors and column mapping, none yet", _SPACED, properties=DV | MAPPED),
     _case("column mapping by name", _SPACED, city=True, properties=MAPPED),
     _case("column mapping by id", _SPACED, city=True, properties=MAPPED | {"delta.columnMapping.mode": "id"}),
     _case("row tracking", city=True, properties=TRACKED),

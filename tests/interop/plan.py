@@ -15,6 +15,7 @@ from tests.interop.table_case import Case
 
 SPARK = "Spark"
 WORKER = ", rewritten by a whole actor"
+MEANWHILE = ", rows updated meanwhile"
 DEEP = (
     "every type",
     "plain",
@@ -35,6 +36,7 @@ _BY_WORKER = (
     ("deletion vectors, partitioned", "spark"),
     ("column mapping by name", "spark"),
 )
+_MEANWHILE = (("deletion vectors and column mapping, none yet", "spark"),)
 _NEWEST = "deltalake, newest safe"
 _REWRITING = (Append(), Delete(), Merge(), Overwrite())
 _OVERTAKEN = (Append(), Delete(), Update(), Merge(), Overwrite(), Optimize())
@@ -47,8 +49,8 @@ class Planned:
     case: Case
     creator: str
     round: Round
-    by_worker: bool = False
-    """Rewritten by the whole actor instead of by the engine alone."""
+    rewritten: str = ""
+    """How it is rewritten other than by the engine alone, with which the creator's name ends."""
 
     @property
     def name(self) -> str:
@@ -63,8 +65,9 @@ def whole() -> Iterator[Planned]:
         for creator in (*case.creators, *newest):
             yield Planned(case, creator, _deep() if case.name in DEEP and creator != _NEWEST else _shallow(case))
 
-    for name, creator in _BY_WORKER:
-        yield Planned(CASES[name], creator + WORKER, _shallow(CASES[name]), by_worker=True)
+    for rewritten, names in ((WORKER, _BY_WORKER), (MEANWHILE, _MEANWHILE)):
+        for name, creator in names:
+            yield Planned(CASES[name], creator + rewritten, _shallow(CASES[name]), rewritten)
 
 
 def _deep() -> Round:

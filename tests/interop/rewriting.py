@@ -5,7 +5,7 @@ Every partition with several files, or with a deletion vector, becomes one file.
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from actor.formats.delta.engine import DeltaEngine
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import GroupStatus, RewriteRequest
 from actor.queue_executor import SyncQueueExecutor, connect
+from actor.rewrite.run import FILES_WRITTEN
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import LakewrightError
 from shared.jobs.payload import JobPayload, PredictedCost, RewriteKind
@@ -36,10 +37,11 @@ class RewriteRefusedError(Exception):
 
 
 class EngineRewrite:
-    """Rewrites whole tables by one engine, in one commit each."""
+    """Rewrites whole tables by one engine, in one commit each; `meanwhile` acts when files are written."""
 
-    def __init__(self, engine: DeltaEngine) -> None:
+    def __init__(self, engine: DeltaEngine, meanwhile: Callable[[Path], object] = lambda _: None) -> None:
         self._engine = engine
+        self._meanwhile = meanwhile
         self._jobs = itertools.count()
 
     def __call__(self, location: Path) -> int:
@@ -51,7 +53,7 @@ class EngineRewrite:
             if not groups:
                 return 0
             request = RewriteRequest(uri, tuple(groups), mark(f"lab-{next(self._jobs)}", 1))
-            outcome = self._engine.rewrite(request, Steering())
+            outcome = self._engine.rewrite(request, Steering(at={FILES_WRITTEN: lambda: self._meanwhile(location)}))
         except LakewrightError as error:
             raise RewriteRefusedError(str(error)) from error
         landed = [end for end in outcome.groups if end.status is GroupStatus.COMMITTED]
