@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from actor.jvm.scala import Scala
+from actor.ports import GroupStatus
 from tests.contract.test_parquet_footers import set_nine_rows, with_footer
 from tests.contract.test_row_group_copy import replaced, rewritten
 from tests.support import delta_tables as tables
@@ -39,6 +40,24 @@ def merged(lab: DeltaLab, *files: Path, block_bytes: int = 1 << 27, codec: str =
     task = scala.resolve("io.lakewright.parquet.ColumnMerge")(conf, paths, sizes, folder, "lw-", ".parquet", codec)
     said: dict[str, Any] = json.loads(scala.to_json(task.call(None)))
     return said
+
+
+@pytest.mark.parametrize("way", ["copied", "by column"])
+def test_partition_columns_that_spark_wrote_into_the_files_stay_there(lab: DeltaLab, way: str) -> None:
+    path = lab.directory / "t"
+    lab.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, day DATE, kind STRING) USING DELTA PARTITIONED BY (day, kind)")
+    for number in range(3):
+        lab.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, DATE '2026-01-0{number % 2 + 1}', 'a'), (9, NULL, 'b')")
+    before, table = lab.digest(str(path)), path.as_uri()
+    partition = lab.partition(day=None, kind="b")
+    engine = lab.copying() if way == "copied" else lab
+    (end,) = engine.rewrite(table, [lab.group(table, partition, count=3)]).groups
+    assert (end.status, end.is_copied, end.by_column) == (GroupStatus.COMMITTED, way == "copied", way == "by column")
+    assert lab.digest(str(path)) == before
+    (add,) = tables.added(path, tables.newest(path))
+    stored = pq.ParquetFile(path / add["path"]).read().to_pylist()
+    assert stored == [{"id": 9, "day": None, "kind": "b"}] * 3
+    assert json.loads(add["stats"])["minValues"].keys() == {"id"}, "the log has their values, and no bounds of them"
 
 
 def test_small_row_groups_become_one_with_the_settings_of_sparks_writer(merging: DeltaLab) -> None:

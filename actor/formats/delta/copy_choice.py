@@ -50,20 +50,21 @@ class DeltaCandidate(CopyCandidate):
         }
 
     def in_columns(self, files: Sequence[FooterSummary]) -> EncodeReason | None:
-        """Return `columns` for files that hold others than the table keeps in its files."""
+        """Return `columns` for files that hold others than the table has: it has dropped them.
+
+        Spark writes partition columns into files as well; readers take these values from the log.
+        """
         found = {name for file in files for name in file.top_level}
-        return EncodeReason.COLUMNS if found - data_columns(self.shape) else None
+        return EncodeReason.COLUMNS if found - stored_columns(self.shape) else None
 
 
-def data_columns(shape: TableShape) -> frozenset[str]:
-    """Return the names, as files spell them, of the columns that a table keeps in its files."""
-    metadata = shape.metadata
-    mapped = metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
+def stored_columns(shape: TableShape) -> frozenset[str]:
+    """Return the names, as files spell them, of a table's columns."""
+    mapped = shape.metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
     schema = json.loads(json.loads(shape.metadata_json)["metaData"].get("schemaString") or '{"fields":[]}')
-    names = {
+    return frozenset(
         field["metadata"]["delta.columnMapping.physicalName"] if mapped else field["name"] for field in schema["fields"]
-    }
-    return frozenset(names - {column.physical for column in metadata.partition_columns})
+    )
 
 
 @dataclass(frozen=True, slots=True)

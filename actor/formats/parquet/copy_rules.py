@@ -44,7 +44,7 @@ class EncodeReason(StrEnum):
     SCHEMA = "schema"  # The inputs' columns differ in any detail.
     KEY_VALUES = "key_values"  # Their key-value metadata differ, such as Spark's description of the row.
     WRITER = "writer"  # Different writers: readers work around errors of some of them, by the name in the footer.
-    COLUMNS = "columns"  # Columns that the table has dropped, or its partition columns, are in the files.
+    COLUMNS = "columns"  # Columns that the table has dropped are in the files.
     MIXED_CODECS = "mixed_codecs"  # A column has one codec here and another there.
     OTHER_CODEC = "other_codec"  # Not the codec that the table's property asks for.
     SMALL_ROW_GROUPS = "small_row_groups"  # Those of a final output would be below the bound of any table.

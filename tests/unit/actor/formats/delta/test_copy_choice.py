@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta.copy_choice import DeltaCandidate, data_columns
+from actor.formats.delta.copy_choice import DeltaCandidate, stored_columns
 from actor.formats.delta.log import TableShape
 from actor.formats.parquet.copy_choice import reason_to_encode
 from actor.formats.parquet.copy_rules import CopyLimits, EncodeReason
@@ -93,7 +93,6 @@ SAMPLES: list[tuple[EncodeReason, Callable[[DeltaCandidate], DeltaCandidate]]] =
     (EncodeReason.WRITER, with_second(created_by="writer 0.9")),
     (EncodeReason.WRITER, with_second(schema="t")),
     (EncodeReason.COLUMNS, with_second(top_level=("id", "v", "dropped"))),
-    (EncodeReason.COLUMNS, with_all(top_level=("id", "v", "p"))),
     (EncodeReason.MIXED_CODECS, with_second(codecs=("snappy", "snappy"))),
     (EncodeReason.MIXED_CODECS, with_all(codecs=("snappy+zstd", "zstd"))),
     (EncodeReason.OTHER_CODEC, with_shape(shape(delta_parquet_compression_codec="zstd"))),
@@ -217,6 +216,10 @@ def test_a_single_file_keeps_the_row_groups_that_its_writer_chose() -> None:
     assert reason_to_encode(alone, LIMITS) is None
 
 
+def test_files_that_hold_the_partition_columns_too_are_copied() -> None:
+    assert reason_to_encode(with_all(top_level=("id", "v", "p"))(CANDIDATE), LIMITS) is None
+
+
 def test_columns_are_compared_as_files_spell_them() -> None:
     mapped = shape(delta_columnMapping_mode="name")
     fields = json.loads(json.loads(mapped.metadata_json)["metaData"]["schemaString"])["fields"]
@@ -224,5 +227,5 @@ def test_columns_are_compared_as_files_spell_them() -> None:
         field["metadata"] = {"delta.columnMapping.physicalName": f"col-{number}"}
     metadata = json.loads(mapped.metadata_json)
     metadata["metaData"]["schemaString"] = json.dumps({"type": "struct", "fields": fields})
-    assert data_columns(replace(mapped, metadata_json=json.dumps(metadata))) == {"col-0", "col-1"}
-    assert data_columns(shape()) == {"id", "v"}
+    assert stored_columns(replace(mapped, metadata_json=json.dumps(metadata))) == {"col-0", "col-1", "col-2"}
+    assert stored_columns(shape()) == {"id", "v", "p"}
