@@ -135,8 +135,7 @@ copies: setup ## copies of row groups: 200 random tables, a cluster, all contrac
 # that both hold are those of requirements.lock.
 interop: setup ## every engine reads and writes tables that we rewrote (DOCS=page)
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .cache/interop
-	@awk 'NR==FNR {if (/^[a-z0-9]/ && !/\\$$/) bare[$$1]; next} /^[a-z0-9]/ {wanted = $$1 in bare} wanted' \
-		tests/interop/engines.lock requirements.lock >.cache/interop/shared.lock
+	@.ci/shared-hashes tests/interop/engines.lock >.cache/interop/shared.lock
 	@$(BIN)/uv pip sync --quiet --python .cache/interop/bin/python --require-hashes tests/interop/engines.lock \
 		--constraints .cache/interop/shared.lock
 	@$(BIN)/python -m tests.interop $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) $(ARGS)
@@ -191,12 +190,12 @@ lock: setup ## write the lock files again, keeping versions where possible (UPGR
 		--output-file requirements.lock
 	@$(BIN)/uv pip compile tests/interop/engines.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file tests/interop/engines.lock
-	@awk 'NR==FNR {if (/^[a-z0-9]/) locked[$$1]; next} /^[a-z0-9]/ {shared = $$1 in locked; if (shared) sub(/ \\$$/, "")} \
-		!(shared && /--hash/)' requirements.lock tests/interop/engines.lock >.cache/engines.lock
-	@mv .cache/engines.lock tests/interop/engines.lock
 	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ;]*\).*/\1/p' requirements.lock | grep -vE '^(pyspark|py4j)==' >.cache/qbeast.constraints
 	@$(BIN)/uv pip compile services/actor/qbeast.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--constraints .cache/qbeast.constraints --custom-compile-command "make lock" --output-file services/actor/qbeast.lock
+	@for lock in tests/interop/engines.lock services/actor/qbeast.lock; do \
+		awk 'NR==FNR {if (/^[a-z0-9]/) locked[$$1]; next} /^[a-z0-9]/ {shared = $$1 in locked; if (shared) sub(/ \\$$/, "")} \
+			!(shared && /--hash/)' requirements.lock $$lock >.cache/bare.lock && mv .cache/bare.lock $$lock || exit 1; done
 	@if grep -nE '://|^-' requirements.lock tests/interop/engines.lock services/actor/qbeast.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
 	@sh .ci/setup
 
