@@ -49,7 +49,7 @@ def tables_of_others(names: Iterable[str], own: str) -> dict[str, str]:
 
 def shared_folder(system: str) -> str:
     """Return why a folder that is a table of this system, too, has no orphans."""
-    return f"the folder is also a folder of a table of {system}, which may need any file"
+    return f"the folder is that of a table of {system}, too, which may need any file"
 
 
 def left_out_note(left_out: str, unrecognized: int) -> str:
