@@ -135,8 +135,7 @@ copies: setup ## copies of row groups: 200 random tables, a cluster, all contrac
 # that both hold are those of requirements.lock.
 interop: setup ## every engine reads and writes tables that we rewrote (DOCS=page)
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .cache/interop
-	@awk 'NR==FNR {if (/^[a-z0-9]/ && !/\\$$/) bare[$$1]; next} /^[a-z0-9]/ {wanted = $$1 in bare} wanted' \
-		tests/interop/engines.lock requirements.lock >.cache/interop/shared.lock
+	@.ci/shared-hashes tests/interop/engines.lock >.cache/interop/shared.lock
 	@$(BIN)/uv pip sync --quiet --python .cache/interop/bin/python --require-hashes tests/interop/engines.lock \
 		--constraints .cache/interop/shared.lock
 	@$(BIN)/python -m tests.interop $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) $(ARGS)
@@ -169,16 +168,16 @@ pictures: setup # pictures of every view of the page on a running demo, into art
 	@$(BIN)/python -m tests.support.page_pictures $(or $(TO),artifacts/pictures)
 
 page-api: setup # write page/openapi.json again, from which the types of the page are generated
-	@$(BIN)/python -m tests.support.page_api
+	@$(BIN)/python -m tools.page_api
 
 size: setup ## lines of product and tests, words of docs, files, and the seconds of the last whole make test
-	@$(BIN)/python -m tests.support.size
+	@$(BIN)/python -m tools.size
 
 sbom: setup ## what the images consist of, as CycloneDX, without a network, into artifacts/sbom
-	@$(BIN)/python -m tests.support.bill_of_materials $(ARGS)
+	@$(BIN)/python -m tools.bill_of_materials $(ARGS)
 
 scan: osv-scanner sbom ## known vulnerabilities of what the images consist of (ADVISORIES=folder: without a network)
-	@$(BIN)/python -m tests.support.vulnerability_scan $(if $(ADVISORIES),--advisories $(ADVISORIES)) $(ARGS)
+	@$(BIN)/python -m tools.vulnerability_scan $(if $(ADVISORIES),--advisories $(ADVISORIES)) $(ARGS)
 
 fmt: setup ## format, and apply the fixes of ruff
 	@$(BIN)/ruff format .
@@ -191,12 +190,12 @@ lock: setup ## write the lock files again, keeping versions where possible (UPGR
 		--output-file requirements.lock
 	@$(BIN)/uv pip compile tests/interop/engines.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file tests/interop/engines.lock
-	@awk 'NR==FNR {if (/^[a-z0-9]/) locked[$$1]; next} /^[a-z0-9]/ {shared = $$1 in locked; if (shared) sub(/ \\$$/, "")} \
-		!(shared && /--hash/)' requirements.lock tests/interop/engines.lock >.cache/engines.lock
-	@mv .cache/engines.lock tests/interop/engines.lock
 	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ;]*\).*/\1/p' requirements.lock | grep -vE '^(pyspark|py4j)==' >.cache/qbeast.constraints
 	@$(BIN)/uv pip compile services/actor/qbeast.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--constraints .cache/qbeast.constraints --custom-compile-command "make lock" --output-file services/actor/qbeast.lock
+	@for lock in tests/interop/engines.lock services/actor/qbeast.lock; do \
+		awk 'NR==FNR {if (/^[a-z0-9]/) locked[$$1]; next} /^[a-z0-9]/ {shared = $$1 in locked; if (shared) sub(/ \\$$/, "")} \
+			!(shared && /--hash/)' requirements.lock $$lock >.cache/bare.lock && mv .cache/bare.lock $$lock || exit 1; done
 	@if grep -nE '://|^-' requirements.lock tests/interop/engines.lock services/actor/qbeast.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
 	@sh .ci/setup
 

@@ -227,7 +227,7 @@ def _now_ms() -> int:
 def _plan(kind: str, partition: PartitionKey, files: Sequence[DataFile], payload: JobPayload) -> Plan:
     """Plan what the job requests; a partition is idle-compacted only when no promotion in it is eligible any more.
 
-    Of files that readers may take for those of several partitions, a plan has those of one; another round has others.
+    If readers may take files for files of several partitions, a plan has one of these; another round has another.
     """
     if len(spellings := sorted({file.spelling for file in files})) > 1:
         plans = [_plan(kind, partition, [one for one in files if one.spelling == kept], payload) for kept in spellings]

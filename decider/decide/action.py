@@ -50,7 +50,7 @@ class ActionKind(Protocol):
 
     @property
     def reasons(self) -> type[DecisionReason]:
-        """Reasons of its own; those of the pipeline (`PIPELINE_REASONS`) need not be among them.
+        """Reasons of its own; reasons of the pipeline (`PIPELINE_REASONS`) need not be among them.
 
         One for which it proposes no job has a stage of the funnel.
         """

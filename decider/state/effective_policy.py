@@ -267,7 +267,7 @@ _NOTHING_READ: _Read = (PolicySource.TABLE, PolicyLayer())
 
 
 def _read(source: PolicySource, layers_read: Mapping[str, str], own: _Read = _NOTHING_READ) -> _Read:
-    """Read the properties of a source; those of others than the owner without what decides which rows are removed.
+    """Read the properties of a source; of others than the owner without what decides which rows are removed.
 
     own: the table's own ones. Its filter excludes partitions from the removal of rows, too, so it stays where it has
     a key.

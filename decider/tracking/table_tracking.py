@@ -176,7 +176,7 @@ class TableTracking:
                     break
                 batch.add(commit, folded, aborts=aborts, counts=counts)
                 last = moved
-                # Jobs carry the properties in force, so those of later commits are made in a batch of their own.
+                # Jobs carry the properties in force, so jobs of later commits are made in a batch of their own.
                 if len(batch) == COMMITS_PER_INGEST or commit.metadata is not None:
                     break
         if not len(batch):
@@ -186,7 +186,7 @@ class TableTracking:
             return await self._ingest(cursor, last, batch, is_caught_up=is_caught_up)
 
     async def _limit(self, cursor: TableState, limits: str) -> _TrackStep:
-        """Move the table's limits in the queue to those of its policy; for these, nothing is counted again."""
+        """Set the table's limits in the queue by its policy; for these, nothing is counted again."""
         before = cursor.queue_limits
         if not await move_queue_limits(self._parts.queue, self._table.id, before=before, after=limits):
             return _TrackStep(raced=True)

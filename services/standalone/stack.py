@@ -53,7 +53,7 @@ class StandaloneOptions:
     """Options of the command.
 
     `environment` is passed on to the children; addresses and directories in it are replaced by those chosen here.
-    `table_umask` is that of the children that write into tables; None is this process's.
+    `table_umask` is the umask of the children that write into tables; None is this process's.
     """
 
     data_dir: Path

@@ -13,7 +13,6 @@ from actor.jvm.scala import jvm_session
 from tests.support.aged_table import forget_logs
 from tests.support.checkpoint_rows import checkpoint_rows
 from tests.support.delta_lab import DeltaLab
-from tests.support.duckdb_delta import scan
 
 pytestmark = pytest.mark.spark
 
@@ -54,20 +53,6 @@ def test_the_checkpoint_is_the_one_that_delta_writes(lab: DeltaLab, tmp_path: Pa
     named = [json.loads((table / "_delta_log" / "_last_checkpoint").read_text()) for table in (ours, deltas)]
     for last in named:
         assert (last["version"], last["size"], last["numOfAddFiles"]) == (COMMITS, 2 + 15 + 6, 15)
-
-
-@pytest.mark.long("contracts")
-def test_every_reader_has_all_rows_from_the_checkpoint_alone(lab: DeltaLab, tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    write(table)
-    rewrite(lab, table)
-    for version in range(COMMITS):
-        (table / "_delta_log" / f"{version:020d}.json").unlink()
-    forget_logs(lab.spark)
-    expected = list(range(2 * COMMITS))
-    assert sorted(row["id"] for row in lab.spark.read.format("delta").load(str(table)).collect()) == expected
-    assert sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == expected
-    assert sorted(scan(table)["id"].to_pylist()) == expected
 
 
 @pytest.mark.long("contracts")

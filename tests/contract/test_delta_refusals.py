@@ -5,7 +5,8 @@ import pytest
 from actor.formats.delta.preflight import check_files, check_location, check_table
 from actor.ports import RewriteRequest
 from shared.errors import Unsupported
-from shared.formats.delta import SAFE_FEATURES
+from shared.formats.delta import ALLOWED_VERSIONS
+from shared.jobs.payload import CLUSTER, SORT
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile, TableMetadata, TableProtocol
@@ -14,50 +15,20 @@ from tests.support.delta_lab import DeltaLab, mark
 from tests.support.steering import Steering
 
 PLAIN = TableMetadata("u")
+CLUSTERED = TableProtocol(3, 7, frozenset({"clustering"}), frozenset({"clustering"}))
 
 
-def with_features(*features: str) -> TableProtocol:
-    return TableProtocol(3, 7, frozenset(features), frozenset(features))
-
-
-@pytest.mark.parametrize(
-    ("feature", "reason"),
-    [
-        ("catalogManaged", "catalog"),
-        ("clustering", "clustering"),
-        ("coordinatedCommits-preview", "coordinator"),
-        ("icebergCompatV2", "Iceberg"),
-        ("variantType", "not known to be safe"),
-        ("somethingNewer", "not known to be safe"),
-    ],
-)
-def test_a_feature_that_is_not_known_to_be_safe_is_refused_by_name(feature: str, reason: str) -> None:
-    with pytest.raises(Unsupported, match=reason) as caught:
-        check_table("file:///t", PLAIN, with_features("deletionVectors", feature))
-
-    assert caught.value.field == feature
-
-
-def test_all_features_known_to_be_safe_may_come_together() -> None:
-    check_table("file:///t", PLAIN, with_features(*SAFE_FEATURES))
-
-
-@pytest.mark.parametrize(("reader", "writer"), [(1, 2), (2, 5), (2, 6), (1, 7), (3, 7)])
-def test_known_protocol_versions_pass(reader: int, writer: int) -> None:
-    check_table("file:///t", PLAIN, TableProtocol(reader, writer))
-
-
-@pytest.mark.parametrize(("reader", "writer"), [(4, 7), (3, 8), (3, 6), (0, 2)])
-def test_unknown_protocol_versions_are_refused(reader: int, writer: int) -> None:
-    with pytest.raises(Unsupported, match=f"reader {reader}, writer {writer}"):
-        check_table("file:///t", PLAIN, TableProtocol(reader, writer))
-
-
-def test_a_qbeast_table_is_refused() -> None:
-    metadata = TableMetadata("u", configuration={"qbeast.lastRevisionID": "1"})
-
-    with pytest.raises(Unsupported, match="Qbeast"):
-        check_table("file:///t", metadata, TableProtocol(1, 2))
+def test_a_table_is_refused_by_the_deciders_rule_but_for_kinds_of_jobs_that_it_allows() -> None:
+    check_table("file:///t", PLAIN, TableProtocol(1, 2))
+    with pytest.raises(Unsupported, match=r"^file:///t: .*clustering") as caught:
+        check_table("file:///t", PLAIN, CLUSTERED)
+    assert (caught.value.field, caught.value.allowed) == ("clustering", "")
+    check_table("file:///t", PLAIN, CLUSTERED, kind=CLUSTER)
+    with pytest.raises(Unsupported, match="clustering"):
+        check_table("file:///t", PLAIN, CLUSTERED, kind=SORT)
+    with pytest.raises(Unsupported, match="reader 4, writer 7") as caught:
+        check_table("file:///t", PLAIN, TableProtocol(4, 7))
+    assert caught.value.allowed == ALLOWED_VERSIONS
 
 
 def test_files_of_a_z_cube_are_refused() -> None:

@@ -131,6 +131,20 @@ def test_several_groups_of_several_partitions_land_in_one_commit_and_keep_their_
     assert tags["delta.rowTracking.preserved"] == "true"
 
 
+def test_partitions_of_null_and_several_partitions_are_rewritten(lab: DeltaLab) -> None:
+    table = tables.HandTable(lab.directory / "t", partitions={"dt": "date"})
+    table.commit([{"add": table.new_file(10, {"dt": value})} for value in (None, None, tables.DAY_1, tables.DAY_1)])
+    before = tables.rows(table.path)
+    groups = [lab.group(table.location, lab.partition(dt=value), count=2) for value in (None, tables.DAY_1)]
+
+    outcome = lab.rewrite(table.location, groups)
+
+    assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED] * 2
+    assert [end.group for end in outcome.groups] == groups
+    assert len(tables.live(table.path)) == 2
+    assert tables.rows(table.path) == before
+
+
 def test_an_output_carries_the_tags_of_its_group_and_shows_them_to_the_next_plan(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=4)
     files = lab.files(table.location)

@@ -12,11 +12,11 @@ import httpx
 import pytest
 import yaml
 
-from tests.support.grafana_dashboard import FILE
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.stack import free_port
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
+from tools.grafana_dashboard import FILE
 
 pytestmark = pytest.mark.redis
 

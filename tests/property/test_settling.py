@@ -4,7 +4,6 @@ from collections import Counter
 from fractions import Fraction
 from itertools import count
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,8 +129,3 @@ def test_a_state_is_written_shortly_while_nothing_is_settled_and_what_was_writte
     fresh = stats_of_files(files_of([(size, False) for size, _ in tagged]), Policy(target_bytes=64 * KIB).size_levels)
     assert fresh.encode().count(",") == 17
     assert state.encode().startswith(fresh.encode())
-
-
-def test_a_state_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="18, 24 or 25 integers"):
-        PartitionStats.decode("1,2,3")

@@ -3,8 +3,8 @@
 import pytest
 
 from actor.jvm.jars import DELTA_FOR_QBEAST
-from tests.support.bill_of_materials import QBEAST_IMAGE, QBEAST_LOCK, bill_of_materials, locked
 from tests.support.qbeast_process import require_qbeast
+from tools.bill_of_materials import QBEAST_IMAGE, QBEAST_LOCK, bill_of_materials, locked
 
 pytestmark = pytest.mark.long("qbeast")
 

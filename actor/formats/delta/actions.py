@@ -47,7 +47,7 @@ class LoggedFile:
 
 
 def read_paths(files: Iterable[LoggedFile]) -> Iterator[str]:
-    """Yield the paths of all files that are opened to read rows: data files, and those of their deletion vectors."""
+    """Yield the paths of all files that are opened to read rows: data files and files of their deletion vectors."""
     for logged in files:
         yield logged.file.path
         if (vector := logged.vector_path) is not None:

@@ -6,7 +6,7 @@
 
   KEYS[1]  prefix of the queue
   ARGV[1]  number of arguments of the claim
-  ARGV[2..]  arguments of `claim` · arguments of `finish`, whose worker and nonce are those of this call
+  ARGV[2..]  arguments of `claim` · arguments of `finish`, whose worker and nonce this call uses
 
   Output: outcome as of `finish`, a blank, claims as of `claim`
 ]]

@@ -3,7 +3,9 @@
 What the core alone decides has its laws on a table in memory (`tests/unit/actor/rewrite`).
 """
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ from shared.errors import Conflict, InvalidInput, LeaseLost, OtherTable, Refused
 from shared.partitions import WHOLE_TABLE
 from tests.support.long_suites import beyond
 from tests.support.steering import Steering
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from tests.contract.engine.worlds import EngineWorld
@@ -261,6 +264,28 @@ def test_asked_to_stop_before_it_began_it_does_nothing(world: "EngineWorld") -> 
     assert (outcome.version, ends(outcome), control.calls) == (None, [SKIPPED], [])
 
 
+@pytest.mark.parametrize("cancelled", ["job", "another"])
+def test_a_cancelled_rewrite_fails_retryably_and_leaves_the_table_alone_and_no_other(
+    world: "EngineWorld", cancelled: str
+) -> None:
+    rows, named, groups = world.rows(), world.named(), world.groups(4)
+    with ThreadPoolExecutor(1) as pool:
+        rewrite = pool.submit(lambda: world.rewrite(groups, may_copy=False))
+
+        def ended() -> bool:
+            world.engine.cancel(cancelled)  # Again and again: it may not have begun yet.
+            return rewrite.done()
+
+        until("the rewrite has ended", ended, seconds=120)
+    if cancelled == "another":
+        assert ends(rewrite.result()) == [LANDED] * 4
+    else:
+        with pytest.raises(RetryableError):
+            rewrite.result()
+        assert world.named() == named
+    assert world.rows() == rows
+
+
 def remove(file: Path) -> None:
     file.unlink()
 
@@ -294,6 +319,33 @@ def test_a_damaged_input_is_refused_with_its_group_and_the_others_land(world: "E
     assert isinstance(outcome.groups[0].error, RefusedFiles)
     assert {file.path for file in groups[0].files} <= {file.path for file in world.files()}
     assert world.orphans() == []
+
+
+def test_a_group_whose_files_are_removed_and_vacuumed_under_way_is_stale_and_the_others_land(
+    world: "EngineWorld",
+) -> None:
+    groups, lock, asked = world.groups(2), threading.Lock(), list[int]()
+
+    def stop() -> bool:
+        """Asked before each group is written: others act just before the first."""
+        with lock:
+            if not asked:
+                world.take(groups[0].files[0].path)
+                world.file_of(groups[0].files[0]).unlink()
+            asked.append(1)
+        return False
+
+    assert ends(world.rewrite(groups, Steering(stop=stop))) == [STALE, LANDED]
+    assert world.orphans() == []
+
+
+def test_an_input_that_is_missing_in_the_store_fails_retryably_and_is_named(world: "EngineWorld") -> None:
+    group, named = world.groups(1)[0], world.named()
+    missing = world.file_of(group.files[0])
+    missing.unlink()
+    with pytest.raises(RetryableError, match=missing.name):
+        world.rewrite([group])
+    assert (world.named(), world.orphans()) == (named, [])
 
 
 def test_commits_are_found_by_job_and_token_above_a_version(world: "EngineWorld") -> None:

@@ -79,8 +79,12 @@ class EngineWorld:
 
     def damage(self, file: DataFile) -> None:
         """Overwrite a live file with as many bytes that are no Parquet."""
+        self.file_of(file).write_bytes(b"x" * file.size_bytes)
+
+    def file_of(self, file: DataFile) -> Path:
+        """Return where a data file is on disk."""
         (path,) = (one for one in self.on_disk() if one.name == file.path.rpartition("/")[2])
-        path.write_bytes(b"x" * file.size_bytes)
+        return path
 
 
 class DeltaWorld(EngineWorld):

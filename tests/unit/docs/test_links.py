@@ -14,7 +14,7 @@ NAMED_IN_CODE = re.compile(r"\bdocs/([\w/-]+\.md)(?:#([\w-]+))?")
 KINDS = {".py", ".java", ".lua", ".yaml", ".json", ".ts", ".tsx"}
 CODE = sorted(
     path
-    for folder in ("actor", "decider", "services", "shared", "helm", "page/src", "tests/support")
+    for folder in ("actor", "decider", "services", "shared", "helm", "page/src", "tests/support", "tools")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in KINDS
 )

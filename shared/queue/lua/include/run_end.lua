@@ -43,7 +43,7 @@ local function forget_run(id)
 end
 
 -- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together
--- do not return together, and tests can compute the time. The rule is that of `shared/retry.py`.
+-- do not return together, and tests can compute the time. `shared/retry.py` has the same rule.
 local function backoff_ms(id, attempts)
   local full = math.min(setting('backoff_cap_ms'), setting('backoff_base_ms') * 2 ^ (attempts - 1))
   local jitter = tonumber(redis.sha1hex(id .. ':' .. int(attempts)):sub(1, 8), 16) / 2 ^ 32

@@ -108,7 +108,7 @@ local function sum_of_units(jobs, weight)
   return sum
 end
 
--- The first job of a flow was taken out and not served, or there was none; `rank`: that of the next one, nil without one.
+-- The first job of a flow was taken out and not served, or there was none; `rank`: the rank of the next one, nil without one.
 local function skip_first(band, tenant, tbl, rank)
   if rank then
     move_turn(band, tenant, tbl, 'GT', rank)
