@@ -168,16 +168,16 @@ pictures: setup # pictures of every view of the page on a running demo, into art
 	@$(BIN)/python -m tests.support.page_pictures $(or $(TO),artifacts/pictures)
 
 page-api: setup # write page/openapi.json again, from which the types of the page are generated
-	@$(BIN)/python -m tools.page_api
+	@$(BIN)/python -m tests.tools.page_api
 
 size: setup ## lines of product and tests, words of docs, files, and the seconds of the last whole make test
-	@$(BIN)/python -m tools.size
+	@$(BIN)/python -m tests.tools.size
 
 sbom: setup ## what the images consist of, as CycloneDX, without a network, into artifacts/sbom
-	@$(BIN)/python -m tools.bill_of_materials $(ARGS)
+	@$(BIN)/python -m tests.tools.bill_of_materials $(ARGS)
 
 scan: osv-scanner sbom ## known vulnerabilities of what the images consist of (ADVISORIES=folder: without a network)
-	@$(BIN)/python -m tools.vulnerability_scan $(if $(ADVISORIES),--advisories $(ADVISORIES)) $(ARGS)
+	@$(BIN)/python -m tests.tools.vulnerability_scan $(if $(ADVISORIES),--advisories $(ADVISORIES)) $(ARGS)
 
 fmt: setup ## format, and apply the fixes of ruff
 	@$(BIN)/ruff format .

@@ -16,7 +16,7 @@ from tests.support.live_decider import LiveDecider, WrittenTable, decider_settin
 from tests.support.stack import free_port
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
-from tools.grafana_dashboard import FILE
+from tests.tools.grafana_dashboard import FILE
 
 pytestmark = pytest.mark.redis
 

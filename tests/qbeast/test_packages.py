@@ -4,7 +4,7 @@ import pytest
 
 from actor.jvm.jars import DELTA_FOR_QBEAST
 from tests.support.qbeast_process import require_qbeast
-from tools.bill_of_materials import QBEAST_IMAGE, QBEAST_LOCK, bill_of_materials, locked
+from tests.tools.bill_of_materials import QBEAST_IMAGE, QBEAST_LOCK, bill_of_materials, locked
 
 pytestmark = pytest.mark.long("qbeast")
 

@@ -25,7 +25,7 @@ from shared.refusals import Refusal, RefusalReason
 from shared.table import DataFile, TableMetadata, TableProtocol
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider
-from tools.refusals_page import table_refusals
+from tests.tools.refusals_page import table_refusals
 
 RULE_OF_TEST = "test.refused-by"
 """Property of a table whose rule a test chooses, by its place among all of them."""

@@ -20,8 +20,8 @@ from shared.policy.policy import Policy
 from shared.queue.model import JobState
 from shared.run_counters import RunCounter
 from tests.support.time_limits import scaled
-from tools.grafana_dashboard import FILE, PANELS, dashboard
-from tools.metrics_page import BEGIN, END, exported, rendered
+from tests.tools.grafana_dashboard import FILE, PANELS, dashboard
+from tests.tools.metrics_page import BEGIN, END, exported, rendered
 
 ROOT = Path(__file__).resolve().parents[2]
 ALERTS = ROOT / "helm" / "monitoring" / "alerts.yaml"
@@ -40,7 +40,7 @@ def named(query: str) -> set[str]:
 
 def test_the_page_shows_the_metrics_as_a_decider_exports_them() -> None:
     shown = PAGE[PAGE.index(BEGIN) : PAGE.index(END) + len(END)]
-    assert shown == rendered(), "run python -m tools.metrics_page"
+    assert shown == rendered(), "run python -m tests.tools.metrics_page"
 
 
 def listed_stages() -> list[str]:
@@ -108,7 +108,7 @@ def test_states_and_stages_in_queries_exist() -> None:
 
 
 def test_the_dashboard_is_the_generated_one_and_names_metrics_that_exist() -> None:
-    assert FILE.read_text(encoding="utf-8") == dashboard(), "run: python -m tools.grafana_dashboard"
+    assert FILE.read_text(encoding="utf-8") == dashboard(), "run: python -m tests.tools.grafana_dashboard"
     queries = [target["expr"] for panel in json.loads(dashboard())["panels"] for target in panel["targets"]]
     shown = set().union(*(named(query) for query in queries))
     assert shown <= set(exported())

@@ -7,8 +7,8 @@ from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from shared.layout.eligibility import Reason
 from shared.refusals import RefusalCode
-from tools.refusal_remedies import STARTED
-from tools.refusals_page import (
+from tests.tools.refusal_remedies import STARTED
+from tests.tools.refusals_page import (
     PAGE,
     PARTITION_REASONS,
     ROOT,
@@ -20,7 +20,7 @@ from tools.refusals_page import (
 
 
 def test_the_page_is_what_the_rules_say() -> None:
-    """`python -m tools.refusals_page > docs/refusals.md` writes it."""
+    """`python -m tests.tools.refusals_page > docs/refusals.md` writes it."""
     assert PAGE.read_text() == page()
 
 

@@ -2,11 +2,11 @@
 
 import re
 
-from tools.settings_page import PAGE, ROOT, page
+from tests.tools.settings_page import PAGE, ROOT, page
 
 
 def test_the_page_is_what_the_settings_say() -> None:
-    assert PAGE.read_text() == page(), "run: python -m tools.settings_page > docs/settings.md"
+    assert PAGE.read_text() == page(), "run: python -m tests.tools.settings_page > docs/settings.md"
 
 
 def test_no_service_reads_a_variable_that_the_page_leaves_out() -> None:

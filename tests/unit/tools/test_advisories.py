@@ -8,7 +8,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.support.advisory_samples import ADVISORY
-from tools.advisories import Database, ScanError, archive, read_database, write_databases
+from tests.tools.advisories import Database, ScanError, archive, read_database, write_databases
 
 
 def advisory(name: str, ecosystem: str, **fields: Any) -> dict[str, Any]:

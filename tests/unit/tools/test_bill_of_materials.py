@@ -8,7 +8,7 @@ from zipfile import ZipFile
 import pytest
 
 from actor.jvm.jars import DELTA, S3
-from tools.bill_of_materials import IMAGES, bill_of_materials, installed, stated_group
+from tests.tools.bill_of_materials import IMAGES, bill_of_materials, installed, stated_group
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,6 +1,6 @@
 """The page's types are those of the API: a changed field of the API breaks its build."""
 
-from tools.page_api import FILE, page_api
+from tests.tools.page_api import FILE, page_api
 
 
 def test_the_page_is_built_from_the_present_api() -> None:

@@ -1,6 +1,6 @@
 """docs/settings.md is written from the settings themselves, so that it cannot tell anything else.
 
-`python -m tools.settings_page` prints the page; a test compares it with the one that is there.
+`python -m tests.tools.settings_page` prints the page; a test compares it with the one that is there.
 """
 
 import ast
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "settings.md"
 PREFIXES = ("LAKEWRIGHT_", "OTEL_")
 HEAD = """# Settings

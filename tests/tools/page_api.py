@@ -1,6 +1,6 @@
 """What the page's types are generated from: the OpenAPI document without texts and examples, kept as a file.
 
-`python -m tools.page_api` writes it. So the page is built without the decider's libraries, and a review sees
+`python -m tests.tools.page_api` writes it. So the page is built without the decider's libraries, and a review sees
 each change of the API that the page depends on.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.decider_app import openapi_document
 
-FILE = Path(__file__).resolve().parents[1] / "page" / "openapi.json"
+FILE = Path(__file__).resolve().parents[2] / "page" / "openapi.json"
 TEXTS = frozenset({"description", "summary", "example", "examples", "title", "tags", "security"})
 
 

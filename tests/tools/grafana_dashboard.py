@@ -1,6 +1,6 @@
 """helm/monitoring/dashboard.json is written from this list, so that each panel says what it shows in two lines.
 
-`python -m tools.grafana_dashboard` writes it; a test compares it, and another runs each query in Prometheus.
+`python -m tests.tools.grafana_dashboard` writes it; a test compares it, and another runs each query in Prometheus.
 """
 
 import json
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).resolve().parents[1] / "helm" / "monitoring" / "dashboard.json"
+FILE = Path(__file__).resolve().parents[2] / "helm" / "monitoring" / "dashboard.json"
 WIDTH, PANEL_WIDTH, PANEL_HEIGHT = 24, 8, 8
 FUNNEL = 'max by (stage) (rate(lakewright_funnel_total{stage=~"%s"}[$__rate_interval]))'
 SOURCE = {"type": "prometheus", "uid": "${source}"}

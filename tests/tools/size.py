@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.run_seconds import read_seconds
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("actor/", "decider/", "services/", "shared/", "page/src/", "helm/")
 GENERATED = ("docs/refusals.md", "docs/settings.md", "docs/interop.md", "docs/properties.md")
 """Pages whose tables are written from code, or compared with it row by row; their prose is counted."""
@@ -39,7 +39,6 @@ def figures(root: Path, files: Iterable[str]) -> dict[str, int]:
     return {
         "lines of product": sum(_lines(root / name) for name in files if name.startswith(PRODUCT)),
         "lines under tests": sum(_lines(root / name) for name in files if name.startswith("tests/")),
-        "lines of tools": sum(_lines(root / name) for name in files if name.startswith("tools/")),
         "words of .md files": sum(len(text.split()) for text in pages.values()),
         "words without generated tables": sum(_written_words(name, text) for name, text in pages.items()),
         "files": len(files),

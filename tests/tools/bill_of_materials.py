@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 from actor.jvm.jars import DELTA, DELTA_FOR_QBEAST, ICEBERG, S3, JarSet
 from tests.support.maven_jars import spark_jars
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 IMAGES: Mapping[str, tuple[str, ...]] = {
     "decider": ("decider", "kafka", "sqs", "traces"),
@@ -46,7 +46,7 @@ _JAR = re.compile(r"(?P<artifact>.+?)-(?P<version>\d[\w.+-]*)\.jar")
 
 def main() -> None:
     """Write a file for each image."""
-    parser = argparse.ArgumentParser(prog="python -m tools.bill_of_materials")
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.bill_of_materials")
     parser.add_argument("--to", type=Path, default=ROOT / "artifacts" / "sbom", help="folder of the files")
     folder = parser.parse_args().to
     folder.mkdir(parents=True, exist_ok=True)

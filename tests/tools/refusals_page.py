@@ -1,6 +1,6 @@
 """docs/refusals.md is written from the rules themselves, with one remedy per machine-readable reason.
 
-`python -m tools.refusals_page` prints the page. A reason without an entry here is a KeyError, so the page is
+`python -m tests.tools.refusals_page` prints the page. A reason without an entry here is a KeyError, so the page is
 complete whenever it can be printed; a test compares it with the one in docs.
 """
 
@@ -46,7 +46,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.refusals import Refusal, RefusalCode, RefusalReason
 from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
 from tests.support.qbeast_tree import QbeastTree
-from tools.refusal_remedies import (
+from tests.tools.refusal_remedies import (
     CONFIRMATIONS,
     EVENTS,
     ICEBERG,
@@ -63,7 +63,7 @@ from tools.refusal_remedies import (
     TRIGGERS,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "refusals.md"
 
 HEAD = """# Refusals

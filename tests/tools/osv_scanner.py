@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.support.go_programs import OSV_SCANNER
 from tests.support.time_limits import scaled
-from tools.advisories import ScanError
+from tests.tools.advisories import ScanError
 
 SCAN_S = 600
 """Longest time for one image: databases of some 100 MB may be downloaded."""
