@@ -59,10 +59,15 @@ def from_values(kind: type[T], values: Mapping[str, Any]) -> T:
     return kind(**{name: readers[name](value) for name, value in values.items() if name in readers})
 
 
-def to_texts(value: Any) -> dict[str, str]:
-    """Write every field of a dataclass as a text of its own, such as the fields of a hash: JSON, or the text it is."""
-    plain = plain_values(value, is_complete=True)
-    return {name: held if isinstance(held, str) else _COMPACT.encode(held) for name, held in plain.items()}
+def to_texts(value: T, since: T | None = None) -> dict[str, str]:
+    """Write each field of a dataclass as a text of its own, such as the fields of a hash: JSON, or the text it is.
+
+    since: the value that was written before; fields that hold the very same object are left out.
+    """
+    of: Any = value
+    held = ((one.name, getattr(value, one.name)) for one in fields(of))
+    new = {name: _plain(one) for name, one in held if since is None or one is not getattr(since, name)}
+    return {name: one if isinstance(one, str) else _COMPACT.encode(one) for name, one in new.items()}
 
 
 def from_texts(kind: type[T], texts: Mapping[str, str]) -> T:

@@ -41,7 +41,7 @@ class Services:
     ) -> None:
         """`begins_ms`: decider and queue go by a clock that begins then, and that `pass_time` turns."""
         self.redis = RedisServer(appendfsync="everysec").start()
-        self._loop = asyncio.Runner()
+        self._loop = asyncio.new_event_loop()
         self._client = connect_decider(self.redis.url)
         library = None if begins_ms is None else library_with_test_clock()
         self._clock = None if begins_ms is None else TestClock(self.redis.client(), queue, begins_ms)
@@ -57,7 +57,7 @@ class Services:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run what the decider does."""
-        return self._loop.run(work)
+        return self._loop.run_until_complete(work)
 
     def pass_time(self, by_ms: int) -> None:
         """Turn the clock."""
@@ -70,6 +70,6 @@ class Services:
     def close(self) -> None:
         """End the heartbeat, the connections and the server."""
         self._heartbeat.close()
-        self._loop.run(self._client.aclose())
+        self._loop.run_until_complete(self._client.aclose())
         self._loop.close()
         self.redis.close()

@@ -73,7 +73,7 @@ async def _ingest(
             table=table,
             expected_version=old.version if old else -1,
             expected_state=_expected(old),
-            state_fields=new.encode(),
+            state_fields=new.encode(None if update.reset else old),
             partitions=update.partitions,
             reset=reset,
             jobs=update.jobs[:JOBS_PER_INGEST],

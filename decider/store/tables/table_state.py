@@ -87,9 +87,12 @@ class TableState:
     clustered: ClusteredFiles | None = None
     release: str = RELEASE
 
-    def encode(self) -> dict[str, str]:
-        """Write the cursor as the fields of its hash; the queue's scripts read the format: an actor has to know it."""
-        return to_texts(self) | {"format": self.metadata.format, "table_uuid": self.metadata.table_uuid}
+    def encode(self, since: "TableState | None" = None) -> dict[str, str]:
+        """Write the cursor as the fields of its hash; the queue's scripts read the format: an actor has to know it.
+
+        since: the cursor that is stored, of which fields that did not change stay as they are; None: there is none.
+        """
+        return to_texts(self, since) | {"format": self.metadata.format, "table_uuid": self.metadata.table_uuid}
 
     @staticmethod
     def decode(raw: Mapping[bytes | str, bytes | str]) -> "TableState":

@@ -1,7 +1,7 @@
 """What is written as JSON comes back by the types of its fields: equal, and of the same types."""
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -126,6 +126,15 @@ def test_every_field_of_a_tables_state_makes_the_round_trip_as_a_field_of_its_ha
     came = TableState.decode({name.encode(): value.encode() for name, value in written.items()})
     assert came == STATE
     assert written.keys() - {one.name for one in fields(TableState)} == {"format", "table_uuid"}
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(TableState)])
+def test_of_a_state_that_is_stored_only_what_changed_is_written(name: str) -> None:
+    stored, other = STATE.encode(), TableState(5, TableMetadata("u"), TableProtocol(1, 2), "p")
+    new = replace(STATE, **{name: getattr(other, name)})
+    written = new.encode(STATE)
+    assert written.keys() == {name, "format", "table_uuid"}
+    assert TableState.decode({**stored, **written}) == new
 
 
 def test_values_at_their_default_are_not_written_and_a_job_that_needs_no_options_has_none() -> None:
