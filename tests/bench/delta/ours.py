@@ -5,6 +5,9 @@ time, and lags behind as an actor with other work to do does. Clocks go by the t
 production both are processes of their own.
 """
 
+import time
+from collections.abc import Callable
+
 from pyspark.sql import SparkSession
 
 from actor.ports import TableEngine
@@ -13,10 +16,12 @@ from shared.policy.policy import Policy
 from shared.table import TableId, TableRef
 from tests.bench.delta.rules import TARGET_BYTES, DeltaRule
 from tests.bench.delta.table import MINUTE_MS, PlayedTable
+from tests.bench.rewrite.phases import Phases
 from tests.bench.services import Services
 
 QUEUE = "default"
 LAG_COMMITS = 2
+FOLLOWING, WORKING = "decider: follow the log and decide", "worker: claims and jobs, all below"
 
 
 class Lakewright(DeltaRule):
@@ -35,6 +40,7 @@ class Lakewright(DeltaRule):
         self.services = Services(self._engine, QUEUE, policy, self._formats, begins_ms=table.begins_ms)
         self._ref = TableRef(TableId("bench"), "bench", table.path.as_uri())
         self._versions: list[int] = []
+        self._phases, self._looks = Phases(), 0
         self.services.run(self.services.tracker.follow(self._ref))
 
     def look(self) -> None:
@@ -43,13 +49,33 @@ class Lakewright(DeltaRule):
     def after(self, number: int) -> None:
         self.services.pass_time(MINUTE_MS)
         if len(self._versions) > LAG_COMMITS:
-            self.services.run(self.services.tracker.follow(self._ref, self._versions[-1 - LAG_COMMITS]))
-            while self.services.worker.run_next():
-                pass
+            with self._phases.measured():
+                self._looks += 1
+                self._timed(FOLLOWING, self._follow)
+                self._timed(WORKING, self._work)
+
+    def _follow(self) -> None:
+        self.services.run(self.services.tracker.follow(self._ref, self._versions[-1 - LAG_COMMITS]))
+
+    def _work(self) -> None:
+        while self.services.worker.run_next():
+            pass
+
+    def _timed(self, phase: str, work: Callable[[], None]) -> None:
+        began_s = time.perf_counter()
+        work()
+        self._phases.ms[phase] += 1e3 * (time.perf_counter() - began_s)
+
+    def parts(self) -> list[str]:
+        """Return what each part took, as lines: wall milliseconds for each rewrite; some are within others."""
+        rewrites = max(1, self.table.rewrites)
+        lines = [f"    {ms / rewrites:6.1f} ms  {phase}" for phase, ms in self._phases.ms.most_common()]
+        return [f"  {rewrites} rewrites, {self._looks} looks of the decider; for each rewrite:", *lines]
 
     def newest_version(self) -> int:
         """Return the version of the newest commit."""
         return self.table.follow() - 1
 
     def end(self) -> None:
+        print("\n".join(self.parts()), flush=True)
         self.services.close()

@@ -95,6 +95,9 @@ def test_our_side_follows_the_trace_two_commits_behind(trace: Trace, tmp_path: P
             rule.after(number)
         with rule.services.redis.client() as client:
             assert client.hget(keys.table_state(QUEUE, TableId("bench")), "version") == b"1"
+        head, *parts = rule.parts()
+        assert "1 looks" in head
+        assert any("decider" in part for part in parts)
     finally:
         rule.end()
 

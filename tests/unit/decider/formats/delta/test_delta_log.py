@@ -12,10 +12,11 @@ import pytest
 from obstore.store import MemoryStore
 
 from decider.formats.delta.log import THREAD_BYTES, DeltaLog
+from decider.formats.delta.table import DeltaTable
 from decider.storage.object_reads import ObjectReader, ReadKind, ReadMeter
 from decider.storage.stores import RootedStore
 from shared.errors import Corrupt, InvalidInput, RetryableError, Unsupported
-from shared.table import Commit, Snapshot, TableMetadata
+from shared.table import Commit, Position, Snapshot, TableMetadata
 from tests.support.checkpoints import checkpoint
 
 PLACE = "memory:///t"
@@ -116,6 +117,21 @@ def test_requests_are_counted_by_kind(lake: Lake) -> None:
     assert lake.meter.counts == {ReadKind.GET: 1}
     asyncio.run(lake.log.versions_after(0))
     assert lake.meter.counts == {ReadKind.GET: 1, ReadKind.LIST: 1}
+
+
+@pytest.mark.parametrize("commits", [100, 10_000])
+def test_what_follows_is_read_by_the_same_requests_however_long_the_log_is(lake: Lake, commits: int) -> None:
+    lake.fill(commits)
+    table = DeltaTable(lake.log, ObjectReader(RootedStore(lake.store), location=PLACE, meter=lake.meter))
+
+    async def follow(position: Position) -> list[int]:
+        assert await table.contains(position)
+        return [commit.version async for commit in table.changes(position, TableMetadata("id"))]
+
+    digest = asyncio.run(lake.log.digest(commits - 6))
+    lake.meter.counts.clear()
+    assert asyncio.run(follow(Position(commits - 6, digest or ""))) == list(range(commits - 5, commits))
+    assert lake.meter.counts == {ReadKind.GET: 9}, "five commits, and the end"
 
 
 def test_a_hint_saves_listing_what_came_before_it(lake: Lake) -> None:
