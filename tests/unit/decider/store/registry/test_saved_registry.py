@@ -67,7 +67,7 @@ def test_a_writer_that_stood_still_until_its_number_was_free_again_still_saves(t
     assert {"table/late", "table/a", "table/t0"} <= save(tmp_path, {}).entries.keys()
 
 
-def test_a_store_is_asked_anew_for_each_change_and_at_once_for_all_that_come_together(tmp_path: Path) -> None:
+def test_a_store_is_asked_again_for_each_change_and_at_once_for_all_that_come_together(tmp_path: Path) -> None:
     async def ask() -> None:
         saved = saved_at(tmp_path)
         await saved.save(entry("a"))
