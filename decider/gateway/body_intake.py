@@ -54,10 +54,14 @@ class BodyIntake:
     async def read(self, scope: Scope, receive: Receive, client: str) -> bytes:
         """Return the body of a call.
 
-        Raises HTTPException: 413 for one that is too large, announced or not, 408 for one that comes too late, 503 for
-        one that gave way. Raises ClientLeft.
+        Raises HTTPException: 400 for one of two lengths, 413 for one that is too large, announced or not, 408 for one
+        that comes too late, 503 for one that gave way. Raises ClientLeft.
         """
-        announced = Headers(scope=scope).get("content-length", "0")
+        headers = Headers(scope=scope)
+        announced = headers.get("content-length", "0")
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy that goes by the other one takes the rest for the next call, of another client perhaps.
+            raise HTTPException(HTTPStatus.BAD_REQUEST, "a body has a length or is chunked, not both", _CLOSE)
         if announced.isdecimal() and int(announced) > self._limit_bytes:
             raise self._too_large()
         until_s = asyncio.get_running_loop().time() + self._timeout_s

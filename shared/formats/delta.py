@@ -63,8 +63,9 @@ def sort_key(
     for field in fields:
         name, kind = field.get("name"), field.get("type")
         if isinstance(name, str) and name.lower() == wanted.lower() and isinstance(kind, str) and is_sortable(kind):
-            physical = (field.get("metadata") or {}).get(PHYSICAL_NAME, name)
-            return PartitionColumn(name, physical, kind)
+            properties = field.get("metadata")
+            physical = properties.get(PHYSICAL_NAME, name) if isinstance(properties, Mapping) else name
+            return PartitionColumn(name, physical, kind) if isinstance(physical, str) else None
     return None
 
 

@@ -15,6 +15,7 @@ from shared.layout.line_breaking import Permits, break_row
 from shared.policy.levels import SizeLevels
 from shared.policy.policy import Policy
 from shared.table import DataFile
+from shared.whole_numbers import whole_number
 
 GENERATED_UNTIL_TAG = "lakewright.generated-until-ms"
 """AddFile tag of a file that was merged in order: the last time of its inputs, as `GENERATED_TAG` names the first."""
@@ -22,9 +23,8 @@ GENERATED_UNTIL_TAG = "lakewright.generated-until-ms"
 
 def time_span_ms(file: DataFile) -> tuple[int, int]:
     """Return the first and the last event time in ms of a file's rows."""
-    first_ms, tag = generated_ms(file), file.tags.get(GENERATED_UNTIL_TAG, "")
-    last_ms = int(tag) if tag.isascii() and tag.isdigit() else first_ms
-    return first_ms, max(first_ms, last_ms)
+    first_ms, last_ms = generated_ms(file), whole_number(file.tags.get(GENERATED_UNTIL_TAG, ""))
+    return first_ms, first_ms if last_ms is None else max(first_ms, last_ms)
 
 
 def in_order(files: Sequence[DataFile]) -> list[DataFile]:

@@ -13,6 +13,7 @@ from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, st
 from shared.policy.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.policy.policy import Policy
 from shared.table import DataFile
+from shared.whole_numbers import whole_number
 
 GENERATED_TAG = "lakewright.generated-ms"
 """AddFile tag of a rewritten file: the start of its window; its modification time is the rewrite's."""
@@ -32,8 +33,7 @@ def generated_ms(file: DataFile) -> int:
 
 
 def _tagged_ms(tags: Mapping[str, str]) -> int | None:
-    tag = tags.get(GENERATED_TAG, "")
-    return int(tag) if tag.isascii() and tag.isdigit() else None
+    return whole_number(tags.get(GENERATED_TAG, ""))
 
 
 def tagged_window_start_ms(tags: Mapping[str, str], window_s: int | None) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any
 from shared.layout.key_depth import KeyDepth, KeyRange, combined_levels, depth_of
 from shared.policy.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.table import DataFile, DeleteFile
+from shared.whole_numbers import whole_number
 
 _NO_LEVELS = (0,) * SMALL_LEVELS
 _SCALARS = 6
@@ -277,8 +278,7 @@ def stats_of_file(file: DataFile, size_levels: SizeLevels) -> PartitionStats:
 
 def sort_level(tags: Mapping[str, str]) -> int:
     """Return the sort level that tags name, at most `SORT_LEVELS`; 0 where they name none."""
-    tag = tags.get(SORT_LEVEL_TAG, "")
-    return min(int(tag), SORT_LEVELS) if tag.isascii() and tag.isdigit() else 0
+    return min(whole_number(tags.get(SORT_LEVEL_TAG, "")) or 0, SORT_LEVELS)
 
 
 def file_depths(

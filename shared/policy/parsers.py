@@ -34,6 +34,8 @@ def parse_size(text: str) -> int:
 
 
 _US_PER_S = 10**6
+_MAX_DURATION_US = 2**63 - 1
+"""292,000 years: what an interval of Spark holds, which Delta reads durations as."""
 _DURATION = re.compile(r"(?:interval\s+)?((?:\d+(?:\.\d+)?\s*[a-z]+\s*)+)")
 _DELTA_INTERVAL = re.compile(r"(?:interval\s+)?((?:\d+\s+[a-z]+(?:\s+|$))+)")
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
@@ -50,7 +52,10 @@ def _duration_us(text: str, form: re.Pattern[str], units_us: Mapping[str, int]) 
     known = [(number, unit if unit in units_us else unit.removesuffix("s")) for number, unit in parts]
     if not known or any(unit not in units_us for _, unit in known):
         return None
-    return sum((Fraction(number) * units_us[unit] for number, unit in known), Fraction(0))
+    total_us = sum((Fraction(number) * units_us[unit] for number, unit in known), Fraction(0))
+    if total_us > _MAX_DURATION_US:
+        raise ValueError("expected a duration of less than 292,000 years")
+    return total_us
 
 
 def parse_duration(text: str) -> int | None:

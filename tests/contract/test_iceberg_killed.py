@@ -94,6 +94,22 @@ def test_an_actor_killed_around_the_commit_leaves_one_commit_and_a_vacuum_delete
     assert (lake.ids(), lake.files()) == (rows, 1)
 
 
+@pytest.mark.parametrize("lake", [OURS], indirect=True)
+def test_an_actor_killed_while_it_rewrites_manifests_leaves_each_file_listed_once(stack: Stack, lake: RestLake) -> None:
+    lake.make(COMMITS)
+    rows = lake.ids()
+    stack.decider(LAKEWRIGHT_POLICY="enabled=false")
+    stack.post("/v1/tables", {"location": "catalog://lake/db/t", "name": "t"}).raise_for_status()
+    first = stack.actor(pause_at="rewrite_manifests:rewriting")
+    stack.post("/v1/tables/t/actions/rewrite-manifests", {}).raise_for_status()
+    until("the actor is at the manifests", lambda: first.alive and stack.paused(), seconds=START_S)
+    first.kill()
+    stack.actor()
+    until("another actor did the job", lambda: states(stack) == {"finished"}, seconds=START_S)
+    assert (lake.ids(), lake.files(), lake.rewrites()) == (rows, COMMITS, 1)
+    assert lake.catalog.load_table("db.t").inspect.manifests().num_rows == 1
+
+
 def states(stack: Stack) -> set[str]:
     """Return the states of all jobs."""
     return {one["state"] for one in stack.get("/v1/jobs")["jobs"]}

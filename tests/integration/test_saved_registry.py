@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import pytest
 from decider.storage.numbered_objects import NumberedObjects
 from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
-from decider.store.registry import saved_registry
 from decider.store.registry.registry_document import SavedEntry
 from decider.store.registry.saved_registry import SavedRegistry
 from shared.errors import RetryableError
@@ -191,7 +191,6 @@ def test_a_change_that_cannot_be_saved_is_refused_and_not_in_force(
     async def full(*_: Any) -> bool:
         raise RetryableError("No space left on device")
 
-    monkeypatch.setattr(saved_registry, "WRITABLE_MS", 0)
     with monkeypatch.context() as disk:
         disk.setattr(NumberedObjects, "create", full)
         late = {"location": str(WrittenTable(tmp_path / "late").path), "name": "late"}
@@ -212,12 +211,33 @@ def test_a_change_that_cannot_be_saved_is_refused_and_not_in_force(
     assert listed(decider)["orders"]["tenant"] == "another"
 
 
+def test_a_change_whose_disk_is_full_just_after_it_was_asked_says_that_it_is_in_force(
+    decider: LiveDecider, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, calls = NumberedObjects.create, count()
+
+    async def full_from_the_second_on(objects: NumberedObjects, number: int, data: bytes) -> bool:
+        if next(calls):
+            raise RetryableError("No space left on device")
+        return await create(objects, number, data)
+
+    late = {"location": str(WrittenTable(tmp_path / "late").path), "name": "late"}
+    with monkeypatch.context() as disk:
+        disk.setattr(NumberedObjects, "create", full_from_the_second_on)
+        refused = decider.post("/v1/tables", late)
+    assert (refused.status_code, "in force but not yet saved" in refused.json()["detail"]) == (503, True)
+    assert decider.post("/v1/tables", late).status_code == httpx.codes.OK
+    assert b'"name":"late"' in max(state.iterdir()).read_bytes()
+
+
 def test_while_no_saved_generation_is_whole_a_registration_is_refused_until_it_is_restored(
     start: Callable[..., LiveDecider], tmp_path: Path, state: Path
 ) -> None:
     first = start()
     first.register(WrittenTable(tmp_path / "orders").path, "orders")
-    (only,) = state.glob("*.json")
+    *older, only = sorted(state.glob("*.json"))
+    for one in older:
+        one.unlink()
     whole = only.read_bytes()
     only.write_bytes(whole[:-10])
     other = start()

@@ -5,20 +5,16 @@ seed; a failure names its own.
 """
 
 import gzip
-import io
 import json
 import os
 import random
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
-import fastavro
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from decider.declared.tables_file import TablesFileReader
@@ -28,21 +24,24 @@ from decider.formats.delta.actions import decode_commit
 from decider.formats.delta.checkpoint import CheckpointPart, read_files, read_head
 from decider.formats.delta.checksum import read_checksum
 from decider.formats.delta.damage import LogFile
+from decider.formats.delta.metadata import check_readable
 from decider.formats.delta.rewrites import decode_event
 from decider.formats.iceberg.catalogs import translated
 from decider.formats.iceberg.rest_client import LimitedRestCatalog
-from decider.state.effective_policy import PolicyDefaults
-from shared.errors import LakewrightError
+from decider.state.effective_policy import EffectivePolicy, LogStatus, PolicyDefaults
+from decider.state.fold import fold
+from shared.errors import InvalidInput, LakewrightError
 from shared.formats.iceberg.manifests import Manifest, decode_live_files, decode_manifest, decode_manifest_list
 from shared.formats.iceberg.metadata import decode_head, parse_metadata
-from shared.formats.iceberg.partitions import Spec
+from shared.formats.iceberg.partitions import Spec, SpecField
+from shared.formats.iceberg.retention import plan_expiry
 from shared.paths.boundary import Boundary
+from shared.table import TableId, TableRef
 from shared.unity.catalog import UnityCatalog
 from shared.unity.exchange import UnityAnswer
-from tests.support.avro_schema import record
-from tests.support.event_samples import SAMPLES, dumped
+from tests.support.damaged_samples import SAMPLES_OF, NoSample, Samples
+from tests.support.odd_values import with_odd_values
 from tests.support.time_limits import scaled
-from tests.support.unity_samples import sample as unity_sample
 
 INPUTS = int(os.environ.get("LAKEWRIGHT_FUZZ", "40"))
 FIRST_SEED = int(os.environ.get("LAKEWRIGHT_FUZZ_SEED", "1"))
@@ -50,97 +49,44 @@ SECONDS = 2.0
 """Longest time for one damaged input of some kilobytes."""
 MEMORY_BYTES = 500 * 1024 * 1024
 """What all damaged inputs of one kind may add to the peak of the process."""
+ODD_VALUES = 0.8
+"""Share of inputs whose values are damaged: nineteen in twenty whose bytes are, are no JSON any more."""
 LOG = LogFile("file:///lake/t", 1, "00000000000000000001.json")
-METADATA = {"id": "i", "format": {"provider": "parquet"}, "schemaString": '{"type":"struct","fields":[]}'}
-PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
-ADD = {"path": "a.parquet", "partitionValues": {}, "size": 10, "modificationTime": 1, "dataChange": True}
-COMMIT = b"\n".join(
-    json.dumps(action).encode()
-    for action in (
-        {"commitInfo": {"timestamp": 1, "operation": "WRITE", "userMetadata": '{"lakewright":{"job":"j","token":1}}'}},
-        {"metaData": {**METADATA, "partitionColumns": [], "configuration": {}}},
-        {"protocol": PROTOCOL},
-        {"add": {**ADD, "stats": '{"numRecords":3}'}},
-        {"remove": {"path": "b.parquet", "deletionTimestamp": 1, "dataChange": True}},
-    )
-)
-ICEBERG = {
-    "format-version": 2,
-    "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-    "location": "file:///lake/t",
-    "last-column-id": 1,
-    "last-updated-ms": 1,
-    "schemas": [
-        {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
-    ],
-    "current-schema-id": 0,
-    "partition-specs": [{"spec-id": 0, "fields": []}],
-    "default-spec-id": 0,
-    "properties": {},
-    "snapshots": [
-        {"snapshot-id": 1, "sequence-number": 1, "timestamp-ms": 1, "manifest-list": "file:///lake/t/m.avro"}
-    ],
-    "current-snapshot-id": 1,
-    "refs": {"main": {"snapshot-id": 1, "type": "branch"}},
-}
-TABLES_FILE = b"""tables:
-- location: /lake/t
-  name: t
-  tenant: a
-  properties: {lakewright.enabled: true}
-- {location: /b}
-"""
+FIRST = TableRef(TableId("t"), "t", "file:///lake/t")
+DEFAULTS = PolicyDefaults()
+LISTED = Manifest("m", 0, 3, 9)
+BY_DAY = Spec(0, (SpecField("d", "day", "date"),))
 
 
-def checkpoint() -> bytes:
-    rows = [
-        {
-            "add": None,
-            "metaData": {**METADATA, "partitionColumns": [], "configuration": [("a", "b")]},
-            "protocol": None,
-        },
-        {"add": None, "metaData": None, "protocol": PROTOCOL},
-        {
-            "add": {**ADD, "partitionValues": [], "stats": '{"numRecords":1}'},
-            "metaData": None,
-            "protocol": None,
-        },
-    ]
-    strings = pa.map_(pa.string(), pa.string())
-    schema = pa.schema(
-        [
-            ("add", pa.struct([("path", pa.string()), ("partitionValues", strings), ("size", pa.int64()),
-                               ("modificationTime", pa.int64()), ("dataChange", pa.bool_()), ("stats", pa.string())])),
-            ("metaData", pa.struct([("id", pa.string()), ("format", pa.struct([("provider", pa.string())])),
-                                    ("schemaString", pa.string()), ("partitionColumns", pa.list_(pa.string())),
-                                    ("configuration", strings)])),
-            ("protocol", pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])),
-        ]
-    )  # fmt: skip
-    file = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema), file)
-    return file.getvalue()
+def _follow(data: bytes) -> None:
+    """Do with a commit what a refresh does: decode it, resolve the policy that it sets, and count its files."""
+    decode_event(data, LOG)
+    commit = decode_commit(data, LOG, None)
+    if commit.protocol is not None:
+        check_readable(commit.protocol, "t")
+    metadata = commit.metadata
+    if metadata is not None:
+        fold(commit, metadata, _resolve(metadata.configuration, metadata.format).policy)
 
 
-def manifest_list() -> bytes:
-    more = {"content": "int", "added_snapshot_id": "long"}
-    schema = record("manifest_file", manifest_path="string", manifest_length="long", partition_spec_id="int", **more)
-    file = io.BytesIO()
-    row = {"manifest_path": "m", "manifest_length": 1, "partition_spec_id": 0, "content": 0, "added_snapshot_id": 1}
-    fastavro.writer(file, fastavro.parse_schema(schema), [row] * 5, codec="deflate")
-    return file.getvalue()
+def _resolve(configuration: Mapping[str, str], table_format: str = "delta") -> EffectivePolicy:
+    return DEFAULTS.resolve(FIRST, configuration, {}, LogStatus(format=table_format))
 
 
-def manifest() -> bytes:
-    numbers = {"record_count": "long", "file_size_in_bytes": "long"}
-    texts = {"file_path": "string", "file_format": "string"}
-    file = record("r2", content="int", **texts, partition=record("r102"), **numbers)
-    schema = fastavro.parse_schema(record("manifest_entry", status="int", snapshot_id=["null", "long"], data_file=file))
-    row = {"content": 0, "file_path": "a", "file_format": "PARQUET", "partition": {}}
-    row |= {"record_count": 3, "file_size_in_bytes": 9}
-    stream = io.BytesIO()
-    fastavro.writer(stream, schema, [{"status": 1, "snapshot_id": 1, "data_file": row}] * 5)
-    return stream.getvalue()
+def _read_properties(data: bytes) -> None:
+    found: object = None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(data)
+    if isinstance(found, dict):
+        for table_format in ("delta", "iceberg"):
+            _resolve({str(name): str(value) for name, value in found.items()}, table_format)
+
+
+def _read_metadata(data: bytes) -> None:
+    head = decode_head(parse_metadata(data, "t"), "t")
+    _resolve(head.metadata.configuration, "iceberg")
+    with suppress(InvalidInput):
+        plan_expiry((head,), 1, 2)
 
 
 def _ask_unity(data: bytes) -> None:
@@ -171,29 +117,21 @@ def _read_checkpoint(data: bytes) -> None:
 
 
 READER = TablesFileReader(AllowedRoots(), PolicyDefaults)
-KINDS: dict[str, tuple[list[bytes], Callable[[bytes], object]]] = {
-    "commits": ([COMMIT], lambda data: (decode_commit(data, LOG, None), decode_event(data, LOG))),
-    "checkpoints": ([checkpoint()], _read_checkpoint),
-    "checksums": ([b'{"numFiles":1,"tableSizeBytes":10}'], read_checksum),
-    "events": ([dumped(sample.body) for sample in SAMPLES if isinstance(sample.body, (dict, list))], parse_body),
-    "tables files": ([TABLES_FILE], lambda data: READER.read(data, "tables.yaml")),
-    "metadata": (
-        [json.dumps(ICEBERG).encode(), gzip.compress(json.dumps(ICEBERG).encode())],
-        lambda data: decode_head(parse_metadata(data, "t"), "t"),
+READERS: dict[str, Callable[[bytes], object]] = {
+    "commits": _follow,
+    "checkpoints": _read_checkpoint,
+    "checksums": read_checksum,
+    "events": parse_body,
+    "properties": _read_properties,
+    "tables files": lambda data: READER.read(data, "tables.yaml"),
+    "metadata": _read_metadata,
+    "manifest lists": lambda data: decode_manifest_list(data, "m"),
+    "manifests": lambda data: (
+        decode_manifest(data, Manifest("m", 0, 3, 9), {0: BY_DAY}),
+        decode_live_files(data, "m"),
     ),
-    "manifest lists": ([manifest_list()], lambda data: decode_manifest_list(data, "m")),
-    "manifests": (
-        [manifest()],
-        lambda data: (decode_manifest(data, Manifest("m", 0, 3, 9), {0: Spec(0, ())}), decode_live_files(data, "m")),
-    ),
-    "answers of Unity catalogs": (
-        [dumped(unity_sample(name)) for name in ("table", "tables", "table_not_found")],
-        _ask_unity,
-    ),
-    "answers of REST catalogs": (
-        [dumped({"metadata-location": "file:///lake/t/m.json", "metadata": ICEBERG, "config": {"s3.region": "x"}})],
-        _ask_rest,
-    ),
+    "answers of Unity catalogs": _ask_unity,
+    "answers of REST catalogs": _ask_rest,
 }
 TOKENS = (
     b"null",
@@ -214,9 +152,16 @@ TOKENS = (
 )
 
 
-def damaged(data: bytes, chance: random.Random) -> bytes:
-    """Return bytes with one to five changes: flips, cuts, repetitions, and what is odd in JSON, YAML and numbers."""
-    found = bytearray(data)
+def damaged(samples: Samples, chance: random.Random) -> bytes:
+    """Return a sample with odd values, or with one to five changes of its bytes.
+
+    Changes of bytes are flips, cuts, repetitions, and what is odd in JSON, YAML and numbers.
+    """
+    value = chance.choice(samples.values)
+    if chance.random() < ODD_VALUES:
+        with suppress(*NoSample):
+            return samples.write(with_odd_values(value, chance))
+    found = bytearray(samples.write(value))
     for _ in range(chance.randint(1, 5)):
         at = chance.randrange(len(found) + 1)
         end = min(len(found), at + chance.choice((1, 2, 8, 100)))
@@ -233,15 +178,15 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", READERS)
 def test_damaged_bytes_are_an_error_of_ours_in_bounded_time_and_memory(kind: str) -> None:
-    samples, read = KINDS[kind]
-    for sample in samples:
-        read(sample)
+    samples, read = SAMPLES_OF[kind], READERS[kind]
+    for sample in samples.values:
+        read(samples.write(sample))
     before, began_all_s, slowest_s = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time(), 0.0
     for seed in range(FIRST_SEED, FIRST_SEED + INPUTS):
         chance = random.Random(seed)
-        data = damaged(chance.choice(samples), chance)
+        data = damaged(samples, chance)
         began_s = time.process_time()
         try:
             read(data)

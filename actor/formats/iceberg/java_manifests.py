@@ -7,9 +7,9 @@ from pyspark.sql import SparkSession
 from actor.formats.iceberg.iceberg_scala import IcebergScala
 from actor.formats.iceberg.java_table import JavaTable
 from actor.jvm.scala import jvm_session
-from shared.formats.iceberg.manifests import TARGET_PROPERTY
+from shared.formats.iceberg.manifests import TARGET_PROPERTY, target_bytes
 from shared.formats.iceberg.metadata import TableHead
-from shared.layout.manifest_files import DEFAULT_TARGET_BYTES, ManifestFiles
+from shared.layout.manifest_files import ManifestFiles
 
 
 class JavaManifests:
@@ -28,8 +28,7 @@ class JavaManifests:
     def manifests(self) -> Mapping[int, ManifestFiles]:
         """Return the manifests of the newest snapshot by their partition specs."""
         raw = self._table.raw
-        wanted = str(raw.properties().getOrDefault(TARGET_PROPERTY, ""))
-        target = int(wanted) if wanted.isdecimal() else DEFAULT_TARGET_BYTES
+        target = target_bytes(str(raw.properties().getOrDefault(TARGET_PROPERTY, "")))
         sizes: dict[int, dict[str, list[int]]] = {}
         for one in raw.currentSnapshot().allManifests(raw.io()):
             of_spec = sizes.setdefault(int(one.partitionSpecId()), {})

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from decider.formats.delta.parquet_footer import Chunk, ThriftReader, chunks
 from decider.storage.machine import memory_bytes
 
 MEMORY_SHARE = 2
@@ -29,8 +30,6 @@ _VALUE_BYTES = 64
 _JSON_SHARE = 12
 """Bytes of Python objects that a byte of JSON becomes: of a file with a short path, and nothing else."""
 
-_MAX_DEPTH = 4
-_MAX_VARINT_BYTES = 10
 _DICTIONARY_PAGE = 2
 _DATA_PAGES = {0: (5, 2), 3: (8, 4)}
 """Kinds of pages with values, each with the field of the header that describes them, and its field of the encoding."""
@@ -66,12 +65,14 @@ class DecodedBytes:
         """Open a part to decode these columns; raises ValueError if they take too much, or what Arrow raises."""
         file = pq.ParquetFile(pa.BufferReader(data))
         paths = [file.schema.column(index).path for index in range(file.metadata.num_columns)]
-        for index, path in enumerate(paths):
-            is_read = any(path == one or path.startswith(f"{one}.") for one in columns)
-            if is_read and (name, path) not in self._known:
-                for group in range(file.metadata.num_row_groups):
-                    self._add(file, data, group, index)
-                self._known.add((name, path))
+        is_read = [any(path == one or path.startswith(f"{one}.") for one in columns) for path in paths]
+        new = [index for index, path in enumerate(paths) if is_read[index] and (name, path) not in self._known]
+        groups = chunks(data, len(paths)) if new else ()
+        for index in new:
+            column = file.schema.column(index)
+            for group, found in enumerate(groups):
+                self._add(data, found[index], group, column)
+            self._known.add((name, column.path))
         return file
 
     def charge_json(self, name: str, size: int) -> None:
@@ -80,29 +81,28 @@ class DecodedBytes:
             self._known.add((name, ""))
             self._charge(_JSON_SHARE * size, f"{size} bytes of JSON")
 
-    def _add(self, file: pq.ParquetFile, data: memoryview, group: int, index: int) -> None:
-        chunk = file.metadata.row_group(group).column(index)
+    def _add(self, data: memoryview, chunk: Chunk, group: int, column: pq.ColumnSchema) -> None:
         found = self._count(data, chunk)
         size = found.pages + found.more
         if found.more and self._total + size > self.limit and self._total + found.pages <= self.limit:
-            is_repeated = file.schema.column(index).max_repetition_level > 0
-            size = found.pages + _exact_bytes(data, group, chunk.path_in_schema, found, is_repeated=is_repeated)
-        self._charge(size, f"{chunk.path_in_schema} of row group {group}")
+            is_repeated = column.max_repetition_level > 0
+            size = found.pages + _exact_bytes(data, group, column.path, found, is_repeated=is_repeated)
+        self._charge(size, f"{column.path} of row group {group}")
 
     def _charge(self, size: int, what: str) -> None:
         self._total += size
         if self._total > self.limit:
             raise ValueError(f"it takes more memory than the {self.limit} bytes of a checkpoint: {what} takes {size}")
 
-    def _count(self, data: memoryview, chunk: pq.ColumnChunkMetaData) -> _ChunkBytes:
+    def _count(self, data: memoryview, chunk: Chunk) -> _ChunkBytes:
         pages = by_dictionary = prefixed = longest = 0
         self._count_page()
         for header, body in _pages(data, chunk):
             self._count_page()
             size = _not_negative(header[2])
             pages += size
-            if header[1] == _DICTIONARY_PAGE and chunk.physical_type == "BYTE_ARRAY":
-                longest = _longest(body, chunk.compression, size)
+            if header[1] == _DICTIONARY_PAGE and chunk.is_bytes:
+                longest = _longest(body, chunk.codec, size)
             elif header[1] in _DATA_PAGES:
                 described, encoding = _DATA_PAGES[header[1]]
                 values, encoding = header[described][1], header[described][encoding]
@@ -118,14 +118,11 @@ class DecodedBytes:
             raise ValueError(f"it has more than {MAX_PAGES} pages")
 
 
-def _pages(data: memoryview, chunk: pq.ColumnChunkMetaData) -> Iterator[tuple[Mapping[int, Any], memoryview]]:
+def _pages(data: memoryview, chunk: Chunk) -> Iterator[tuple[Mapping[int, Any], memoryview]]:
     """Yield header and bytes of the pages of a chunk that Arrow reads: those up to its last value."""
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < start:
-        start = chunk.dictionary_page_offset
-    reader = _HeaderReader(data, start)
-    end, seen = start + chunk.total_compressed_size, 0
-    while seen < chunk.num_values and reader.at < end:
+    reader = ThriftReader(data, chunk.start)
+    end, seen = chunk.start + chunk.size, 0
+    while seen < chunk.values and reader.at < end:
         header = reader.struct()
         yield header, reader.take(_not_negative(header[3]))
         if header[1] in _DATA_PAGES:
@@ -166,57 +163,6 @@ def _value_bytes(array: Any) -> int:
         array = array.values if pa.types.is_list(array.type) else array.field(0)
     lengths = pc.binary_length(array.dictionary).cast(pa.int64())
     return pc.sum(lengths.take(array.indices)).as_py() or 0
-
-
-class _HeaderReader:
-    """Reads headers of pages, which are written by Thrift's compact protocol; raises ValueError at the end."""
-
-    def __init__(self, data: memoryview, at: int) -> None:
-        self._data = data
-        self.at = at
-
-    def take(self, length: int) -> memoryview:
-        if not 0 <= self.at <= self.at + length <= len(self._data):
-            raise ValueError(f"{length} bytes are expected at {self.at}, and the file has {len(self._data)}")
-        self.at += length
-        return self._data[self.at - length : self.at]
-
-    def struct(self, depth: int = 0) -> Mapping[int, Any]:
-        """Return fields by their numbers."""
-        found: dict[int, Any] = {}
-        number = 0
-        while first := self.take(1)[0]:
-            number = number + (first >> 4) if first >> 4 else self._number()
-            found[number] = self._value(first & 0x0F, depth)
-        return found
-
-    def _value(self, kind: int, depth: int) -> Any:
-        match kind:
-            case 1 | 2:
-                return kind == 1
-            case 3:
-                return self.take(1)[0]
-            case 4 | 5 | 6:
-                return self._number()
-            case 8:
-                return self.take(self._varint())
-            case 12 if depth < _MAX_DEPTH:
-                return self.struct(depth + 1)
-            case _:
-                raise ValueError(f"the header of a page at {self.at} has a field of the kind {kind}")
-
-    def _number(self) -> int:
-        found = self._varint()
-        return (found >> 1) ^ -(found & 1)
-
-    def _varint(self) -> int:
-        found = 0
-        for place in range(_MAX_VARINT_BYTES):
-            byte = self.take(1)[0]
-            found |= (byte & 0x7F) << (7 * place)
-            if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follow
-                return found
-        raise ValueError(f"a number at {self.at} has more than 64 bits")
 
 
 def _not_negative(size: int) -> int:

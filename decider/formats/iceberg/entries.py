@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from decider.formats.iceberg.source import MetadataSource
 from shared.formats.iceberg.manifests import Entry, EntryStatus, Manifest, decode_manifest, decode_manifest_list
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
+from shared.whole_numbers import whole_number
 
 READ_AHEAD = 16
 """Manifests requested at once: enough to hide the latency of a store."""
@@ -79,9 +80,9 @@ def _written_by(snapshot: SnapshotRecord, listed: Sequence[Manifest], *, is_own:
     """
     if is_own:
         return [one for one in listed if one.added_by in (snapshot.id, None)]
-    named = snapshot.summary.get(_ADDED, "")
-    if snapshot.operation != "append" or not named.isdecimal() or not _NOT_OF_APPENDS.isdisjoint(snapshot.summary):
+    named = whole_number(snapshot.summary.get(_ADDED, ""))
+    if snapshot.operation != "append" or named is None or not _NOT_OF_APPENDS.isdisjoint(snapshot.summary):
         return None
     found = [one for one in listed if one.added_by == snapshot.id]
     is_known = all(one.added_files is not None and not one.has_deletes for one in found)
-    return found if is_known and sum(one.added_files or 0 for one in found) == int(named) else None
+    return found if is_known and sum(one.added_files or 0 for one in found) == named else None

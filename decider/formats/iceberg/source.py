@@ -19,6 +19,7 @@ from shared.formats.iceberg.metadata import TableHead, as_paimon, decode_head, m
 from shared.formats.iceberg.names import PAIMON_SCHEMA
 from shared.paths.locations import decoded_path, file_location
 from shared.paths.stored_file import StoredFile
+from shared.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -250,8 +251,7 @@ class FolderSource:
 
     async def _hint(self) -> int | None:
         body = await self._reads.get(f"{METADATA_FOLDER}/{VERSION_HINT}")
-        text = b"" if body is None else body.strip()
-        return int(text) if text.isdigit() else None
+        return None if body is None else whole_number(body.strip().decode("ascii", "replace"))
 
     async def _file(self, version: int) -> tuple[str, bytes] | None:
         """Return path and bytes of a metadata file."""

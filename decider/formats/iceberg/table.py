@@ -35,6 +35,7 @@ from shared.paths.locations import catalog_name
 from shared.policy.policy import Policy
 from shared.refusals import Refusal
 from shared.table import Commit, DataFile, Position, Snapshot, TableMetadata, TableProtocol
+from shared.whole_numbers import whole_number
 
 
 class IcebergTable:
@@ -138,12 +139,10 @@ class IcebergTable:
         """Return the totals of the snapshot's summary; its bytes count data files where there are no others."""
         snapshot, _ = self._at(await self._source.head(), at)
         summary: Mapping[str, str] = {} if snapshot is None else snapshot.summary
-        files, size, deletes = (
-            summary.get(f"total-{name}", "") for name in ("data-files", "files-size", "delete-files")
-        )
-        if not (files.isdigit() and size.isdigit() and deletes == "0"):
+        files, size = (whole_number(summary.get(f"total-{name}", "")) for name in ("data-files", "files-size"))
+        if files is None or size is None or summary.get("total-delete-files") != "0":
             return None
-        return TableTotals(int(files), int(size))
+        return TableTotals(files, size)
 
     async def checkpoint(self) -> int | None:
         """Return None: metadata files are whole, so there are no checkpoints."""

@@ -31,6 +31,7 @@ from shared.layout import commit_metadata
 from shared.paths.boundary import Boundary
 from shared.policy.policy import Policy
 from shared.table import VacuumMark
+from shared.whole_numbers import whole_number
 
 T = TypeVar("T")
 
@@ -100,8 +101,7 @@ def vacuum_mark(before: Mapping[str, str], after: Mapping[str, str]) -> VacuumMa
 
 
 def _count(summary: Mapping[str, str], name: str) -> int:
-    text = summary.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return whole_number(summary.get(name, "")) or 0
 
 
 def _deletion(candidate: UnneededFile, location: str) -> Deletion:

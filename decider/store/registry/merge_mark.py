@@ -17,7 +17,7 @@ from decider.store.redis.redis_errors import translate_redis_errors
 from decider.store.redis.watched_transaction import watched_transaction
 from decider.store.registry.registry_document import Entries
 from decider.store.registry.saved_registry import SavedRegistry
-from shared.errors import RetryableError
+from shared.errors import LakewrightError, RetryableError
 from shared.queue import keys
 from shared.queue.decode import text
 
@@ -105,5 +105,8 @@ class RegistrySaver:
         await self.saved.require_writable()
 
     async def save(self, changes: Entries) -> None:
-        """Return once the changes are saved. Raises LakewrightError if they could not be; a repetition is safe."""
-        await self.saved.save(changes)
+        """Return once the changes are saved. Raises RetryableError if they could not be; a repetition is safe."""
+        try:
+            await self.saved.save(changes)
+        except LakewrightError as problem:
+            raise RetryableError(f"the change is in force but not yet saved; repeat it: {problem}") from problem

@@ -42,10 +42,6 @@ class SaveStatus:
     damaged: tuple[str, ...]
 
 
-WRITABLE_MS = 1_000
-"""How long a store that was written counts as writable: a row of changes costs one more generation a second."""
-
-
 class SavedRegistry:
     """Reads and writes the saved registry; safe to share, and safe beside other processes."""
 
@@ -59,6 +55,7 @@ class SavedRegistry:
         self._damaged: dict[int, str] = {}
         self._pending: dict[str, SavedEntry] = {}
         self._writing = asyncio.Lock()
+        self._begun = self._written = 0
 
     @property
     def location(self) -> str:
@@ -71,33 +68,39 @@ class SavedRegistry:
         return SaveStatus(self.location, self._newest.generation, self._tables, self._saved_ms, self._error, damaged)
 
     async def require_writable(self) -> None:
-        """Write a generation without a change, unless one was written just now. Raises LakewrightError if it cannot be.
+        """Return once a generation was written that was begun after the call. Raises LakewrightError if none can be.
 
-        A change that took effect and could not be saved would be refused and in force at once.
+        A change that took effect and could not be saved would be refused and in force at once. A store that took the
+        change before says nothing: its disk may be full since. Changes at the same time share a generation.
         """
-        if self._error or self._now_ms() - self._saved_ms >= WRITABLE_MS:
-            await self.save({}, is_renewed=True)
+        begun = self._begun
+        async with self._writing:
+            if self._written <= begun:
+                await self._save_pending(is_renewed=True)
 
-    async def save(self, changes: Entries, *, is_renewed: bool = False) -> RegistryDocument:
+    async def save(self, changes: Entries) -> RegistryDocument:
         """Merge changes into the document, and return it once its newest generation contains them.
-
-        With `is_renewed`, a generation is written in any case.
 
         Raises LakewrightError if it cannot be read or written; the changes are then part of the next save.
         """
         self._pending = registry_document.merge(self._pending, changes)
         async with self._writing:
-            asked = self._pending
-            try:
-                entries = registry_document.without_old_tombstones(asked, self._now_ms())
-                document = await self._save(entries, is_renewed=is_renewed)
-            except LakewrightError as problem:
-                self._error = str(problem)
-                raise
-            self._error, self._saved_ms = "", self._now_ms()
-            self._tables = await asyncio.to_thread(registry_document.count_tables, document.entries)
-            self._pending = {key: one for key, one in self._pending.items() if asked.get(key) != one}
-            return document
+            return await self._save_pending(is_renewed=False)
+
+    async def _save_pending(self, *, is_renewed: bool) -> RegistryDocument:
+        """Save what is pending; with `is_renewed`, a generation is written in any case."""
+        self._begun += 1
+        asked = self._pending
+        try:
+            entries = registry_document.without_old_tombstones(asked, self._now_ms())
+            document = await self._save(entries, is_renewed=is_renewed)
+        except LakewrightError as problem:
+            self._error = str(problem)
+            raise
+        self._error, self._saved_ms = "", self._now_ms()
+        self._tables = await asyncio.to_thread(registry_document.count_tables, document.entries)
+        self._pending = {key: one for key, one in self._pending.items() if asked.get(key) != one}
+        return document
 
     async def _save(self, changes: Entries, *, is_renewed: bool) -> RegistryDocument:
         for _ in range(ATTEMPTS):
@@ -112,6 +115,7 @@ class SavedRegistry:
             # process may have been suspended for so long that its number was free again.
             if await self._objects.create(made.generation, data):
                 self._newest, self._listed, is_renewed = made, None, False
+                self._written = self._begun
                 await self._delete_old(listed, newest.generation)
         raise RetryableError(f"other writers were always faster at {self.location}; try again")
 

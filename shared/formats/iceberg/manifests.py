@@ -21,6 +21,7 @@ from shared.formats.iceberg.avro_limits import KNOWN_SCHEMAS, AvroFile, check_bl
 from shared.formats.iceberg.partitions import Spec
 from shared.layout.manifest_files import DEFAULT_TARGET_BYTES, ManifestFiles
 from shared.table import DeleteKind, PartitionKey
+from shared.whole_numbers import whole_number
 
 TARGET_PROPERTY = "commit.manifest.target-size-bytes"
 """Iceberg's property of the size of a manifest, in bytes."""
@@ -104,8 +105,13 @@ def manifest_files(manifests: Iterable[Manifest], configuration: Mapping[str, st
     groups: dict[tuple[int, bool], list[int]] = {}
     for one in manifests:
         groups.setdefault((one.spec, one.has_deletes), []).append(one.size_bytes)
-    wanted = configuration.get(TARGET_PROPERTY, "")
-    return ManifestFiles.of(groups.values(), int(wanted) if wanted.isdecimal() else DEFAULT_TARGET_BYTES)
+    return ManifestFiles.of(groups.values(), target_bytes(configuration.get(TARGET_PROPERTY, "")))
+
+
+def target_bytes(text: str) -> int:
+    """Return the size of a manifest that a property wants, Iceberg's default for what is no number."""
+    wanted = whole_number(text)
+    return DEFAULT_TARGET_BYTES if wanted is None else wanted
 
 
 def keeps_rows(format_version: int) -> bool:

@@ -128,9 +128,7 @@ def _decompressed(body: bytes, where: str) -> bytes:
     return found
 
 
-def decode_head(
-    raw: Mapping[str, Any], where: str, path: str = "", known: Mapping[int, SnapshotRecord] | None = None
-) -> TableHead:
+def decode_head(raw: Any, where: str, path: str = "", known: Mapping[int, SnapshotRecord] | None = None) -> TableHead:
     """Decode the JSON of a metadata file; `path` is the file's.
 
     known: snapshots that were decoded before; what is listed of them may be the id alone.
@@ -138,6 +136,8 @@ def decode_head(
     Raises Unsupported for an unknown format version, or a snapshot that keeps its manifests without a list, and
     Corrupt where something is missing. `where` names the table in errors.
     """
+    if not isinstance(raw, dict):
+        raise Corrupt(f"{where}: the metadata are no JSON object")
     version = raw.get("format-version")
     if version not in FORMAT_VERSIONS:
         raise Unsupported(

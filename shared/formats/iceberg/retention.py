@@ -24,6 +24,7 @@ from shared.errors import InvalidInput, Unsupported
 from shared.formats.iceberg.metadata import SnapshotRecord, TableHead
 from shared.formats.iceberg.names import MAIN
 from shared.formats.retention import set_retention_s
+from shared.whole_numbers import whole_number
 
 MAX_SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
 MIN_SNAPSHOTS = "history.expire.min-snapshots-to-keep"
@@ -179,8 +180,9 @@ def _number(configuration: Mapping[str, str], name: str, default: int, *, least:
     text = configuration.get(name)
     if text is None:
         return default
-    if not (text.strip().isascii() and text.strip().isdigit() and int(text) >= least):
-        raise InvalidInput(
-            f"{name} = {text!r} cannot be read: expected an integer of at least {least}; nothing is deleted", field=name
-        )
-    return int(text)
+    found = whole_number(text.strip())
+    if found is not None and found >= least:
+        return found
+    raise InvalidInput(
+        f"{name} = {text!r} cannot be read: expected an integer of at least {least}; nothing is deleted", field=name
+    )

@@ -15,6 +15,7 @@ from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.names import BLOCKS_TAG, LEGACY_CUBE_TAG, NOT_INDEXED, REVISION_TAG
 from shared.formats.qbeast.revisions import Revision, Revisions
 from shared.table import DataFile
+from shared.whole_numbers import whole_number
 
 MIN_WEIGHT = -(2**31)
 MAX_WEIGHT = 2**31 - 1
@@ -97,7 +98,8 @@ def tagged_blocks(tags: object) -> tuple[Block, ...] | None:
 
 
 def _revision(text: str, revisions: Revisions) -> Revision:
-    found = revisions.get(int(text)) if text.isascii() and text.isdigit() else None
+    number = whole_number(text)
+    found = None if number is None else revisions.get(number)
     if found is None:
         raise Corrupt(f"tag {REVISION_TAG} is {text!r}, which is no revision of the table")
     return found

@@ -16,6 +16,7 @@ from shared.policy.names import PREFIX, QBEAST
 from shared.policy.parsers import Parser, boolean, integer, parse_size, sample_or_off
 from shared.policy.policy import PropertyIssue
 from shared.policy.properties import parse_first
+from shared.whole_numbers import whole_number
 
 _AUTO = f"{QBEAST}autoOptimize."
 _UNINDEXED = f"{_AUTO}optimizeUnindexedFiles."
@@ -25,8 +26,8 @@ _REVISION_REWRITE = f"{QBEAST}revision-rewrite"
 def moment_ms(text: str) -> int:
     """Read milliseconds since 1970, or a date and time, which are in UTC unless they name an offset."""
     text = text.strip()
-    if text.isascii() and text.isdigit():
-        return int(text)
+    if (found_ms := whole_number(text)) is not None:
+        return found_ms
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

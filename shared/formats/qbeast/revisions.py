@@ -11,6 +11,7 @@ from typing import Any
 from shared.errors import Corrupt
 from shared.formats.qbeast.cubes import CubeSpace
 from shared.formats.qbeast.names import LAST_REVISION, NOT_INDEXED, REVISION_PREFIX
+from shared.whole_numbers import whole_number
 
 _TRANSFORMER = "Transformer"
 _LIBRARY_NAMES = {"hash": "hashing", "stringhistogram": "histogram"}
@@ -83,6 +84,7 @@ def _column(raw: Mapping[str, Any]) -> IndexedColumn:
 
 
 def _number(key: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
+    found = whole_number(text)
+    if found is None:
         raise Corrupt(f"{key}: {text!r} is no number of a revision")
-    return int(text)
+    return found

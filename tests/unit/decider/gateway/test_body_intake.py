@@ -58,6 +58,14 @@ async def test_a_body_is_joined_and_bounded_in_bytes_announced_or_not() -> None:
         await intake.read({"type": "http", "headers": [(b"content-length", b"5")]}, nothing, "a")
 
 
+async def test_a_body_of_two_lengths_is_refused_and_its_connection_ends() -> None:
+    intake = BodyIntake(limit_bytes=4, timeout_s=scaled(60))
+    both = {"type": "http", "headers": [(b"content-length", b"2"), (b"transfer-encoding", b"chunked")]}
+    with pytest.raises(HTTPException, match="not both") as smuggled:
+        await intake.read(both, source(part(b"ab")), "a")
+    assert (smuggled.value.status_code, smuggled.value.headers) == (400, {"connection": "close"})
+
+
 async def test_a_body_that_does_not_come_is_refused_with_the_setting() -> None:
     with pytest.raises(HTTPException, match="LAKEWRIGHT_BODY_TIMEOUT_S") as late:
         await BodyIntake(limit_bytes=4, timeout_s=0.0).read(SCOPE, nothing, "a")

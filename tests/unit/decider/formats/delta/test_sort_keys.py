@@ -44,6 +44,8 @@ def test_the_first_column_of_the_order_is_the_key_if_files_have_comparable_bound
     assert with_order("k k k") is None
     assert with_order("k", **{"delta.checkpoint.writeStatsAsJson": "false"}) is None
     assert with_order("none", **{"lakewright.zorder-by": "k"}) == PartitionColumn("K", "c-1", "long")
+    assert with_order("k", {**FIELD, "metadata": 7}) == PartitionColumn("K", "K", "long")
+    assert with_order("k", {**FIELD, "metadata": {"delta.columnMapping.physicalName": []}}) is None
     unmapped = with_order("k", {"name": "k", "type": "date"})
     assert unmapped == PartitionColumn("k", "k", "date")
     found = decoded({"metaData": metadata()}, metadata=None).metadata

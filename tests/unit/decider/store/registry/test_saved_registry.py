@@ -11,7 +11,7 @@ from decider.storage.object_reads import ReadMeter
 from decider.storage.stores import ObjectStores
 from decider.store.registry.registry_document import DAY_MS, TOMBSTONE_DAYS, RegistryDocument, SavedEntry, encode
 from decider.store.registry.saved_registry import KEPT, SavedRegistry, SaveStatus
-from shared.errors import PermanentError
+from shared.errors import PermanentError, RetryableError
 
 NOW_MS = 100 * DAY_MS
 
@@ -65,6 +65,23 @@ def test_a_writer_that_stood_still_until_its_number_was_free_again_still_saves(t
     late._objects.create = create_late  # type: ignore[method-assign]
     asyncio.run(late.save(entry("late")))
     assert {"table/late", "table/a", "table/t0"} <= save(tmp_path, {}).entries.keys()
+
+
+def test_a_store_is_asked_again_for_each_change_and_at_once_for_all_that_come_together(tmp_path: Path) -> None:
+    async def ask() -> None:
+        saved = saved_at(tmp_path)
+        await saved.save(entry("a"))
+        await asyncio.gather(*(saved.require_writable() for _ in range(20)))
+        assert saved.status().generation <= 3
+
+        async def full(*_: object) -> bool:
+            raise RetryableError("No space left on device")
+
+        saved._objects.create = full  # type: ignore[method-assign]
+        with pytest.raises(RetryableError, match="No space left"):
+            await saved.require_writable()
+
+    asyncio.run(ask())
 
 
 def test_only_the_newest_generations_are_kept(tmp_path: Path) -> None:

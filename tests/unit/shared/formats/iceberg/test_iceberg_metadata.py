@@ -114,6 +114,8 @@ def test_a_snapshot_without_a_manifest_list_is_refused() -> None:
 def test_metadata_without_what_they_must_have_are_corrupt(name: str) -> None:
     with pytest.raises(Corrupt, match=name):
         decode_head({key: value for key, value in TABLE.items() if key != name}, "t")
+    with pytest.raises(Corrupt, match="no JSON object"):
+        decode_head("text of a catalog", "t")
 
 
 @pytest.mark.parametrize("mark", ["paimon-commit-identity", "XTABLE_METADATA"])

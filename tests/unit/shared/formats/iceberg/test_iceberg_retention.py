@@ -130,11 +130,17 @@ def test_the_retention_of_a_table_is_the_longest_that_its_properties_set() -> No
 
 
 @pytest.mark.parametrize("name", ["max-snapshot-age-ms", "min-snapshots-to-keep", "max-ref-age-ms"])
-@pytest.mark.parametrize("value", ["", "five", "-1", "1.5", "٣"])
+@pytest.mark.parametrize("value", ["", "five", "-1", "1.5", "٣", "9" * 5_000])
 def test_limits_that_cannot_be_read_delete_nothing(name: str, value: str) -> None:
     properties = {f"history.expire.{name}": value}
     with pytest.raises(InvalidInput, match="nothing is deleted"):
         check_may_expire(properties, "s3://t")
+
+
+@pytest.mark.parametrize("name", ["min-snapshots-to-keep", "max-ref-age-ms"])
+def test_a_limit_of_nothing_deletes_nothing(name: str) -> None:
+    with pytest.raises(InvalidInput, match="nothing is deleted"):
+        check_may_expire({f"history.expire.{name}": "0"}, "s3://t")
 
 
 def test_a_table_whose_files_may_belong_to_others_is_refused() -> None:
