@@ -36,7 +36,7 @@ SPELLED_AS_PLACE = r"regexp_replace(regexp_replace({0}, '^file:/+', '/'), '^s3[a
 
 
 def is_parquet(location: str) -> bool:
-    """Return False for a file whose name says that it has another format, which neither reader reads.
+    """Return False for a file whose name says that it has another format, which DuckDB does not read.
 
     Iceberg's writers name files after their format, and a table may ask for another one by default.
     """

@@ -114,6 +114,11 @@ def _done(connection: duckdb.DuckDBPyConnection, task: Task) -> Answer:
             from actor.proofread.second_reader import compare_again  # noqa: PLC0415
 
             return compare_again(connection, task.group, reader_of(connection))
+        case Work.DECODE:
+            from actor.proofread.arrow_files import undecodable  # noqa: PLC0415
+
+            broken = (file.path for file in task.group.inputs if undecodable(place_of(file.path)))
+            return Answer(ReadEnding.SAME, files=tuple(broken))
         case Work.FINGERPRINT:
             return Answer(ReadEnding.SAME, fingerprint=fingerprint_of(connection, inputs))
 

@@ -145,6 +145,8 @@ class Proofreader:
         if second.ending in (ReadEnding.SAME, ReadEnding.DIFFERENT, ReadEnding.UNCLEAR):
             return replace(_proof(group, second, "pyarrow"), cpu_ms=cpu_ms)
         self._require_readable(Work.ROWS_AGAIN, group, second, tag)
+        if group.copied:
+            self._require_decodable(group, tag)
         return Proof(Reading.NONE, unverified_because=f"{first.text}; {second.text}", cpu_ms=cpu_ms)
 
     def _require_readable(self, work: Work, group: Rewritten, found: Answer, tag: str) -> None:
@@ -156,12 +158,22 @@ class Proofreader:
                     group, replace(found, text=f"the inputs can be read, the outputs cannot: {found.text}")
                 )
 
+    def _require_decodable(self, group: Rewritten, tag: str) -> None:
+        """Raise RefusedFiles for a copy of pages that no reader decodes: they would spoil the rows beside them."""
+        if broken := self._ask(Work.DECODE, group, tag).files:
+            raise RefusedFiles(
+                f"{_place(group)} is not rewritten: no reader can decode {', '.join(broken[:3])}; restore them from a "
+                "backup, or delete their rows",
+                reason=RefusalReason.DAMAGED,
+                files=broken,
+            )
+
     @property
     def _most_memory_mib(self) -> int:
         return self._settings.most_mib - PROCESS_MIB // 2
 
     def _ask(self, work: Work, group: Rewritten, tag: str, *, memory_mib: int = FIRST_MEMORY_MIB) -> Answer:
-        alone = work is Work.ROWS_AGAIN or memory_mib > FIRST_MEMORY_MIB
+        alone = work in (Work.ROWS_AGAIN, Work.DECODE) or memory_mib > FIRST_MEMORY_MIB
         try:
             secrets = secrets_of(group, self._settings.stores, self._settings.credentials)
             return self._readers.ask(Task(work, group, memory_mib, secrets), tag, alone=alone)

@@ -1,9 +1,9 @@
 """The second reader: pyarrow decodes, and DuckDB only hashes what it is given in a form that it keeps as it is.
 
-It reads what DuckDB refuses or does not see: text that is no UTF-8, times beyond or below microseconds, payloads of
-NaN, page checksums. Text goes in as bytes, numbers of floating point as integers, times as seconds and nanoseconds,
-decimals as bytes: which form depends on the table's type only, so that both sides have the same. It takes four to six
-times the CPU of the first reader, and is there where pyarrow is installed.
+It reads what DuckDB refuses or does not see: files of ORC, text that is no UTF-8, times beyond or below microseconds,
+payloads of NaN, page checksums. Text goes in as bytes, numbers of floating point as integers, times as seconds and
+nanoseconds, decimals as bytes: which form depends on the table's type only, so that both sides have the same. It takes
+four to six times the CPU of the first reader, and is there where pyarrow is installed.
 """
 
 import uuid
@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from actor.proofread.arrow_files import field_id, opened
 from actor.proofread.comparison import judge_counts
 from actor.proofread.deleted_rows import note_deleted
 from actor.proofread.failures import CannotRead
@@ -27,17 +28,9 @@ from actor.proofread.vectors import ReadBytes
 try:
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 except ImportError:
-    pa = pc = pq = None
+    pa = pc = None
 
-ROWS_AT_ONCE = 2048
-"""Rows that are decoded at once: as many as a vector of DuckDB has."""
-
-BUFFER_BYTES = 1 << 20
-"""Bytes of a column that are read at once, instead of a whole chunk."""
-
-_OPTIONS = {"page_checksum_verification": True, "coerce_int96_timestamp_unit": "us", "buffer_size": BUFFER_BYTES}
 _INTEGERS = frozenset({"int8", "int16", "int32", "int64", "row_id", "row_version"})
 _TIMES = frozenset({"time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -74,23 +67,23 @@ def _sums(
     for file in files:
         if not is_local(file.path):
             raise CannotRead("the second reader reads local files only")
-        with pq.ParquetFile(readable(file.path), pre_buffer=False, **_OPTIONS) as parquet:
-            found = _sum_of_file(connection, group, file, parquet)
+        with opened(readable(file.path)) as (schema, batches):
+            found = _sum_of_file(connection, group, file, schema, batches)
         totals = [total + (value or 0) for total, value in zip(totals, found, strict=True)]
     return totals
 
 
 def _sum_of_file(
-    connection: duckdb.DuckDBPyConnection, group: Rewritten, file: ProofFile, parquet: Any
+    connection: duckdb.DuckDBPyConnection, group: Rewritten, file: ProofFile, stored: Any, decoded: Iterator[Any]
 ) -> Sequence[Any]:
-    fields = tuple(_field(field, index) for index, field in enumerate(parquet.schema_arrow))
+    fields = tuple(_field(field, index) for index, field in enumerate(stored))
     found = match(group.columns, fields, group.found_by, file.constants)
     names = [f"c{index}" for index in range(len(found))]
     types = [_plain_type(one) for one in found]
     schema = pa.schema([*zip(names, types, strict=True), ("position", pa.int64())])
     described = zip(names, found, types, strict=True)
     hashes = [_hash(_inherited(name, one, file), type_) for name, one, type_ in described]
-    batches = pa.RecordBatchReader.from_batches(schema, _batches(parquet, found, schema))
+    batches = pa.RecordBatchReader.from_batches(schema, _batches(decoded, found, schema))
     # Each hash is computed once, and summed for its column and in the row's.
     inner = ", ".join(f"{one} AS h{index}" for index, one in enumerate(hashes))
     place = literal(readable(file.path))
@@ -105,10 +98,10 @@ def _sum_of_file(
         connection.unregister("lakewright_batches")
 
 
-def _batches(parquet: Any, found: Sequence[Found], schema: Any) -> Iterator[Any]:
+def _batches(decoded: Iterator[Any], found: Sequence[Found], schema: Any) -> Iterator[Any]:
     """Yield the rows of a file in their plain form, with their positions."""
     position = 0
-    for batch in parquet.iter_batches(ROWS_AT_ONCE, use_threads=False):
+    for batch in decoded:
         rows = batch.num_rows
         # Joined with nothing, an array is copied, and none of its parts begins in the middle of another.
         whole = [pa.concat_arrays([array, array.slice(0, 0)]) for array in batch.columns]
@@ -130,7 +123,6 @@ def _inherited(name: str, found: Found, file: ProofFile) -> str:
 
 def _field(field: Any, place: int) -> FileField:
     """Return a field of Arrow with its place, by which it is found again."""
-    number = (field.metadata or {}).get(b"PARQUET:field_id")
     type_ = field.type
     if pa.types.is_struct(type_):
         kind, parts = "struct", [type_.field(index) for index in range(type_.num_fields)]
@@ -141,7 +133,7 @@ def _field(field: Any, place: int) -> FileField:
     else:
         kind, parts = str(type_), []
     below = tuple(_field(part, index) for index, part in enumerate(parts))
-    return FileField(field.name, None if number is None else int(number), kind, str(place), below)
+    return FileField(field.name, field_id(field), kind, str(place), below)
 
 
 def _hash(source: str, type_: Any, depth: int = 0) -> str:

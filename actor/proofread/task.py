@@ -12,6 +12,7 @@ class Work(StrEnum):
 
     ROWS = "rows"  # By DuckDB alone.
     ROWS_AGAIN = "rows_again"  # By the second reader.
+    DECODE = "decode"  # The inputs by the second reader, whatever their columns are: which of them it cannot.
     BYTES = "bytes"
     FINGERPRINT = "fingerprint"
 

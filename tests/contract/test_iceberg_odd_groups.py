@@ -47,6 +47,25 @@ def test_a_spec_whose_column_was_dropped_is_refused_by_name_where_it_cannot_be_c
     assert (end.error.reason, end.error.field) == ("unsupported", "x")
 
 
+def test_files_of_orc_are_compared_as_those_of_parquet_are(ice: "IcebergLab") -> None:
+    table = ice.create("t")
+    ice.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.format.default'='orc')")
+    ice.sql(f"ALTER TABLE {table} ADD COLUMNS (s STRUCT<a: INT, m: MAP<STRING, ARRAY<DECIMAL(38, 9)>>>)")
+    for number, at in enumerate(("1969-12-31 23:59:59.000001", "2026-03-29 01:30:00.5", "1883-11-18 12:01:02")):
+        ice.sql(
+            f"INSERT INTO {table} SELECT id, IF(id = 1, NULL, 'v'), {number}, NULL, timestamp'{at}', "
+            "IF(id = 2, NULL, named_struct('a', IF(id = 3, NULL, {number}), 'm', map('k', array(1.5BD, NULL)))) "
+            "FROM range(9)".replace("{number}", str(number))
+        )
+    rows = [row[0] for row in ice.sql(f"SELECT to_json(struct(*)) FROM {table} ORDER BY 1").collect()]
+    (end,) = ice.rewrite(table, ice.live(table, WHOLE_TABLE)).groups
+    assert end.status is GroupStatus.COMMITTED, end.error
+    assert end.proof is not None
+    assert (end.proof.reading, end.proof.reader) == (Reading.ROWS, "pyarrow"), end.proof.unverified_because
+    assert all(file.path.endswith(".orc") for file in _files(ice, table))
+    assert [row[0] for row in ice.sql(f"SELECT to_json(struct(*)) FROM {table} ORDER BY 1").collect()] == rows
+
+
 def _files(ice: "IcebergLab", table: str) -> list[DataFile]:
     import asyncio
 

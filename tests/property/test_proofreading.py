@@ -30,7 +30,6 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConne
 def test_one_change_in_a_random_table_is_noticed_and_its_column_named(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, work: Work
 ) -> None:
-    noticed = 0
     for example in range(EXAMPLES):
         seed = SEED * 1_000_003 + example
         rng = random.Random(seed)
@@ -49,9 +48,8 @@ def test_one_change_in_a_random_table_is_noticed_and_its_column_named(
         said = f"seed {seed}: {change} in {table.schema}"
         equal = read(outputs)
         assert (equal.ending, equal.rows) == (ReadEnding.SAME, len(table.rows)), f"{said}: {equal}"
-        is_other = sorted(map(repr, table.rows)) != sorted(map(repr, rows))
         other = read(damaged)
-        assert other.ending is (ReadEnding.DIFFERENT if is_other else ReadEnding.SAME), f"{said}: {other}"
+        assert other.ending is ReadEnding.DIFFERENT, f"{said}: {other}"
         if len(rows) == len(table.rows):
             differing = {
                 column.name
@@ -59,6 +57,4 @@ def test_one_change_in_a_random_table_is_noticed_and_its_column_named(
                 if sorted(repr(row[index]) for row in table.rows) != sorted(repr(row[index]) for row in rows)
             }
             assert set(other.columns) == differing, f"{said}: {other}"
-        noticed += is_other
-    print(f"{EXAMPLES} tables from seed {SEED}: {noticed} changes noticed, none found where there was none")
-    assert noticed > EXAMPLES // 2
+    print(f"{EXAMPLES} tables from seed {SEED}: each change noticed, none found where there was none")

@@ -1,4 +1,4 @@
-"""Random tables of nested types, with one planted change: what proofreading must notice, and whether it must."""
+"""Random tables of nested types, with one planted change, which proofreading must notice."""
 
 import datetime as dt
 import random
@@ -106,7 +106,15 @@ def value(rng: random.Random, column: Field) -> Any:
 
 
 def changed(rng: random.Random, table: RandomTable) -> tuple[str, tuple[tuple[Any, ...], ...]]:
-    """Return rows with one planted change, and its name; it may turn out to change nothing."""
+    """Return rows with one planted change, and its name; what turns out to change nothing is planted again."""
+    given = sorted(map(repr, table.rows))
+    while True:
+        change, rows = _planted(rng, table)
+        if sorted(map(repr, rows)) != given:
+            return change, rows
+
+
+def _planted(rng: random.Random, table: RandomTable) -> tuple[str, tuple[tuple[Any, ...], ...]]:
     rows = [list(row) for row in table.rows]
     at, other, column = rng.randrange(len(rows)), rng.randrange(len(rows)), rng.randrange(len(table.columns))
     change = rng.choice(("value", "null", "inside", "swap", "shift", "duplicate and loss", "loss"))

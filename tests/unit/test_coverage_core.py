@@ -11,7 +11,7 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverag
 ONLY_REPORTS = "actor/presence.py"
 JVM = ("pyspark", "py4j", "actor.jvm", "actor.formats.delta.delta_scala", "actor.formats.iceberg.iceberg_scala")
 
-READ_ELSEWHERE = {"actor/proofread/process.py", "actor/proofread/second_reader.py"}
+READ_ELSEWHERE = {f"actor/proofread/{name}.py" for name in ("arrow_files", "process", "second_reader")}
 """Run in a process of their own, or on a thread of Arrow: no measurement follows them."""
 
 

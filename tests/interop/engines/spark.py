@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from tests.interop.engines.literals import SPARK
 from tests.interop.engines.protocol import NotOfferedError, Predicate
@@ -69,7 +71,10 @@ class SparkWriter:
         )
 
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
-        self._rows(case, keys).write.format("delta").mode("append").save(str(location))
+        rows, table = self._rows(case, keys), self._spark.read.format("delta").load(str(location))
+        # Types as they are now: a statement may widen them later.
+        typed = [col(SPARK.name(name)).cast(table.schema[name].dataType) for name in rows.columns]
+        rows.select(*typed).write.format("delta").mode("append").save(str(location))
 
     def state(self, statement: str, location: Path) -> None:
         """Run a statement of a Case."""
@@ -128,7 +133,9 @@ class SparkWriter:
 
     def _rows(self, case: Case, keys: tuple[int, ...], *, marked: bool = False) -> DataFrame:
         changes = {NOTE: lambda key: f"note {key}{MARK}"} if marked else {}
-        return self._spark.createDataFrame(case.arrow(keys, **changes)).coalesce(1)
+        rows = case.arrow(keys, **changes)
+        schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        return self._spark.createDataFrame(rows, schema).coalesce(1)
 
     def _sql(self, statement: str) -> None:
         self._spark.sql(statement).collect()

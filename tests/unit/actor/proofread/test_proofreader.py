@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from actor.proofread.locations import is_local
@@ -206,6 +207,28 @@ def test_what_no_reader_reads_is_unverified_and_in_mode_strict_refused(
     with pytest.raises(RefusedFiles, match="geometry") as refused:
         proofreader.check(unknown, Proofread.STRICT)
     assert (refused.value.reason, refused.value.files) == ("unverified", (str(tmp_path / "in.parquet"),))
+
+
+@pytest.mark.parametrize("mode", [Proofread.NEW, Proofread.ALWAYS])
+def test_a_copy_of_a_page_that_no_reader_decodes_is_refused_and_its_file_alone_is_named(
+    proofreader: Proofreader, tmp_path: Path, mode: Proofread
+) -> None:
+    """Joined to others, it would take their rows along where readers skip damaged files."""
+    whole = group(tmp_path, rows("a"), rows("a"), copied=True)
+    path = tmp_path / f"{mode}.parquet"
+    stored(path, rows(*map(str, range(99))), use_dictionary=False)
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(1)
+    content = bytearray(path.read_bytes())
+    content[chunk.data_page_offset + 60 : chunk.data_page_offset + 76] = b"\xff" * 16
+    path.write_bytes(content)
+    broken = ProofFile(path.as_uri(), len(content))
+    copy = replace(whole, inputs=(*whole.inputs, broken), outputs=(whole.outputs[0], replace(broken, path=f"{path}2")))
+    Path(f"{path}2").write_bytes(content)
+    with pytest.raises(RefusedFiles, match="decode") as refused:
+        proofreader.check(copy, mode, fingerprint="a kind of its own")
+    assert (refused.value.reason, refused.value.files) == ("damaged", (broken.path,))
+    encoded = replace(copy, copied=False)
+    assert proofreader.check(encoded, Proofread.NEW).reading is Reading.NONE, "whoever encoded it could decode it"
 
 
 def test_outputs_in_a_format_that_no_reader_reads_are_unverified_and_no_difference(
