@@ -12,6 +12,8 @@ import pytest
 
 FILE_VARIABLE = "LAKEWRIGHT_MUTANTS_OUTCOMES"
 PACKAGES = ("shared", "actor", "decider", "services")
+_TIMED_OUT = "from pytest-timeout"
+"""What pytest-timeout says: on a busy machine, this says nothing of the mutant."""
 
 _outcomes: dict[str, str] = {}
 _codes: list[int] = []
@@ -23,8 +25,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     outcome = (
         report.outcome if report.when == "call" else "passed" if report.passed else f"{report.when} {report.outcome}"
     )
+    if report.failed and _TIMED_OUT in report.longreprtext:
+        outcome = "timed out"
     if report.when == "call" or outcome != "passed":
-        rank = ("passed", "setup skipped", "skipped", "teardown failed", "setup failed", "failed")
+        rank = ("passed", "setup skipped", "skipped", "teardown failed", "setup failed", "timed out", "failed")
         _outcomes[test] = max(_outcomes.get(test, "passed"), outcome, key=rank.index)
 
 
