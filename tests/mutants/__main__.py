@@ -41,7 +41,7 @@ def main() -> int:
     if wrong := not_applying(mutants, arguments.tree):
         return _refuse("these mutants do not apply any more", wrong)
     kept = KeptTrials(arguments.tree / ".cache" / "mutants.json", arguments.tree)
-    chosen = [m for m in mutants if arguments.again or not kept.is_killed(m)]
+    chosen = [m for m in mutants if not kept.is_killed(m) or arguments.again]
     print(
         f"[mutants] {len(mutants)} mutants, {len(mutants) - len(chosen)} of them killed by an earlier run as they are"
     )

@@ -31,6 +31,8 @@ class KeptTrials:
     tree: Path
     _found: dict[str, dict[str, Any]] = field(default_factory=dict)
 
+    _digests: dict[str, str] = field(default_factory=dict)
+
     def __post_init__(self) -> None:
         if self.file.is_file():
             self._found = json.loads(self.file.read_text(encoding="utf-8"))
@@ -59,6 +61,12 @@ class KeptTrials:
         return [self._found.get(one.name, {"took_s": usual})["took_s"] for one in mutants]
 
     def _digest(self, mutant: Mutant) -> str:
+        """Return the digest as it first was: the tree may change while its copy is tried."""
+        if mutant.name not in self._digests:
+            self._digests[mutant.name] = self._digest_now(mutant)
+        return self._digests[mutant.name]
+
+    def _digest_now(self, mutant: Mutant) -> str:
         found = blake2b(repr(mutant).encode(), digest_size=16)
         for name in sorted({mutant.file, *(test.partition("::")[0] for test in mutant.tests)}):
             found.update((self.tree / name).read_bytes())
