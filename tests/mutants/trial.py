@@ -38,7 +38,7 @@ _PLUGINS = (
 )
 """Only what the tests need: to load all that is installed takes longer than most tests do."""
 
-TEST_TIMEOUT_S = {False: 60, True: 300}
+TEST_TIMEOUT_S = {False: 240, True: 300}
 """Limit of one test without and with Spark, far above the slowest one that a mutant names and the start of a JVM beside
 other work: a mutant that hangs makes it fail."""
 

@@ -55,7 +55,8 @@ OF_STORES: dict[Expected, str] = {
     "NoSuchBucketException NullPointerException ClassCastException ArrayIndexOutOfBoundsException "
     "IllegalArgumentException NumberFormatException ArithmeticException NegativeArraySizeException ArrayStoreException "
     "DateTimeException DateTimeParseException MatchError NotImplementedError NotSerializableException",
-    (Meaning.REFUSED, Verdict.UNKNOWN): "DamagedInput SchemaColumnConvertNotSupportedException",
+    (Meaning.REFUSED, Verdict.UNKNOWN): "DamagedInput SchemaColumnConvertNotSupportedException ZstdIOException "
+    "ZstdException LZ4Exception ParquetCryptoRuntimeException",
     _NOTHING_KNOWN: "IOException FileNotFoundException NoSuchFileException FileSystemException EOFException "
     "SocketException SocketTimeoutException ConnectException UnknownHostException NoRouteToHostException SSLException "
     "SSLHandshakeException InterruptedException InterruptedIOException ClosedByInterruptException TimeoutException "
@@ -143,6 +144,18 @@ SAYING: list[tuple[str, str, Meaning]] = [
         Meaning.REFUSED,
     ),
     ("RuntimeException", "f is not a Parquet file. Expected magic number at tail", Meaning.REFUSED),
+    ("RuntimeException", "corrupted file: the footer index is not within the file: -1", Meaning.REFUSED),
+    ("IOException", "FAILED_TO_UNCOMPRESS(5)", Meaning.REFUSED),
+    ("MalformedInputException", "offset outside destination buffer: offset=39", Meaning.REFUSED),
+    ("IOException", "invalid distance too far back", Meaning.REFUSED),
+    ("ZipException", "invalid stored block lengths", Meaning.REFUSED),
+    ("DataFormatException", "incorrect header check", Meaning.REFUSED),
+    ("IOException", "unknown compression method", Meaning.REFUSED),
+    ("SocketException", "invalid block", Meaning.TRANSIENT),
+    ("AccessDeniedException", "s3a://b/f: InvalidObjectState (Status Code: 403)", Meaning.PERMANENT),
+    ("ApiException", "getTable call failed with: 403 - no", Meaning.PERMANENT),
+    ("ApiException", "getTable call failed with: 503 - busy", Meaning.TRANSIENT),
+    ("MetaException", "org.apache.hadoop.security.AccessControlException: Permission denied", Meaning.PERMANENT),
     (
         "SparkUpgradeException",
         "[INCONSISTENT_BEHAVIOR_CROSS_VERSION.READ_ANCIENT_DATETIME] You may get a different result",

@@ -66,3 +66,11 @@ class StoredTable:
 def field(name: str, type_: Any, *, nullable: bool = True, **metadata: Any) -> dict[str, Any]:
     """A field of the log's schema."""
     return {"name": name, "type": type_, "nullable": nullable, "metadata": metadata}
+
+
+def garble(file: Path) -> None:
+    """Change bytes in the middle of a Parquet file's pages; its size and footer stay."""
+    data = bytearray(file.read_bytes())
+    middle = (4 + len(data) - 8 - int.from_bytes(data[-8:-4], "little")) // 2
+    data[middle : middle + 40] = bytes(one ^ 0xA5 for one in data[middle : middle + 40])
+    file.write_bytes(data)
