@@ -34,6 +34,9 @@ class KeptTrials:
     _digests: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._read()
+
+    def _read(self) -> None:
         if self.file.is_file():
             self._found = json.loads(self.file.read_text(encoding="utf-8"))
 
@@ -43,8 +46,9 @@ class KeptTrials:
         return last["at_s"] > time.time() - DAYS * 86_400 and last["digest"] == self._digest(mutant)
 
     def add(self, trial: Trial) -> None:
-        """Keep a trial at once: a run may be ended in between."""
+        """Keep a trial at once: a run may be ended in between, and another one beside it has results, too."""
         digest = self._digest(trial.mutant) if trial.fate is Fate.KILLED else ""
+        self._read()
         self._found[trial.mutant.name] = {"digest": digest, "took_s": round(trial.took_s, 1), "at_s": int(time.time())}
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text(json.dumps(self._found, sort_keys=True), encoding="utf-8")

@@ -16,11 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from tests.mutants.catalog import Mutant
 from tests.mutants.outcomes import FILE_VARIABLE
 from tests.support import long_suites
+from tests.support.time_limits import VARIABLE, factor_of, load_per_core, spin_s
 
 _LEFT_OUT = (".*", "__pycache__", "dist", "artifacts", "*.egg-info", "spark-warehouse", "metastore_db")
 _LINKED = (".venv", ".cache")
@@ -38,9 +40,9 @@ _PLUGINS = (
 )
 """Only what the tests need: to load all that is installed takes longer than most tests do."""
 
-TEST_TIMEOUT_S = {False: 240, True: 300}
-"""Limit of one test without and with Spark, far above the slowest one that a mutant names and the start of a JVM beside
-other work: a mutant that hangs makes it fail."""
+TEST_TIMEOUT_S = {False: 120, True: 300}
+"""Limit of one test without and with Spark on free cores, far above the slowest one that a mutant names and the start of
+a JVM. It only ends hangs: a test that reaches it has shown nothing, so a mutant must make its tests fail before."""
 
 
 class Fate(StrEnum):
@@ -117,17 +119,22 @@ class Copy:
         """Run tests in the copy as it is; return how each ended, and why nothing is known of them, or ''."""
         written = self.root.parent / "outcomes.json"
         written.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", *_PLUGINS, f"--timeout={TEST_TIMEOUT_S[spark]}"]
+        # The machine may be busy now and free for the next one.
+        slower = factor_of(_spin_s(), load_per_core())
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", *_PLUGINS]
+        command += [f"--timeout={TEST_TIMEOUT_S[spark] * slower:.0f}"]
         # The same seed each night: what a property test finds must not depend on the day.
         command += ["--hypothesis-seed=0", *sorted(set(tests))]
-        code, output = _run(
-            command, self.root, {FILE_VARIABLE: str(written), long_suites.VARIABLE: long_suites.ALL}, limit_s
-        )
+        environment = {VARIABLE: f"{slower:.2f}", FILE_VARIABLE: str(written), long_suites.VARIABLE: long_suites.ALL}
+        code, output = _run(command, self.root, environment, limit_s * slower)
         if code is None:
-            return {}, f"no end within {limit_s:.0f} s"
+            return {}, f"no end within {limit_s * slower:.0f} s"
         if code not in (0, 1) or not written.is_file():
             return {}, f"pytest ended with {code}: {' | '.join(output.strip().splitlines()[-3:])}"
         return json.loads(written.read_text(encoding="utf-8")), ""
+
+
+_spin_s = cache(spin_s)
 
 
 def baseline(copy: Copy, mutants: Sequence[Mutant], limit_s: float) -> list[str]:
