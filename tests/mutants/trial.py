@@ -7,12 +7,11 @@ that cannot be set up or a run beyond the time limit proves nothing and counts a
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,8 +40,8 @@ _PLUGINS = (
 """Only what the tests need: to load all that is installed takes longer than most tests do."""
 
 TEST_TIMEOUT_S = {False: 120, True: 300}
-"""Limit of one test without and with Spark on free cores, far above the slowest one that a mutant names and the start of
-a JVM. It only ends hangs: a test that reaches it has shown nothing, so a mutant must make its tests fail before."""
+"""Limit of one test without and with Spark on free cores, far above the slowest one that a mutant names and the start
+of a JVM. It only ends hangs: a test that reaches it has shown nothing, so a mutant must make its tests fail before."""
 
 
 class Fate(StrEnum):
@@ -73,9 +72,15 @@ class Copy:
         for name in _LINKED:
             if (tree / name).exists():
                 (self.root / name).symlink_to((tree / name).resolve())
+        command = [sys.executable, "-P", str(Path(__file__).with_name("warm.py"))]
+        environment = os.environ | _environment(self.root)
+        self._warm = subprocess.Popen(
+            command, cwd=self.root, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def close(self) -> None:
         """Remove the copy."""
+        self._warm.communicate()
         self._directory.cleanup()
 
     def try_one(self, mutant: Mutant, limit_s: float) -> Trial:
@@ -109,9 +114,10 @@ class Copy:
         before = jar.read_bytes()
         # A mutant may leave behind what is used no more.
         program = "import sys; from services import java_jar; java_jar.WARNINGS = 'none'; sys.exit(java_jar.main())"
-        code, output = _run([sys.executable, "-c", program], self.root, {}, TEST_TIMEOUT_S[True])
+        command, environment = [sys.executable, "-c", program], os.environ | _environment(self.root)
+        done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, check=False)
         try:
-            yield "" if code == 0 else f"not compiled: {output[-500:]}"
+            yield "" if done.returncode == 0 else f"not compiled: {(done.stdout + done.stderr)[-500:]}"
         finally:
             jar.write_bytes(before)
 
@@ -121,17 +127,28 @@ class Copy:
         written.unlink(missing_ok=True)
         # The machine may be busy now and free for the next one.
         slower = factor_of(_spin_s(), load_per_core())
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", *_PLUGINS]
-        command += [f"--timeout={TEST_TIMEOUT_S[spark] * slower:.0f}"]
+        arguments = ["-q", "--tb=line", *_PLUGINS, f"--timeout={TEST_TIMEOUT_S[spark] * slower:.0f}"]
         # The same seed each night: what a property test finds must not depend on the day.
-        command += ["--hypothesis-seed=0", *sorted(set(tests))]
+        arguments += ["--hypothesis-seed=0", *sorted(set(tests))]
         environment = {VARIABLE: f"{slower:.2f}", FILE_VARIABLE: str(written), long_suites.VARIABLE: long_suites.ALL}
-        code, output = _run(command, self.root, environment, limit_s * slower)
+        code, output = self._pytest(arguments, environment, limit_s * slower)
         if code is None:
             return {}, f"no end within {limit_s * slower:.0f} s"
         if code not in (0, 1) or not written.is_file():
             return {}, f"pytest ended with {code}: {' | '.join(output.strip().splitlines()[-3:])}"
         return json.loads(written.read_text(encoding="utf-8")), ""
+
+    def _pytest(
+        self, arguments: Sequence[str], environment: Mapping[str, str], limit_s: float
+    ) -> tuple[int | None, str]:
+        """Run pytest in a fork of the copy's warm process; return its exit code, None if it did not end, and output."""
+        output = self.root.parent / "output.txt"
+        wanted = {"arguments": arguments, "environment": environment, "output": str(output), "limit_s": limit_s}
+        assert self._warm.stdin is not None
+        assert self._warm.stdout is not None
+        print(json.dumps(wanted), file=self._warm.stdin, flush=True)
+        code = json.loads(self._warm.stdout.readline())
+        return code, output.read_text(encoding="utf-8", errors="replace")
 
 
 _spin_s = cache(spin_s)
@@ -150,22 +167,6 @@ def baseline(copy: Copy, mutants: Sequence[Mutant], limit_s: float) -> list[str]
     return wrong
 
 
-def _run(command: Sequence[str], where: Path, extra: dict[str, str], limit_s: float) -> tuple[int | None, str]:
-    """Run a command; return its exit code and output, or None if it did not end within the limit."""
+def _environment(where: Path) -> dict[str, str]:
     # Without byte code: its time stamps are too coarse to tell a changed line from the one before.
-    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(where)} | extra
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(
-            command, cwd=where, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            code: int | None = process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        output.seek(0)
-        return code, output.read()
+    return {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(where), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

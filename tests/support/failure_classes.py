@@ -100,6 +100,14 @@ OF_HADOOP: dict[Expected, str] = {
 }
 """Of its file systems, RPC and security."""
 
+OF_S3: dict[Expected, str] = {}
+"""Of s3a and Amazon's SDK."""
+
+OF_CATALOGS: dict[Expected, str] = {}
+"""Of clients of Unity, of Hive's metastore, and of the protocol below that."""
+
+OF_PARQUET: dict[Expected, str] = {}
+
 OF_PYICEBERG: dict[type[LakewrightError], str] = {
     PermanentError: "UnauthorizedError ForbiddenError OAuthError NotInstalledError ValidationError",
     RetryableError: "TableAlreadyExistsError ViewAlreadyExistsError NamespaceNotEmptyError NamespaceAlreadyExistsError "
