@@ -69,11 +69,13 @@ _CONTRADICTIONS = _kinds(
     *("NotImplementedError", "NotSerializableException", "DateTimeException", "ArrayStoreException"),
 )
 
+_CODEC = "this actor has no codec for these files: write them again with another one"
+_DAMAGED = "restore these files from a backup, or delete their rows"
 _CREDENTIALS = "check the permissions of the actor's credentials on the store"
 
 COMMON: tuple[Rule, ...] = (
     # What a token, a clock, the network or a server under load is to blame for, whatever it is a cause of.
-    Rule(text=re.compile(r"ExpiredToken|TokenRefreshRequired|RequestTimeTooSkewed|RequestExpired")),
+    Rule(text=re.compile(r"ExpiredToken|TokenRefreshRequired|RequestTimeTooSkewed|RequestExpired|RequestTimeout")),
     Rule(
         _kinds(
             *("SocketException", "SocketTimeoutException", "UnknownHostException", "SSLException", "TimeoutException"),
@@ -121,7 +123,7 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         _kinds(
             *("AWSRedirectException", "AWSUnsupportedFeatureException", "UnsupportedRequestException"),
-            *("NoVersionAttributeException", "InstantiationIOException"),
+            *("NoVersionAttributeException", "InstantiationIOException", "AWSBadRequestException"),
         ),
         Meaning.PERMANENT,
         remedy="the store does not do this as it is set up: correct endpoint, region and the options of s3a",
@@ -143,13 +145,13 @@ COMMON: tuple[Rule, ...] = (
             r"(distance|literal|length|block|code|check|window|compression method|symbols)|"
             r"can not read class (org\.apache\.iceberg\.shaded\.)?org\.apache\.parquet\.format\."
         ),
-        remedy="restore these files from a backup, or delete their rows",
+        remedy=_DAMAGED,
         reason=RefusalReason.DAMAGED,
     ),
     Rule(
         _kinds("ZstdIOException", "ZstdException", "LZ4Exception"),
         Meaning.REFUSED,
-        remedy="restore these files from a backup, or delete their rows",
+        remedy=_DAMAGED,
         reason=RefusalReason.DAMAGED,
     ),
     Rule(
@@ -170,9 +172,15 @@ COMMON: tuple[Rule, ...] = (
         reason=RefusalReason.TYPES,
     ),
     Rule(
+        _kinds("CompressionCodecNotSupportedException"),
+        Meaning.REFUSED,
+        remedy=_CODEC,
+        reason=RefusalReason.CODEC,
+    ),
+    Rule(
         meaning=Meaning.REFUSED,
         text=re.compile(r"(Brotli|Lzo|LZO)\w*Codec\S* (was )?not found|UnsupportedCodec"),
-        remedy="this actor has no codec for these files: write them again with another one",
+        remedy=_CODEC,
         reason=RefusalReason.CODEC,
     ),
     # Contradictions in code or data, which the same input leads to again.

@@ -100,13 +100,52 @@ OF_HADOOP: dict[Expected, str] = {
 }
 """Of its file systems, RPC and security."""
 
-OF_S3: dict[Expected, str] = {}
+OF_S3: dict[Expected, str] = {
+    (Meaning.PERMANENT, Verdict.UNKNOWN): "AWSBadRequestException AWSRedirectException AWSUnsupportedFeatureException "
+    "InstantiationIOException InvalidObjectStateException NoSuchBucketException NoVersionAttributeException UnknownStoreException "
+    "UnsupportedRequestException",
+    _NOTHING_KNOWN: "AWSApiCallTimeoutException AWSClientIOException AWSNoResponseException AWSS3IOException "
+    "AWSServiceIOException AWSServiceThrottledException AWSStatus500Exception AbortedException "
+    "ApiCallAttemptTimeoutException ApiCallTimeoutException AuditFailureException AuditOperationRejectedException "
+    "AwsServiceException BucketAlreadyExistsException BucketAlreadyOwnedByYouException Crc32MismatchException "
+    "CredentialInitializationException DelegationTokenIOException EncryptionTypeMismatchException "
+    "EndpointDiscoveryFailedException ExpiredTokenException FakeIoException HttpChannelEOFException "
+    "IdpCommunicationErrorException IdpRejectedClaimException InvalidAuthorizationMessageException "
+    "InvalidIdentityTokenException InvalidRequestException InvalidWriteOffsetException "
+    "MalformedPolicyDocumentException MultiObjectDeleteException NoAuthWithAWSException NoAwsCredentialsException "
+    "NoSuchKeyException NoSuchUploadException NonRetryableException ObjectAlreadyInActiveTierErrorException "
+    "ObjectNotInActiveTierErrorException PackedPolicyTooLargeException PathCommitException "
+    "RangeNotSatisfiableEOFException RegionDisabledException RemoteFileChangedException RenameFailedException "
+    "ResponseOrException RetryableException S3Error S3Exception SdkCancellationException SdkClientException "
+    "SdkException SdkInterruptedException SdkServiceException StsException TokenAcquisitionFailedException "
+    "TooManyPartsException ValidationFailure",
+}
 """Of s3a and Amazon's SDK."""
 
-OF_CATALOGS: dict[Expected, str] = {}
+OF_CATALOGS: dict[Expected, str] = {
+    (Meaning.TRANSIENT, Verdict.BUSY): "AlreadyExistsException",
+    _NOTHING_KNOWN: "ApiException CollectionMapKeyException ConfigValSecurityException DeadlineException "
+    "DeltaApiException HiveMetaException IncompatibleMetastoreException IndexAlreadyExistsException InvalidInputException "
+    "InvalidObjectException InvalidOperationException InvalidPartitionException MetaException NoSuchLockException "
+    "NoSuchObjectException NoSuchTxnException RetryException TApplicationException TEOFException TException "
+    "TInvalidSaslFrameException TProtocolException TSaslNegotiationException TTransportException "
+    "TxnAbortedException TxnOpenException UnknownDBException UnknownPartitionException UnknownTableException",
+}
 """Of clients of Unity, of Hive's metastore, and of the protocol below that."""
 
-OF_PARQUET: dict[Expected, str] = {}
+OF_PARQUET: dict[Expected, str] = {
+    (Meaning.REFUSED, Verdict.UNKNOWN): "CompressionCodecNotSupportedException KeyAccessDeniedException "
+    "ParquetCryptoRuntimeException TagVerificationException",
+    _NOTHING_KNOWN: "BadConfigurationException ByteBufferAllocationStacktraceException CompilationException "
+    "GlobParseException IncompatibleSchemaModificationException InvalidFileOffsetException InvalidRecordException "
+    "InvalidSchemaException LeakDetectorHeapByteBufferAllocatorException LeakedByteBufferException "
+    "MissingOffsetIndexException OutputStreamCloseException ParquetCloseResourceException "
+    "ParquetCompressionCodecException ParquetDecodingException ParquetEmptyBlockException "
+    "ParquetEncodingException ParquetMemoryManagerRuntimeException ParquetRuntimeException "
+    "ParquetSizeOverflowException RecordMaterializationException ReleasingUnallocatedByteBufferException "
+    "SemanticVersionParseException ShouldNeverHappenException StatisticsClassException UnknownColumnException "
+    "UnknownColumnTypeException VersionParseException",
+}
 
 OF_PYICEBERG: dict[type[LakewrightError], str] = {
     PermanentError: "UnauthorizedError ForbiddenError OAuthError NotInstalledError ValidationError",
@@ -132,6 +171,12 @@ SAYING: list[tuple[str, str, Meaning]] = [
     ("S3Exception", "ExpiredToken: refresh it (Service: S3, Status Code: 400)", Meaning.TRANSIENT),
     ("AccessDeniedException", "s3a://b/f: RequestTimeTooSkewed: (Status Code: 403)", Meaning.TRANSIENT),
     ("S3Exception", "Slow Down (Service: S3, Status Code: 503, Request ID: 1)", Meaning.TRANSIENT),
+    (
+        "AWSBadRequestException",
+        "s3a://b/f: The authorization header is malformed (Status Code: 400)",
+        Meaning.PERMANENT,
+    ),
+    ("AWSBadRequestException", "s3a://b/f: RequestTimeout (Status Code: 400)", Meaning.TRANSIENT),
     ("StorageException", "a@b does not have storage.objects.get access to the object", Meaning.PERMANENT),
     ("StorageException", "429 Too Many Requests", Meaning.TRANSIENT),
     ("AbfsRestOperationException", 'Operation failed: "not permitted", 403, HEAD, https://x', Meaning.PERMANENT),
