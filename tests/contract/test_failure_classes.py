@@ -121,7 +121,7 @@ def classes(spark: "SparkSession", library: str) -> list[Any]:
         loader = scala.resolve("java.net.URLClassLoader")(urls, loader)
     names: set[str] = set()
     for path in jars:
-        with ZipFile(path) as jar:
-            names |= {name.removesuffix(".class").replace("/", ".") for name in jar.namelist()}
+        with ZipFile(path) as opened:
+            names |= {name.removesuffix(".class").replace("/", ".") for name in opened.namelist()}
     wanted = sorted(name for name in names if package.match(name) and _FAILURE.search(name))
     return [java_class.forName(name, False, loader) for name in wanted]

@@ -39,9 +39,11 @@ _PLUGINS = (
 )
 """Only what the tests need: to load all that is installed takes longer than most tests do."""
 
-TEST_TIMEOUT_S = {False: 120, True: 300}
-"""Limit of one test without and with Spark on free cores, far above the slowest one that a mutant names and the start
-of a JVM. It only ends hangs: a test that reaches it has shown nothing, so a mutant must make its tests fail before."""
+TEST_TIMEOUT_S = {False: 30, True: 300}
+"""Least limit of one test without and with Spark on free cores; see `HANGS`."""
+
+HANGS = 20
+"""A test that takes so many times what it takes without a mutant, on a machine as busy as now, hangs: it has failed."""
 
 
 class Fate(StrEnum):
@@ -83,15 +85,17 @@ class Copy:
         self._warm.communicate()
         self._directory.cleanup()
 
-    def try_one(self, mutant: Mutant, limit_s: float) -> Trial:
-        """Apply a mutant, run its tests, and take it back."""
+    def try_one(self, mutant: Mutant, limit_s: float, usual_s: Mapping[str, float]) -> Trial:
+        """Apply a mutant, run its tests, and take it back; `usual_s`: seconds of each test without it."""
         path = self.root / mutant.file
         original = path.read_text(encoding="utf-8")
         started = time.monotonic()
         path.write_text(mutant.mutated(original), encoding="utf-8")
         try:
             with self._compiled(path) as refused:
-                outcomes, problem = ({}, refused) if refused else self.run(mutant.tests, limit_s, spark=mutant.spark)
+                longest_s = max(usual_s.get(test, 0.0) for test in mutant.tests)
+                least_s = max(TEST_TIMEOUT_S[mutant.spark], HANGS * longest_s)
+                outcomes, _, problem = ({}, {}, refused) if refused else self.run(mutant.tests, limit_s, least_s)
         finally:
             path.write_text(original, encoding="utf-8")
         took_s = time.monotonic() - started
@@ -101,7 +105,7 @@ class Copy:
         passed = [test for test, end in ends.items() if end == "passed"]
         if passed:
             return Trial(mutant, Fate.SURVIVED, took_s, "passed: " + ", ".join(passed))
-        unclear = [f"{test} {end}" for test, end in ends.items() if end != "failed"]
+        unclear = [f"{test} {end}" for test, end in ends.items() if end not in ("failed", "timed out")]
         return Trial(mutant, Fate.ERROR if unclear else Fate.KILLED, took_s, ", ".join(unclear))
 
     @contextmanager
@@ -121,22 +125,26 @@ class Copy:
         finally:
             jar.write_bytes(before)
 
-    def run(self, tests: Iterable[str], limit_s: float, *, spark: bool) -> tuple[dict[str, str], str]:
-        """Run tests in the copy as it is; return how each ended, and why nothing is known of them, or ''."""
+    def run(self, tests: Iterable[str], limit_s: float, each_s: float) -> tuple[dict[str, str], dict[str, float], str]:
+        """Run tests in the copy as it is, with limits of all and of each in seconds on free cores.
+
+        Returns how each ended and what it took, and why nothing is known of them, or ''.
+        """
         written = self.root.parent / "outcomes.json"
         written.unlink(missing_ok=True)
         # The machine may be busy now and free for the next one.
         slower = factor_of(_spin_s(), load_per_core())
-        arguments = ["-q", "--tb=line", *_PLUGINS, f"--timeout={TEST_TIMEOUT_S[spark] * slower:.0f}"]
+        arguments = ["-q", "--tb=line", *_PLUGINS, f"--timeout={each_s * slower:.0f}"]
         # The same seed each night: what a property test finds must not depend on the day.
         arguments += ["--hypothesis-seed=0", *sorted(set(tests))]
         environment = {VARIABLE: f"{slower:.2f}", FILE_VARIABLE: str(written), long_suites.VARIABLE: long_suites.ALL}
         code, output = self._pytest(arguments, environment, limit_s * slower)
         if code is None:
-            return {}, f"no end within {limit_s * slower:.0f} s"
+            return {}, {}, f"no end within {limit_s * slower:.0f} s"
         if code not in (0, 1) or not written.is_file():
-            return {}, f"pytest ended with {code}: {' | '.join(output.strip().splitlines()[-3:])}"
-        return json.loads(written.read_text(encoding="utf-8")), ""
+            return {}, {}, f"pytest ended with {code}: {' | '.join(output.strip().splitlines()[-3:])}"
+        outcomes, took_s = json.loads(written.read_text(encoding="utf-8"))
+        return outcomes, took_s, ""
 
     def _pytest(
         self, arguments: Sequence[str], environment: Mapping[str, str], limit_s: float
@@ -154,17 +162,21 @@ class Copy:
 _spin_s = cache(spin_s)
 
 
-def baseline(copy: Copy, mutants: Sequence[Mutant], limit_s: float) -> list[str]:
-    """Run all named tests without any mutant; return what is wrong: a test that fails anyway shows nothing."""
-    wrong: list[str] = []
+def baseline(copy: Copy, mutants: Sequence[Mutant], limit_s: float) -> tuple[list[str], dict[str, float]]:
+    """Run all named tests without any mutant; return what is wrong, and the seconds of each.
+
+    A test that fails anyway shows nothing.
+    """
+    wrong, usual_s = list[str](), dict[str, float]()
     for spark in (False, True):
         tests = {test for mutant in mutants if mutant.spark is spark for test in mutant.tests}
         if not tests:
             continue
-        outcomes, problem = copy.run(tests, limit_s * len(tests), spark=spark)
+        outcomes, took_s, problem = copy.run(tests, limit_s * len(tests), 300)
+        usual_s |= took_s
         ends = {test: outcomes.get(test, "did not run") for test in sorted(tests)}
         wrong += [problem] if problem else [f"{test}: {end}" for test, end in ends.items() if end != "passed"]
-    return wrong
+    return wrong, usual_s
 
 
 def _environment(where: Path) -> dict[str, str]:

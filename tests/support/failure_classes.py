@@ -102,8 +102,8 @@ OF_HADOOP: dict[Expected, str] = {
 
 OF_S3: dict[Expected, str] = {
     (Meaning.PERMANENT, Verdict.UNKNOWN): "AWSBadRequestException AWSRedirectException AWSUnsupportedFeatureException "
-    "InstantiationIOException InvalidObjectStateException NoSuchBucketException NoVersionAttributeException UnknownStoreException "
-    "UnsupportedRequestException",
+    "InstantiationIOException InvalidObjectStateException NoSuchBucketException NoVersionAttributeException "
+    "UnknownStoreException UnsupportedRequestException",
     _NOTHING_KNOWN: "AWSApiCallTimeoutException AWSClientIOException AWSNoResponseException AWSS3IOException "
     "AWSServiceIOException AWSServiceThrottledException AWSStatus500Exception AbortedException "
     "ApiCallAttemptTimeoutException ApiCallTimeoutException AuditFailureException AuditOperationRejectedException "
@@ -125,11 +125,12 @@ OF_S3: dict[Expected, str] = {
 OF_CATALOGS: dict[Expected, str] = {
     (Meaning.TRANSIENT, Verdict.BUSY): "AlreadyExistsException",
     _NOTHING_KNOWN: "ApiException CollectionMapKeyException ConfigValSecurityException DeadlineException "
-    "DeltaApiException HiveMetaException IncompatibleMetastoreException IndexAlreadyExistsException InvalidInputException "
-    "InvalidObjectException InvalidOperationException InvalidPartitionException MetaException NoSuchLockException "
-    "NoSuchObjectException NoSuchTxnException RetryException TApplicationException TEOFException TException "
-    "TInvalidSaslFrameException TProtocolException TSaslNegotiationException TTransportException "
-    "TxnAbortedException TxnOpenException UnknownDBException UnknownPartitionException UnknownTableException",
+    "DeltaApiException HiveMetaException IncompatibleMetastoreException IndexAlreadyExistsException "
+    "InvalidInputException InvalidObjectException InvalidOperationException InvalidPartitionException "
+    "MetaException NoSuchLockException NoSuchObjectException NoSuchTxnException RetryException "
+    "TApplicationException TEOFException TException TInvalidSaslFrameException TProtocolException "
+    "TSaslNegotiationException TTransportException TxnAbortedException TxnOpenException "
+    "UnknownDBException UnknownPartitionException UnknownTableException",
 }
 """Of clients of Unity, of Hive's metastore, and of the protocol below that."""
 
