@@ -30,7 +30,7 @@ def test_a_test_hangs_that_takes_many_times_what_it_takes_without_the_mutant(
     (tmp_path / "code.py").write_text("def less(a, b):\n    return a < b\n")
     limits = list[float]()
 
-    def run(_: Copy, tests: Any, limit_s: float, each_s: float) -> Any:
+    def run(_: Copy, tests: Any, __: float, each_s: float) -> Any:
         limits.append(each_s)
         return dict.fromkeys(tests, end), {}, ""
 
