@@ -39,7 +39,7 @@ _PLUGINS = (
 )
 """Only what the tests need: to load all that is installed takes longer than most tests do."""
 
-TEST_TIMEOUT_S = {False: 30, True: 300}
+TEST_TIMEOUT_S = {False: 10, True: 300}
 """Least limit of one test without and with Spark on free cores; see `HANGS`."""
 
 HANGS = 20
