@@ -6,6 +6,7 @@ Started with a copy of the source tree as the working directory. Reads a run as 
 
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -20,6 +21,9 @@ IMPORTED = (
     *("pyarrow.parquet", "cryptography.hazmat.primitives", "opentelemetry.sdk.trace", "rich.console", "psutil"),
 )
 """Libraries without threads of their own; plugins of pytest are not among them, as it rewrites these."""
+
+MEMORY_BYTES = 8 << 30
+"""What a process of a trial may hold: a mutant may read without end, and must not take the machine with it."""
 
 
 def main() -> None:
@@ -38,6 +42,7 @@ def _run(wanted: dict[str, Any]) -> int | None:
         with open(os.devnull) as nothing, open(wanted["output"], "w") as output:  # noqa: PTH123 - of descriptors
             for inherited, own in ((0, nothing), (1, output), (2, output)):
                 os.dup2(own.fileno(), inherited)
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
         os.environ.update(wanted["environment"])
         sys.argv = ["pytest", *wanted["arguments"]]
         os._exit(pytest.main(wanted["arguments"]))
