@@ -32,7 +32,8 @@ class Rule:
     """Exceptions that mean the same.
 
     kinds: simple names of classes, whose subclasses count; empty: any. text: what the message must contain.
-    is_outermost: a cause of another exception does not count. remedy: what to do, as half a sentence.
+    is_outermost: a cause of another exception does not count. within: what some exception of the chain must say.
+    remedy: what to do, as half a sentence.
     reason: of refused files. field, allowed: of an unsupported table.
     """
 
@@ -41,6 +42,7 @@ class Rule:
     verdict: Verdict = Verdict.UNKNOWN
     text: re.Pattern[str] | None = None
     is_outermost: bool = False
+    within: re.Pattern[str] | None = None
     remedy: str = ""
     reason: RefusalReason = RefusalReason.UNSUPPORTED
     field: str = ""
@@ -48,6 +50,8 @@ class Rule:
 
     def fits(self, chain: Sequence[Cause]) -> bool:
         """Return whether an exception with these causes, itself first, is one of these."""
+        if self.within is not None and not any(self.within.search(one.text) for one in chain):
+            return False
         return any(
             (not self.kinds or bool(self.kinds & one.kinds))
             and (self.text is None or self.text.search(f"{one.name}: {one.text}") is not None)
@@ -59,11 +63,19 @@ def _kinds(*names: str) -> frozenset[str]:
     return frozenset(names)
 
 
+_CONTRADICTIONS = _kinds(
+    *("NullPointerException", "ClassCastException", "IndexOutOfBoundsException", "NegativeArraySizeException"),
+    *("IllegalArgumentException", "UnsupportedOperationException", "ArithmeticException", "MatchError"),
+    *("NotImplementedError", "NotSerializableException", "DateTimeException", "ArrayStoreException"),
+)
+
+_CODEC = "this actor has no codec for these files: write them again with another one"
+_DAMAGED = "restore these files from a backup, or delete their rows"
 _CREDENTIALS = "check the permissions of the actor's credentials on the store"
 
 COMMON: tuple[Rule, ...] = (
     # What a token, a clock, the network or a server under load is to blame for, whatever it is a cause of.
-    Rule(text=re.compile(r"ExpiredToken|TokenRefreshRequired|RequestTimeTooSkewed|RequestExpired")),
+    Rule(text=re.compile(r"ExpiredToken|TokenRefreshRequired|RequestTimeTooSkewed|RequestExpired|RequestTimeout")),
     Rule(
         _kinds(
             *("SocketException", "SocketTimeoutException", "UnknownHostException", "SSLException", "TimeoutException"),
@@ -72,6 +84,11 @@ COMMON: tuple[Rule, ...] = (
             *("AWSServiceThrottledException", "AWSStatus500Exception", "AWSNoResponseException", "SafeModeException"),
             *("ApiCallTimeoutException", "ApiCallAttemptTimeoutException", "RejectedExecutionException"),
         )
+    ),
+    Rule(
+        meaning=Meaning.PERMANENT,
+        text=re.compile(r"\bInvalidObjectState"),
+        remedy="objects of the table are archived: restore them in the store",
     ),
     # Who may not, may not the next time either.
     Rule(
@@ -83,9 +100,14 @@ COMMON: tuple[Rule, ...] = (
         remedy=_CREDENTIALS,
     ),
     Rule(
-        _kinds("AwsServiceException", "StorageException", "HttpResponseException", "AbfsRestOperationException"),
+        _kinds(
+            *("AwsServiceException", "StorageException", "HttpResponseException", "AbfsRestOperationException"),
+            *("ApiException", "MetaException"),
+        ),
         Meaning.PERMANENT,
-        text=re.compile(r"[Ss]tatus [Cc]ode:? 40[13]\b|\b403\b|does not have storage\.\S+ access"),
+        text=re.compile(
+            r"[Ss]tatus [Cc]ode:? 40[13]\b|\b403\b|does not have storage\.\S+ access|AccessControlException"
+        ),
         remedy=_CREDENTIALS,
     ),
     Rule(
@@ -98,6 +120,14 @@ COMMON: tuple[Rule, ...] = (
         Meaning.PERMANENT,
         remedy="the bucket does not exist: correct the table's location, or create it",
     ),
+    Rule(
+        _kinds(
+            *("AWSRedirectException", "AWSUnsupportedFeatureException", "UnsupportedRequestException"),
+            *("NoVersionAttributeException", "InstantiationIOException", "AWSBadRequestException"),
+        ),
+        Meaning.PERMANENT,
+        remedy="the store does not do this as it is set up: correct endpoint, region and the options of s3a",
+    ),
     # Files that nothing but other files, another schema or another release can help.
     Rule(
         meaning=Meaning.REFUSED,
@@ -109,11 +139,25 @@ COMMON: tuple[Rule, ...] = (
         meaning=Meaning.REFUSED,
         text=re.compile(
             r"\bDamagedInput\b|CRC checksum verification failed|is not a Parquet file|differs from its checksum|"
-            r"\bChecksumException: |"
+            r"\bChecksumException: |corrupted file: |FAILED_TO_UNCOMPRESS|MalformedInputException: .*offset=\d|"
+            # zlib, in Java's words.
+            r"(IO|Zip|DataFormat)Exception: (invalid|incorrect|unknown|too many) .*"
+            r"(distance|literal|length|block|code|check|window|compression method|symbols)|"
             r"can not read class (org\.apache\.iceberg\.shaded\.)?org\.apache\.parquet\.format\."
         ),
-        remedy="restore these files from a backup, or delete their rows",
+        remedy=_DAMAGED,
         reason=RefusalReason.DAMAGED,
+    ),
+    Rule(
+        _kinds("ZstdIOException", "ZstdException", "LZ4Exception"),
+        Meaning.REFUSED,
+        remedy=_DAMAGED,
+        reason=RefusalReason.DAMAGED,
+    ),
+    Rule(
+        _kinds("ParquetCryptoRuntimeException"),
+        Meaning.REFUSED,
+        remedy="these files are encrypted: rewrite them in the engine that has their keys",
     ),
     Rule(
         _kinds("SchemaColumnConvertNotSupportedException"),
@@ -128,18 +172,26 @@ COMMON: tuple[Rule, ...] = (
         reason=RefusalReason.TYPES,
     ),
     Rule(
+        _kinds("CompressionCodecNotSupportedException"),
+        Meaning.REFUSED,
+        remedy=_CODEC,
+        reason=RefusalReason.CODEC,
+    ),
+    Rule(
         meaning=Meaning.REFUSED,
         text=re.compile(r"(Brotli|Lzo|LZO)\w*Codec\S* (was )?not found|UnsupportedCodec"),
-        remedy="this actor has no codec for these files: write them again with another one",
+        remedy=_CODEC,
         reason=RefusalReason.CODEC,
     ),
     # Contradictions in code or data, which the same input leads to again.
     Rule(
-        _kinds(
-            *("NullPointerException", "ClassCastException", "IndexOutOfBoundsException", "NegativeArraySizeException"),
-            *("IllegalArgumentException", "UnsupportedOperationException", "ArithmeticException", "MatchError"),
-            *("NotImplementedError", "NotSerializableException", "DateTimeException", "ArrayStoreException"),
-        ),
+        _CONTRADICTIONS,
+        Meaning.REFUSED,
+        within=re.compile("FAILED_READ_FILE"),
+        remedy="Spark cannot read these files: compare them with a backup, or write them again",
+    ),
+    Rule(
+        _CONTRADICTIONS,
         Meaning.PERMANENT,
         remedy="the same input fails again; report it with the actor's log",
     ),

@@ -19,6 +19,7 @@ from actor.rewrite.model import Blame, L, S, Staged
 from actor.rewrite.ports import Failures, GroupWriter, LiveGroups
 from shared.errors import LakewrightError, RefusedFiles
 from shared.layout.planner import FileGroup
+from shared.table import DataFile
 
 _log = structlog.get_logger(__name__)
 
@@ -110,9 +111,17 @@ class Workshop(Generic[L, S]):
         if not self.files.is_live(live):
             return None
         doing = f"rewriting {len(live.inputs)} files in {live.group.partition} of {self.location}"
-        return self.failures.translate(failure, doing, so="the table is unchanged")
+        error = self.failures.translate(failure, doing, so="the table is unchanged")
+        if isinstance(error, RefusedFiles):
+            error.files = tuple(one.path for one in live.group.files if _name(one) in str(error))
+        return error
 
     def _blame(self, failure: Exception) -> Blame:
         if isinstance(failure, LakewrightError):
             return Blame.FILES if isinstance(failure, RefusedFiles) else Blame.ALL
         return self.failures.blame(failure)
+
+
+def _name(file: DataFile) -> str:
+    """Return how messages of libraries name a file, whatever they put before its folder."""
+    return f"/{file.path.rpartition('/')[2]}"

@@ -44,7 +44,7 @@ class Preemption:
     """When a job of a strict band may preempt a running job.
 
     max_wait_ms: how long it waits for a slot that frees itself. min_run_ms: what a run is given before it may be
-    revoked. times: how often one job is revoked at most, so that preemption cannot starve it.
+    revoked. max_preemptions: how often one job is revoked at most, so that preemption cannot starve it.
     """
 
     max_wait_ms: int = 3_000

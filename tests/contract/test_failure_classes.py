@@ -1,12 +1,23 @@
 """The tables of exceptions are those of the libraries: none is left out, and ancestors are the real ones."""
 
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 import pytest
 
-from tests.support.failure_classes import OF_DELTA, OF_HADOOP, OF_ICEBERG, Expected
+from services.paths import ivy_dir
+from tests.support.failure_classes import (
+    OF_CATALOGS,
+    OF_DELTA,
+    OF_HADOOP,
+    OF_ICEBERG,
+    OF_PARQUET,
+    OF_S3,
+    Expected,
+)
 from tests.support.java_errors import ANCESTORS, throwable
 
 if TYPE_CHECKING:
@@ -27,11 +38,38 @@ LIBRARIES = {
         re.compile(r"org\.apache\.hadoop\.(fs|hdfs|io|ipc|net|security)\."),
         ["org.apache.hadoop.fs.FileSystem"],
     ),
+    "s3": (
+        re.compile(
+            r"org\.apache\.hadoop\.fs\.s3a\.|software\.amazon\.awssdk\.(awscore|core|http|retries)\.|"
+            r"software\.amazon\.awssdk\.services\.(s3|sts)\.model\."
+        ),
+        [],
+    ),
+    "catalogs": (
+        re.compile(r"io\.unitycatalog\.client\.|org\.apache\.hadoop\.hive\.metastore\.|org\.apache\.thrift\."),
+        [
+            *("io.unitycatalog.client.ApiException", "org.apache.hadoop.hive.metastore.api.MetaException"),
+            "org.apache.thrift.TException",
+        ],
+    ),
+    "parquet": (
+        re.compile(r"org\.apache\.parquet\."),
+        [
+            *("org.apache.parquet.hadoop.ParquetFileReader", "org.apache.parquet.io.ParquetDecodingException"),
+            "org.apache.parquet.ParquetRuntimeException",
+        ],
+    ),
 }
-"""The packages of each library's own classes, and a class of each of its jars."""
+"""The packages of each library's own classes, and a class of each of its jars; those for S3 no test session loads."""
 
 
-@pytest.mark.parametrize(("library", "table"), [("iceberg", OF_ICEBERG), ("delta", OF_DELTA), ("hadoop", OF_HADOOP)])
+TABLES = [
+    *(("iceberg", OF_ICEBERG), ("delta", OF_DELTA), ("hadoop", OF_HADOOP)),
+    *(("s3", OF_S3), ("catalogs", OF_CATALOGS), ("parquet", OF_PARQUET)),
+]
+
+
+@pytest.mark.parametrize(("library", "table"), TABLES)
 def test_every_exception_of_a_library_is_judged_as_its_table_says(
     spark: "SparkSession", library: str, table: dict[Expected, str]
 ) -> None:
@@ -40,7 +78,7 @@ def test_every_exception_of_a_library_is_judged_as_its_table_says(
     from actor.formats.delta.conflicts import RULES as DELTA
     from actor.formats.iceberg.conflicts import RULES as ICEBERG
 
-    rules: tuple[Rule, ...] = {"iceberg": ICEBERG, "delta": DELTA, "hadoop": DELTA}[library]
+    rules: tuple[Rule, ...] = ICEBERG if library in ("iceberg", "catalogs") else DELTA
     expected = {name: meant for meant, names in table.items() for name in names.split()}
     found = {}
     for one in classes(spark, library):
@@ -66,16 +104,24 @@ def test_the_ancestors_that_tests_without_a_jvm_use_are_the_real_ones(spark: "Sp
 
 def classes(spark: "SparkSession", library: str) -> list[Any]:
     """Return Java's classes of all exceptions in the jars of a library."""
+    from actor.jvm.jars import S3, look_up
     from actor.jvm.java_sources import class_loader
     from actor.jvm.scala import Scala
 
     scala = Scala(spark)
     loader, java_class = class_loader(scala), scala.resolve("java.lang.Class")
     package, examples = LIBRARIES[library]
+    found = [java_class.forName(example, False, loader) for example in examples]
+    jars = [Path(str(known.getProtectionDomain().getCodeSource().getLocation().getPath())) for known in found]
+    if library == "s3":
+        jars = list(look_up(ivy_dir(os.environ), S3).files)
+        urls = spark.sparkContext._gateway.new_array(scala.resolve("java.net.URL"), len(jars))
+        for at, jar in enumerate(jars):
+            urls[at] = scala.resolve("java.io.File")(str(jar)).toURI().toURL()
+        loader = scala.resolve("java.net.URLClassLoader")(urls, loader)
     names: set[str] = set()
-    for example in examples:
-        known = java_class.forName(example, False, loader)
-        with ZipFile(str(known.getProtectionDomain().getCodeSource().getLocation().getPath())) as jar:
-            names |= {name.removesuffix(".class").replace("/", ".") for name in jar.namelist()}
+    for path in jars:
+        with ZipFile(path) as opened:
+            names |= {name.removesuffix(".class").replace("/", ".") for name in opened.namelist()}
     wanted = sorted(name for name in names if package.match(name) and _FAILURE.search(name))
     return [java_class.forName(name, False, loader) for name in wanted]

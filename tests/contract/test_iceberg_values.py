@@ -223,6 +223,24 @@ def test_a_page_that_differs_from_its_checksum_is_not_encoded(ice: "IcebergLab")
     assert f"{damaged.name} has a page" in str(end.error)
 
 
+@pytest.mark.parametrize("codec", ["snappy", "zstd", "gzip", "lz4", "none"])
+def test_a_page_without_a_checksum_that_cannot_be_read_refuses_its_files(ice: "IcebergLab", codec: str) -> None:
+    from tests.support.iceberg_foreign import ForeignWriter, field
+    from tests.support.stored_table import garble
+
+    table = create(ice, "t", json.loads(json.dumps(FLAT).replace('"x"', '"string"')))
+    writer = ForeignWriter(ice, table)
+    stored = pa.schema([field("id", pa.int64(), {"id": 1}), field("c", pa.string(), {"c": 2})])
+    rows = pa.table([range(1000), [f"value {n * 7919 % 1000}" for n in range(1000)]], schema=stored)
+    _, damaged = (writer.add(rows, compression=codec) for _ in range(2))
+    garble(damaged)
+    before = ice.files_on_disk(table)
+    end = rewrite(ice, table)
+    assert end.status is GroupStatus.REFUSED
+    assert isinstance(end.error, RefusedFiles)
+    assert ice.files_on_disk(table) == before
+
+
 def test_initial_defaults_stay_what_they_are_for_rows_before_the_column(ice: "IcebergLab") -> None:
     from tests.support.iceberg_foreign import ForeignWriter, field, read_by_others
 

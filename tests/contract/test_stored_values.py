@@ -28,7 +28,7 @@ from tests.support.local_vacuum import Control
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
-from tests.support.stored_table import StoredTable, field  # noqa: E402 - needs pyarrow
+from tests.support.stored_table import StoredTable, field, garble  # noqa: E402 - needs pyarrow
 
 pytestmark = pytest.mark.spark
 
@@ -297,6 +297,22 @@ def test_a_page_that_differs_from_its_checksum_is_not_encoded_under_a_new_one(la
 
     assert end.status is GroupStatus.REFUSED
     assert damaged in str(end.error)
+    assert len(list(table.path.glob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstd", "gzip", "lz4", "none"])
+def test_a_page_without_a_checksum_that_cannot_be_read_refuses_its_file_alone(lab: DeltaLab, codec: str) -> None:
+    """Decompression notices it, or other bytes come out, which lead Spark's reader anywhere."""
+    table = StoredTable(lab.directory / "t", [ID, field("v", "string")])
+    values = [f"value {n * 7919 % 1000}" for n in range(1000)]
+    damaged, _ = [table.append(pa.table({"id": range(1000), "v": values}), compression=codec) for _ in range(2)]
+    garble(table.path / damaged)
+
+    end = rewritten(lab, table)
+
+    assert end.status is GroupStatus.REFUSED
+    assert isinstance(end.error, RefusedFiles)
+    assert end.error.files == (damaged,)
     assert len(list(table.path.glob("*.parquet"))) == 2
 
 

@@ -1,19 +1,24 @@
-"""The commands of README's "Your own tables" run as they are written, in their order, against a real decider.
+"""The commands of pages run as they are written against a real decider; those of README's "Your own tables" in order.
 
 Those that need Spark or a machine of their own are named with the test that runs them.
 """
 
+import json
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
 from tests.support.live_decider import LiveDecider, WrittenTable
 from tests.support.stack import ROOT
+from tests.unit.docs.test_commands import blocks
 
 pytestmark = pytest.mark.redis
 
@@ -31,6 +36,12 @@ def shown() -> Iterator[str]:
             command = line.partition("#")[0].strip()
             if command:
                 yield command
+
+
+def commands(page: Path) -> list[str]:
+    """The arguments of each `lakewright` in a block of a page."""
+    ours = (line for line in blocks(page) if line.startswith("lakewright "))
+    return [line.removeprefix("lakewright ").partition("#")[0].strip() for line in ours]
 
 
 def test_readme_s_commands_run_as_they_are_written(
@@ -61,3 +72,38 @@ def test_readme_s_call_of_the_webhook_is_accepted(decider: LiveDecider, tmp_path
     body, url = words[words.index("-d") + 1], next(word for word in words if "/v1/" in word)
     answer = httpx.post(f"http://{url}", content=body, headers={"content-type": "application/json"}, trust_env=False)
     assert answer.json()["accepted"] == 1
+
+
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+SHOWN_ELSEWHERE = {
+    "optimize /data/lake/events --target-file-size 64KiB": "tests/integration/test_adhoc.py",
+    "rewrite-manifests sales.orders": "tests/integration/test_iceberg_tables.py",
+    "rewrite-manifests sales.orders --dry-run": "tests/integration/test_iceberg_tables.py",
+    "tables add s3://lake/sales/orders --name sales.orders": "tests/integration/test_iceberg_on_s3.py",
+    "tables index /lake/events": "tests/integration/test_indexed_tables.py",
+}
+"""Those that need a terminal, a catalog, a store or an index, with the test that runs them."""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=lambda page: page.stem)
+def test_a_pages_commands_run_as_they_are_written(
+    page: Path, decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("sales.events", "sales.orders"):
+        table = WrittenTable(tmp_path / "data" / name)
+        table.append(11)
+        decider.register(table.path, name)
+    for first in range(0, 400, 100):
+        rows = pa.table({"customer_id": range(first, first + 100), "ts": range(100)})
+        write_deltalake(tmp_path / "lake", rows, mode="append")
+    filters = {"table": "sales.events", "times": 2, "filter": {"type": "eq", "term": "customer_id", "value": 1}}
+    (tmp_path / "scans.jsonl").write_text(json.dumps(filters))
+    monkeypatch.chdir(tmp_path)
+    for command in commands(page):
+        if command in SHOWN_ELSEWHERE:
+            assert (ROOT / SHOWN_ELSEWHERE[command]).exists()
+            continue
+        written = re.sub(r"/data/lake/\S+", str(tmp_path / "lake"), command)
+        result = CliRunner().invoke(app, ["--url", decider.url, *shlex.split(written)], env={"COLUMNS": "200"})
+        decider.drain()
+        assert result.exit_code == 0, (command, result.output, result.exception)

@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -41,7 +41,7 @@ def main() -> int:
     if wrong := not_applying(mutants, arguments.tree):
         return _refuse("these mutants do not apply any more", wrong)
     kept = KeptTrials(arguments.tree / ".cache" / "mutants.json", arguments.tree)
-    chosen = [m for m in mutants if arguments.again or not kept.is_killed(m)]
+    chosen = [m for m in mutants if not kept.is_killed(m) or arguments.again]
     print(
         f"[mutants] {len(mutants)} mutants, {len(mutants) - len(chosen)} of them killed by an earlier run as they are"
     )
@@ -51,9 +51,10 @@ def main() -> int:
     print(f"[mutants] some {minutes:.0f} minutes, and first all tests without any of them", flush=True)
     with ExitStack() as stack:
         copies = [stack.enter_context(closing(Copy(arguments.tree))) for _ in range(min(arguments.jobs, len(chosen)))]
-        if wrong := baseline(copies[0], chosen, arguments.limit_s):
+        wrong, usual_s = baseline(copies[0], chosen, arguments.limit_s)
+        if wrong:
             return _refuse("these tests do not pass without a mutant, so that they would show nothing", wrong)
-        trials = _print_each(_try_all(chosen, copies, arguments.limit_s), len(chosen), kept)
+        trials = _print_each(_try_all(chosen, copies, arguments.limit_s, usual_s), len(chosen), kept)
     _summarize(trials, time.monotonic() - started)
     if arguments.json:
         arguments.json.write_text(json.dumps(_figures(trials), indent=2) + "\n", encoding="utf-8")
@@ -65,7 +66,9 @@ def _refuse(what: str, wrong: Sequence[str]) -> int:
     return 1
 
 
-def _try_all(mutants: Sequence[Mutant], copies: Sequence[Copy], limit_s: float) -> Iterator[Trial]:
+def _try_all(
+    mutants: Sequence[Mutant], copies: Sequence[Copy], limit_s: float, usual_s: Mapping[str, float]
+) -> Iterator[Trial]:
     free: queue.SimpleQueue[Copy] = queue.SimpleQueue()
     for copy in copies:
         free.put(copy)
@@ -73,7 +76,7 @@ def _try_all(mutants: Sequence[Mutant], copies: Sequence[Copy], limit_s: float) 
     def attempt(mutant: Mutant) -> Trial:
         copy = free.get()
         try:
-            return copy.try_one(mutant, limit_s)
+            return copy.try_one(mutant, limit_s, usual_s)
         finally:
             free.put(copy)
 
@@ -82,7 +85,7 @@ def _try_all(mutants: Sequence[Mutant], copies: Sequence[Copy], limit_s: float) 
         yield from (done.result() for done in as_completed(waiting))
     for mutant in mutants:
         if mutant.spark:
-            yield copies[0].try_one(mutant, limit_s)
+            yield copies[0].try_one(mutant, limit_s, usual_s)
 
 
 def _print_each(trials: Iterator[Trial], total: int, kept: KeptTrials) -> list[Trial]:

@@ -31,7 +31,12 @@ class KeptTrials:
     tree: Path
     _found: dict[str, dict[str, Any]] = field(default_factory=dict)
 
+    _digests: dict[str, str] = field(default_factory=dict)
+
     def __post_init__(self) -> None:
+        self._read()
+
+    def _read(self) -> None:
         if self.file.is_file():
             self._found = json.loads(self.file.read_text(encoding="utf-8"))
 
@@ -41,8 +46,9 @@ class KeptTrials:
         return last["at_s"] > time.time() - DAYS * 86_400 and last["digest"] == self._digest(mutant)
 
     def add(self, trial: Trial) -> None:
-        """Keep a trial at once: a run may be ended in between."""
+        """Keep a trial at once: a run may be ended in between, and another one beside it has results, too."""
         digest = self._digest(trial.mutant) if trial.fate is Fate.KILLED else ""
+        self._read()
         self._found[trial.mutant.name] = {"digest": digest, "took_s": round(trial.took_s, 1), "at_s": int(time.time())}
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text(json.dumps(self._found, sort_keys=True), encoding="utf-8")
@@ -59,6 +65,12 @@ class KeptTrials:
         return [self._found.get(one.name, {"took_s": usual})["took_s"] for one in mutants]
 
     def _digest(self, mutant: Mutant) -> str:
+        """Return the digest as it first was: the tree may change while its copy is tried."""
+        if mutant.name not in self._digests:
+            self._digests[mutant.name] = self._digest_now(mutant)
+        return self._digests[mutant.name]
+
+    def _digest_now(self, mutant: Mutant) -> str:
         found = blake2b(repr(mutant).encode(), digest_size=16)
         for name in sorted({mutant.file, *(test.partition("::")[0] for test in mutant.tests)}):
             found.update((self.tree / name).read_bytes())

@@ -7,20 +7,21 @@ that cannot be set up or a run beyond the time limit proves nothing and counts a
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from tests.mutants.catalog import Mutant
 from tests.mutants.outcomes import FILE_VARIABLE
 from tests.support import long_suites
+from tests.support.time_limits import VARIABLE, factor_of, load_per_core, spin_s
 
 _LEFT_OUT = (".*", "__pycache__", "dist", "artifacts", "*.egg-info", "spark-warehouse", "metastore_db")
 _LINKED = (".venv", ".cache")
@@ -38,9 +39,11 @@ _PLUGINS = (
 )
 """Only what the tests need: to load all that is installed takes longer than most tests do."""
 
-TEST_TIMEOUT_S = {False: 60, True: 300}
-"""Limit of one test without and with Spark, far above the slowest one that a mutant names and the start of a JVM beside
-other work: a mutant that hangs makes it fail."""
+TEST_TIMEOUT_S = {False: 10, True: 300}
+"""Least limit of one test without and with Spark on free cores; see `HANGS`."""
+
+HANGS = 20
+"""A test that takes so many times what it takes without a mutant, on a machine as busy as now, hangs: it has failed."""
 
 
 class Fate(StrEnum):
@@ -71,20 +74,28 @@ class Copy:
         for name in _LINKED:
             if (tree / name).exists():
                 (self.root / name).symlink_to((tree / name).resolve())
+        command = [sys.executable, "-P", str(Path(__file__).with_name("warm.py"))]
+        environment = os.environ | _environment(self.root)
+        self._warm = subprocess.Popen(
+            command, cwd=self.root, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def close(self) -> None:
         """Remove the copy."""
+        self._warm.communicate()
         self._directory.cleanup()
 
-    def try_one(self, mutant: Mutant, limit_s: float) -> Trial:
-        """Apply a mutant, run its tests, and take it back."""
+    def try_one(self, mutant: Mutant, limit_s: float, usual_s: Mapping[str, float]) -> Trial:
+        """Apply a mutant, run its tests, and take it back; `usual_s`: seconds of each test without it."""
         path = self.root / mutant.file
         original = path.read_text(encoding="utf-8")
         started = time.monotonic()
         path.write_text(mutant.mutated(original), encoding="utf-8")
         try:
             with self._compiled(path) as refused:
-                outcomes, problem = ({}, refused) if refused else self.run(mutant.tests, limit_s, spark=mutant.spark)
+                longest_s = max(usual_s.get(test, 0.0) for test in mutant.tests)
+                least_s = max(TEST_TIMEOUT_S[mutant.spark], HANGS * longest_s)
+                outcomes, _, problem = ({}, {}, refused) if refused else self.run(mutant.tests, limit_s, least_s)
         finally:
             path.write_text(original, encoding="utf-8")
         took_s = time.monotonic() - started
@@ -94,7 +105,7 @@ class Copy:
         passed = [test for test, end in ends.items() if end == "passed"]
         if passed:
             return Trial(mutant, Fate.SURVIVED, took_s, "passed: " + ", ".join(passed))
-        unclear = [f"{test} {end}" for test, end in ends.items() if end != "failed"]
+        unclear = [f"{test} {end}" for test, end in ends.items() if end not in ("failed", "timed out")]
         return Trial(mutant, Fate.ERROR if unclear else Fate.KILLED, took_s, ", ".join(unclear))
 
     @contextmanager
@@ -107,58 +118,67 @@ class Copy:
         before = jar.read_bytes()
         # A mutant may leave behind what is used no more.
         program = "import sys; from services import java_jar; java_jar.WARNINGS = 'none'; sys.exit(java_jar.main())"
-        code, output = _run([sys.executable, "-c", program], self.root, {}, TEST_TIMEOUT_S[True])
+        command, environment = [sys.executable, "-c", program], os.environ | _environment(self.root)
+        done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, check=False)
         try:
-            yield "" if code == 0 else f"not compiled: {output[-500:]}"
+            yield "" if done.returncode == 0 else f"not compiled: {(done.stdout + done.stderr)[-500:]}"
         finally:
             jar.write_bytes(before)
 
-    def run(self, tests: Iterable[str], limit_s: float, *, spark: bool) -> tuple[dict[str, str], str]:
-        """Run tests in the copy as it is; return how each ended, and why nothing is known of them, or ''."""
+    def run(self, tests: Iterable[str], limit_s: float, each_s: float) -> tuple[dict[str, str], dict[str, float], str]:
+        """Run tests in the copy as it is, with limits of all and of each in seconds on free cores.
+
+        Returns how each ended and what it took, and why nothing is known of them, or ''.
+        """
         written = self.root.parent / "outcomes.json"
         written.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", *_PLUGINS, f"--timeout={TEST_TIMEOUT_S[spark]}"]
+        # The machine may be busy now and free for the next one.
+        slower = factor_of(_spin_s(), load_per_core())
+        arguments = ["-q", "--tb=line", *_PLUGINS, f"--timeout={each_s * slower:.0f}"]
         # The same seed each night: what a property test finds must not depend on the day.
-        command += ["--hypothesis-seed=0", *sorted(set(tests))]
-        code, output = _run(
-            command, self.root, {FILE_VARIABLE: str(written), long_suites.VARIABLE: long_suites.ALL}, limit_s
-        )
+        arguments += ["--hypothesis-seed=0", *sorted(set(tests))]
+        environment = {VARIABLE: f"{slower:.2f}", FILE_VARIABLE: str(written), long_suites.VARIABLE: long_suites.ALL}
+        code, output = self._pytest(arguments, environment, limit_s * slower)
         if code is None:
-            return {}, f"no end within {limit_s:.0f} s"
+            return {}, {}, f"no end within {limit_s * slower:.0f} s"
         if code not in (0, 1) or not written.is_file():
-            return {}, f"pytest ended with {code}: {' | '.join(output.strip().splitlines()[-3:])}"
-        return json.loads(written.read_text(encoding="utf-8")), ""
+            return {}, {}, f"pytest ended with {code}: {' | '.join(output.strip().splitlines()[-3:])}"
+        outcomes, took_s = json.loads(written.read_text(encoding="utf-8"))
+        return outcomes, took_s, ""
+
+    def _pytest(
+        self, arguments: Sequence[str], environment: Mapping[str, str], limit_s: float
+    ) -> tuple[int | None, str]:
+        """Run pytest in a fork of the copy's warm process; return its exit code, None if it did not end, and output."""
+        output = self.root.parent / "output.txt"
+        wanted = {"arguments": arguments, "environment": environment, "output": str(output), "limit_s": limit_s}
+        assert self._warm.stdin is not None
+        assert self._warm.stdout is not None
+        print(json.dumps(wanted), file=self._warm.stdin, flush=True)
+        code = json.loads(self._warm.stdout.readline())
+        return code, output.read_text(encoding="utf-8", errors="replace")
 
 
-def baseline(copy: Copy, mutants: Sequence[Mutant], limit_s: float) -> list[str]:
-    """Run all named tests without any mutant; return what is wrong: a test that fails anyway shows nothing."""
-    wrong: list[str] = []
+_spin_s = cache(spin_s)
+
+
+def baseline(copy: Copy, mutants: Sequence[Mutant], limit_s: float) -> tuple[list[str], dict[str, float]]:
+    """Run all named tests without any mutant; return what is wrong, and the seconds of each.
+
+    A test that fails anyway shows nothing.
+    """
+    wrong, usual_s = list[str](), dict[str, float]()
     for spark in (False, True):
         tests = {test for mutant in mutants if mutant.spark is spark for test in mutant.tests}
         if not tests:
             continue
-        outcomes, problem = copy.run(tests, limit_s * len(tests), spark=spark)
+        outcomes, took_s, problem = copy.run(tests, limit_s * len(tests), 300)
+        usual_s |= took_s
         ends = {test: outcomes.get(test, "did not run") for test in sorted(tests)}
         wrong += [problem] if problem else [f"{test}: {end}" for test, end in ends.items() if end != "passed"]
-    return wrong
+    return wrong, usual_s
 
 
-def _run(command: Sequence[str], where: Path, extra: dict[str, str], limit_s: float) -> tuple[int | None, str]:
-    """Run a command; return its exit code and output, or None if it did not end within the limit."""
+def _environment(where: Path) -> dict[str, str]:
     # Without byte code: its time stamps are too coarse to tell a changed line from the one before.
-    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(where)} | extra
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(
-            command, cwd=where, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            code: int | None = process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        output.seek(0)
-        return code, output.read()
+    return {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(where), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

@@ -55,7 +55,8 @@ OF_STORES: dict[Expected, str] = {
     "NoSuchBucketException NullPointerException ClassCastException ArrayIndexOutOfBoundsException "
     "IllegalArgumentException NumberFormatException ArithmeticException NegativeArraySizeException ArrayStoreException "
     "DateTimeException DateTimeParseException MatchError NotImplementedError NotSerializableException",
-    (Meaning.REFUSED, Verdict.UNKNOWN): "DamagedInput SchemaColumnConvertNotSupportedException",
+    (Meaning.REFUSED, Verdict.UNKNOWN): "DamagedInput SchemaColumnConvertNotSupportedException ZstdIOException "
+    "ZstdException LZ4Exception ParquetCryptoRuntimeException",
     _NOTHING_KNOWN: "IOException FileNotFoundException NoSuchFileException FileSystemException EOFException "
     "SocketException SocketTimeoutException ConnectException UnknownHostException NoRouteToHostException SSLException "
     "SSLHandshakeException InterruptedException InterruptedIOException ClosedByInterruptException TimeoutException "
@@ -99,6 +100,54 @@ OF_HADOOP: dict[Expected, str] = {
 }
 """Of its file systems, RPC and security."""
 
+OF_S3: dict[Expected, str] = {
+    (Meaning.PERMANENT, Verdict.UNKNOWN): "AWSBadRequestException AWSRedirectException AWSUnsupportedFeatureException "
+    "InstantiationIOException InvalidObjectStateException NoSuchBucketException NoVersionAttributeException "
+    "UnknownStoreException UnsupportedRequestException",
+    _NOTHING_KNOWN: "AWSApiCallTimeoutException AWSClientIOException AWSNoResponseException AWSS3IOException "
+    "AWSServiceIOException AWSServiceThrottledException AWSStatus500Exception AbortedException "
+    "ApiCallAttemptTimeoutException ApiCallTimeoutException AuditFailureException AuditOperationRejectedException "
+    "AwsServiceException BucketAlreadyExistsException BucketAlreadyOwnedByYouException Crc32MismatchException "
+    "CredentialInitializationException DelegationTokenIOException EncryptionTypeMismatchException "
+    "EndpointDiscoveryFailedException ExpiredTokenException FakeIoException HttpChannelEOFException "
+    "IdpCommunicationErrorException IdpRejectedClaimException InvalidAuthorizationMessageException "
+    "InvalidIdentityTokenException InvalidRequestException InvalidWriteOffsetException "
+    "MalformedPolicyDocumentException MultiObjectDeleteException NoAuthWithAWSException NoAwsCredentialsException "
+    "NoSuchKeyException NoSuchUploadException NonRetryableException ObjectAlreadyInActiveTierErrorException "
+    "ObjectNotInActiveTierErrorException PackedPolicyTooLargeException PathCommitException "
+    "RangeNotSatisfiableEOFException RegionDisabledException RemoteFileChangedException RenameFailedException "
+    "ResponseOrException RetryableException S3Error S3Exception SdkCancellationException SdkClientException "
+    "SdkException SdkInterruptedException SdkServiceException StsException TokenAcquisitionFailedException "
+    "TooManyPartsException ValidationFailure",
+}
+"""Of s3a and Amazon's SDK."""
+
+OF_CATALOGS: dict[Expected, str] = {
+    (Meaning.TRANSIENT, Verdict.BUSY): "AlreadyExistsException",
+    _NOTHING_KNOWN: "ApiException CollectionMapKeyException ConfigValSecurityException DeadlineException "
+    "DeltaApiException HiveMetaException IncompatibleMetastoreException IndexAlreadyExistsException "
+    "InvalidInputException InvalidObjectException InvalidOperationException InvalidPartitionException "
+    "MetaException NoSuchLockException NoSuchObjectException NoSuchTxnException RetryException "
+    "TApplicationException TEOFException TException TInvalidSaslFrameException TProtocolException "
+    "TSaslNegotiationException TTransportException TxnAbortedException TxnOpenException "
+    "UnknownDBException UnknownPartitionException UnknownTableException",
+}
+"""Of clients of Unity, of Hive's metastore, and of the protocol below that."""
+
+OF_PARQUET: dict[Expected, str] = {
+    (Meaning.REFUSED, Verdict.UNKNOWN): "CompressionCodecNotSupportedException KeyAccessDeniedException "
+    "ParquetCryptoRuntimeException TagVerificationException",
+    _NOTHING_KNOWN: "BadConfigurationException ByteBufferAllocationStacktraceException CompilationException "
+    "GlobParseException IncompatibleSchemaModificationException InvalidFileOffsetException InvalidRecordException "
+    "InvalidSchemaException LeakDetectorHeapByteBufferAllocatorException LeakedByteBufferException "
+    "MissingOffsetIndexException OutputStreamCloseException ParquetCloseResourceException "
+    "ParquetCompressionCodecException ParquetDecodingException ParquetEmptyBlockException "
+    "ParquetEncodingException ParquetMemoryManagerRuntimeException ParquetRuntimeException "
+    "ParquetSizeOverflowException RecordMaterializationException ReleasingUnallocatedByteBufferException "
+    "SemanticVersionParseException ShouldNeverHappenException StatisticsClassException UnknownColumnException "
+    "UnknownColumnTypeException VersionParseException",
+}
+
 OF_PYICEBERG: dict[type[LakewrightError], str] = {
     PermanentError: "UnauthorizedError ForbiddenError OAuthError NotInstalledError ValidationError",
     RetryableError: "TableAlreadyExistsError ViewAlreadyExistsError NamespaceNotEmptyError NamespaceAlreadyExistsError "
@@ -123,6 +172,12 @@ SAYING: list[tuple[str, str, Meaning]] = [
     ("S3Exception", "ExpiredToken: refresh it (Service: S3, Status Code: 400)", Meaning.TRANSIENT),
     ("AccessDeniedException", "s3a://b/f: RequestTimeTooSkewed: (Status Code: 403)", Meaning.TRANSIENT),
     ("S3Exception", "Slow Down (Service: S3, Status Code: 503, Request ID: 1)", Meaning.TRANSIENT),
+    (
+        "AWSBadRequestException",
+        "s3a://b/f: The authorization header is malformed (Status Code: 400)",
+        Meaning.PERMANENT,
+    ),
+    ("AWSBadRequestException", "s3a://b/f: RequestTimeout (Status Code: 400)", Meaning.TRANSIENT),
     ("StorageException", "a@b does not have storage.objects.get access to the object", Meaning.PERMANENT),
     ("StorageException", "429 Too Many Requests", Meaning.TRANSIENT),
     ("AbfsRestOperationException", 'Operation failed: "not permitted", 403, HEAD, https://x', Meaning.PERMANENT),
@@ -143,6 +198,18 @@ SAYING: list[tuple[str, str, Meaning]] = [
         Meaning.REFUSED,
     ),
     ("RuntimeException", "f is not a Parquet file. Expected magic number at tail", Meaning.REFUSED),
+    ("RuntimeException", "corrupted file: the footer index is not within the file: -1", Meaning.REFUSED),
+    ("IOException", "FAILED_TO_UNCOMPRESS(5)", Meaning.REFUSED),
+    ("MalformedInputException", "offset outside destination buffer: offset=39", Meaning.REFUSED),
+    ("IOException", "invalid distance too far back", Meaning.REFUSED),
+    ("ZipException", "invalid stored block lengths", Meaning.REFUSED),
+    ("DataFormatException", "incorrect header check", Meaning.REFUSED),
+    ("IOException", "unknown compression method", Meaning.REFUSED),
+    ("SocketException", "invalid block", Meaning.TRANSIENT),
+    ("AccessDeniedException", "s3a://b/f: InvalidObjectState (Status Code: 403)", Meaning.PERMANENT),
+    ("ApiException", "getTable call failed with: 403 - no", Meaning.PERMANENT),
+    ("ApiException", "getTable call failed with: 503 - busy", Meaning.TRANSIENT),
+    ("MetaException", "org.apache.hadoop.security.AccessControlException: Permission denied", Meaning.PERMANENT),
     (
         "SparkUpgradeException",
         "[INCONSISTENT_BEHAVIOR_CROSS_VERSION.READ_ANCIENT_DATETIME] You may get a different result",

@@ -9,21 +9,29 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from actor.rewrite.model import Attempt, Blame, NotAsked, Staged, Verdict
-from shared.errors import Conflict, LakewrightError, PermanentError, RetryableError
+from shared.errors import Conflict, LakewrightError, PermanentError, RefusedFiles, RetryableError
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
+from shared.refusals import RefusalReason
 from shared.table import DataFile
 
 LOCATION = "s3://bucket/t"
 
 
 class Fault(Exception):  # noqa: N818 - no error of ours
-    """A failure of the library: its verdict after a commit, its blame while writing."""
+    """A failure of the library: its verdict after a commit, its blame while writing, why its files are refused."""
 
-    def __init__(self, verdict: Verdict = Verdict.UNKNOWN, blame: Blame = Blame.ALL, text: str = "the store") -> None:
+    def __init__(
+        self,
+        verdict: Verdict = Verdict.UNKNOWN,
+        blame: Blame = Blame.ALL,
+        text: str = "the store",
+        refused: RefusalReason | None = None,
+    ) -> None:
         super().__init__(text)
         self.verdict = verdict
         self.blame = blame
+        self.refused = refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,8 @@ class MemoryFailures:
         return kind(f"{location}: {error}") if kind else Conflict(f"{location}: {error}", kind=found)
 
     def translate(self, error: BaseException, doing: str, *, so: str = "") -> LakewrightError:
+        if isinstance(error, Fault) and error.refused:
+            return RefusedFiles(f"{doing}: {error}; {so}", reason=error.refused)
         return RetryableError(f"{doing}: {error}; {so}")
 
 

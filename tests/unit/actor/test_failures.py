@@ -51,6 +51,21 @@ def test_where_the_class_does_not_tell_the_message_does(
     assert found(JavaError("SparkException", name, message=text), rules) == (meaning, Verdict.UNKNOWN)
 
 
+@pytest.mark.parametrize("name", ["IndexOutOfBoundsException", "NullPointerException", "NegativeArraySizeException"])
+def test_a_contradiction_met_while_a_file_is_read_refuses_that_file_and_elsewhere_proves_nothing_against_files(
+    name: str,
+) -> None:
+    """Bytes that are decompressed to other ones lead the reader anywhere."""
+    reading = JavaError("SparkException", name, message="[FAILED_READ_FILE.NO_HINT] Encountered error while reading f")
+    assert judge(reading, DELTA).meaning is Meaning.REFUSED
+    assert judge(JavaError("SparkException", name), DELTA).meaning is Meaning.PERMANENT
+
+
+def test_an_archived_object_is_restored_and_no_matter_of_permissions() -> None:
+    error = JavaError("AccessDeniedException", message="s3a://b/f: InvalidObjectState (Status Code: 403)")
+    assert str(explained(error, "rewriting t", DELTA)).endswith("restore them in the store")
+
+
 @pytest.mark.parametrize("code", [*range(400, 408), *range(410, 429), 431, 451])
 def test_an_answer_of_a_catalog_that_is_the_callers_fault_is_certain(code: int) -> None:
     error = JavaError("RESTException", message=f"Unable to process (code: {code}, type: x): no")

@@ -12,6 +12,7 @@ from actor.rewrite.run import COMMITTED, FILES_WRITTEN, ExactRewrite, RewriteSet
 from actor.worker import RunControl
 from shared.errors import LeaseLost, RefusedFiles, RetryableError, Unsupported
 from shared.paths.boundary import Boundary
+from shared.refusals import RefusalReason
 from shared.table import DataFile
 from tests.support.memory_rewrite import LOCATION, Fault, MemoryTable
 
@@ -137,6 +138,17 @@ def test_a_group_that_failed_for_itself_is_returned_with_its_error_and_the_other
     assert outcome.groups[1].error is not None
     assert world.table.live.keys() == {"c", "d", "x", "out-0", "out-2"}
     assert world.table.orphans() == set()
+
+
+@pytest.mark.parametrize(("text", "files"), [("s3://bucket/t/d: page 7", ("d",)), ("page 7", ())])
+def test_a_refusal_names_the_files_that_the_librarys_message_names(
+    world: World, text: str, files: tuple[str, ...]
+) -> None:
+    """The others of the group are rewritten; without a name, all of it is refused."""
+    world.table.fails_writing = {"c": Fault(blame=Blame.FILES, text=text, refused=RefusalReason.DAMAGED)}
+    error = world.rewrite().groups[1].error
+    assert isinstance(error, RefusedFiles)
+    assert error.files == files
 
 
 def test_on_a_full_disk_what_is_written_lands_and_no_part_of_a_file_stays(world: World) -> None:

@@ -88,6 +88,7 @@ def test_of_new_deletes_of_a_whole_partition_only_reading_tells_whose_rows_they_
         live("b", VECTOR, replace(POSITIONS, path="q", is_of_one_file=True)),
     ):
         assert new_positions(read, now | {"b": changed}) is None
+    assert new_positions(read, now | {"a": live("a", VECTOR)}) is None
 
 
 def test_deletes_by_value_that_come_later_apply_to_the_output_too() -> None:
