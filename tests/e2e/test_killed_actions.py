@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.stack import Stack
 from tests.support.waiting import until
 
@@ -27,6 +28,7 @@ PHASES = (
     "checkpoint:writing",
     "deduplicate:committed",
     "cluster:committed",
+    "set_properties:altering",
     "checkpoint:cleaning",
 )
 """Two that follow each other are of different kinds: the next actor ends the first job before it stops in its own."""
@@ -46,8 +48,11 @@ PROPERTIES = {
     "deduplicate": {"lakewright.primary-key": "id, day", "lakewright.sequence-by": "n"},
     "cluster": {"lakewright.cluster": "on"},
     "checkpoint": {},
+    "set_properties": {},
 }
 """By kind, what a table says of itself; nothing but the job that a test requests may run on it."""
+
+CHANGE = {"lakewright.weight": "2"}
 
 Rows = list[tuple[int, int, str]]
 
@@ -83,15 +88,19 @@ def newest(rows: Rows) -> Rows:
 
 
 def test_whatever_phase_kills_an_actor_the_next_one_ends_the_job_and_no_row_differs(stack: Stack) -> None:
-    stack.decider()
+    with LiveDecider(decider_settings(stack.redis.url), port=stack.port) as decider:
+        kill_in_each_phase(stack, decider)
+
+
+def kill_in_each_phase(stack: Stack, decider: LiveDecider) -> None:
     actor = stack.actor(pause_at=PHASES[0])
     for phase, following in zip(PHASES, (*PHASES[1:], None), strict=True):
         kind = phase.partition(":")[0]
         table = stack.tables / phase.replace(":", "_")
         before = make(table, kind)
         after = newest(before) if kind == "deduplicate" else before
-        stack.post("/v1/tables", {"location": table.as_uri(), "name": table.name}).raise_for_status()
-        stack.post(f"/v1/tables/{table.name}/actions/{kind}", {}).raise_for_status()
+        decider.register(table, table.name)
+        request(decider, table.name, kind)
         until(f"an actor is at {phase}", stack.paused, seconds=120)
         actor.kill()
         assert set(after) <= set(found(table)) <= set(before), phase
@@ -100,8 +109,20 @@ def test_whatever_phase_kills_an_actor_the_next_one_ends_the_job_and_no_row_diff
         actor = stack.actor(pause_at=following)
         until(f"another actor ended {phase}", lambda kind=kind, table=table: ended(stack, kind, table), seconds=120)
         assert found(table) == after, phase
+        if kind == "set_properties":
+            assert DeltaTable(table).metadata().configuration.items() >= CHANGE.items()
         needed = DeltaTable(table).file_uris()
         assert all(Path(file.removeprefix("file://")).exists() for file in needed), phase
+
+
+def request(decider: LiveDecider, name: str, kind: str) -> None:
+    """Request a job; an advice that is applied sets properties, and nothing else does."""
+    if kind != "set_properties":
+        decider.post(f"/v1/tables/{name}/actions/{kind}", {}).raise_for_status()
+        return
+    table = decider.run(decider.services.tables.registry.find(name))
+    assert table is not None
+    decider.run(decider.services.requests.table_requests.set_properties(table, CHANGE))
 
 
 def ended(stack: Stack, kind: str, table: Path) -> bool:
