@@ -3,8 +3,8 @@
 This is the configuration of the three: commands, environment, files below one data directory, when they count as ready
 and how long they may take to end. The data directory has one household at a time, which a lock keeps.
 
-Whatever lies below the data directory is this user's alone. The decider and the actor write into tables of others, too,
-and so get back the umask of the user who started the standalone.
+Whatever lies below the data directory is this user's alone. The actor writes into tables of others, too, and so gets
+back the umask of the user who started the standalone.
 """
 
 import errno
@@ -149,7 +149,7 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
             obstacle=lambda: decider_obstacle(options.http_address),
             ready_timeout_s=patience_s,
             stop_timeout_s=DECIDER_STOP_S,
-            umask=options.table_umask,
+            umask=PRIVATE_UMASK,
         ),
     ]
     if options.actors:

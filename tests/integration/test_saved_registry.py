@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -214,16 +213,16 @@ def test_a_change_that_cannot_be_saved_is_refused_and_not_in_force(
 def test_a_change_whose_disk_is_full_just_after_it_was_asked_says_that_it_is_in_force(
     decider: LiveDecider, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create, calls = NumberedObjects.create, count()
+    create = NumberedObjects.create
 
-    async def full_from_the_second_on(objects: NumberedObjects, number: int, data: bytes) -> bool:
-        if next(calls):
+    async def full_once_it_is_in_force(objects: NumberedObjects, number: int, data: bytes) -> bool:
+        if b'"name":"late"' in data:
             raise RetryableError("No space left on device")
         return await create(objects, number, data)
 
     late = {"location": str(WrittenTable(tmp_path / "late").path), "name": "late"}
     with monkeypatch.context() as disk:
-        disk.setattr(NumberedObjects, "create", full_from_the_second_on)
+        disk.setattr(NumberedObjects, "create", full_once_it_is_in_force)
         refused = decider.post("/v1/tables", late)
     assert (refused.status_code, "in force but not yet saved" in refused.json()["detail"]) == (503, True)
     assert decider.post("/v1/tables", late).status_code == httpx.codes.OK

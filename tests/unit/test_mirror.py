@@ -4,8 +4,8 @@ from pathlib import Path
 
 UNIT = Path(__file__).parent
 ROOT = UNIT.parents[1]
-NOT_OF_THE_PRODUCT = {"docs", "tests/mutants", "tests/support"}
-"""What else has unit tests, in a folder of its last name: the pages, the mutants, and the support of the tests."""
+NOT_OF_THE_PRODUCT = {"docs", "tests/mutants", "tests/support", "tests/tools"}
+"""What else has unit tests, in a folder of its last name: the pages, the mutants, the tests' support and tools."""
 
 
 def test_each_folder_of_unit_tests_is_named_like_a_package() -> None:

@@ -16,8 +16,9 @@ from decider.store.registry import registry_document
 from decider.store.registry.registry_document import Entries, RegistryDocument, SavedEntry
 from shared.errors import Corrupt, LakewrightError, PermanentError, RetryableError
 
-KEPT = 20
-"""Generations that are kept: enough to return to the one before a mistake, and to survive several damaged ones."""
+KEPT = 40
+"""Generations that are kept, of which a change writes two: enough to return to the one before a mistake, and to survive
+several damaged ones."""
 
 ATTEMPTS = 20
 """Generations of other writers that one change is merged into, before the call fails and may be repeated."""

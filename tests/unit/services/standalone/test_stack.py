@@ -52,9 +52,9 @@ def test_a_socket_has_a_usable_url_and_a_short_path_wherever_the_data_lies(tmp_p
     assert socket_path(tmp_path / name) == socket != socket_path(tmp_path / "other")
 
 
-def test_those_who_write_into_tables_keep_the_umask_of_who_started_them(tmp_path: Path) -> None:
+def test_who_writes_into_tables_keeps_the_umask_of_who_started_it(tmp_path: Path) -> None:
     umasks = {spec.name: spec.umask for spec in children(options(tmp_path / "data"))}
-    assert umasks == {"redis": 0o077, "decider": 0o027, "actor": 0o027}
+    assert umasks == {"redis": 0o077, "decider": 0o077, "actor": 0o027}
 
 
 def test_our_folders_are_closed_to_others_and_the_data_directory_itself_is_left_alone(tmp_path: Path) -> None:
