@@ -57,6 +57,18 @@ def schema_json(kind: str) -> dict[str, Any]:
             one(
                 5, "m", {"type": "map", "key-id": 8, "key": "int", "value-id": 9, "value": kind, "value-required": True}
             ),
+            one(
+                10,
+                "k",
+                {
+                    "type": "map",
+                    "key-id": 11,
+                    "key": {"type": "struct", "fields": [one(13, "y", kind)]},
+                    "value-id": 12,
+                    "value": "int",
+                    "value-required": False,
+                },
+            ),
         ],
     }
 
@@ -83,6 +95,7 @@ def rows_of(kind: Any, values: list[Any], start: int) -> Any:
         [*({"x": value} for value in values), None],
         [parts] * len(given),
         [list(enumerate(parts))] * len(given),
+        [[({"y": values[0]}, 0), ({"y": None}, 1)]] * len(given),
     ]
     stored = _schema(pa.binary(16) if kind == pa.uuid() else kind)
     arrays = [pa.array(one, part.type) for one, part in zip(columns, stored, strict=True)]
@@ -92,7 +105,9 @@ def rows_of(kind: Any, values: list[Any], start: int) -> Any:
 def _schema(kind: Any) -> Any:
     from tests.support.iceberg_foreign import field
 
-    ids = {"id": 1, "top": 2, "s": 3, "l": 4, "m": 5, "x": 6, "element": 7, "key": 8, "value": 9}
+    ids = {"id": 1, "top": 2, "s": 3, "l": 4, "m": 5, "x": 7, "element": 8, "key": 9, "value": 10}
+    of_keys = {"k": 6, "key": 11, "value": 12, "y": 13}
+    key = field("key", pa.struct([field("y", kind, of_keys)]), of_keys, nullable=False)
     return pa.schema(
         [
             field("id", pa.int64(), ids),
@@ -100,6 +115,7 @@ def _schema(kind: Any) -> Any:
             field("s", pa.struct([field("x", kind, ids)]), ids),
             field("l", pa.list_(field("element", kind, ids)), ids),
             field("m", pa.map_(field("key", pa.int32(), ids, nullable=False), field("value", kind, ids)), ids),
+            field("k", pa.map_(key, field("value", pa.int32(), of_keys)), of_keys),
         ]
     )
 

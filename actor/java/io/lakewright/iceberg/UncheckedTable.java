@@ -46,7 +46,7 @@ public final class UncheckedTable {
     }
     if (type.isMapType()) {
       Types.MapType map = type.asMapType();
-      return Types.MapType.ofOptional(map.keyId(), map.valueId(), map.keyType(), type(map.valueType()));
+      return Types.MapType.ofOptional(map.keyId(), map.valueId(), type(map.keyType()), type(map.valueType()));
     }
     return type;
   }
