@@ -85,10 +85,13 @@ class IcebergLab:
         files = self.engine.read_partition(self.location(table), partition).files
         return tuple(sorted(files, key=lambda file: file.path))
 
-    def rewrite(self, table: str, *groups: tuple[DataFile, ...], control: Any = None, **more: Any) -> RewriteOutcome:
+    def rewrite(
+        self, table: str, *groups: tuple[DataFile, ...], control: Any = None, may_copy: bool = True, **more: Any
+    ) -> RewriteOutcome:
         made = tuple(FileGroup(files[0].partition, files, RewriteMode.FULL, **more) for files in groups)
         mark = CommitMetadata(CommitOrigin("job-1", 7), partition="{}", round=1, mode="full", started_ms=500).encode()
-        return self.engine.rewrite(RewriteRequest(self.location(table), made, mark), control or Steering())
+        request = RewriteRequest(self.location(table), made, mark, may_copy=may_copy)
+        return self.engine.rewrite(request, control or Steering())
 
     def files_on_disk(self, table: str) -> set[str]:
         """Return the data and delete files of a table's folder, referred to or not."""
