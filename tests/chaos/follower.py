@@ -20,6 +20,8 @@ from tests.support.waiting import comes_true
 TABLES = 6
 COMMIT_EVERY_S = 0.2
 BUCKET = "lake"
+LONGEST_PAUSES_S = 150
+"""A decider waits up to a minute before it reads a table again, and as long before a task that crashed goes on."""
 
 
 class Follower:
@@ -95,9 +97,11 @@ class Follower:
         """End the commits, and return what the decider has lost or counted wrongly."""
         self._ended.set()
         self._thread.join()
-        is_followed = comes_true(lambda: self._send() or self._lake.is_followed(redis), seconds=60)
+        is_followed = comes_true(lambda: self._send() or self._lake.is_followed(redis), seconds=LONGEST_PAUSES_S)
         found = [] if self.process.alive else ["follower: the decider has ended"]
-        found += [] if is_followed else ["follower: accepted events were not followed"]
+        if not is_followed:
+            waiting = f"{len(self._unaccepted)} events were never accepted"
+            found.append(f"follower: accepted events were not followed: {self._lake.behind(redis)}; {waiting}")
         wrong = self._lake.wrong_tables(redis) if is_followed else 0
         return [*found, f"follower: {wrong} tables differ from a count"] if wrong else found
 

@@ -109,13 +109,20 @@ class Lake:
 
     def is_followed(self, server: RedisServer) -> bool:
         """Whether every table's cursor in Redis is at the newest commit on disk."""
+        return not self.behind(server)
+
+    def behind(self, server: RedisServer) -> list[str]:
+        """The tables whose cursor in Redis is not at the newest commit on disk, each with both versions."""
         with server.client() as redis:
             pipe = redis.pipeline(transaction=False)
             for table in self.tables:
                 pipe.hget(keys.table_state(QUEUE, table_id(table.path.as_uri())), "version")
-            return [int(-1 if found is None else found) for found in pipe.execute()] == [
-                table.version for table in self.tables
-            ]
+            known = [int(-1 if found is None else found) for found in pipe.execute()]
+        return [
+            f"{table.path.name} at {version} of {table.version}"
+            for table, version in zip(self.tables, known, strict=True)
+            if version != table.version
+        ]
 
     def wrong_tables(self, server: RedisServer) -> int:
         """Count the tables whose stored partitions differ from a rebuild of what was written, integer for integer."""
