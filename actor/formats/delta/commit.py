@@ -72,8 +72,8 @@ class DeltaTarget:
             txn, live, late = self._look(offered)  # That took its time, in which others go on.
         made_good = {rows.group.live.group: hider.hide(rows) for rows in late if hider.is_proven(rows)}
         groups = tuple(group for group in offered if group.live.group in live or group.live.group in made_good)
-        places = {place: made_good.get(group.live.group) for place, group in enumerate(groups)}
-        return Attempt(groups, txn, {place: group for place, group in places.items() if group is not None})
+        of_places = {at: made_good[one.live.group] for at, one in enumerate(groups) if one.live.group in made_good}
+        return Attempt(groups, txn, of_places)
 
     def _look(self, offered: tuple[WrittenGroup, ...]) -> tuple[Any, Collection[FileGroup], list[LateRows]]:
         """Open a transaction; return it, the groups that are live in its snapshot, and what others are late by."""
