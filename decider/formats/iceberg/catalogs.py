@@ -94,7 +94,6 @@ class NamedCatalog:
     def _catalog(self) -> "Catalog":
         from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - takes seconds
 
-        from decider.formats.iceberg.file_access import ignore_table_properties  # noqa: PLC0415 - with pyiceberg
         from decider.formats.iceberg.raw_tables import with_raw_tables  # noqa: PLC0415 - with pyiceberg
         from decider.formats.iceberg.rest_client import LimitedRestCatalog  # noqa: PLC0415 - with pyiceberg
 
@@ -104,7 +103,7 @@ class NamedCatalog:
                 self._opened = (
                     LimitedRestCatalog(self.name, **self._options)
                     if kind == "rest"
-                    else with_raw_tables(ignore_table_properties(load_catalog(self.name, **self._options)), kind)
+                    else with_raw_tables(load_catalog(self.name, **self._options), kind)
                 )
             return self._opened
 

@@ -60,8 +60,12 @@ def with_raw_tables(catalog: Any, kind: str) -> "Catalog":
 
 
 def read_raw(catalog: Any, path: str) -> RawTable:
-    """Read the metadata file that a catalog names; raises Corrupt for one that is missing or damaged."""
-    io = catalog._load_file_io(location=path)  # noqa: SLF001 - its options count
+    """Read the metadata file that a catalog names; raises Corrupt for one that is missing or damaged.
+
+    Files are read with the options of the settings, not with the table's properties, as pyiceberg would: everyone who
+    may write to a table sets those, and they name classes, hosts and keys.
+    """
+    io = catalog._load_file_io(location=path)  # noqa: SLF001 - the one place where pyiceberg joins both
     try:
         body = read_file(io, path, file_location(path, path) or "")
     except FileNotFoundError as missing:

@@ -5,7 +5,7 @@ the lock under which catalogs are opened, for as long as the process lives.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 import orjson
@@ -13,11 +13,11 @@ from pyiceberg.catalog.rest import _RETRY_ARGS, Endpoints, RestCatalog
 from pyiceberg.catalog.rest.response import _handle_non_200_response
 from pyiceberg.catalog.rest.scan_planning import StorageCredential
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io import PY_IO_IMPL
 from pyiceberg.typedef import Identifier
 from requests import HTTPError
 from tenacity import retry
 
-from decider.formats.iceberg.file_access import without_class
 from decider.formats.iceberg.raw_tables import RawTable
 from shared.bounded_answer import joined
 
@@ -46,8 +46,8 @@ class LimitedRestCatalog(RestCatalog):
 
     def _load_file_io(self, properties: Any = None, location: str | None = None) -> Any:
         """Read files with what was set and what the catalog vends, but with no class that it names."""
-        vended = without_class({**self.properties, **(properties or {})}, self._given)
-        self.properties = without_class(self.properties, self._given)
+        vended = _without_class({**self.properties, **(properties or {})}, self._given)
+        self.properties = _without_class(self.properties, self._given)
         return super()._load_file_io(vended, location)
 
     @_with_a_new_token
@@ -72,6 +72,12 @@ class LimitedRestCatalog(RestCatalog):
         super()._config_headers(session)
         adapter_of = session.get_adapter
         session.get_adapter = lambda url: _LimitedAdapter(adapter_of(url), self.name)
+
+
+def _without_class(options: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the class of the settings, or none: the decider imports no class that a catalog names."""
+    kept = {name: value for name, value in options.items() if name != PY_IO_IMPL}
+    return kept | ({PY_IO_IMPL: given[PY_IO_IMPL]} if PY_IO_IMPL in given else {})
 
 
 class _LimitedAdapter:

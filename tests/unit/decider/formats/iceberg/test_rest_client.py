@@ -13,9 +13,12 @@ from decider.formats.iceberg.rest_client import LimitedRestCatalog
 from shared import bounded_answer
 from shared.errors import PermanentError, RetryableError
 
+PARTS = 1_000
+"""Parts that a client may ask for, of some 64 KiB each: many times the limit of the test."""
+
 
 class Endless(BaseAdapter):
-    """Answers every request without an end."""
+    """Answers every request with more than anyone may read."""
 
     def __init__(self, status: int) -> None:
         self._status = status
@@ -24,7 +27,11 @@ class Endless(BaseAdapter):
         answer = requests.Response()
         answer.status_code, answer.request, answer.url = self._status, request, request.url
         answer.headers["location"] = "http://catalog/elsewhere"
-        answer.raw = SimpleNamespace(read=lambda size: b" " * size, release_conn=lambda: None)
+        parts = itertools.count(1)
+        answer.raw = SimpleNamespace(
+            read=lambda size: b" " * size if next(parts) < PARTS else pytest.fail("read on and on"),
+            release_conn=lambda: None,
+        )
         return answer
 
     def close(self) -> None:
